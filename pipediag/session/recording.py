@@ -1,0 +1,323 @@
+"""What the child process writes down while the script runs: facts only, nothing computed.
+
+Plain dataclasses, because they are made inside the user's process, where nothing may be imported
+that the script would not have imported. Times are `time.monotonic_ns()`, which parent and child
+share on one machine, so that the parent can lay its host samples over the child's windows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+RECORDING_FORMAT = 1
+
+LoopKind = Literal["keras", "eager", "tf_function", "in_graph", "distributed"]
+LoopRole = Literal["training", "validation", "evaluate", "predict", "adapt", "preview", "other"]
+WindowKind = Literal["warmup", "baseline", "stacks", "profile", "repeat"]
+Outcome = Literal["running", "finished", "stopped", "exited", "raised", "interrupted"]
+
+ParameterValue = int | float | str | bool | None
+
+
+@dataclass
+class RecordedFunction:
+    """The Python function given to a tf.data operation, and the graph it was traced into."""
+
+    name: str
+    file: str | None
+    line: int | None
+    stateful: bool
+    """True when tf.data regards the traced function as stateful, and so keeps its map serial."""
+    graph_ops: dict[str, int]
+    """Number of graph operations by type, nested functions included."""
+    python_names: list[str]
+    """Global and attribute names that the function's bytecode mentions, such as `sleep`."""
+    python_function_names: list[str] = field(default_factory=list)
+    """`file:line name` of each Python function it calls back through py_function or numpy_function."""
+    trace_count: int | None = None
+    """How often the Python body ran. The rate of elements says how often it did not."""
+    trace_ms: float | None = None
+    """Wall time that tracing the function took, once, in milliseconds."""
+
+
+@dataclass
+class RecordedOperation:
+    """One public tf.data call: what was called, from which line, with which parameters."""
+
+    id: str
+    kind: str
+    """The method or class as users write it: `map`, `batch`, `TFRecordDataset`, ..."""
+    name: str
+    """The `name=` given to TensorFlow, ours or the user's; it comes back in the trace."""
+    file: str | None
+    line: int | None
+    parent_ids: list[str] = field(default_factory=list)
+    """Operations whose elements this one consumes."""
+    parameters: dict[str, ParameterValue] = field(default_factory=dict)
+    """Buffer sizes, batch sizes, parallel calls, file counts: None where the user left the default."""
+    function: RecordedFunction | None = None
+    cardinality: int | None = None
+    """Elements in one pass; None when unknown, -1 when infinite."""
+    element_bytes: int | None = None
+    """Bytes of one element where the shapes are static."""
+    made_by_framework: bool = False
+    """True when Keras or TensorFlow made the call (an array adapter, an inner dataset)."""
+    inside_function_of: str | None = None
+    """The operation whose function made this dataset (`flat_map`, `interleave`)."""
+
+
+@dataclass
+class RecordedCallback:
+    """A Keras callback that the user passed to `fit`."""
+
+    name: str
+    file: str | None
+    line: int | None
+    batch_hooks: list[str]
+    """The per-batch methods that it overrides."""
+
+
+@dataclass
+class RecordedKeras:
+    """How the model of a Keras loop was built and compiled."""
+
+    model: str
+    optimizer: str | None
+    loss: str | None
+    run_eagerly: bool
+    jit_compile: bool | None
+    steps_per_execution: int
+    epochs: int | None
+    steps_per_epoch: int | None
+    data_adapter: str | None
+    """Class of the Keras adapter: TFDatasetAdapter, ArrayDataAdapter, PyDatasetAdapter, ..."""
+    source: str | None
+    """Class of the object that was passed as `x`."""
+    source_file: str | None
+    source_line: int | None
+    workers: int | None
+    use_multiprocessing: bool | None
+    callbacks: list[RecordedCallback] = field(default_factory=list)
+    parameter_count: int | None = None
+
+
+@dataclass
+class RecordedLoop:
+    """A place in the script that consumes batches."""
+
+    id: str
+    kind: LoopKind
+    role: LoopRole
+    role_reason: str
+    file: str | None
+    line: int | None
+    function: str | None
+    root_op_id: str | None
+    iterators: int
+    steps: int
+    """Batches handed over, in all its iterators."""
+    elapsed_ns: int
+    """From the first request to the last hand-over, seams between epochs included."""
+    updates_variables: bool
+    started_ns: int
+    batch_size: int | None = None
+    batches_per_call: int = 1
+    planned_steps: int | None = None
+    """Steps that the loop would run if left alone, where the script says so."""
+    first_step_ns: int | None = None
+    fill_ns: int | None = None
+    """Time in which the first batch was waited for: the pipeline's start and its shuffle fill."""
+    trace_count: int = 0
+    """How often a training function was traced while the loop ran."""
+    retrace_steps: list[int] = field(default_factory=list)
+    """Step numbers at which a training function was traced again."""
+    seams: int = 0
+    """Ends of epochs and validations seen between two steps; such intervals are no steps."""
+    element_spec: str | None = None
+    replicas: int = 1
+    keras: RecordedKeras | None = None
+    dataset_options: dict[str, ParameterValue] = field(default_factory=dict)
+    autotune_enabled: bool = True
+    step_functions: list[str] = field(default_factory=list)
+    """The tf.functions that run within a step, as `file:line name`."""
+
+
+@dataclass
+class RecordedBlock:
+    """Consecutive steps without a seam, with tf.data's own gap times for them.
+
+    Lists run in parallel, one entry a step: `starts_ns[i]` is when step i began (its batch was asked
+    for or handed over), `durations_ns[i]` lasts to the next step's begin.
+    """
+
+    starts_ns: list[int] = field(default_factory=list)
+    durations_ns: list[int] = field(default_factory=list)
+    waits_ns: list[int] = field(default_factory=list)
+    """Time inside the iterator's `next`, where the loop calls it from Python; empty elsewhere."""
+    gaps_us: list[int] = field(default_factory=list)
+    """tf.data's time between two get_next calls, for the steps of this block, oldest first."""
+
+
+@dataclass
+class RecordedWindow:
+    kind: WindowKind
+    loop_id: str
+    start_ns: int
+    end_ns: int
+    blocks: list[RecordedBlock] = field(default_factory=list)
+    complete: bool = True
+    reason: str | None = None
+    """Why the window ended where it did, if not as planned."""
+    stable: bool | None = None
+    """Warm-up only: whether the step time had settled when the window ended."""
+    python_thread_cpu_ns: dict[str, int] = field(default_factory=dict)
+    """CPU time that each Python thread took in the window, by `name#native id`."""
+    trace_directory: str | None = None
+
+
+@dataclass
+class ModelNode:
+    """A node of tf.data's model proto. Times are nanoseconds of wall time."""
+
+    id: int
+    name: str
+    inputs: list[int]
+    num_elements: int
+    processing_time_ns: int
+    bytes_produced: int
+    bytes_consumed: int
+    buffered_elements: int
+    buffered_bytes: int
+    autotune: bool
+    parallelism: int | None = None
+    parallelism_tunable: bool | None = None
+    buffer_size: int | None = None
+    buffer_size_tunable: bool | None = None
+
+
+@dataclass
+class ModelSnapshot:
+    """tf.data's model of the training iterator at one moment; two of them give rates."""
+
+    loop_id: str
+    iterator: int
+    """Ordinal of the iterator in its loop: counters restart with each."""
+    at_ns: int
+    steps: int
+    """Steps of the loop so far."""
+    nodes: list[ModelNode]
+    output_id: int
+
+
+@dataclass
+class StackLine:
+    file: str
+    line: int
+    function: str
+    thread: str
+    """`main`, `source` (a generator, a PyDataset or a py_function) or `other`."""
+    samples: int
+    """Samples in which this was the innermost line of user code on a running thread."""
+
+
+@dataclass
+class RecordedStacks:
+    """Python stacks sampled beside the training loop, and how long the sampler waited for the lock."""
+
+    samples: int
+    interval_ns: int
+    elapsed_ns: int
+    lock_wait_ns: int
+    """Time by which the sampler woke late because another thread held the interpreter lock."""
+    lines: list[StackLine] = field(default_factory=list)
+    thread_samples: dict[str, int] = field(default_factory=dict)
+    """Samples in which each kind of thread was seen running Python code."""
+
+
+@dataclass
+class RecordedVariable:
+    """A trainable variable that looks like an embedding table."""
+
+    layer: str
+    rows: int
+    dim: int
+    dtype: str
+    trainable: bool
+    slots: int
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass
+class RecordedDevice:
+    name: str
+    kind: str
+
+
+@dataclass
+class RecordedEnvironment:
+    python: str
+    executable: str
+    tensorflow: str | None = None
+    keras: str | None = None
+    keras_backend: str | None = None
+    jax: str | None = None
+    numpy: str | None = None
+    cuda_build: bool | None = None
+    """Whether this TensorFlow was built with CUDA or ROCm; None when TensorFlow was not imported."""
+    devices: list[RecordedDevice] = field(default_factory=list)
+    cuda_visible_devices: str | None = None
+    logical_cpus_configured: bool = False
+    run_functions_eagerly: bool = False
+    tf_data_debug_mode: bool = False
+    legacy_keras: bool = False
+    mixed_precision: str | None = None
+    framework_messages: list[str] = field(default_factory=list)
+    """Lines that TensorFlow itself logged about missing GPU libraries."""
+
+
+@dataclass
+class RecordedOtherUse:
+    """Something seen that is not a training loop, for the sentence that says what was seen."""
+
+    what: str
+    file: str | None
+    line: int | None
+    count: int
+
+
+@dataclass
+class RecordedProfilerConflict:
+    """The script's own profiler: it keeps its right, ours waits or gives up."""
+
+    what: str
+    file: str | None
+    line: int | None
+    consequence: str
+
+
+@dataclass
+class Recording:
+    format: int
+    pid: int
+    started_ns: int
+    outcome: Outcome
+    exit_status: int | None
+    """The status with which the script ended by itself; None while it runs or when it was stopped."""
+    ended_ns: int | None
+    stop_reason: str | None
+    error: str | None
+    """Type and message of the exception that ended the script."""
+    environment: RecordedEnvironment
+    diagnosed_loop_id: str | None = None
+    operations: list[RecordedOperation] = field(default_factory=list)
+    loops: list[RecordedLoop] = field(default_factory=list)
+    windows: list[RecordedWindow] = field(default_factory=list)
+    snapshots: list[ModelSnapshot] = field(default_factory=list)
+    stacks: list[RecordedStacks] = field(default_factory=list)
+    variables: list[RecordedVariable] = field(default_factory=list)
+    other_uses: list[RecordedOtherUse] = field(default_factory=list)
+    profiler_conflicts: list[RecordedProfilerConflict] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What went otherwise than planned, in sentences for the report."""

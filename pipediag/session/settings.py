@@ -1,0 +1,50 @@
+"""What the parent asks of the child: which script to run and how long to look at it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Passed to the child as a JSON file. Paths are absolute, as the script may change directory."""
+
+    script: str
+    """As typed: a path, or a module name where `module` is true."""
+    args: tuple[str, ...]
+    module: bool
+    capture_directory: str
+    """Where the child writes `recording.json`, `steps.journal` and `trace/`."""
+    progress_fd: int | None = None
+    """A pipe on which the child tells its phases, one JSON object a line."""
+    steps: int | None = None
+    """Baseline steps; None lets the window adapt to the step time."""
+    warmup: int | None = None
+    profile_steps: int | None = None
+    run_to_end: bool = False
+    look_ahead_s: float = 5.0
+    """A diagnosed loop that would end within this time is let run on, so later loops are seen."""
+    safe_path: bool = False
+    """Whether the interpreter was told (`-P`, `-I`) not to prepend the script's directory."""
+
+    @property
+    def recording_path(self) -> Path:
+        return Path(self.capture_directory) / "recording.json"
+
+    @property
+    def journal_path(self) -> Path:
+        return Path(self.capture_directory) / "steps.journal"
+
+    @property
+    def trace_directory(self) -> Path:
+        return Path(self.capture_directory) / "trace"
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> RunSettings:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        return cls(**{**fields, "args": tuple(fields["args"])})
