@@ -206,6 +206,8 @@ class ModelSnapshot:
     at_ns: int
     steps: int
     """Steps of the loop so far."""
+    iterator_steps: int
+    """Batches that this iterator has handed over so far."""
     nodes: list[ModelNode]
     output_id: int
 

@@ -1,0 +1,76 @@
+"""Which line of the user's code made a call: the innermost frame that is not a framework's or ours."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import FrameType
+
+_PIPEDIAG = str(Path(__file__).resolve().parent.parent)
+_STANDARD_LIBRARY = str(Path(threading.__file__).parent)
+_FRAMEWORKS = frozenset(
+    {"tensorflow", "keras", "tf_keras", "jax", "jaxlib", "wrapt", "numpy", "pandas"}
+)
+# AutoGraph writes the converted source of a user's function to a file with this in its name.
+AUTOGRAPH_FILE = "__autograph_generated_file"
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """A line of user code; `by_framework` tells that Keras or TensorFlow called on its behalf."""
+
+    file: str
+    line: int
+    function: str
+    by_framework: bool
+
+
+@lru_cache(maxsize=4096)
+def package_of(filename: str) -> str | None:
+    """The top-level package of an installed file, or None for code outside site-packages."""
+    parts = Path(filename).parts
+    for marker in ("site-packages", "dist-packages"):
+        if marker in parts[:-1]:
+            return parts[parts.index(marker) + 1].removesuffix(".py")
+    return None
+
+
+@lru_cache(maxsize=4096)
+def is_pipediags(filename: str) -> bool:
+    """Whether the file is one of pipediag's own."""
+    return filename.startswith(_PIPEDIAG)
+
+
+@lru_cache(maxsize=4096)
+def is_users(filename: str) -> bool:
+    """Whether code of that file belongs to the user, not to a framework, Python or pipediag."""
+    if filename.startswith("<") or is_pipediags(filename) or AUTOGRAPH_FILE in filename:
+        return False
+    package = package_of(filename)
+    if package is None:
+        return not filename.startswith(_STANDARD_LIBRARY)
+    return package not in _FRAMEWORKS
+
+
+def frames() -> Iterator[FrameType]:
+    """The caller's frames, innermost first, pipediag's own left out."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not is_pipediags(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
+
+
+def call_site() -> CallSite | None:
+    """The user's line on whose behalf the current call happens, or None where there is none."""
+    by_framework = False
+    for frame in frames():
+        filename = frame.f_code.co_filename
+        if is_users(filename):
+            return CallSite(filename, frame.f_lineno, frame.f_code.co_name, by_framework)
+        by_framework = by_framework or package_of(filename) in ("keras", "tf_keras")
+    return None

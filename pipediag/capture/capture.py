@@ -1,0 +1,95 @@
+"""Puts the parts together, in the child process, before the script runs."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from pipediag.capture.conductor import Conductor
+from pipediag.capture.diagnosis import Instruments
+from pipediag.capture.environment import describe_environment
+from pipediag.capture.hooks import Hooks
+from pipediag.capture.journal import StepJournal
+from pipediag.capture.loops import LoopRegistry
+from pipediag.capture.pace import Pace
+from pipediag.capture.plan import PlanRecorder
+from pipediag.capture.profiler import Profiler
+from pipediag.capture.recorder import Recorder
+from pipediag.capture.updates import UpdateWatch
+from pipediag.session.recording import Outcome
+from pipediag.session.settings import RunSettings
+
+_PYTHON_SOURCES = frozenset({"from_generator"})
+
+
+class Capture:
+    """Watches the script that this process runs, and writes the recording."""
+
+    def __init__(self, settings: RunSettings) -> None:
+        self._settings = settings
+        self._pid = os.getpid()
+        Path(settings.capture_directory).mkdir(parents=True, exist_ok=True)
+        self._recorder = Recorder(settings.recording_path)
+        self._updates = UpdateWatch()
+        plan = PlanRecorder(self._recorder)
+        profiler = Profiler(self._recorder, settings.trace_directory)
+        self._conductor = Conductor(
+            LoopRegistry(self._recorder, plan),
+            self._updates,
+            Instruments(
+                recorder=self._recorder,
+                journal=StepJournal(settings.journal_path),
+                profiler=profiler,
+                pace=Pace(settings),
+                tell=self._tell,
+                may_repeat=not settings.run_to_end,
+            ),
+            settings,
+            self._leave_now,
+        )
+        self._hooks = Hooks(self._conductor, plan, self._updates, profiler)
+
+    def install(self) -> None:
+        """Hook onto TensorFlow and Keras as the script imports them, and save a first recording."""
+        self._hooks.install()
+        self._recorder.save()
+
+    @property
+    def leave_abruptly(self) -> bool:
+        """Whether a pipeline may still call into Python, which hangs one interpreter exit in two."""
+        return any(
+            operation.kind in _PYTHON_SOURCES
+            or (operation.function is not None and operation.function.python_function_names)
+            for operation in self._recorder.recording.operations
+        )
+
+    def script_ended(self, outcome: Outcome, exit_status: int | None, error: str | None) -> None:
+        """Write the final recording; a forked child and a second call do nothing."""
+        if os.getpid() != self._pid:
+            return
+        self._conductor.script_over(f"the script {outcome}")
+        describe_environment(self._recorder.recording.environment)
+        self._recorder.end(outcome, exit_status, error)
+
+    def _tell(self, event: str, **details: Any) -> None:
+        """Let the parent know where we are, for its progress line."""
+        if self._settings.progress_fd is None:
+            return
+        line = json.dumps({"event": event, **details}) + "\n"
+        try:
+            os.write(self._settings.progress_fd, line.encode())
+        except OSError:
+            # The parent is gone; the script goes on.
+            return
+
+    def _leave_now(self) -> None:
+        """The script swallowed our stop: save, run its exit handlers, and go."""
+        self.script_ended("stopped", None, None)
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)

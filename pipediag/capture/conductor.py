@@ -1,0 +1,227 @@
+"""Hears of every hand-over of a batch, tells which loop trains, and drives its diagnosis."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pipediag.capture.diagnosis import Diagnosis, Instruments, model_of
+from pipediag.capture.functions import source_location
+from pipediag.capture.loops import Consumer, Loop, LoopRegistry, batch_rows
+from pipediag.capture.repeat import repeated
+from pipediag.capture.updates import UpdateWatch
+from pipediag.session.settings import RunSettings
+
+_MOST_DIAGNOSED = 6
+_PREVIEW_BATCHES = 5
+
+
+class StopScript(BaseException):
+    """Raised in the script's training thread when enough was measured.
+
+    Not an Exception, so that the script's own handlers let it pass.
+    """
+
+
+class Conductor:
+    """The hooks call it on the thread that consumes batches."""
+
+    def __init__(
+        self,
+        loops: LoopRegistry,
+        updates: UpdateWatch,
+        instruments: Instruments,
+        settings: RunSettings,
+        leave: Callable[[], None],
+    ) -> None:
+        self._loops = loops
+        self._updates = updates
+        self._with = instruments
+        self._settings = settings
+        self._leave = leave
+        self._last: Consumer | None = None
+        self._seam = False
+        self._active: Diagnosis | None = None
+        self._diagnosed: list[Loop] = []
+        self._deadline_ns: int | None = None
+        self._raised = False
+        self.current_call: Consumer | None = None
+
+    # What the hooks report.
+
+    def iterator_made(self, iterator: Any, dataset: Any, distributed: bool = False) -> Consumer:
+        """A Python-level iterator was made."""
+        return self._loops.consumer_for(iterator, dataset, distributed)
+
+    def handed_over(self, consumer: Consumer, asked_ns: int, handed_ns: int, batch: Any) -> None:
+        """`next` returned a batch to Python."""
+        consumer.batches += 1
+        record = consumer.loop.record
+        if record.fill_ns is None:
+            record.fill_ns = handed_ns - asked_ns
+        if record.batch_size is None:
+            record.batch_size = batch_rows(batch)
+        self._boundary(consumer, handed_ns, handed_ns - asked_ns)
+        if consumer.keep_batch:
+            self._substitute(consumer, batch)
+
+    def call_begins(self, consumer: Consumer, iterator: Any, pull: Callable[[Any], Any]) -> Any:
+        """A tf.function is called with an iterator; returns the iterator to call it with.
+
+        `pull` takes a batch from an iterator without telling us.
+        """
+        consumer.hand_over = "call"
+        self._boundary(consumer, time.monotonic_ns(), None)
+        consumer.batches += consumer.loop.record.batches_per_call
+        if consumer.keep_batch:
+            batch = pull(iterator)
+            if consumer.loop.record.batch_size is None:
+                consumer.loop.record.batch_size = batch_rows(batch)
+            self._substitute(consumer, batch)
+        return consumer.substitute if consumer.substitute is not None else iterator
+
+    def exhausted(self, consumer: Consumer) -> None:
+        """The iterator has no more batches."""
+        if consumer is self._last:
+            self._interrupt(exhausted=True)
+
+    def epoch_ended(self) -> None:
+        """Keras says that an epoch begins or ends: what follows is no part of a step."""
+        self._interrupt(exhausted=False)
+
+    def function_traced(self, function: Any, count: int) -> None:
+        """A tf.function was traced, for the `count`th time."""
+        loop = self._last.loop if self._last is not None else None
+        if loop is None or not self._updates.trains(function):
+            return
+        loop.record.trace_count += 1
+        name = source_location(function)
+        if name not in loop.record.step_functions:
+            loop.record.step_functions.append(name)
+        if count > 1:
+            loop.record.retrace_steps.append(loop.record.steps)
+        if loop.diagnosis is not None:
+            loop.diagnosis.traced()
+
+    def script_over(self, reason: str) -> None:
+        """The script's code has ended or is being stopped."""
+        self._interrupt(exhausted=False)
+        if self._active is not None:
+            self._active.finish(reason)
+        for loop in self._loops.all():
+            self._settle_role(loop)
+
+    # What follows from it.
+
+    def _interrupt(self, exhausted: bool) -> None:
+        if self._last is not None and self._last.loop.diagnosis is not None and not self._seam:
+            self._last.loop.diagnosis.seam(self._last, exhausted)
+        self._seam = True
+
+    def _boundary(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> None:
+        loop = consumer.loop
+        record = loop.record
+        last = self._last
+        if last is not consumer:
+            if last is not None:
+                self._interrupt(exhausted=False)
+            self._seam = True
+            self._last = consumer
+        self._learn_role(loop)
+        continuous, self._seam = not self._seam, False
+        if continuous:
+            record.elapsed_ns += now_ns - loop.last_ns
+            if record.first_step_ns is None:
+                self._first_step(consumer, now_ns - loop.last_ns)
+        loop.last_ns = now_ns
+        record.steps += record.batches_per_call
+        self._updates.updated = False
+        self._updates.tracing_ns = 0
+        if loop.diagnosis is not None:
+            loop.diagnosis.boundary(consumer, now_ns, wait_ns, continuous)
+            if loop.diagnosis is self._active and not loop.diagnosis.measuring:
+                self._measured(loop)
+        elif loop.trains and self._active is None and len(self._diagnosed) < _MOST_DIAGNOSED:
+            self._begin(loop, consumer, now_ns)
+        if self._deadline_ns is not None and now_ns > self._deadline_ns and self._active is None:
+            self.stop()
+
+    def _first_step(self, consumer: Consumer, duration_ns: int) -> None:
+        loop = consumer.loop
+        loop.record.first_step_ns = duration_ns
+        self._loops.describe_keras(loop)
+        if loop.record.fill_ns is None and consumer.hand_over == "call":
+            # The batch was asked for inside the call: what neither tracing nor the consumer took.
+            model = model_of(consumer)
+            if model is not None and model.gaps_us:
+                others = model.gaps_us[0] * 1000 + self._updates.tracing_ns
+                loop.record.fill_ns = max(0, duration_ns - others)
+
+    def _begin(self, loop: Loop, consumer: Consumer, now_ns: int) -> None:
+        loop.diagnosis = self._active = Diagnosis(loop, self._with)
+        self._diagnosed.append(loop)
+        self._with.tell("loop", line=loop.record.line, file=loop.record.file, kind=loop.record.kind)
+        self._with.recorder.save()
+        loop.diagnosis.boundary(consumer, now_ns, None, continuous=False)
+
+    def _learn_role(self, loop: Loop) -> None:
+        """A step that wrote a trainable variable makes its loop a training loop."""
+        if not self._updates.updated or self._last is None or self._last.loop is not loop:
+            return
+        record = loop.record
+        if not record.updates_variables:
+            record.updates_variables = True
+            if record.role == "other":
+                record.role = "training"
+                record.role_reason = "its steps write trainable variables"
+
+    def _settle_role(self, loop: Loop) -> None:
+        """Name what the loops without updates were, for the report."""
+        record = loop.record
+        if record.role != "other":
+            return
+        if record.steps <= _PREVIEW_BATCHES:
+            record.role, record.role_reason = "preview", f"{record.steps} batches, no variable written"
+        elif any(other.trains for other in self._loops.all()):
+            record.role = "validation"
+            record.role_reason = "batches are consumed without writing a trainable variable"
+
+    def _substitute(self, consumer: Consumer, batch: Any) -> None:
+        consumer.keep_batch = False
+        try:
+            consumer.substitute = repeated(batch, consumer.element_spec)
+        except Exception as error:
+            self._with.recorder.note(
+                f"The consumer could not be measured on a repeated batch: {type(error).__name__}: {error}"
+            )
+
+    def _measured(self, loop: Loop) -> None:
+        """One loop is done: go on to see later loops, where that is cheap, or stop the script."""
+        self._active = None
+        if self._settings.run_to_end:
+            return
+        rest = self._rest_of(loop)
+        if rest is None or rest > self._settings.look_ahead_s or self._was_disturbed():
+            self.stop()
+        elif self._deadline_ns is None:
+            self._deadline_ns = time.monotonic_ns() + int(self._settings.look_ahead_s * 1e9)
+
+    def _was_disturbed(self) -> bool:
+        """Steps on a repeated batch have trained the model wrongly: its script must not go on."""
+        return any(window.kind == "repeat" and window.blocks for window in self._with.recorder.recording.windows)
+
+    def _rest_of(self, loop: Loop) -> float | None:
+        """Seconds that the loop would still take, or None where the script does not say."""
+        record = loop.record
+        if record.planned_steps is None or record.steps == 0:
+            return None
+        return (record.planned_steps - record.steps) * record.elapsed_ns / record.steps / 1e9
+
+    def stop(self) -> None:
+        """End the script here; a script that swallows the exception is left by force the next time."""
+        if self._raised:
+            self._leave()
+        self._raised = True
+        self._with.recorder.recording.stop_reason = "enough was measured"
+        raise StopScript

@@ -1,0 +1,348 @@
+"""The windows of one training loop, one after the other: warm-up, baseline, stacks, profile, repeat."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pipediag.capture.journal import StepJournal
+from pipediag.capture.loops import Consumer, Loop
+from pipediag.capture.model_proto import IteratorModel, read_model, snapshot
+from pipediag.capture.pace import Pace
+from pipediag.capture.profiler import Profiler
+from pipediag.capture.recorder import Recorder
+from pipediag.capture.stacks import StackSampler
+from pipediag.capture.windows import OpenWindow
+from pipediag.session.recording import ModelNode, WindowKind
+
+_DRAINED_SHARE = 0.2
+_MOST_DRAINS = 3
+
+
+class Phase(Enum):
+    WARMUP = "warmup"
+    BASELINE = "baseline"
+    STACKS = "stacks"
+    PROFILE = "profile"
+    REPEAT = "repeat"
+    DONE = "done"
+
+
+@dataclass
+class Instruments:
+    """What a diagnosis works with; shared by all loops of the run."""
+
+    recorder: Recorder
+    journal: StepJournal
+    profiler: Profiler
+    pace: Pace
+    tell: Callable[..., None]
+    may_repeat: bool
+
+
+class Diagnosis:
+    """Driven by `boundary`, once a step, on the training thread.
+
+    A step lasts from one boundary to the next. Reading tf.data's model takes a few milliseconds, so
+    the steps right after a reading are skipped.
+    """
+
+    def __init__(self, loop: Loop, instruments: Instruments) -> None:
+        self._loop = loop
+        self._with = instruments
+        self._start_ns: int | None = None
+        self._skip = 0
+        self._since_trace: list[int] = []
+        self._drains = 0
+        self._first_model: IteratorModel | None = None
+        self._first_steps = 0
+        self._stacks: StackSampler | None = None
+        self._cpu_at_start: dict[str, int] = {}
+        self.phase = Phase.WARMUP
+        self._window = self._open("warmup")
+
+    @property
+    def measuring(self) -> bool:
+        return self.phase is not Phase.DONE
+
+    def traced(self) -> None:
+        """A training function was traced in the step that is running."""
+        self._since_trace.clear()
+
+    def boundary(self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool) -> None:
+        """A step ended and the next one begins."""
+        if not continuous or self._start_ns is None:
+            self._start_ns = now_ns
+            self._mark()
+            return
+        if self._with.profiler.script_is_profiling:
+            self._skip = max(self._skip, 2)
+        if self._skip > 0:
+            self._skip -= 1
+        else:
+            duration = now_ns - self._start_ns
+            self._window.add(self._start_ns, duration, wait_ns, self._loop.record.batches_per_call)
+            self._since_trace.append(duration)
+        self._start_ns = now_ns
+        self._advance(consumer, now_ns)
+
+    def seam(self, consumer: Consumer, exhausted: bool) -> None:
+        """The steps are interrupted: an epoch ended, or something else consumes batches."""
+        self._with.profiler.end_mark()
+        if self._start_ns is None:
+            return
+        self._start_ns = None
+        self._loop.record.seams += 1
+        if self.measuring and self._window.block.durations_ns:
+            model = model_of(consumer)
+            self._window.close_block(
+                model, 1 if exhausted else 0, self._loop.record.batches_per_call
+            )
+
+    def finish(self, reason: str) -> None:
+        """The loop will not go on: close what is open, and save it."""
+        if not self.measuring:
+            return
+        if self.phase is Phase.PROFILE:
+            self._end_profile()
+        if self.phase is Phase.STACKS and self._stacks is not None:
+            self._end_stacks()
+        self._window.close(complete=False, reason=reason)
+        self.phase = Phase.DONE
+        self._with.recorder.save()
+
+    def _advance(self, consumer: Consumer, now_ns: int) -> None:
+        steps = {
+            Phase.WARMUP: self._during_warmup,
+            Phase.BASELINE: self._during_baseline,
+            Phase.STACKS: self._during_stacks,
+            Phase.PROFILE: self._during_profile,
+            Phase.REPEAT: self._during_repeat,
+        }
+        act = steps[self.phase]
+        if act(consumer, now_ns):
+            # What we did took time that is no part of the next step.
+            self._start_ns = time.monotonic_ns()
+        self._mark()
+
+    def _mark(self) -> None:
+        if self.phase is Phase.PROFILE and self._with.profiler.running:
+            self._with.profiler.mark_step(self._window.count)
+
+    def _remaining(self) -> int | None:
+        planned = self._loop.record.planned_steps
+        return None if planned is None else max(0, planned - self._loop.record.steps)
+
+    # Each of these returns whether it did something that took time.
+
+    def _during_warmup(self, consumer: Consumer, now_ns: int) -> bool:
+        warm, settled = self._with.pace.warmed_up(
+            self._since_trace, len(self._since_trace), self._window.elapsed_ns(now_ns), self._remaining()
+        )
+        if not warm:
+            return False
+        self._window.record.stable = settled
+        self._window.close(complete=True)
+        self._with.tell("window", window="baseline", loop=self._loop.record.line)
+        self._first_model = self._read(consumer)
+        self._first_steps = consumer.batches
+        self._with.recorder.save()
+        self._begin_baseline()
+        return True
+
+    def _begin_baseline(self) -> None:
+        self.phase = Phase.BASELINE
+        self._window = self._open("baseline")
+        self._skip = self._with.pace.steps_to_skip(self._typical_ns())
+
+    def _during_baseline(self, consumer: Consumer, now_ns: int) -> bool:
+        window, pace = self._window, self._with.pace
+        elapsed = window.elapsed_ns(now_ns)
+        if pace.baseline_done(window.count, elapsed, self._half_of_remaining()):
+            return self._end_baseline(consumer)
+        if pace.block_done(
+            len(window.block.durations_ns),
+            window.block_elapsed_ns(),
+            self._loop.record.batches_per_call,
+        ):
+            window.close_block(
+                model_of(consumer), 0, self._loop.record.batches_per_call
+            )
+            self._skip = pace.steps_to_skip(self._typical_ns())
+            return True
+        return False
+
+    def _half_of_remaining(self) -> int | None:
+        remaining = self._remaining()
+        return None if remaining is None else remaining // 2
+
+    def _end_baseline(self, consumer: Consumer) -> bool:
+        model = self._read(consumer)
+        self._window.close_block(
+            model, 0, self._loop.record.batches_per_call
+        )
+        if self._drained(model, consumer) and self._drains < _MOST_DRAINS:
+            self._drains += 1
+            self._window.record.kind = "warmup"
+            self._window.close(complete=True, reason="batches stocked up earlier were being used up")
+            self._first_model, self._first_steps = model, consumer.batches
+            self._begin_baseline()
+            return True
+        self._window.close(complete=True)
+        self._with.recorder.save()
+        self._with.tell("window", window="stacks")
+        self.phase = Phase.STACKS
+        self._window = self._open("stacks")
+        self._cpu_at_start = _thread_cpu()
+        self._stacks = StackSampler(threading.get_ident())
+        return True
+
+    def _drained(self, model: IteratorModel | None, consumer: Consumer) -> bool:
+        """Whether a stock of ready batches, laid up while functions compiled, hid the true pace."""
+        if model is None or self._first_model is None:
+            return False
+        used = consumer.batches - self._first_steps
+        before, after = _stocked(self._first_model.nodes), _stocked(model.nodes)
+        return used > 0 and before - after > _DRAINED_SHARE * used
+
+    def _during_stacks(self, consumer: Consumer, now_ns: int) -> bool:
+        if not self._with.pace.stacks_done(self._window.count, self._window.elapsed_ns(now_ns)):
+            return False
+        self._end_stacks()
+        self._window.close(complete=True)
+        self._begin_profile()
+        return True
+
+    def _end_stacks(self) -> None:
+        assert self._stacks is not None
+        self._with.recorder.recording.stacks.append(self._stacks.stop())
+        self._stacks = None
+        after = _thread_cpu()
+        self._window.record.python_thread_cpu_ns = {
+            name: cpu - self._cpu_at_start.get(name, 0) for name, cpu in after.items()
+        }
+
+    def _begin_profile(self) -> None:
+        self._with.tell("window", window="profile")
+        self.phase = Phase.PROFILE
+        self._window = self._open("profile")
+        refused = self._with.profiler.start()
+        if refused is not None:
+            self._window.close(complete=False, reason=refused)
+            self._begin_repeat_or_end()
+            return
+        self._skip = 1
+
+    def _during_profile(self, consumer: Consumer, now_ns: int) -> bool:
+        if not self._with.profiler.running:
+            self._window.close(complete=False, reason="the script's own profiler took over")
+        elif self._with.pace.profile_done(self._window.count, self._window.elapsed_ns(now_ns)):
+            self._end_profile()
+            self._window.close(complete=True)
+        else:
+            return False
+        self._with.recorder.save()
+        self._begin_repeat_or_end(consumer)
+        return True
+
+    def _end_profile(self) -> None:
+        failed = self._with.profiler.stop()
+        if failed is None:
+            self._window.record.trace_directory = str(self._with.profiler.directory)
+        else:
+            self._with.recorder.note(f"There is no trace: {failed}.")
+
+    def _begin_repeat_or_end(self, consumer: Consumer | None = None) -> None:
+        if consumer is None or not self._with.may_repeat or consumer.distributed:
+            self._end()
+            return
+        self._with.tell("window", window="repeat")
+        self.phase = Phase.REPEAT
+        self._window = self._open("repeat")
+        self._skip = 3
+        consumer.keep_batch = True
+
+    def _during_repeat(self, consumer: Consumer, now_ns: int) -> bool:
+        if not self._with.pace.repeat_done(self._window.count, self._window.elapsed_ns(now_ns)):
+            return False
+        consumer.substitute = None
+        self._window.close(complete=True)
+        self._end()
+        return True
+
+    def _end(self) -> None:
+        self.phase = Phase.DONE
+        self._with.recorder.save()
+        self._with.tell("measured", loop=self._loop.record.line)
+
+    def _open(self, kind: WindowKind) -> OpenWindow:
+        recording = self._with.recorder.recording
+        return OpenWindow.begin(
+            kind, self._loop.record.id, self._loop.ordinal, recording, self._with.journal
+        )
+
+    def _typical_ns(self) -> float:
+        recent = self._since_trace[-20:]
+        return median(recent) if recent else 0.0
+
+    def _read(self, consumer: Consumer) -> IteratorModel | None:
+        model = model_of(consumer)
+        if model is not None:
+            self._with.recorder.recording.snapshots.append(
+                snapshot(
+                    model,
+                    self._loop.record.id,
+                    consumer.ordinal,
+                    self._loop.record.steps,
+                    consumer.batches,
+                )
+            )
+        return model
+
+
+def model_of(consumer: Consumer) -> IteratorModel | None:
+    """tf.data's model of the iterator that a consumer reads from, where it has one."""
+    iterator = consumer.iterator()
+    for inner in _single_iterators(iterator):
+        return read_model(inner)
+    return None
+
+
+def _single_iterators(iterator: Any) -> list[Any]:
+    """The one tf.data iterator behind a distributed one, where there is just one."""
+    if iterator is None:
+        return []
+    inner = getattr(iterator, "_iterators", None)
+    if inner is None:
+        return [iterator]
+    owned = [getattr(one, "_iterator", None) for one in inner]
+    return [owned[0]] if len(owned) == 1 and owned[0] is not None else []
+
+
+def _stocked(nodes: list[ModelNode]) -> int:
+    """Batches that wait in the last buffer before the consumer."""
+    for node in sorted(nodes, key=lambda node: node.id):
+        if node.name.startswith(("Prefetch", "ParallelMap", "MapAndBatch", "ParallelBatch")):
+            return node.buffered_elements
+    return 0
+
+
+def _thread_cpu() -> dict[str, int]:
+    """CPU time so far of each Python thread, in nanoseconds, by `name#native id`; Linux only.
+
+    Read from /proc, as the C library's thread clocks crash for a thread that has ended.
+    """
+    usage: dict[str, int] = {}
+    for thread in threading.enumerate():
+        try:
+            schedule = Path(f"/proc/self/task/{thread.native_id}/schedstat").read_text()
+        except OSError:
+            continue
+        usage[f"{thread.name}#{thread.native_id}"] = int(schedule.split()[0])
+    return usage

@@ -1,0 +1,203 @@
+"""Where pipediag hooks into TensorFlow: iterators, tf.functions and Keras's epochs.
+
+Nothing is imported here that the script has not imported: each hook is installed when the module it
+belongs to arrives. Hooks run on every step, so they are short.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import wrapt
+
+from pipediag.capture.conductor import Conductor
+from pipediag.capture.loops import Consumer
+from pipediag.capture.plan import PlanRecorder
+from pipediag.capture.profiler import Profiler
+from pipediag.capture.updates import UpdateWatch
+
+_CONSUMER = "_pipediag_consumer"
+
+
+class Hooks:
+    """Installs itself on modules as they are imported."""
+
+    def __init__(
+        self, conductor: Conductor, plan: PlanRecorder, updates: UpdateWatch, profiler: Profiler
+    ) -> None:
+        self._conductor = conductor
+        self._plan = plan
+        self._updates = updates
+        self._profiler = profiler
+        self._inside_distributed = False
+        self._pull: Callable[[Any], Any] | None = None
+
+    def install(self) -> None:
+        """Wait for the modules."""
+        for module, hook in (
+            ("tensorflow.python.data.ops.dataset_ops", self._on_datasets),
+            ("tensorflow.python.data.ops.readers", self._on_readers),
+            ("tensorflow.python.data.ops.iterator_ops", self._on_iterators),
+            ("tensorflow.python.distribute.input_lib", self._on_distributed),
+            (
+                "tensorflow.python.eager.polymorphic_function.polymorphic_function",
+                self._on_functions,
+            ),
+            ("tensorflow.python.framework.func_graph", self._on_tracing),
+            ("tensorflow.python.ops.resource_variable_ops", self._on_variables),
+            ("tensorflow.python.profiler.profiler_v2", self._on_profiler),
+            ("tensorflow.python.training.optimizer", self._on_v1_optimizer),
+            ("keras.src.callbacks.callback_list", self._on_callback_list),
+            ("tf_keras.src.callbacks", self._on_callback_list),
+            ("tf_keras.src.optimizers.legacy.optimizer_v2", self._on_legacy_optimizer),
+        ):
+            wrapt.register_post_import_hook(hook, module)
+
+    def _on_datasets(self, module: Any) -> None:
+        self._plan.install(module.DatasetV2)
+
+    def _on_readers(self, module: Any) -> None:
+        for name in ("TFRecordDatasetV2", "TextLineDatasetV2", "FixedLengthRecordDatasetV2"):
+            self._plan.install_reader(getattr(module, name))
+
+    def _on_variables(self, module: Any) -> None:
+        self._updates.install_variables(module.BaseResourceVariable)
+
+    def _on_tracing(self, module: Any) -> None:
+        module.func_graph_from_py_func = self._updates.timed(module.func_graph_from_py_func)
+
+    def _on_profiler(self, module: Any) -> None:
+        self._profiler.install(module)
+
+    def _on_v1_optimizer(self, module: Any) -> None:
+        self._updates.install_optimizer(module.Optimizer, "apply_gradients")
+
+    def _on_legacy_optimizer(self, module: Any) -> None:
+        self._updates.install_optimizer(module.OptimizerV2, "apply_gradients")
+
+    def _on_callback_list(self, module: Any) -> None:
+        conductor = self._conductor
+        for name in ("on_epoch_begin", "on_epoch_end"):
+            original = getattr(module.CallbackList, name)
+
+            def at_epoch(callbacks: Any, *args: Any, _original: Any = original, **kwargs: Any) -> Any:
+                conductor.epoch_ended()
+                return _original(callbacks, *args, **kwargs)
+
+            setattr(module.CallbackList, name, functools.wraps(original)(at_epoch))
+
+    def _on_iterators(self, module: Any) -> None:
+        conductor, updates = self._conductor, self._updates
+        hooks = self
+        owned = module.OwnedIterator
+        create, advance = owned._create_iterator, owned._next_internal
+        from tensorflow.python.eager import context
+        from tensorflow.python.framework import errors
+
+        @functools.wraps(create)
+        def create_iterator(iterator: Any, dataset: Any) -> None:
+            create(iterator, dataset)
+            if context.executing_eagerly() and _is_observed(dataset):
+                iterator.__dict__[_CONSUMER] = conductor.iterator_made(iterator, dataset)
+
+        @functools.wraps(advance)
+        def next_internal(iterator: Any) -> Any:
+            consumer: Consumer | None = iterator.__dict__.get(_CONSUMER)
+            if consumer is None or hooks._inside_distributed or updates.inside_function:
+                return advance(iterator)
+            asked = time.monotonic_ns()
+            try:
+                batch = advance(consumer.substitute or iterator)
+            except errors.OutOfRangeError:
+                conductor.exhausted(consumer)
+                raise
+            conductor.handed_over(consumer, asked, time.monotonic_ns(), batch)
+            return batch
+
+        self._pull = advance
+        owned._create_iterator = create_iterator
+        owned._next_internal = next_internal
+
+    def _on_distributed(self, module: Any) -> None:
+        conductor, hooks = self._conductor, self
+
+        def watch_creation(dataset_class: Any) -> None:
+            original = dataset_class.__iter__
+
+            @functools.wraps(original)
+            def iterate(dataset: Any) -> Any:
+                iterator = original(dataset)
+                iterator.__dict__[_CONSUMER] = conductor.iterator_made(
+                    iterator, dataset, distributed=True
+                )
+                return iterator
+
+            dataset_class.__iter__ = iterate
+
+        watch_creation(module.DistributedDataset)
+        watch_creation(module.DistributedDatasetsFromFunction)
+        advance = module.DistributedIteratorBase.get_next
+
+        @functools.wraps(advance)
+        def get_next(iterator: Any, *args: Any, **kwargs: Any) -> Any:
+            consumer: Consumer | None = iterator.__dict__.get(_CONSUMER)
+            if consumer is None or hooks._updates.inside_function:
+                return advance(iterator, *args, **kwargs)
+            asked = time.monotonic_ns()
+            hooks._inside_distributed = True
+            try:
+                batch = advance(iterator, *args, **kwargs)
+            except Exception:
+                conductor.exhausted(consumer)
+                raise
+            finally:
+                hooks._inside_distributed = False
+            conductor.handed_over(consumer, asked, time.monotonic_ns(), batch)
+            return batch
+
+        module.DistributedIteratorBase.get_next = get_next
+
+    def _on_functions(self, module: Any) -> None:
+        conductor, updates, hooks = self._conductor, self._updates, self
+        original = module.Function.__call__
+        calling = threading.local()
+
+        @functools.wraps(original)
+        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+            if getattr(calling, "depth", 0):
+                return original(function, *args, **kwargs)
+            consumer: Consumer | None = None
+            for position, argument in enumerate(args):
+                found = getattr(argument, "__dict__", {}).get(_CONSUMER)
+                if found is not None:
+                    consumer = found
+                    iterator = conductor.call_begins(found, argument, hooks._pull)
+                    args = (*args[:position], iterator, *args[position + 1 :])
+                    break
+            updates.enter(function)
+            calling.depth = 1
+            before = function.experimental_get_tracing_count()
+            try:
+                return original(function, *args, **kwargs)
+            except module.errors.OutOfRangeError:
+                if consumer is not None:
+                    conductor.exhausted(consumer)
+                raise
+            finally:
+                calling.depth = 0
+                count = function.experimental_get_tracing_count()
+                if count != before:
+                    conductor.function_traced(function, count)
+                updates.leave()
+
+        module.Function.__call__ = call
+
+
+def _is_observed(dataset: Any) -> bool:
+    """Leave out the per-device halves of a distributed iterator and pipediag's own datasets."""
+    name = type(dataset).__name__
+    return name not in ("_PerDeviceGenerator", "_ReincarnatedPerDeviceGenerator", "_RestructuredDataset")

@@ -1,0 +1,202 @@
+"""Places in the script that consume batches, and which of them train."""
+
+from __future__ import annotations
+
+import sys
+import time
+import weakref
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pipediag.capture.callsites import CallSite, call_site, frames
+from pipediag.capture.keras_facts import KerasPhase, describe_fit, embedding_tables, phase_of
+from pipediag.capture.plan import PlanRecorder
+from pipediag.capture.recorder import Recorder
+from pipediag.session.recording import LoopKind, ParameterValue, RecordedLoop
+
+HandOver = Literal["next", "call"]
+"""How batches leave an iterator: by Python's `next`, or inside a tf.function that was given it."""
+
+
+@dataclass
+class Loop:
+    """A loop while it runs: its record, and what the hooks need at hand."""
+
+    record: RecordedLoop
+    ordinal: int
+    fit_frame: Any = None
+    last_ns: int = 0
+    diagnosis: Any = None
+
+    @property
+    def trains(self) -> bool:
+        return self.record.role == "training"
+
+
+@dataclass
+class Consumer:
+    """One iterator of a loop."""
+
+    loop: Loop
+    ordinal: int
+    iterator: weakref.ref[Any]
+    element_spec: Any
+    hand_over: HandOver = "next"
+    batches: int = 0
+    substitute: Any = None
+    """The iterator that stands in during the differential phase."""
+    keep_batch: bool = False
+    distributed: bool = False
+
+
+@dataclass
+class LoopRegistry:
+    """Finds the loop that a new iterator belongs to: iterators made at one line are one loop."""
+
+    recorder: Recorder
+    plan: PlanRecorder
+    _by_place: dict[tuple[str | None, int | None, str], Loop] = field(default_factory=dict)
+
+    _loops: list[Loop] = field(default_factory=list)
+
+    def all(self) -> list[Loop]:
+        """Every loop seen so far."""
+        return self._loops
+
+    def consumer_for(self, iterator: Any, dataset: Any, distributed: bool) -> Consumer:
+        """Register an iterator that is being made right now, on the current stack."""
+        site = call_site()
+        phase = phase_of(frames())
+        place = (site.file if site else None, site.line if site else None, phase.method if phase else "")
+        loop = self._by_place.get(place)
+        if loop is None:
+            loop = self._by_place[place] = self._new_loop(site, phase, distributed)
+        loop.record.iterators += 1
+        if loop.record.root_op_id is None:
+            self._describe_pipeline(loop.record, dataset)
+        return Consumer(
+            loop=loop,
+            ordinal=loop.record.iterators,
+            iterator=weakref.ref(iterator),
+            element_spec=dataset.element_spec,
+            distributed=distributed,
+        )
+
+    def new_in_graph_loop(self, dataset: Any, site: CallSite | None) -> Loop:
+        """A dataset that a tf.function loops over by itself; no Python iterator exists."""
+        loop = self._new_loop(site, None, distributed=False)
+        loop.record.kind = "in_graph"
+        loop.record.iterators = 1
+        self._describe_pipeline(loop.record, dataset)
+        return loop
+
+    def _new_loop(self, site: CallSite | None, phase: KerasPhase | None, distributed: bool) -> Loop:
+        loops = self.recorder.recording.loops
+        kind: LoopKind = "keras" if phase else "distributed" if distributed else "eager"
+        record = RecordedLoop(
+            id=f"loop{len(loops) + 1}",
+            kind=kind,
+            role=phase.role if phase else "other",
+            role_reason=f"Keras {phase.method}" if phase else "no trainable variable was written",
+            file=site.file if site else None,
+            line=site.line if site else None,
+            function=site.function if site else None,
+            root_op_id=None,
+            iterators=0,
+            steps=0,
+            elapsed_ns=0,
+            updates_variables=False,
+            started_ns=time.monotonic_ns(),
+        )
+        loops.append(record)
+        loop = Loop(
+            record,
+            ordinal=len(loops) - 1,
+            fit_frame=phase.frame if phase and phase.role == "training" else None,
+        )
+        self._loops.append(loop)
+        return loop
+
+    def _describe_pipeline(self, record: RecordedLoop, dataset: Any) -> None:
+        original = getattr(dataset, "_original_dataset", dataset)
+        strategy = getattr(dataset, "_strategy", None)
+        record.replicas = strategy.num_replicas_in_sync if strategy is not None else 1
+        record.element_spec = str(dataset.element_spec)
+        if not hasattr(original, "_inputs"):
+            return
+        record.root_op_id = self.plan.operation_of(original)
+        record.dataset_options = _options(original)
+        record.autotune_enabled = record.dataset_options.get("autotune.enabled") is not False
+        record.batch_size = self._batch_size(record.root_op_id)
+        record.planned_steps = _finite(original)
+
+    def _batch_size(self, op_id: str | None) -> int | None:
+        """The batch size of the last batching operation above the consumer."""
+        operations = {operation.id: operation for operation in self.recorder.recording.operations}
+        while op_id is not None and op_id in operations:
+            operation = operations[op_id]
+            size = operation.parameters.get("batch_size")
+            if isinstance(size, int):
+                return size
+            op_id = operation.parent_ids[0] if operation.parent_ids else None
+        return None
+
+    def describe_keras(self, loop: Loop) -> None:
+        """Read the model from the frame of its `fit`, once it has been built by a first step."""
+        if loop.fit_frame is None:
+            return
+        record, frame = loop.record, loop.fit_frame
+        loop.fit_frame = None  # a kept frame would keep the whole data set alive
+        try:
+            record.keras = describe_fit(frame)
+            self.recorder.recording.variables.extend(embedding_tables(frame))
+        except Exception as error:
+            self.recorder.note(f"The Keras model could not be described: {type(error).__name__}: {error}")
+            return
+        keras = record.keras
+        record.batches_per_call = keras.steps_per_execution
+        if keras.epochs and keras.steps_per_epoch:
+            record.planned_steps = keras.epochs * keras.steps_per_epoch
+
+
+def _finite(dataset: Any) -> int | None:
+    from tensorflow.python.eager import context
+
+    if not context.executing_eagerly():
+        return None
+    count = int(dataset.cardinality())
+    return count if count >= 0 else None
+
+
+def _options(dataset: Any) -> dict[str, ParameterValue]:
+    """The options that the user set, flattened: `autotune.enabled`, `threading.private_threadpool_size`."""
+    found: dict[str, ParameterValue] = {}
+    options = dataset.options()
+    for name in getattr(type(options), "__dict__", {}):
+        value = getattr(options, name, None)
+        if name.startswith("_") or callable(value):
+            continue
+        if isinstance(value, bool | int | float | str):
+            found[name] = value
+        elif "tensorflow" in type(value).__module__:
+            found.update(_nested(name, value))
+    return found
+
+
+def _nested(prefix: str, options: Any) -> dict[str, ParameterValue]:
+    found: dict[str, ParameterValue] = {}
+    for name in type(options).__dict__:
+        value = getattr(options, name, None)
+        if not name.startswith("_") and isinstance(value, bool | int | float | str):
+            found[f"{prefix.removeprefix('experimental_')}.{name}"] = value
+    return found
+
+
+def batch_rows(batch: Any) -> int | None:
+    """Rows of a batch: the leading dimension of its first tensor, or None."""
+    nest = sys.modules["tensorflow.python.util.nest"]
+    for component in nest.flatten(batch):
+        shape = getattr(component, "shape", None)
+        if shape is not None and len(shape) > 0 and shape[0] is not None:
+            return int(shape[0])
+    return None

@@ -1,0 +1,103 @@
+"""How long each window lasts: enough steps to say something, little enough time to be pleasant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+
+from pipediag.session.settings import RunSettings
+
+_SECOND = 1_000_000_000
+# tf.data keeps the last 100 gap times; two batches are lost at the seams of a block.
+_GAPS_KEPT = 96
+_STABLE_WITHIN = 0.15
+_SMALL_STEP_NS = 50_000_000
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Decides by counts and times alone, so that a fake clock can test it.
+
+    `remaining` is the number of steps that the script still has in it, where it says so: a short
+    training gets short windows.
+    """
+
+    settings: RunSettings
+
+    def warmed_up(
+        self, durations: list[int], since_trace: int, elapsed_ns: int, remaining: int | None
+    ) -> tuple[bool, bool]:
+        """Whether warm-up is over, and whether the step time had settled.
+
+        `durations` are the steps since a function was last traced, `since_trace` their number.
+        """
+        if self.settings.warmup is not None:
+            return since_trace >= self.settings.warmup, self._settled(durations)
+        if remaining is not None and remaining < 60 and since_trace >= 3:
+            return True, self._settled(durations)
+        if self._settled(durations):
+            return True, True
+        too_long = (elapsed_ns > 5 * _SECOND and since_trace >= 3) or (
+            elapsed_ns > 20 * _SECOND and since_trace >= 1
+        )
+        # A function that is traced at every step never stops tracing: that is the steady state.
+        always_tracing = elapsed_ns > 8 * _SECOND
+        return too_long or always_tracing, False
+
+    def _settled(self, durations: list[int]) -> bool:
+        """Two consecutive chunks of at least 4 steps and 0.25 s agree within 15 %."""
+        chunks: list[list[int]] = []
+        chunk: list[int] = []
+        for duration in reversed(durations):
+            chunk.append(duration)
+            if len(chunk) >= 4 and sum(chunk) >= _SECOND // 4:
+                chunks.append(chunk)
+                chunk = []
+            if len(chunks) == 2:
+                break
+        if len(chunks) < 2:
+            return False
+        late, early = median(chunks[0]), median(chunks[1])
+        return abs(late - early) <= _STABLE_WITHIN * early
+
+    def baseline_done(self, count: int, elapsed_ns: int, remaining: int | None) -> bool:
+        """30 steps and 2 s; fewer where steps are long or the script has few of them."""
+        if self.settings.steps is not None:
+            return count >= self.settings.steps
+        if remaining is not None and count >= 10 and count >= remaining:
+            return True
+        return (
+            (count >= 30 and elapsed_ns >= 2 * _SECOND)
+            or (count >= 10 and elapsed_ns >= 6 * _SECOND)
+            or (count >= 5 and elapsed_ns >= 20 * _SECOND)
+        )
+
+    def block_done(self, count: int, elapsed_ns: int, batches_per_call: int) -> bool:
+        """A block ends before tf.data forgets its gap times, or after a quarter of a second."""
+        if (count + 2) * batches_per_call >= _GAPS_KEPT:
+            return True
+        return count >= 5 and elapsed_ns >= _SECOND // 4
+
+    def steps_to_skip(self, step_ns: float) -> int:
+        """Steps disturbed by a reading of the model (a few milliseconds)."""
+        return 2 if step_ns < _SMALL_STEP_NS else 1
+
+    def stacks_done(self, count: int, elapsed_ns: int) -> bool:
+        """0.7 s and 5 steps, 3 s at most."""
+        return (count >= 5 and elapsed_ns >= 0.7 * _SECOND) or elapsed_ns >= 3 * _SECOND
+
+    def profile_done(self, count: int, elapsed_ns: int) -> bool:
+        """20 steps, or 5 after two seconds, or 2 after ten."""
+        if self.settings.profile_steps is not None:
+            return count >= self.settings.profile_steps
+        return (
+            count >= 20
+            or (count >= 5 and elapsed_ns >= 2 * _SECOND)
+            or (count >= 2 and elapsed_ns >= 10 * _SECOND)
+        )
+
+    def repeat_done(self, count: int, elapsed_ns: int) -> bool:
+        """20 steps and 0.7 s, or 5 steps after 3 s."""
+        return (count >= 20 and elapsed_ns >= 0.7 * _SECOND) or (
+            count >= 5 and elapsed_ns >= 3 * _SECOND
+        )

@@ -1,0 +1,249 @@
+"""The input pipeline as the user wrote it: every public tf.data call with its line and parameters.
+
+Each call gets a `name=` (the user's is kept), which TensorFlow carries into the optimised pipeline
+and back into the trace, so that fused and inserted iterators can be tied to source lines.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pipediag.capture.callsites import AUTOGRAPH_FILE, CallSite, call_site, is_pipediags, is_users
+from pipediag.capture.functions import describe_function
+from pipediag.capture.recorder import Recorder
+from pipediag.session.recording import ParameterValue, RecordedOperation
+
+_SOURCES = (
+    "from_tensors from_tensor_slices from_generator range zip counter list_files load random "
+    "sample_from_datasets choose_from_datasets"
+).split()
+_TRANSFORMATIONS = (
+    "concatenate rebatch prefetch repeat enumerate shuffle cache take skip shard batch padded_batch "
+    "ragged_batch sparse_batch map flat_map ignore_errors interleave filter window unbatch "
+    "with_options group_by_window bucket_by_sequence_length snapshot scan take_while unique "
+    "rejection_resample"
+).split()
+_PARAMETERS = frozenset(
+    "num_parallel_calls deterministic buffer_size batch_size drop_remainder count cycle_length "
+    "block_length reshuffle_each_iteration num_parallel_reads compression_type filename path "
+    "use_unbounded_threadpool seed num_shards index size shift stride pad_to_bucket_boundary".split()
+)
+_MARK = "_pipediag_op"
+
+
+class PlanRecorder:
+    """Wraps tf.data's public calls and remembers what they made."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._operations = recorder.recording.operations
+        self._within: list[str] = []
+
+    def install(self, dataset_class: type) -> None:
+        """Wrap the sources and transformations of `tf.data.Dataset`."""
+        for method in _SOURCES:
+            if method in dataset_class.__dict__:
+                original = getattr(dataset_class, method)
+                setattr(dataset_class, method, staticmethod(self._wrapped(method, original)))
+        for method in _TRANSFORMATIONS:
+            if method in dataset_class.__dict__:
+                setattr(dataset_class, method, self._wrapped(method, dataset_class.__dict__[method]))
+
+    def install_reader(self, reader_class: type) -> None:
+        """Wrap the constructor of a file reader, such as TFRecordDataset."""
+        kind = reader_class.__name__.removesuffix("V2")
+        original = reader_class.__init__
+
+        @functools.wraps(original)
+        def constructor(dataset: Any, *args: Any, **kwargs: Any) -> None:
+            self._call(kind, original, (dataset, *args), kwargs, made=dataset)
+
+        reader_class.__init__ = constructor  # type: ignore[misc]
+
+    def operation_of(self, dataset: Any) -> str | None:
+        """Id of the operation that made a dataset, looking through options and wrappers."""
+        for _ in range(50):
+            mark: str | None = dataset.__dict__.get(_MARK)
+            if mark is not None:
+                return mark
+            inputs = dataset._inputs()
+            if len(inputs) != 1:
+                return None
+            dataset = inputs[0]
+        return None
+
+    def _wrapped(self, kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._call(kind, original, args, kwargs)
+
+        return call
+
+    def _call(
+        self,
+        kind: str,
+        original: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        made: Any = None,
+    ) -> Any:
+        # Two frames up: past this method and the wrapper that called it.
+        caller = sys._getframe(2).f_code.co_filename
+        if _is_tensorflows_own(caller) or is_pipediags(caller):
+            return original(*args, **kwargs)
+        site = _site()
+        op_id = f"op{len(self._operations) + 1}"
+        operation = RecordedOperation(
+            id=op_id,
+            kind=kind,
+            name=kwargs.get("name") or f"pipediag_{op_id}",
+            file=site.file if site else None,
+            line=site.line if site else None,
+            made_by_framework=site is None or site.by_framework,
+            inside_function_of=self._within[-1] if self._within else None,
+        )
+        self._operations.append(operation)
+        if _takes_name(original):
+            kwargs = {**kwargs, "name": operation.name}
+        self._within.append(op_id)
+        began = time.perf_counter()
+        try:
+            result = original(*args, **kwargs)
+        except BaseException:
+            self._operations.remove(operation)
+            raise
+        finally:
+            self._within.pop()
+        elapsed_ms = (time.perf_counter() - began) * 1000
+        self._describe(operation, original, args, kwargs, made if made is not None else result, elapsed_ms)
+        return result
+
+    def _describe(
+        self,
+        operation: RecordedOperation,
+        original: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        dataset: Any,
+        elapsed_ms: float,
+    ) -> None:
+        """Fill in what is known once the call has been made; never let that fail the script."""
+        try:
+            operation.parent_ids = self._mark(dataset, operation.id)
+            operation.parameters = _parameters(original, args, kwargs)
+            operation.function = describe_function(dataset, elapsed_ms)
+            operation.cardinality = _cardinality(dataset)
+            operation.element_bytes = _element_bytes(dataset)
+        except Exception as error:
+            self._recorder.note(
+                f"Pipediag could not describe the {operation.kind} at line {operation.line}: "
+                f"{type(error).__name__}: {error}"
+            )
+
+    def _mark(self, dataset: Any, op_id: str) -> list[str]:
+        """Claim the datasets that the call made, and return the operations they read from."""
+        parents: list[str] = []
+        pending = [dataset]
+        while pending:
+            current = pending.pop(0)
+            known = current.__dict__.get(_MARK)
+            if known is None:
+                # Not setattr: a dataset tracks its attributes as checkpointable state.
+                current.__dict__[_MARK] = op_id
+                pending.extend(current._inputs())
+            elif known != op_id and known not in parents:
+                parents.append(known)
+        return parents
+
+
+def _is_tensorflows_own(filename: str) -> bool:
+    """Whether tf.data calls itself here, as `list_files` and the readers do."""
+    return "tensorflow/python/" in filename.replace("\\", "/") and "autograph" not in filename
+
+
+def _site() -> CallSite | None:
+    """The user's line; inside a function that AutoGraph converted, by TensorFlow's own source map."""
+    if not any(AUTOGRAPH_FILE in frame.f_code.co_filename for frame in _caller_frames()):
+        return call_site()
+    from tensorflow.python.util import tf_stack
+
+    for frame in reversed(tf_stack.extract_stack()):
+        if is_users(frame.filename):
+            return CallSite(frame.filename, frame.lineno, frame.name, by_framework=False)
+    return call_site()
+
+
+def _caller_frames() -> Any:
+    frame = sys._getframe(2)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back  # type: ignore[assignment]
+
+
+@functools.cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _takes_name(function: Callable[..., Any]) -> bool:
+    kinds = _signature(function).parameters.values()
+    return any(p.name == "name" or p.kind is inspect.Parameter.VAR_KEYWORD for p in kinds)
+
+
+def _parameters(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, ParameterValue]:
+    given = _signature(function).bind(*args, **kwargs).arguments
+    parameters = {
+        name: _plain(given[name]) for name in sorted(_PARAMETERS.intersection(given)) if name in given
+    }
+    if "filenames" in given:
+        parameters["file_count"] = _length(given["filenames"])
+    return parameters
+
+
+def _plain(value: Any) -> ParameterValue:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    for convert in (int, str):
+        try:
+            return convert(value)
+        except (TypeError, ValueError):
+            continue
+    return None
+
+
+def _length(filenames: Any) -> int | None:
+    if isinstance(filenames, str | bytes):
+        return 1
+    try:
+        return len(filenames)
+    except TypeError:
+        return 1 if getattr(filenames, "shape", None) == () else None
+
+
+def _cardinality(dataset: Any) -> int | None:
+    from tensorflow.python.eager import context
+
+    if not context.executing_eagerly():
+        return None
+    count = int(dataset.cardinality())
+    return None if count == -2 else count
+
+
+def _element_bytes(dataset: Any) -> int | None:
+    from tensorflow.python.data.util import structure
+
+    total = 0
+    shapes = structure.get_flat_tensor_shapes(dataset.element_spec)
+    types = structure.get_flat_tensor_types(dataset.element_spec)
+    for shape, dtype in zip(shapes, types, strict=True):
+        if not shape.is_fully_defined() or dtype.name in ("string", "variant", "resource"):
+            return None
+        total += shape.num_elements() * dtype.size
+    return total

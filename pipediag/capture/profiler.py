@@ -1,0 +1,120 @@
+"""Our use of TensorFlow's profiler, which gives way to the script's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pipediag.capture.callsites import call_site
+from pipediag.capture.recorder import Recorder
+from pipediag.session.recording import RecordedProfilerConflict
+
+MARKER = "pipediag_step"
+_OPTIONS = {"host_tracer_level": 2, "python_tracer_level": 0, "device_tracer_level": 1, "delay_ms": None}
+
+
+class Profiler:
+    """One profiling session at a time; the script's calls go before ours."""
+
+    def __init__(self, recorder: Recorder, directory: Path) -> None:
+        self._recorder = recorder
+        self._directory = directory
+        self._session: Any = None
+        self._marker: Any = None
+        self._module: Any = None
+
+    def install(self, profiler_v2: Any) -> None:
+        """Take note when the script profiles itself, and make room for it."""
+        self._module = profiler_v2
+        native = profiler_v2._pywrap_profiler
+
+        class Sessions:
+            """The native module as the script sees it: our session ends where its own begins."""
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(native, name)
+
+        sessions = Sessions()
+        sessions.ProfilerSession = self._for_script(native.ProfilerSession)  # type: ignore[attr-defined]
+        self._native = native
+        profiler_v2._pywrap_profiler = sessions
+
+    def _for_script(self, session_class: Callable[[], Any]) -> Callable[[], Any]:
+        def session() -> Any:
+            if self._session is not None:
+                self.stop(save=False)
+                self._conflict("pipediag's profile was cut off: attribution to operations is missing")
+            else:
+                self._conflict("its steps were left out of the baseline, as a profiler slows them down")
+            return session_class()
+
+        return session
+
+    def _conflict(self, consequence: str) -> None:
+        site = call_site()
+        conflicts = self._recorder.recording.profiler_conflicts
+        if any(conflict.consequence == consequence for conflict in conflicts):
+            return
+        conflicts.append(
+            RecordedProfilerConflict(
+                what="the script started TensorFlow's profiler itself",
+                file=site.file if site else None,
+                line=site.line if site else None,
+                consequence=consequence,
+            )
+        )
+
+    @property
+    def directory(self) -> Path:
+        return self._directory
+
+    @property
+    def available(self) -> bool:
+        return self._module is not None
+
+    @property
+    def script_is_profiling(self) -> bool:
+        return self._module is not None and self._module._profiler is not None
+
+    @property
+    def running(self) -> bool:
+        return self._session is not None
+
+    def start(self) -> str | None:
+        """Begin a profile; returns why it could not, or None."""
+        if self.script_is_profiling:
+            return "the script's own profiler was running"
+        self._directory.mkdir(parents=True, exist_ok=True)
+        session = self._native.ProfilerSession()
+        try:
+            session.start(str(self._directory), dict(_OPTIONS))
+        except Exception as error:
+            return f"TensorFlow's profiler did not start: {error}"
+        self._session = session
+        return None
+
+    def mark_step(self, step: int) -> None:
+        """End the marker of the last step, if any, and begin that of the next."""
+        from tensorflow.python.profiler import trace
+
+        self.end_mark()
+        self._marker = trace.Trace(MARKER, step_num=step)
+        self._marker.__enter__()
+
+    def end_mark(self) -> None:
+        if self._marker is not None:
+            self._marker.__exit__(None, None, None)
+            self._marker = None
+
+    def stop(self, save: bool = True) -> str | None:
+        """End the profile and write it; returns why it could not, or None."""
+        self.end_mark()
+        session, self._session = self._session, None
+        if session is None:
+            return "the profile had been cut off"
+        try:
+            session.export_to_tb() if save else session.stop()
+        except Exception as error:
+            return f"the profile could not be written: {error}"
+        return None

@@ -1,0 +1,61 @@
+"""The recording while it grows, and its file, replaced as a whole after every window."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from pipediag.session.recording import (
+    RECORDING_FORMAT,
+    Outcome,
+    RecordedEnvironment,
+    Recording,
+)
+
+
+class Recorder:
+    """Owns the recording of this process and knows how to save it without ever losing the last one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._pid = os.getpid()
+        self.recording = Recording(
+            format=RECORDING_FORMAT,
+            pid=self._pid,
+            started_ns=time.monotonic_ns(),
+            outcome="running",
+            exit_status=None,
+            ended_ns=None,
+            stop_reason=None,
+            error=None,
+            environment=RecordedEnvironment(
+                python=sys.version.split()[0], executable=sys.executable
+            ),
+        )
+
+    def save(self) -> None:
+        """Write the recording beside its file and put it in its place; a forked child writes nothing."""
+        if os.getpid() != self._pid:
+            return
+        beside = self._path.with_suffix(".json.part")
+        beside.write_text(json.dumps(asdict(self.recording)), encoding="utf-8")
+        beside.replace(self._path)
+
+    def note(self, sentence: str) -> None:
+        """Keep a sentence for the report, once."""
+        if sentence not in self.recording.notes:
+            self.recording.notes.append(sentence)
+
+    def end(self, outcome: Outcome, exit_status: int | None, error: str | None) -> None:
+        """Close the recording; the first ending counts."""
+        if self.recording.outcome != "running":
+            return
+        self.recording.outcome = outcome
+        self.recording.exit_status = exit_status
+        self.recording.error = error
+        self.recording.ended_ns = time.monotonic_ns()
+        self.save()

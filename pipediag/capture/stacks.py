@@ -1,0 +1,92 @@
+"""Samples Python stacks beside the training loop, and how long a woken thread waits for the lock.
+
+It runs in a window of its own: a thread that wakes often is itself a rival for the interpreter lock,
+so it must not run while the baseline is measured.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+from types import FrameType
+
+from pipediag.capture.callsites import is_users, package_of
+from pipediag.session.recording import RecordedStacks, StackLine
+
+_INTERVAL_NS = 5_000_000
+# Innermost frames of threads that are parked, not running Python.
+_PARKED = frozenset({"wait", "acquire", "get", "select", "poll", "accept", "recv", "_wait_for_tstate_lock", "join", "sleep"})
+_PARKED_FILES = ("threading.py", "queue.py", "selectors.py", "socket.py", "connection.py", "synchronize.py")
+
+
+class StackSampler:
+    """Start it beside a window, stop it at its end."""
+
+    def __init__(self, training_thread: int) -> None:
+        self._training_thread = training_thread
+        self._lines: Counter[tuple[str, int, str, str]] = Counter()
+        self._threads: Counter[str] = Counter()
+        self._samples = 0
+        self._late_ns = 0
+        self._began_ns = time.monotonic_ns()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pipediag-stacks", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> RecordedStacks:
+        """End sampling and return what was seen."""
+        self._ended.set()
+        self._thread.join(timeout=1)
+        return RecordedStacks(
+            samples=self._samples,
+            interval_ns=_INTERVAL_NS,
+            elapsed_ns=time.monotonic_ns() - self._began_ns,
+            lock_wait_ns=self._late_ns,
+            lines=[
+                StackLine(file, line, function, thread, count)
+                for (file, line, function, thread), count in self._lines.most_common(20)
+            ],
+            thread_samples=dict(self._threads),
+        )
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            asked = time.monotonic_ns()
+            # The sleep itself releases the lock; coming back late means that another thread held it.
+            time.sleep(_INTERVAL_NS / 1e9)
+            self._late_ns += max(0, time.monotonic_ns() - asked - _INTERVAL_NS)
+            self._sample()
+
+    def _sample(self) -> None:
+        self._samples += 1
+        own = threading.get_ident()
+        for ident, frame in sys._current_frames().items():
+            if ident == own or _is_parked(frame):
+                continue
+            users = _innermost_user_frame(frame)
+            thread = self._kind_of(ident, users)
+            self._threads[thread] += 1
+            if users is not None:
+                code = users.f_code
+                self._lines[code.co_filename, users.f_lineno, code.co_qualname, thread] += 1
+
+    def _kind_of(self, ident: int, users: FrameType | None) -> str:
+        if ident == self._training_thread:
+            return "main"
+        return "source" if users is not None else "other"
+
+
+def _is_parked(frame: FrameType) -> bool:
+    code = frame.f_code
+    return code.co_name in _PARKED and code.co_filename.endswith(_PARKED_FILES)
+
+
+def _innermost_user_frame(frame: FrameType | None) -> FrameType | None:
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if is_users(filename) and package_of(filename) is None:
+            return frame
+        frame = frame.f_back
+    return None

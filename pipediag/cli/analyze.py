@@ -1,0 +1,230 @@
+"""`pipediag analyze`: run a script and say where each step's time goes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipediag.cli.main import color_choice
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pipediag.errors import ExitStatus
+    from pipediag.gate import GateConfig
+    from pipediag.runner.analysis import AnalysisResult
+
+POSITIVE = click.IntRange(min=1)
+SECONDS = click.FloatRange(min=0)
+
+
+@click.command(
+    context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]},
+)
+@click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with `python -m`.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where the report goes.  [default: reports/<script stem>]",
+)
+@click.option("--force", is_flag=True, help="Write over an earlier report; else it is kept aside.")
+@click.option(
+    "--budget",
+    type=SECONDS,
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time for trials; 0 diagnoses without. This version makes no trials yet.",
+)
+@click.option("--steps", type=POSITIVE, metavar="N", help="Measured steps.  [default: adapts]")
+@click.option(
+    "--warmup", type=click.IntRange(min=0), metavar="N", help="Steps left out.  [default: found]"
+)
+@click.option(
+    "--profile-steps",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Steps under the TensorFlow profiler; 0 is none.  [default: adapts]",
+)
+@click.option(
+    "--look-ahead",
+    type=SECONDS,
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="A measured loop that ends within this time runs on, so that later loops are seen.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="End the run after this long; what was measured by then is still reported.",
+)
+@click.option("--run-to-end", is_flag=True, help="Let the script finish; end with its status.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warn"]),
+    help="Hold the session against the limits of [tool.pipediag] as well.",
+)
+@click.option("--allow-inconclusive", is_flag=True, help="An undecided gate ends with 0, not 4.")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The pyproject.toml with the limits.  [default: the nearest one upwards]",
+)
+@click.option(
+    "--json",
+    "json_mode",
+    is_flag=True,
+    help="Print the session on standard output; the script's goes to standard error.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Only errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Everything that was found, at any length.")
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    help="Colours on a terminal; NO_COLOR is honoured.",
+)
+@click.argument("script")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def command(ctx: click.Context, **options: Any) -> None:
+    """Run SCRIPT with its ARGS as `python` would and say where each training step's time goes.
+
+    Options for pipediag come before SCRIPT; all that follows belongs to the script.
+    """
+    if options["color"] is not None:
+        ctx.color = color_choice(options["color"])
+    args, note = script_arguments(options["args"], _option_names(ctx.command))
+    if note and not options["quiet"]:
+        click.echo(f"pipediag: {note}", err=True)
+    gate = _gate_config(options) if options["fail_on"] else None
+    result = _analyse(options, args)
+    _show(result, options, _console(ctx.color))
+    status = _exit_status(result, gate, options)
+    if status < 0:
+        from pipediag.runner.death import die_by
+
+        sys.stdout.flush()
+        die_by(-status)
+    ctx.exit(status)
+
+
+def script_arguments(
+    given: Sequence[str], own_options: Iterable[str]
+) -> tuple[tuple[str, ...], str | None]:
+    """The script's arguments, and a note where one of them may have been meant for pipediag.
+
+    One leading `--` is dropped, and says that all of them are meant for the script.
+    """
+    if given and given[0] == "--":
+        return tuple(given[1:]), None
+    names = set(own_options)
+    for argument in given:
+        name = argument.split("=", 1)[0]
+        if name in names:
+            return tuple(given), (
+                f"{name} comes after the script and so goes to the script. Put it before the "
+                "script if it is for pipediag; write `--` after the script to silence this note."
+            )
+    return tuple(given), None
+
+
+def _option_names(command: click.Command) -> list[str]:
+    return [
+        name
+        for parameter in command.params
+        if isinstance(parameter, click.Option)
+        for name in parameter.opts
+    ]
+
+
+def _gate_config(options: dict[str, Any]) -> GateConfig:
+    # Before the script is run: a misspelt key must not cost a whole run.
+    from pipediag.gate.config import load_config, reject_unknown_rules
+    from pipediag.rules.registry import RULES
+
+    config = load_config(options["config"])
+    reject_unknown_rules(config, [rule.META.id for rule in RULES])
+    return config.override(
+        fail_on=options["fail_on"], allow_inconclusive=options["allow_inconclusive"]
+    )
+
+
+def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
+    from pipediag.runner.analysis import AnalysisRequest, analyse
+    from pipediag.runner.progress import ProgressLine
+
+    request = AnalysisRequest(
+        script=options["script"],
+        args=args,
+        module=options["module"],
+        output=options["output"],
+        force=options["force"],
+        steps=options["steps"],
+        warmup=options["warmup"],
+        profile_steps=options["profile_steps"],
+        look_ahead_s=options["look_ahead"],
+        timeout_s=options["timeout"],
+        run_to_end=options["run_to_end"],
+        script_output_to_stderr=options["json_mode"],
+    )
+    if options["quiet"]:
+        return analyse(request, lambda _event: None)
+    progress = ProgressLine(sys.stderr)
+    try:
+        return analyse(request, progress)
+    finally:
+        progress.clear()
+
+
+def _console(color: bool | None) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True, force_terminal=True if color else None, no_color=color is False)
+
+
+def _show(result: AnalysisResult, options: dict[str, Any], console: Console) -> None:
+    from pipediag.reporters.terminal import render
+    from pipediag.session.store import dump_session
+
+    if options["json_mode"]:
+        click.echo(dump_session(result.session), nl=False)
+    if options["quiet"]:
+        return
+    render(result.session, console, output_directory=result.directory, verbose=options["verbose"])
+    if result.kept_aside is not None:
+        click.echo(f"pipediag: the earlier report is kept in {result.kept_aside}", err=True)
+
+
+def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[str, Any]) -> int:
+    from pipediag.cli.ending import analyze_status
+    from pipediag.gate.evaluation import script_failure
+
+    failure = script_failure(result.session)
+    status = analyze_status(
+        script_failure=failure,
+        script_status=result.child.script_status,
+        gate=None if gate is None else _gate(result, gate, options),
+        run_to_end=options["run_to_end"],
+    )
+    if failure is not None and not (options["run_to_end"] and options["quiet"]):
+        click.echo(f"pipediag: {failure}", err=True)
+    return status
+
+
+def _gate(result: AnalysisResult, config: GateConfig, options: dict[str, Any]) -> ExitStatus:
+    from pipediag.gate import evaluate
+    from pipediag.gate.formats import FORMATS
+
+    judged = evaluate(result.session, config)
+    if not options["quiet"]:
+        click.echo(FORMATS["text"]([judged]), err=True, nl=False)
+    return judged.status

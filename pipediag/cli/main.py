@@ -1,0 +1,108 @@
+"""The group of commands; each command's module is imported only when it is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from pipediag import __version__
+from pipediag.errors import ExitStatus, PipediagError
+
+COMMANDS = {
+    "analyze": (
+        "pipediag.cli.analyze",
+        "Run a training script and say where its steps' time goes.",
+    ),
+    "report": ("pipediag.cli.report", "Write a session's report again, in the formats you name."),
+    "check": ("pipediag.cli.check", "Hold sessions against limits; the exit status is for CI."),
+    "explain": (
+        "pipediag.cli.explain",
+        "What a rule looks at, and where its threshold comes from.",
+    ),
+    "doctor": ("pipediag.cli.doctor", "Look for what would spoil a measurement on this machine."),
+}
+"""Name, module that holds a click command called `command`, and the line in the overview."""
+
+INTERRUPTED = 130
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        cmd_name: str,
+    ) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(COMMANDS[cmd_name][0]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="pipediag")
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Colours on a terminal; NO_COLOR is honoured.",
+)
+@click.pass_context
+def pipediag(ctx: click.Context, color: str) -> None:
+    """Say why TensorFlow training is slow, from a run of your own script."""
+    ctx.color = color_choice(color)
+
+
+def color_choice(color: str) -> bool | None:
+    """True and False force colours on and off; None leaves it to the terminal.
+
+    An explicit `always` or `never` wins over the NO_COLOR environment variable.
+    """
+    if color == "auto":
+        return False if os.environ.get("NO_COLOR") else None
+    return color == "always"
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with the status of `pipediag.errors.ExitStatus`."""
+    try:
+        status = pipediag.main(prog_name="pipediag", standalone_mode=False)
+        sys.stdout.flush()
+    except PipediagError as error:
+        status = _say("\n".join([str(error), *getattr(error, "__notes__", [])]), error.status)
+    except click.ClickException as error:
+        error.show()
+        status = ExitStatus.USAGE
+    except BrokenPipeError:
+        # Whoever read standard output has left; the interpreter must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = ExitStatus.USAGE
+    except (click.Abort, KeyboardInterrupt):
+        status = _say("interrupted.", INTERRUPTED)
+    except Exception:  # noqa: BLE001 - an unforeseen error must not end with 1, "gate failed"
+        traceback.print_exc()
+        status = _say("this is an error in pipediag itself, please report it.", ExitStatus.USAGE)
+    sys.exit(int(status or 0))
+
+
+def _say(message: str, status: int) -> int:
+    click.echo(f"pipediag: {message}", err=True)
+    return status

@@ -1,0 +1,61 @@
+"""`pipediag report`: write a recorded session's report again, in the formats asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+FORMAT_NAMES = ("html", "csv", "json")
+
+
+class Formats(click.ParamType[tuple[str, ...]]):
+    """Comma-separated names, each once, in the order given."""
+
+    name = "formats"
+
+    def convert(
+        self,
+        value: str | tuple[str, ...],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[str, ...]:
+        if isinstance(value, tuple):
+            return value
+        names = tuple(dict.fromkeys(name.strip().lower() for name in value.split(",")))
+        for name in names:
+            if name not in FORMAT_NAMES:
+                known = ", ".join(FORMAT_NAMES)
+                self.fail(f"there is no format {name!r}; the formats are {known}.", param, ctx)
+        return names
+
+
+@click.command(name="report")
+@click.argument("session", metavar="SESSION", type=Path)
+@click.option(
+    "--format",
+    "formats",
+    metavar="NAMES",
+    type=Formats(),
+    default="html,csv",
+    show_default=True,
+    help=f"Comma-separated: {', '.join(FORMAT_NAMES)}.",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where to write. Default: beside the session.",
+)
+def command(session: Path, formats: tuple[str, ...], output: Path | None) -> None:
+    """Write the report of a recorded session again.
+
+    SESSION is a session.json or the directory that holds it. TensorFlow is not needed.
+    """
+    from pipediag.reporters import write_formats
+    from pipediag.session.store import load_session
+
+    beside = session if session.is_dir() else session.parent
+    for path in write_formats(load_session(session), output or beside, formats):
+        click.echo(f"wrote {path}", err=True)

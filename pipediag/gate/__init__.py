@@ -1,0 +1,7 @@
+"""Limits put to sessions: `evaluate(session, load_config(None))`."""
+
+from pipediag.gate.config import GateConfig, load_config
+from pipediag.gate.evaluation import evaluate
+from pipediag.gate.result import Check, GateResult, worst_status
+
+__all__ = ["Check", "GateConfig", "GateResult", "evaluate", "load_config", "worst_status"]

@@ -1,0 +1,150 @@
+"""The gate's configuration: `[tool.pipediag]` in pyproject.toml, kebab-case."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pipediag.errors import PipediagError
+from pipediag.gate.result import Level
+
+RuleLevel = Literal["off", "warn", "error"]
+Percent = Annotated[float, Field(ge=0, le=100)]
+
+_EXPECTED = {
+    "max-input-wait-percent": "a number from 0 to 100",
+    "max-overhead-percent": "a number from 0 to 100",
+    "fail-on": '"warn" or "error"',
+    "allow-inconclusive": "true or false",
+    "rules": 'a table of rule = "off", "warn" or "error"',
+}
+
+
+class GateConfig(BaseModel):
+    """Limits and levels; with none set, the verdict and the rules' own severities decide."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        populate_by_name=True,
+        alias_generator=lambda name: name.replace("_", "-"),
+        use_attribute_docstrings=True,
+    )
+
+    max_input_wait_percent: Percent | None = None
+    """The most that input wait may take of the step, percent."""
+    max_overhead_percent: Percent | None = None
+    """The most that dispatch, Python, compilation and waiting for the device may take together."""
+    fail_on: Level = "error"
+    """The lowest severity that fails the gate."""
+    allow_inconclusive: bool = False
+    """Whether a gate that could not decide ends with status 0 instead of 4."""
+    rules: dict[str, RuleLevel] = {}
+    """Severity by rule id, in place of the rule's own."""
+
+    @property
+    def has_limits(self) -> bool:
+        return self.max_input_wait_percent is not None or self.max_overhead_percent is not None
+
+    def override(
+        self, *, fail_on: Level | None = None, allow_inconclusive: bool = False
+    ) -> GateConfig:
+        """The same with what the command line said, which wins."""
+        return self.model_copy(
+            update={
+                "fail_on": fail_on or self.fail_on,
+                "allow_inconclusive": allow_inconclusive or self.allow_inconclusive,
+            }
+        )
+
+
+def load_config(path: Path | None) -> GateConfig:
+    """Read `[tool.pipediag]` from `path`, or from the nearest pyproject.toml at or above here.
+
+    Without `path`, a missing file or table means the defaults.
+
+    Raises:
+        PipediagError: the named file or its table is missing, a file is not TOML, a key is
+            unknown or a value is of the wrong kind.
+    """
+    source = path if path is not None else _nearest_pyproject(Path.cwd())
+    if source is None:
+        return GateConfig()
+    table = _pipediag_table(source)
+    if table is None:
+        if path is not None:
+            raise PipediagError(
+                f"{path} has no [tool.pipediag] table, so there is nothing to check against. "
+                "Add the table, or leave out --config to use the defaults."
+            )
+        return GateConfig()
+    return _parse(table, source)
+
+
+def reject_unknown_rules(config: GateConfig, known: Collection[str]) -> None:
+    """Refuse rule ids that nobody knows: a misspelt one would silently gate nothing.
+
+    Raises:
+        PipediagError: lists the valid ids.
+    """
+    unknown = sorted(set(config.rules) - set(known))
+    if unknown:
+        raise PipediagError(
+            f"[tool.pipediag.rules] names {_listed(unknown)}, which is no rule of pipediag. "
+            f"Valid rules: {', '.join(sorted(known))}."
+        )
+
+
+def _nearest_pyproject(start: Path) -> Path | None:
+    candidates = (folder / "pyproject.toml" for folder in (start, *start.parents))
+    return next((file for file in candidates if file.is_file()), None)
+
+
+def _pipediag_table(source: Path) -> dict[str, Any] | None:
+    try:
+        content = tomllib.loads(source.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PipediagError(
+            f"Cannot read the configuration {source}: {error.strerror}. "
+            "Name a readable pyproject.toml with --config."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PipediagError(f"{source} is not valid TOML: {error}.") from error
+    table = content.get("tool", {}).get("pipediag")
+    if table is not None and not isinstance(table, dict):
+        raise PipediagError(f"In {source}, tool.pipediag must be a table, [tool.pipediag].")
+    return table
+
+
+def _parse(table: dict[str, Any], source: Path) -> GateConfig:
+    # Checked here, because the model itself would also take the Python spelling of a key.
+    unknown = sorted(set(table) - set(_EXPECTED))
+    if unknown:
+        raise PipediagError(
+            f"In {source}, [tool.pipediag] has the unknown key {_listed(unknown)}. "
+            f"Valid keys: {', '.join(_EXPECTED)}."
+        )
+    try:
+        return GateConfig.model_validate(table)
+    except ValidationError as error:
+        raise PipediagError(f"In {source}, {_explain(error)}") from error
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors()[0]
+    key, *inner = (str(part) for part in first["loc"])
+    if key == "rules" and inner:
+        return (
+            f"the rule {inner[0]} in [tool.pipediag.rules] must be "
+            f'"off", "warn" or "error", not {first["input"]!r}.'
+        )
+    return f"{key} in [tool.pipediag] must be {_EXPECTED[key]}, not {first['input']!r}."
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)

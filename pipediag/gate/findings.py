@@ -1,0 +1,69 @@
+"""The rules' findings as checks, each at its configured severity or its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipediag.gate.config import GateConfig, RuleLevel
+from pipediag.gate.result import Check, CheckOutcome, Level, past_limit
+from pipediag.session.model import Finding, Session
+
+_OWN_LEVELS: dict[str, RuleLevel] = {"error": "error", "warn": "warn", "info": "off"}
+
+
+def finding_checks(session: Session, config: GateConfig) -> list[Check]:
+    """One check for each finding that passed, failed or could not be decided.
+
+    What a rule merely notes, or could not apply to, is no check. A rule that the configuration
+    asks for and the session has no result of is inconclusive.
+    """
+    return [*_present(session, config), *_absent(session, config)]
+
+
+def _present(session: Session, config: GateConfig) -> Iterator[Check]:
+    for finding in session.findings:
+        level = config.rules.get(finding.rule, _OWN_LEVELS[finding.severity])
+        outcome = None if level == "off" else _outcome(finding, level, config.fail_on)
+        if level != "off" and outcome is not None:
+            yield Check(
+                name=finding.rule,
+                outcome=outcome,
+                severity=level,
+                sentence=_sentence(finding, outcome),
+                file=finding.file,
+                line=finding.line,
+            )
+
+
+def _absent(session: Session, config: GateConfig) -> Iterator[Check]:
+    present = {finding.rule for finding in session.findings}
+    for rule, level in config.rules.items():
+        if level != "off" and rule not in present:
+            yield Check(
+                name=rule,
+                outcome="inconclusive",
+                severity=level,
+                sentence=(
+                    f"The session holds no result of the rule {rule} "
+                    f"(written by pipediag {session.pipediag_version})."
+                ),
+            )
+
+
+def _outcome(finding: Finding, level: Level, fail_on: Level) -> CheckOutcome | None:
+    match finding.status:
+        case "fail":
+            return past_limit(level, fail_on)
+        case "pass":
+            return "pass"
+        case "inconclusive" | "error":
+            return "inconclusive"
+        case "informative" | "not-applicable":
+            return None
+
+
+def _sentence(finding: Finding, outcome: CheckOutcome) -> str:
+    title = finding.title.rstrip(".")
+    if outcome == "pass" or not finding.advice:
+        return f"{title}."
+    return f"{title}. {finding.advice}"

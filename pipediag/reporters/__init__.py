@@ -1,0 +1,53 @@
+"""What people and other programs see of a session: each reporter is a function of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from pipediag.errors import PipediagError
+from pipediag.reporters import csv, html, json
+from pipediag.reporters.files import write_text
+from pipediag.session.model import Session
+
+Reporter = Callable[[Session], Iterator[tuple[str, str]]]
+"""Yields the name and the text of each file that the format consists of."""
+
+REPORTERS: dict[str, Reporter] = {
+    "html": html.files,
+    "csv": csv.files,
+    "json": json.files,
+}
+
+WRITTEN_BY_ANALYZE = ("html", "csv")
+"""The session itself is written earlier, window by window, by whoever measures."""
+
+
+def write_all(session: Session, directory: Path) -> list[Path]:
+    """Writes the report and the tables of a finished run; returns the files.
+
+    Raises:
+        PipediagError: if any file could not be written, after all others were.
+    """
+    return write_formats(session, directory, WRITTEN_BY_ANALYZE)
+
+
+def write_formats(session: Session, directory: Path, formats: Sequence[str]) -> list[Path]:
+    """Writes the named formats of `REPORTERS`; returns the files, in that order.
+
+    Raises:
+        PipediagError: if any file could not be written, after all others were.
+    """
+    written: list[Path] = []
+    failures: list[str] = []
+    for name in formats:
+        for file, text in REPORTERS[name](session):
+            try:
+                write_text(directory / file, text)
+            except PipediagError as error:
+                failures.append(str(error))
+            else:
+                written.append(directory / file)
+    if failures:
+        raise PipediagError("\n".join(failures))
+    return written

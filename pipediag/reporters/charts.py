@@ -1,0 +1,147 @@
+"""Geometry of the report's drawings. The templates turn it into SVG."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipediag.session.model import DeviceActivity, Interval, Session, Share, StepClass
+
+MAX_BUCKETS = 500
+CLIP_FACTOR = 3.0
+"""Steps longer than this many times the 95th percentile are clipped: one 900 ms step would
+otherwise press a thousand 10 ms steps into a line."""
+_CHARACTER_WIDE = 0.85
+_CHARACTER_NARROW = 2.4
+"""Percent of the bar that one character of a label takes, at about 950 and 340 pixels."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of the breakdown bar, in percent of its width."""
+
+    name: StepClass
+    share: Share
+    start: float
+    width: float
+
+    def fits(self, text: str, narrow: bool) -> bool:
+        """Whether a label of that text stays over its own segment."""
+        character = _CHARACTER_NARROW if narrow else _CHARACTER_WIDE
+        return self.width >= (len(text) + 1) * character
+
+
+def breakdown_segments(breakdown: dict[StepClass, Share]) -> list[Segment]:
+    """The classes in their order, those without any time left out."""
+    segments: list[Segment] = []
+    total = sum(share.percent for share in breakdown.values()) or 100.0
+    start = 0.0
+    for name, share in breakdown.items():
+        width = 100.0 * share.percent / total
+        if width > 0:
+            segments.append(Segment(name, share, start, width))
+        start += width
+    return segments
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Step times as vertical strokes from minimum to maximum of each bucket.
+
+    Coordinates are for a view box of 1000 by 100.
+    """
+
+    count: int
+    buckets: int
+    scale_ms: float
+    path: str
+    clipped: int
+    longest_ms: float
+    median_y: float
+    p95_y: float
+
+
+def step_strip(session: Session) -> Strip | None:
+    """None where there are no baseline samples to draw."""
+    steps = session.steps
+    if steps is None or not steps.samples_ms:
+        return None
+    samples = steps.samples_ms
+    limit = CLIP_FACTOR * max(steps.p95_ms, steps.median_ms)
+    longest = max(samples)
+    clipped = sum(sample > limit for sample in samples) if limit > 0 else 0
+    top = max((sample for sample in samples if not clipped or sample <= limit), default=longest)
+    scale = max(top, steps.p95_ms) * 1.08 or 1.0
+    buckets = min(len(samples), MAX_BUCKETS)
+    return Strip(
+        count=len(samples),
+        buckets=buckets,
+        scale_ms=scale,
+        path=_strokes(samples, buckets, scale),
+        clipped=clipped,
+        longest_ms=longest,
+        median_y=_height(steps.median_ms, scale),
+        p95_y=_height(steps.p95_ms, scale),
+    )
+
+
+def _strokes(samples: Sequence[float], buckets: int, scale: float) -> str:
+    strokes: list[str] = []
+    for bucket in range(buckets):
+        first = bucket * len(samples) // buckets
+        last = (bucket + 1) * len(samples) // buckets
+        values = samples[first:last]
+        x = 1000.0 * (bucket + 0.5) / buckets
+        low, high = _height(min(values), scale), _height(max(values), scale)
+        strokes.append(f"M{x:.1f} {low:.1f}V{high:.1f}")
+    return "".join(strokes)
+
+
+def _height(value: float, scale: float) -> float:
+    return max(0.0, 100.0 * (1.0 - value / scale))
+
+
+@dataclass(frozen=True)
+class Whisker:
+    """A bar with its 95 % interval, in percent of the full width."""
+
+    width: float
+    low: float
+    high: float
+
+
+def whisker(percent: float, bounds: Interval, full: float = 100.0) -> Whisker:
+    def scaled(value: float) -> float:
+        return min(100.0, max(0.0, 100.0 * value / full))
+
+    return Whisker(scaled(percent), scaled(bounds[0]), scaled(bounds[1]))
+
+
+@dataclass(frozen=True)
+class IdleCause:
+    """All idle gaps of a device that have one cause."""
+
+    cause: str
+    count: int
+    total_ms: float
+    longest_ms: float
+    percent_of_span: float
+
+
+def idle_causes(device: DeviceActivity) -> list[IdleCause]:
+    """Longest in total first."""
+    durations: defaultdict[str, list[float]] = defaultdict(list)
+    for gap in device.gaps:
+        durations[gap.cause].append(gap.duration_ms)
+    causes = [
+        IdleCause(
+            cause=cause,
+            count=len(values),
+            total_ms=sum(values),
+            longest_ms=max(values),
+            percent_of_span=100.0 * sum(values) / device.span_ms if device.span_ms else 0.0,
+        )
+        for cause, values in durations.items()
+    ]
+    return sorted(causes, key=lambda cause: -cause.total_ms)

@@ -1,0 +1,179 @@
+"""The session as tables: one a file, a header always, units in the column names."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from pipediag.session.model import Scalar, Session
+
+Row = Mapping[str, Scalar]
+
+POOLS = ("tf_data", "eigen", "python_main", "python_other", "others")
+
+STEP_COLUMNS = (
+    "index",
+    "window",
+    "block",
+    "start_ms",
+    "duration_ms",
+    "input_wait_ms",
+    "batches",
+)
+PIPELINE_COLUMNS = (
+    "position",
+    "id",
+    "kind",
+    "name",
+    "file",
+    "line",
+    "code",
+    "function",
+    "parent_ids",
+    "elements_per_step",
+    "self_ms_per_step",
+    "cpu_ms_per_step",
+    "latency_ms_per_step",
+    "bytes_per_element",
+    "parallelism",
+    "autotuned",
+    "buffered_elements",
+    "buffer_size_elements",
+    "inserted_by_tensorflow",
+    "fused_into",
+    "removed_by_tensorflow",
+    "bottleneck",
+)
+FINDING_COLUMNS = (
+    "rule",
+    "title",
+    "status",
+    "severity",
+    "file",
+    "line",
+    "op_id",
+    "evidence",
+    "advice",
+    "effect_on_results",
+    "predicted_speedup",
+    "trial_state",
+    "trial_reason",
+    "trial_speedup",
+    "trial_speedup_low",
+    "trial_speedup_high",
+    "trial_blocks",
+    "needs_first",
+)
+GAP_COLUMNS = (
+    "device",
+    "device_kind",
+    "start_ms",
+    "duration_ms",
+    "cause",
+    "op_id",
+    "file",
+    "line",
+)
+HOST_COLUMNS = (
+    "at_ms",
+    "window",
+    "cpu_percent",
+    "rss_bytes",
+    "available_bytes",
+    "io_wait_percent",
+    "read_bytes_per_s",
+    "gpu_percent",
+    *(f"{pool}_cpu_percent_of_a_core" for pool in POOLS),
+)
+
+
+def files(session: Session) -> Iterator[tuple[str, str]]:
+    yield "steps.csv", _table(STEP_COLUMNS, (row.model_dump() for row in session.step_rows))
+    yield "pipeline.csv", _table(PIPELINE_COLUMNS, _pipeline_rows(session))
+    yield "findings.csv", _table(FINDING_COLUMNS, _finding_rows(session))
+    yield "gaps.csv", _table(GAP_COLUMNS, _gap_rows(session))
+    yield "host.csv", _table(HOST_COLUMNS, _host_rows(session))
+
+
+def _table(columns: Sequence[str], rows: Iterable[Row]) -> str:
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    return stream.getvalue()
+
+
+def _cell(value: Scalar) -> Scalar:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _pipeline_rows(session: Session) -> Iterator[Row]:
+    if session.pipeline is None:
+        return
+    for position, op in enumerate(session.pipeline.ops):
+        yield {
+            "position": position,
+            "id": op.id,
+            "kind": op.kind,
+            "name": op.name,
+            "file": op.file,
+            "line": op.line,
+            "code": op.code,
+            "function": op.function.name if op.function else None,
+            "parent_ids": " ".join(op.parent_ids),
+            "elements_per_step": op.elements,
+            "self_ms_per_step": op.self_ms_per_step,
+            "cpu_ms_per_step": op.cpu_ms_per_step,
+            "latency_ms_per_step": op.latency_ms_per_step,
+            "bytes_per_element": op.bytes_per_element,
+            "parallelism": op.parallelism,
+            "autotuned": op.autotuned,
+            "buffered_elements": op.buffered_elements,
+            "buffer_size_elements": op.buffer_size,
+            "inserted_by_tensorflow": op.inserted_by_tensorflow,
+            "fused_into": op.fused_into,
+            "removed_by_tensorflow": op.removed_by_tensorflow,
+            "bottleneck": op.id == session.pipeline.bottleneck_op_id,
+        }
+
+
+def _finding_rows(session: Session) -> Iterator[Row]:
+    for finding in session.findings:
+        trial = finding.trial
+        low, high = trial.ci95 or (None, None)
+        yield {
+            "rule": finding.rule,
+            "title": finding.title,
+            "status": finding.status,
+            "severity": finding.severity,
+            "file": finding.file,
+            "line": finding.line,
+            "op_id": finding.op_id,
+            "evidence": "; ".join(f"{name}={value}" for name, value in finding.evidence.items()),
+            "advice": finding.advice,
+            "effect_on_results": finding.effect_on_results,
+            "predicted_speedup": finding.predicted_speedup,
+            "trial_state": trial.state,
+            "trial_reason": trial.reason,
+            "trial_speedup": trial.speedup,
+            "trial_speedup_low": low,
+            "trial_speedup_high": high,
+            "trial_blocks": trial.blocks,
+            "needs_first": finding.needs_first,
+        }
+
+
+def _gap_rows(session: Session) -> Iterator[Row]:
+    for device in session.devices:
+        for gap in device.gaps:
+            yield {"device": device.name, "device_kind": device.kind, **gap.model_dump()}
+
+
+def _host_rows(session: Session) -> Iterator[Row]:
+    for sample in session.host_samples:
+        row = sample.model_dump(exclude={"pools_percent"})
+        pools = {
+            f"{pool}_cpu_percent_of_a_core": sample.pools_percent.get(pool) for pool in POOLS
+        }
+        yield {**row, **pools}

@@ -1,0 +1,67 @@
+"""The session inside the report: small enough for the page, safe inside a script element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pipediag.session.model import Session
+
+BUDGET_BYTES = 120_000
+"""What is left of the page's 300 KB once the page itself has been drawn generously."""
+
+_ESCAPES = {
+    "<": "\\u003c",
+    ">": "\\u003e",
+    "&": "\\u0026",
+    "\u2028": "\\u2028",
+    "\u2029": "\\u2029",
+}
+
+
+@dataclass(frozen=True)
+class Embedded:
+    text: str
+    left_out: list[str]
+    """What was too large for the page, and which file has it, in words."""
+
+
+def embed(session: Session, budget_bytes: int = BUDGET_BYTES) -> Embedded:
+    """JSON that no HTML parser can mistake for markup.
+
+    Rows are left out, most bulky kind first, until the rest fits `budget_bytes`; the result is a
+    valid session all the same.
+    """
+    left_out: list[str] = []
+    text = _escaped(session)
+    for description, change in _thinner(session):
+        if len(text.encode()) <= budget_bytes:
+            break
+        session = session.model_copy(update=change)
+        left_out.append(description)
+        text = _escaped(session)
+    return Embedded(text, left_out)
+
+
+def _thinner(session: Session) -> list[tuple[str, dict[str, Any]]]:
+    steps = session.steps.model_copy(update={"samples_ms": []}) if session.steps else None
+    devices = [device.model_copy(update={"gaps": []}) for device in session.devices]
+    return [
+        ("single steps (in steps.csv)", {"step_rows": []}),
+        ("host samples (in host.csv)", {"host_samples": []}),
+        ("step times (in steps.csv)", {"steps": steps}),
+        ("idle gaps (in gaps.csv)", {"devices": devices}),
+        ("the pipeline (in pipeline.csv)", {"pipeline": None, "pipeline_missing": "See pipeline.csv."}),
+        ("findings (in findings.csv)", {"findings": []}),
+        (
+            "loops, windows and notes (in session.json)",
+            {"loops": [], "windows": [], "notes": [], "other_uses": []},
+        ),
+    ]
+
+
+def _escaped(session: Session) -> str:
+    text = session.model_dump_json()
+    for character, escape in _ESCAPES.items():
+        text = text.replace(character, escape)
+    return text

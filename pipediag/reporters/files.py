@@ -1,0 +1,55 @@
+"""Writing a report file so that a reader sees the old one or the new one, never half of one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+
+from pipediag.errors import PipediagError
+
+_WHAT_TO_DO = {
+    errno.ENOSPC: "The disk is full. Free some space, or choose another directory with -o.",
+    errno.EDQUOT: "Your disk quota is used up. Free some space, or choose another directory with -o.",
+    errno.EACCES: "You may not write there. Choose another directory with -o.",
+    errno.EPERM: "You may not write there. Choose another directory with -o.",
+    errno.EROFS: "That file system is read-only. Choose another directory with -o.",
+    errno.ENOTDIR: "A part of that path is a file. Choose another directory with -o.",
+    errno.EEXIST: "A file of that name is in the way. Choose another directory with -o.",
+    errno.EISDIR: "A directory of that name is in the way. Remove it, or choose another with -o.",
+}
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file whole or not at all.
+
+    Raises:
+        PipediagError: naming the file, why it could not be written and what to do. What was at
+            `path` before is still there then.
+    """
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = Path(name)
+        with open(descriptor, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+        temporary.chmod(0o666 & ~_umask())
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise PipediagError(explain(path, error)) from error
+
+
+def explain(path: Path, error: OSError) -> str:
+    """Why the file could not be written, and what to do about it."""
+    advice = _WHAT_TO_DO.get(error.errno or 0, "Choose another directory with -o.")
+    return f"Could not write {path}: {error.strerror or error}. {advice}"
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,12 @@
+"""The session as JSON: the same text as the `session.json` of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipediag.session.model import Session
+from pipediag.session.store import SESSION_FILE, dump_session
+
+
+def files(session: Session) -> Iterator[tuple[str, str]]:
+    yield SESSION_FILE, dump_session(session)

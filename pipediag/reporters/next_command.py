@@ -1,0 +1,49 @@
+"""The one command that is worth typing after a report was read."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from pipediag.session.model import Session
+
+_LONGER_RUN_STEPS = 200
+"""Enough for a 95 % interval of a few percent at the spread that short steps usually have."""
+
+
+@dataclass(frozen=True)
+class NextCommand:
+    purpose: str
+    command: str
+
+
+def next_command(session: Session, output_directory: Path | None) -> NextCommand:
+    """What to run next: again with more steps, again after an edit, or the gate."""
+    if session.steps is None:
+        return NextCommand("To try again", _analyze(session, output_directory))
+    if session.verdict.bottleneck == "inconclusive":
+        steps = str(max(_LONGER_RUN_STEPS, 4 * session.steps.count))
+        return NextCommand(
+            "To measure longer", _analyze(session, output_directory, "--steps", steps)
+        )
+    if any(finding.status == "fail" for finding in session.findings):
+        return NextCommand("After the edit", _analyze(session, output_directory))
+    target = str(output_directory or _default_directory(session))
+    return NextCommand("To keep it so in CI", shlex.join(["pipediag", "check", target]))
+
+
+def _analyze(session: Session, output_directory: Path | None, *options: str) -> str:
+    script = session.script
+    output: list[str] = []
+    if output_directory is not None and output_directory != _default_directory(session):
+        output = ["-o", str(output_directory)]
+    module = ["-m"] if script.module else []
+    words = ["pipediag", "analyze", *options, *output, *module, script.path, *script.args]
+    return shlex.join(words)
+
+
+def _default_directory(session: Session) -> Path:
+    path = session.script.path
+    stem = path.rpartition(".")[2] if session.script.module else PurePath(path).stem
+    return Path("reports") / stem

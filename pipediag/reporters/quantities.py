@@ -1,0 +1,108 @@
+"""Numbers as people read them: three significant digits, units after a no-break space."""
+
+from __future__ import annotations
+
+from pipediag.session.model import Interval, Scalar
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
+NOTHING = "\N{EN DASH}"
+
+_UNITS = (
+    ("_ms_per_step", "ms per step"),
+    ("_bytes_per_s", "bytes/s"),
+    ("_per_step", "per step"),
+    ("_per_s", "per second"),
+    ("_percent", "%"),
+    ("_bytes", "bytes"),
+    ("_ms", "ms"),
+    ("_us", "µs"),
+    ("_s", "s"),
+)
+
+
+def number(value: float | None) -> str:
+    """Three significant digits, thousands grouped; an en dash for nothing."""
+    if value is None:
+        return NOTHING
+    size = abs(value)
+    if size >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    if size >= 0.1:
+        return f"{value:.2f}"
+    return f"{value:.2g}"
+
+
+def decimal(value: float | None) -> str:
+    """Two decimals, for columns whose digits should line up."""
+    if value is None:
+        return NOTHING
+    if 0 < value < 0.005:
+        return "<0.01"
+    return f"{value:,.2f}"
+
+
+def milliseconds(value: float | None) -> str:
+    """A duration given in milliseconds; seconds from ten seconds on."""
+    if value is None:
+        return NOTHING
+    if value >= 10_000:
+        return seconds(value / 1000)
+    return f"{number(value)}{NO_BREAK}ms"
+
+
+def seconds(value: float | None) -> str:
+    """A duration given in seconds; minutes from two minutes on, hours from two hours on."""
+    if value is None:
+        return NOTHING
+    if value >= 7200:
+        return f"{number(value / 3600)}{NO_BREAK}h"
+    if value >= 120:
+        return f"{number(value / 60)}{NO_BREAK}min"
+    return f"{number(value)}{NO_BREAK}s"
+
+
+def percent(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.1f}{NO_BREAK}%"
+
+
+def percent_interval(interval: Interval | None) -> str:
+    if interval is None:
+        return NOTHING
+    return f"{interval[0]:.1f} to {interval[1]:.1f}{NO_BREAK}%"
+
+
+def interval(bounds: Interval | None, unit: str = "") -> str:
+    if bounds is None:
+        return NOTHING
+    return f"{number(bounds[0])} to {number(bounds[1])}{NO_BREAK + unit if unit else ''}"
+
+
+def byte_count(value: float | None) -> str:
+    """Bytes with binary prefixes."""
+    if value is None:
+        return NOTHING
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            return f"{number(value)}{NO_BREAK}{unit}"
+        value /= 1024
+    return f"{number(value)}{NO_BREAK}TiB"
+
+
+def speedup(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.2f}x"
+
+
+def evidence(key: str, value: Scalar) -> tuple[str, str]:
+    """A finding's evidence as words and value: `wait_percent: 76.31` gives `wait`, `76.3 %`."""
+    if isinstance(value, bool):
+        return key.replace("_", " "), "yes" if value else "no"
+    if not isinstance(value, (int, float)):
+        return key.replace("_", " "), NOTHING if value is None else value
+    for suffix, unit in _UNITS:
+        name = key.removesuffix(suffix)
+        if name != key and name:
+            shown = byte_count(value) if unit == "bytes" else f"{number(value)}{NO_BREAK}{unit}"
+            return name.replace("_", " "), shown
+    return key.replace("_", " "), number(value)

@@ -1,0 +1,215 @@
+"""The summary on the terminal: what a person needs before opening the report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from pipediag.reporters import findings, labels
+from pipediag.reporters.encoded import Encoded
+from pipediag.reporters.next_command import next_command
+from pipediag.reporters.pipeline_rows import dearest, parallel_calls, pipeline_rows
+from pipediag.reporters.places import Places
+from pipediag.reporters.quantities import (
+    decimal,
+    interval,
+    milliseconds,
+    number,
+    percent,
+    percent_interval,
+    speedup,
+)
+from pipediag.reporters.terminal_limits import MAX_LINES, SPARING, UNLIMITED, Limits
+from pipediag.session.model import Finding, Session
+
+_VERDICT_STYLE = {"ok": "green", "moderate": "yellow", "high": "red", "unknown": "cyan"}
+_FINDING_STYLE = {"error": "red", "warn": "yellow", "info": "cyan"}
+_MAX_WIDTH = 120
+_BAR_CELLS = 20
+
+
+def render(
+    session: Session,
+    console: Console,
+    *,
+    output_directory: Path | None,
+    verbose: bool = False,
+) -> None:
+    """Prints the summary of a session: under 40 lines, unless `verbose`.
+
+    Args:
+        output_directory: where the report was written; None where nothing was.
+        verbose: shows every reason, operation and finding, however many lines that takes.
+    """
+    options = console.options.update(width=min(console.width, _MAX_WIDTH))
+    for limits in (UNLIMITED,) if verbose else SPARING:
+        summary = Encoded(Group(*_Summary(session, output_directory, limits).sections()))
+        if len(console.render_lines(summary, options, pad=False)) <= MAX_LINES:
+            break
+    console.print(summary, width=options.max_width, highlight=False)
+
+
+class _Summary:
+    """The parts of the summary, each drawn within the same limits."""
+
+    def __init__(self, session: Session, output_directory: Path | None, limits: Limits) -> None:
+        self._session = session
+        self._directory = _shown(output_directory)
+        self._limits = limits
+        self._places = Places(session)
+
+    def sections(self) -> Iterator[RenderableType]:
+        yield from self._verdict()
+        yield Text()
+        yield from self._breakdown()
+        yield from self._operations()
+        yield from self._findings()
+        yield Text()
+        yield self._pointers()
+
+    def _verdict(self) -> Iterator[RenderableType]:
+        verdict = self._session.verdict
+        style = _VERDICT_STYLE[verdict.severity]
+        head = Text.assemble(
+            ("● ", style),
+            (labels.BOTTLENECK[verdict.bottleneck].upper(), f"bold {style}"),
+            f"  {labels.SEVERITY[verdict.severity]}, {verdict.confidence} confidence  ",
+            (labels.command_line(self._session.script), "dim"),
+        )
+        head.truncate(_MAX_WIDTH, overflow="ellipsis")
+        head.no_wrap, head.overflow = True, "ellipsis"
+        yield head
+        yield self._paragraph(verdict.summary, "bold")
+        grid = _grid()
+        for index, reason in enumerate(verdict.reasons[: self._limits.reasons]):
+            grid.add_row(Text("Why" if index == 0 else "", "dim"), self._paragraph(reason))
+        for index, step in enumerate(verdict.next_steps[: self._limits.next_steps]):
+            grid.add_row(Text("Do first" if index == 0 else "", "dim"), self._paragraph(step))
+        yield grid
+
+    def _breakdown(self) -> Iterator[RenderableType]:
+        session = self._session
+        if session.steps is None:
+            yield self._missing("Step time", session.steps_missing)
+            return
+        steps = session.steps
+        title = (
+            f"A step takes {milliseconds(steps.median_ms)} ({interval(steps.ci95_ms, 'ms')}); "
+            f"{number(steps.count)} steps after {number(steps.warmup_count)} of warm-up"
+        )
+        yield Text(title, "bold")
+        if session.breakdown is None:
+            yield self._missing("Breakdown", session.breakdown_missing)
+            return
+        table = Table.grid(padding=(0, 2))
+        shown = sorted(session.breakdown.items(), key=lambda item: -item[1].percent)
+        for name, share in shown[: self._limits.classes]:
+            if share.percent < 0.05:
+                continue
+            cells = round(share.percent / 100 * _BAR_CELLS)
+            table.add_row(
+                "  " + labels.STEP_CLASS[name],
+                Text.assemble("█" * cells, ("·" * (_BAR_CELLS - cells), "dim")),
+                Text(percent(share.percent), justify="right"),
+                Text(milliseconds(share.ms), justify="right"),
+                Text(f"({percent_interval(share.ci95_percent)})", "dim"),
+            )
+        yield table
+        yield from self._ceiling()
+
+    def _ceiling(self) -> Iterator[RenderableType]:
+        ceiling = self._session.ceiling
+        if ceiling is None or ceiling.speedup_if_input_free is None:
+            return
+        bounds = f" ({interval(ceiling.ci95)})" if ceiling.ci95 else ""
+        behind = ceiling.next_bottleneck
+        then = f"; then {labels.STEP_CLASS[behind].lower()} limits" if behind else ""
+        yield Text(
+            f"  With free input: {speedup(ceiling.speedup_if_input_free)}{bounds} at most{then}"
+        )
+
+    def _operations(self) -> Iterator[RenderableType]:
+        pipeline = self._session.pipeline
+        if pipeline is None or not pipeline.ops:
+            if self._session.steps is not None:
+                reason = pipeline.missing if pipeline else self._session.pipeline_missing
+                yield self._missing("Pipeline", reason)
+            return
+        yield Text()
+        yield Text("Input pipeline, dearest operations in data order, ms per step", "bold")
+        table = Table.grid(padding=(0, 2))
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=3)
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=3)
+        rows = pipeline_rows(pipeline, self._places)
+        for row in dearest(rows, self._limits.operations):
+            style = "bold" if row.bottleneck else ""
+            table.add_row(
+                Text(("▶ " if row.bottleneck else "  ") + row.title, style),
+                Text(row.place or ", ".join(row.notes), style if row.place else "dim"),
+                Text(decimal(row.op.self_ms_per_step), justify="right", style=style),
+                Text(percent(row.share_percent), justify="right", style=style),
+                Text(parallel_calls(row.op), "dim"),
+            )
+        yield table
+
+    def _findings(self) -> Iterator[RenderableType]:
+        groups = findings.group(self._session)
+        shown = [*groups.to_do, *groups.to_know, *groups.unsettled]
+        if not shown:
+            return
+        yield Text()
+        yield Text("Findings", "bold")
+        for index, finding in enumerate(shown[: self._limits.findings], start=1):
+            yield self._finding(index, finding)
+        if len(shown) > self._limits.findings:
+            rest = len(shown) - self._limits.findings
+            yield Text(f"  and {rest} more in the report", "dim")
+
+    def _finding(self, index: int, finding: Finding) -> RenderableType:
+        style = _FINDING_STYLE[finding.severity] if finding.status == "fail" else "dim"
+        place = self._places.at(finding.file, finding.line)
+        head = Text.assemble(f"{index:2}. ", (finding.title, style))
+        for detail in filter(None, (place, findings.gain(finding))):
+            head.append(f"  {detail}")
+        if not (self._limits.advice and finding.status == "fail"):
+            return head
+        return Group(head, Padding(self._paragraph(finding.advice), (0, 0, 0, 4)))
+
+    def _pointers(self) -> RenderableType:
+        grid = _grid()
+        if self._directory is not None:
+            grid.add_row(Text("Report", "dim"), Text(str(self._directory / "report.html")))
+        following = next_command(self._session, self._directory)
+        grid.add_row(
+            Text(following.purpose, "dim"), Text(following.command, "bold", overflow="fold")
+        )
+        return grid
+
+    def _missing(self, what: str, reason: str | None) -> RenderableType:
+        return self._paragraph(f"{what}: {reason or labels.NO_REASON}", "dim")
+
+    def _paragraph(self, text: str, style: str = "") -> Text:
+        limit = self._limits.characters
+        text = " ".join(text.split())
+        return Text(text if len(text) <= limit else text[: limit - 1].rstrip() + "…", style)
+
+
+def _grid() -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    return grid
+
+
+def _shown(directory: Path | None) -> Path | None:
+    """The directory as a person would type it here."""
+    if directory is None or not directory.is_absolute():
+        return directory
+    relative = os.path.relpath(directory)
+    return directory if relative.startswith("..") else Path(relative)

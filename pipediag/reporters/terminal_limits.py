@@ -1,0 +1,71 @@
+"""How much of a session the terminal shows: less and less until it fits a screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MAX_LINES = 38
+"""Under forty with the shell's prompt below."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    reasons: int
+    next_steps: int
+    classes: int
+    operations: int
+    findings: int
+    advice: bool
+    characters: int
+    """Of one paragraph."""
+
+
+UNLIMITED = Limits(
+    reasons=100,
+    next_steps=100,
+    classes=9,
+    operations=1000,
+    findings=1000,
+    advice=True,
+    characters=10_000,
+)
+
+SPARING = (
+    Limits(
+        reasons=3,
+        next_steps=2,
+        classes=7,
+        operations=5,
+        findings=5,
+        advice=True,
+        characters=240,
+    ),
+    Limits(
+        reasons=2,
+        next_steps=1,
+        classes=6,
+        operations=4,
+        findings=4,
+        advice=True,
+        characters=156,
+    ),
+    Limits(
+        reasons=2,
+        next_steps=1,
+        classes=5,
+        operations=4,
+        findings=4,
+        advice=False,
+        characters=156,
+    ),
+    Limits(
+        reasons=1,
+        next_steps=1,
+        classes=4,
+        operations=3,
+        findings=2,
+        advice=False,
+        characters=150,
+    ),
+)
+"""Tried in turn; the last one fits any session at 80 columns."""

@@ -1,0 +1,87 @@
+"""Callbacks that cost time after every batch."""
+
+from __future__ import annotations
+
+from pipediag.rules.prediction import class_percent, without
+from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.session.model import Callback, Finding, HotLine, Session
+
+CALLBACK_SHARE = Threshold(
+    "time in the callback",
+    5.0,
+    "% of the stack samples",
+    "own choice, equal to the limit on input wait",
+)
+META = Meta(
+    id="batch-callback",
+    name="Per-batch callback",
+    title_failed="A callback takes a relevant part of every step",
+    title_passed="No callback takes a relevant part of the step",
+    looks_at="Callbacks of the user that override per-batch methods, and the stack samples of the "
+    "training thread that fall into those methods.",
+    why="Keras waits for the device after every batch and then runs each callback; nothing else "
+    "runs "
+    "meanwhile.",
+    edit="Do the work every hundredth batch, or in on_epoch_end.",
+    cost="The callback sees fewer values.",
+    prediction="99 of 100 calls fall away.",
+    needs=("loop", "keras", "steps"),
+    thresholds=(CALLBACK_SHARE,),
+    severity="warn",
+    effect_on_results="same results",
+)
+
+KEPT = 0.01
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding for each callback with per-batch methods."""
+    loop = session.diagnosed_loop()
+    callbacks = loop.keras.callbacks if loop and loop.keras else []
+    per_batch = [callback for callback in callbacks if callback.batch_hooks]
+    if not per_batch:
+        return [META.finding("not-applicable", "No callback works after every batch.")]
+    if session.host is None:
+        reason = session.host_missing or "The Python stacks were not sampled."
+        return [META.finding("inconclusive", reason)]
+    return [_finding(session, callback) for callback in per_batch]
+
+
+def _finding(session: Session, callback: Callback) -> Finding:
+    lines = _lines(session, callback)
+    percent = sum(line.percent for line in lines)
+    hottest = max(lines, key=lambda line: line.percent, default=None)
+    evidence = {
+        "callback": callback.name,
+        "callback_percent_of_samples": percent,
+        "python_percent_of_step": class_percent(session, ["python"]) if session.breakdown else None,
+    }
+    place = (hottest.file, hottest.line) if hottest else (callback.file, callback.line)
+    if percent < CALLBACK_SHARE.value:
+        return META.finding("pass", "", place=place, evidence=evidence)
+    hooks = ", ".join(callback.batch_hooks)
+    return META.finding(
+        "fail",
+        f"{callback.name} ({hooks}) runs for {percent:.0f} % of the time: work only when "
+        "`batch % 100 == 0`, or once in `on_epoch_end`.",
+        place=place,
+        evidence=evidence,
+        prediction=_prediction(session, percent),
+    )
+
+
+def _lines(session: Session, callback: Callback) -> list[HotLine]:
+    hot = session.host.hot_python if session.host else []
+    return [
+        line
+        for line in hot
+        if line.file == callback.file
+        and line.thread == "main"
+        and line.function.rsplit(".", 1)[-1] in callback.batch_hooks
+    ]
+
+
+def _prediction(session: Session, percent: float) -> Prediction:
+    if session.steps is None:
+        return Prediction(None, "The step was not measured.")
+    return without(session, session.steps.mean_ms * percent / 100.0 * (1 - KEPT))

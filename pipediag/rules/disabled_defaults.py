@@ -1,0 +1,70 @@
+"""tf.data's own optimisations switched off through Options."""
+
+from __future__ import annotations
+
+from pipediag.rules.plan import operations
+from pipediag.rules.relevance import INPUT_WAIT, weigh_input
+from pipediag.rules.rule import Meta, Prediction
+from pipediag.session.model import Finding, Session
+
+META = Meta(
+    id="disabled-defaults",
+    name="Disabled defaults",
+    title_failed="Options switch off what tf.data does by itself",
+    title_passed="tf.data's own optimisations are on",
+    looks_at="The dataset's options: default optimisations, autotuning, parallel maps and batches, "
+    "prefetch injection, noop elimination.",
+    why="With its defaults on, tf.data makes stateless maps parallel, appends a prefetch and tunes "
+    "both; with them off it does only what is written.",
+    edit="Remove the option, or set it to True.",
+    cost="More elements in memory and more threads at work beside the training step.",
+    prediction="None: which of the defaults would help is known only by trying.",
+    needs=("loop", "pipeline", "breakdown"),
+    thresholds=(INPUT_WAIT,),
+    severity="warn",
+    effect_on_results="same results",
+)
+
+_DEFAULTS = (
+    "apply_default_optimizations",
+    "autotune.enabled",
+    "inject_prefetch",
+    "map_parallelization",
+    "parallel_batch",
+    "map_and_batch_fusion",
+    "noop_elimination",
+    "shuffle_and_repeat_fusion",
+)
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding on all options together."""
+    if not operations(session):
+        reason = "The framework built the pipeline and chose its options on purpose."
+        return [META.finding("not-applicable", reason)]
+    off = _switched_off(session)
+    if not off:
+        return [META.finding("pass", "")]
+    weight = weigh_input(session)
+    advice = f"Remove `{'`, `'.join(off)}` from the dataset's options."
+    last = operations(session)[-1]
+    written = next(iter(operations(session, "with_options")), last)
+    return [
+        META.finding(
+            weight.status,
+            advice if weight.status == "fail" else weight.sentence,
+            op=written,
+            evidence={**weight.evidence, "switched_off": ", ".join(off)},
+            prediction=Prediction(None, "Which of the defaults would help is not known."),
+        )
+    ]
+
+
+def _switched_off(session: Session) -> list[str]:
+    if session.pipeline is None:
+        return []
+    options = session.pipeline.options
+    off = [f"{name} = False" for name in _DEFAULTS if options.get(name) is False]
+    if not session.pipeline.autotune_enabled and "autotune.enabled = False" not in off:
+        off.append("autotune.enabled = False")
+    return off

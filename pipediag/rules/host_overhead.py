@@ -1,0 +1,87 @@
+"""The fixed cost of starting each step from Python."""
+
+from __future__ import annotations
+
+from pipediag.rules.prediction import class_ms, class_percent, without
+from pipediag.rules.rule import Meta, Place, Prediction, Threshold
+from pipediag.session.model import Finding, Loop, Session
+
+OVERHEAD = Threshold(
+    "dispatch and Python",
+    15.0,
+    "% of the step",
+    "XProf: kernel launch or other host time over 15 % of the step is high, over 3 % moderate",
+)
+META = Meta(
+    id="host-overhead",
+    name="Host overhead per step",
+    title_failed="Starting each step from Python takes a relevant part of it",
+    title_passed="Starting steps costs little",
+    looks_at="The part of the step in operation dispatch and Python, and how many steps one call "
+    "runs.",
+    why="Keras starts every step from Python, reads its metrics back and runs callbacks. Several "
+    "steps in one call share that cost.",
+    edit="compile(steps_per_execution=16), or a tf.function that loops over several batches.",
+    cost="Callbacks and progress see every 16th step only; tracing takes longer.",
+    prediction="15 of 16 parts of the Python class fall away; the dispatch of operations within "
+    "the "
+    "graph stays, so this is a cautious figure.",
+    needs=("loop", "steps", "breakdown"),
+    thresholds=(OVERHEAD,),
+    severity="warn",
+    effect_on_results="same results",
+)
+
+STEPS_PER_CALL = 16
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding on the diagnosed loop."""
+    loop = session.diagnosed_loop()
+    assert loop is not None
+    percent = class_percent(session, ["dispatch", "python"])
+    evidence = {
+        "dispatch_percent": class_percent(session, ["dispatch"]),
+        "python_percent": class_percent(session, ["python"]),
+        "steps_per_execution": loop.keras.steps_per_execution if loop.keras else None,
+    }
+    place: Place = (loop.file, loop.line)
+    if percent < OVERHEAD.value or loop.kind not in ("keras", "eager", "tf_function"):
+        return [META.finding("pass", "", place=place, evidence=evidence)]
+    other = _other_rule(session, loop)
+    if other is not None:
+        return [META.finding("informative", other, place=place, evidence=evidence)]
+    return [
+        META.finding(
+            "fail", _advice(loop), place=place, evidence=evidence, prediction=_prediction(session)
+        )
+    ]
+
+
+def _other_rule(session: Session, loop: Loop) -> str | None:
+    """Why this is not the rule to act on, or None."""
+    eager = loop.keras.run_eagerly if loop.keras else not loop.step_functions
+    if eager or session.environment.run_functions_eagerly:
+        return "The step runs eagerly: deal with eager-execution first."
+    if loop.keras is not None and loop.keras.steps_per_execution > 1:
+        return f"Already {loop.keras.steps_per_execution} steps share a call."
+    return None
+
+
+def _advice(loop: Loop) -> str:
+    if loop.keras is None:
+        return (
+            "Run several steps in one call: a tf.function that takes the iterator and loops with "
+            f"`for _ in tf.range({STEPS_PER_CALL})`."
+        )
+    advice = (
+        f"`compile(..., steps_per_execution={STEPS_PER_CALL})` lets {STEPS_PER_CALL} steps share "
+        "a call."
+    )
+    if any(callback.batch_hooks for callback in loop.keras.callbacks):
+        advice += " Per-batch callbacks then run once for all of them."
+    return advice
+
+
+def _prediction(session: Session) -> Prediction:
+    return without(session, class_ms(session, ["python"]) * (1 - 1 / STEPS_PER_CALL))

@@ -1,0 +1,155 @@
+"""Costly work that gives the same result in every epoch and is done again in each."""
+
+from __future__ import annotations
+
+import math
+
+from pipediag.rules.graph_ops import PYTHON, draws_random, uses
+from pipediag.rules.plan import (
+    call_name,
+    delay_ms,
+    downstream,
+    measured_at,
+    operations,
+    passes_over_data,
+    upstream,
+)
+from pipediag.rules.prediction import less_input
+from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
+from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.session.model import Finding, Operation, Session
+
+MEMORY = Threshold(
+    "size of the cache",
+    50.0,
+    "% of the available memory",
+    "TensorFlow's own memory budget for tf.data is half of what is available; Plumber allows 90 %",
+)
+META = Meta(
+    id="missing-cache",
+    name="Missing cache",
+    title_failed="Costly work that never changes is repeated in every epoch",
+    title_passed="Repeated work is cached or cheap",
+    looks_at="Costly maps that draw no random numbers, in a loop of several epochs without a cache "
+    "behind them; and the bytes of all their elements against the available memory.",
+    why="From the second epoch on a cache replaces everything above it.",
+    edit="`.cache()` behind the map and above shuffle, repeat and anything random.",
+    cost="Memory for every element. The first epoch gains nothing. A function that isn't "
+    "deterministic would be frozen at its first results.",
+    prediction="The delays above the cache vanish in every epoch but the first: the mean over the "
+    "loop's epochs, never beyond the ceiling.",
+    needs=("loop", "pipeline", "steps", "breakdown"),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, MEMORY),
+    severity="warn",
+    effect_on_results="same results",
+)
+
+_CACHES = ("cache", "snapshot")
+
+
+def check(session: Session) -> list[Finding]:
+    """A finding on the last costly map that could be cached."""
+    maps = [op for op in operations(session, "map") if _cacheable(session, op)]
+    if not maps:
+        return [META.finding("pass", "")]
+    op = max(maps, key=lambda candidate: delay_ms(session, candidate) or 0.0)
+    weight = weigh(session, op)
+    passes = passes_over_data(session)
+    size = _bytes(session, op)
+    evidence = {
+        **weight.evidence,
+        "passes_over_data": "unlimited" if passes == math.inf else passes,
+        "cache_bytes": size,
+        "available_bytes": _available_bytes(session),
+    }
+    if weight.status != "fail":
+        status = "pass" if weight.status == "informative" else weight.status
+        return [META.finding(status, weight.sentence, op=op, evidence=evidence)]
+    reason = _against(session, passes, size)
+    if reason is not None:
+        return [META.finding("informative", reason, op=op, evidence=evidence)]
+    return [
+        META.finding(
+            "fail",
+            _advice(session, op),
+            op=op,
+            evidence=evidence,
+            prediction=_prediction(session, op, passes),
+            effect="not safe here" if _calls_python(session, op) else None,
+        )
+    ]
+
+
+def _cacheable(session: Session, op: Operation) -> bool:
+    above = [op, *upstream(session, op)]
+    kept = [*above, *downstream(session, op)]
+    if any(other.kind in _CACHES for other in kept) or op.inside_function_of:
+        return False
+    return op.function is not None and not any(draws_random(other.function) for other in above)
+
+
+def _against(session: Session, passes: float | None, size: float | None) -> str | None:
+    """Why a cache can't be advised, as a sentence, or None."""
+    if passes is None:
+        return (
+            "Whether the script reads its data more than once is not known; a cache pays only then."
+        )
+    if passes <= 1:
+        return "The data is read once, so a cache would gain nothing."
+    if size is None:
+        return (
+            "A cache could help, but how large it would be is not known: count the elements first."
+        )
+    available = _available_bytes(session)
+    if size > available * MEMORY.value / 100.0:
+        return (
+            f"A cache would take {size / 2**30:.1f} GiB, and {available / 2**30:.1f} GiB are "
+            "available: "
+            "cache to a fast disk with `.cache(path)`, or store the results once."
+        )
+    return None
+
+
+def _bytes(session: Session, op: Operation) -> float | None:
+    above = [op, *upstream(session, op)]
+    counts = [other.cardinality for other in above if other.kind != "repeat"]
+    count = next((count for count in counts if count is not None and count >= 0), None)
+    at = measured_at(session, op)
+    # After fusion with a batch the measured bytes are those of batches.
+    each = op.element_bytes or (at.bytes_per_element if at is op else None)
+    return None if count is None or each is None else float(count * each)
+
+
+def _available_bytes(session: Session) -> int:
+    host = session.host
+    if host is not None and host.available_bytes is not None:
+        return host.available_bytes
+    return session.environment.memory_bytes
+
+
+def _calls_python(session: Session, op: Operation) -> bool:
+    return any(uses(other.function, PYTHON) for other in [op, *upstream(session, op)])
+
+
+def _advice(session: Session, op: Operation) -> str:
+    moved = [other for other in upstream(session, op) if other.kind in ("shuffle", "repeat")]
+    if moved:
+        names = " and ".join(call_name(other) for other in reversed(moved))
+        advice = f"Put `.cache()` behind {call_name(op)}, and move {names} behind the cache."
+    else:
+        advice = f"Put `.cache()` directly behind {call_name(op)}."
+    if _calls_python(session, op):
+        advice += (
+            " It calls Python, and pipediag can't see whether that always gives the same: cache "
+            "only if it does."
+        )
+    return advice
+
+
+def _prediction(session: Session, op: Operation, passes: float | None) -> Prediction:
+    above = {measured_at(session, other).id: other for other in [op, *upstream(session, op)]}
+    saved = sum(delay_ms(session, other) or 0.0 for other in above.values())
+    later = less_input(session, saved, on_cpu=False)
+    if later.speedup is None or passes is None or passes == math.inf:
+        return later
+    return Prediction(round(passes / (1 + (passes - 1) / later.speedup), 3))

@@ -1,0 +1,91 @@
+"""A pipeline without prefetch, in the few cases where TensorFlow does not inject one."""
+
+from __future__ import annotations
+
+from pipediag.rules.plan import call_name, operations
+from pipediag.rules.prediction import overlapped
+from pipediag.rules.relevance import INPUT_WAIT, weigh_input
+from pipediag.rules.rule import Meta
+from pipediag.session.model import Finding, Operation, Session
+
+META = Meta(
+    id="missing-prefetch",
+    name="Missing prefetch",
+    title_failed="Nothing prefetches, and TensorFlow was told not to",
+    title_passed="Batches are made ahead of the step",
+    looks_at="The last operation of the pipeline, prefetch operations that TensorFlow added by "
+    "itself, "
+    "and the options that switch this off.",
+    why="TensorFlow appends a prefetch to a pipeline that ends with a synchronous operation, and "
+    "needs "
+    "none behind a parallel map or a fused map and batch. Adding one by hand then changed nothing "
+    "(1.00 times over four rounds). It is missing only where the defaults are switched off.",
+    edit="`.prefetch(tf.data.AUTOTUNE)` at the end, or the defaults back on.",
+    cost="A few more batches in memory.",
+    prediction="The step over the longer of its input wait and the rest of it.",
+    needs=("loop", "pipeline", "steps", "breakdown"),
+    thresholds=(INPUT_WAIT,),
+    severity="warn",
+    effect_on_results="same results",
+)
+
+_ASYNCHRONOUS = ("MapAndBatch", "ParallelMap", "ParallelBatch", "Prefetch", "ParallelInterleave")
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding on the end of the pipeline."""
+    written = operations(session)
+    if not written:
+        return [META.finding("not-applicable", "The framework built the whole pipeline.")]
+    last = written[-1]
+    ahead = _made_ahead(session, last)
+    if ahead is not None:
+        return [META.finding("pass", ahead, op=last)]
+    switch = _switched_off(session)
+    if switch is None:
+        advice = (
+            "TensorFlow's defaults are on, and these append a prefetch: adding one gains nothing."
+        )
+        return [META.finding("pass", advice, op=last)]
+    weight = weigh_input(session)
+    advice = (
+        f"`{switch}` keeps TensorFlow from prefetching: end with `.prefetch(tf.data.AUTOTUNE)` "
+        f"behind {call_name(last)}."
+    )
+    return [
+        META.finding(
+            weight.status,
+            advice if weight.status == "fail" else weight.sentence,
+            op=last,
+            evidence={**weight.evidence, "switched_off_by": switch},
+            prediction=overlapped(session),
+        )
+    ]
+
+
+def _made_ahead(session: Session, last: Operation) -> str | None:
+    """Why batches are made ahead of the step, as a sentence, or None where nothing does that."""
+    ops = session.pipeline.ops if session.pipeline else []
+    if last.kind == "prefetch":
+        return "The pipeline ends with a prefetch of its own."
+    if any(op.inserted_by_tensorflow and "prefetch" in op.kind.lower() for op in ops):
+        return "TensorFlow has injected a prefetch at the end: adding one gains nothing."
+    running = session.operation(last.fused_into) or last
+    name = running.iterator_name or ""
+    if name.startswith(_ASYNCHRONOUS):
+        return (
+            f"The last operation runs as {name}, which works ahead by itself: a prefetch behind "
+            "it gains nothing."
+        )
+    return None
+
+
+def _switched_off(session: Session) -> str | None:
+    if session.environment.tf_data_debug_mode:
+        return "tf.data.experimental.enable_debug_mode()"
+    if session.pipeline is None:
+        return None
+    for option in ("apply_default_optimizations", "inject_prefetch", "autotune.enabled"):
+        if session.pipeline.options.get(option) is False:
+            return f"options.{option} = False"
+    return None if session.pipeline.autotune_enabled else "options.autotune.enabled = False"

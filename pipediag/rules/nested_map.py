@@ -1,0 +1,60 @@
+"""A map inside the function of flat_map or interleave, which TensorFlow never makes parallel."""
+
+from __future__ import annotations
+
+from pipediag.rules.plan import call_name, operations
+from pipediag.rules.prediction import PARALLEL_CALLS, cpus, parallel
+from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
+from pipediag.rules.rule import Meta
+from pipediag.session.model import Finding, Operation, Session
+
+META = Meta(
+    id="nested-map",
+    name="Map within flat_map or interleave",
+    title_failed="A map within flat_map or interleave is never made parallel",
+    title_passed="No map is hidden within flat_map or interleave",
+    looks_at="Maps that were made by the function of a flat_map or interleave, without "
+    "num_parallel_calls, where the outer operation runs one call at a time as well.",
+    why="TensorFlow makes maps on the main path parallel; those within another operation's "
+    "function "
+    "stay sequential.",
+    edit="Move the map behind the flat_map or interleave.",
+    cost="A function that needs to know which file it reads must get that as part of the element.",
+    prediction=PARALLEL_CALLS,
+    needs=("loop", "pipeline", "steps", "breakdown"),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE),
+    severity="warn",
+    effect_on_results="same results",
+)
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding for each nested serial map."""
+    nested = [op for op in operations(session, "map") if _is_serial_within_serial(session, op)]
+    if not nested:
+        return [META.finding("pass", "")]
+    return [_finding(session, op) for op in nested]
+
+
+def _is_serial_within_serial(session: Session, op: Operation) -> bool:
+    outer = session.operation(op.inside_function_of)
+    if outer is None or outer.kind not in ("flat_map", "interleave"):
+        return False
+    return all(o.parameters.get("num_parallel_calls") in (None, 1) for o in (op, outer))
+
+
+def _finding(session: Session, op: Operation) -> Finding:
+    outer = session.operation(op.inside_function_of)
+    # Iterators made inside a function have no name of their own in the trace, so the map's cost
+    # is often counted at the operation that runs the function.
+    costs = op if op.self_ms_per_step is not None or outer is None else outer
+    weight = weigh(session, costs)
+    name = call_name(outer) if outer else "the outer operation"
+    advice = f"Move {call_name(op)} behind {name}, where TensorFlow can run it in parallel."
+    return META.finding(
+        weight.status,
+        advice if weight.status == "fail" else weight.sentence,
+        op=op,
+        evidence=weight.evidence,
+        prediction=parallel(session, costs, cpus(session), on_cpu=True),
+    )

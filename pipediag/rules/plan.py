@@ -1,0 +1,98 @@
+"""Questions about the recorded pipeline: what is upstream, what is downstream, what it costs."""
+
+from __future__ import annotations
+
+import math
+
+from pipediag.session.model import Operation, Session
+
+BATCHING = ("batch", "padded_batch", "ragged_batch")
+READERS = ("TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset", "CsvDataset")
+
+
+def operations(session: Session, *kinds: str) -> list[Operation]:
+    """Operations that the user wrote and that TensorFlow really runs, of these kinds (or all)."""
+    ops = session.pipeline.ops if session.pipeline else []
+    return [
+        op
+        for op in ops
+        if not (op.made_by_framework or op.inserted_by_tensorflow or op.removed_by_tensorflow)
+        and (not kinds or op.kind in kinds)
+    ]
+
+
+def upstream(session: Session, op: Operation) -> list[Operation]:
+    """Every operation whose elements reach this one, nearest first."""
+    found: list[Operation] = []
+    waiting = list(op.parent_ids)
+    while waiting:
+        parent = session.operation(waiting.pop(0))
+        if parent is not None and parent not in found:
+            found.append(parent)
+            waiting.extend(parent.parent_ids)
+    return found
+
+
+def downstream(session: Session, op: Operation) -> list[Operation]:
+    """Every operation that this one's elements reach, in the order of the data."""
+    ops = session.pipeline.ops if session.pipeline else []
+    return [
+        other for other in ops if any(parent.id == op.id for parent in upstream(session, other))
+    ]
+
+
+def following_batch(session: Session, op: Operation) -> Operation | None:
+    """The batching operation that takes this one's single elements, or None.
+
+    None too where elements are already batches, or where a filter or an unbatch stands between,
+    as then the operation can't move behind the batch.
+    """
+    if any(other.kind in BATCHING for other in upstream(session, op)):
+        return None
+    for other in downstream(session, op):
+        if other.kind in BATCHING:
+            return other
+        if other.kind in (
+            "filter",
+            "unbatch",
+            "flat_map",
+            "interleave",
+            "window",
+            "group_by_window",
+        ):
+            return None
+    return None
+
+
+def measured_at(session: Session, op: Operation) -> Operation:
+    """The operation at which this one's cost is counted: itself, or what it was fused into."""
+    target = session.operation(op.fused_into)
+    return target if target is not None else op
+
+
+def delay_ms(session: Session, op: Operation) -> float | None:
+    """What the operation adds to a step, in milliseconds: self time over the calls in flight."""
+    at = measured_at(session, op)
+    return at.latency_ms_per_step if at.latency_ms_per_step is not None else at.self_ms_per_step
+
+
+def call_name(op: Operation) -> str:
+    """How the operation is referred to in advice: `map` at a line, or `map` alone."""
+    return f"`{op.kind}` at line {op.line}" if op.line else f"`{op.kind}`"
+
+
+def passes_over_data(session: Session) -> float | None:
+    """How often the loop reads its data: infinite under `repeat()`, None when it can't be told."""
+    repeats = [op.parameters.get("count") for op in operations(session, "repeat")]
+    if any(count in (None, -1) for count in repeats):
+        return math.inf
+    factor = math.prod(int(count) for count in repeats if isinstance(count, int))
+    loop = session.diagnosed_loop()
+    if loop is not None and loop.keras is not None and loop.keras.epochs:
+        return factor * loop.keras.epochs
+    if factor > 1:
+        return factor
+    several = (session.steps is not None and session.steps.seams > 0) or (
+        loop is not None and loop.iterators > 1
+    )
+    return 2 if several else None

@@ -1,0 +1,78 @@
+"""Predicted speed-ups, from the session's own numbers and never beyond its ceiling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pipediag.rules.plan import delay_ms
+from pipediag.rules.rule import Prediction
+from pipediag.session.model import Operation, Session, StepClass
+
+PARALLEL_CALLS = (
+    "The input wait shrinks by the operation's delay times (1 - 1/calls), with as many calls as "
+    "there are CPUs; the step can't fall below what the consumer needs nor below the CPU time that "
+    "the process takes divided by its CPUs."
+)
+
+
+def cpus(session: Session) -> float:
+    """CPUs that the process may use."""
+    if session.host is not None:
+        return session.host.cores_allowed
+    return session.environment.cpu_quota or float(session.environment.cores)
+
+
+def parallel(session: Session, op: Operation, calls: float, *, on_cpu: bool) -> Prediction:
+    """The operation with `calls` in flight instead of one."""
+    delay = delay_ms(session, op)
+    if delay is None:
+        return Prediction(None, "What the operation costs was not measured.")
+    if calls <= 1:
+        return Prediction(None, "The process may use one CPU only.")
+    return less_input(session, delay * (1 - 1 / calls), on_cpu=on_cpu)
+
+
+def less_input(session: Session, saved_ms: float, *, on_cpu: bool) -> Prediction:
+    """The input takes `saved_ms` less per step; `on_cpu` where the work stays and only spreads."""
+    ceiling = session.ceiling.speedup_if_input_free if session.ceiling else None
+    if session.steps is None or session.breakdown is None or ceiling is None:
+        return Prediction(None, "The ceiling of this run is not known.")
+    step_ms = session.steps.mean_ms
+    wait = session.breakdown.get("input_wait")
+    left = step_ms - min(saved_ms, wait.ms if wait else 0.0)
+    if on_cpu and session.host is not None:
+        left = max(left, step_ms * session.host.cores_busy / session.host.cores_allowed)
+    return Prediction(_at_least_one(min(step_ms / left, ceiling)))
+
+
+def overlapped(session: Session) -> Prediction:
+    """Input made beside the step instead of before it: the longer of the two remains."""
+    if session.steps is None or session.breakdown is None:
+        return Prediction(None, "The step was not measured.")
+    wait = class_ms(session, ["input_wait"])
+    step_ms = session.steps.mean_ms
+    return Prediction(_at_least_one(step_ms / max(wait, step_ms - wait)))
+
+
+def without(session: Session, saved_ms: float) -> Prediction:
+    """The step takes `saved_ms` less on its consumer side."""
+    if session.steps is None or saved_ms >= session.steps.mean_ms:
+        return Prediction(None, "What would remain of the step is not known.")
+    step_ms = session.steps.mean_ms
+    return Prediction(_at_least_one(step_ms / (step_ms - saved_ms)))
+
+
+def class_ms(session: Session, classes: Iterable[StepClass]) -> float:
+    """Milliseconds of the step in these classes together."""
+    shares = session.breakdown or {}
+    return sum(shares[name].ms for name in classes if name in shares)
+
+
+def class_percent(session: Session, classes: Iterable[StepClass]) -> float:
+    """Percent of the step in these classes together."""
+    shares = session.breakdown or {}
+    return sum(shares[name].percent for name in classes if name in shares)
+
+
+def _at_least_one(speedup: float) -> float:
+    return round(max(1.0, speedup), 3)

@@ -1,0 +1,71 @@
+"""Python in a map that holds the interpreter lock, which no number of parallel calls gets around."""
+
+from __future__ import annotations
+
+from pipediag.rules.graph_ops import PYTHON, uses
+from pipediag.rules.interpreter_lock import (
+    CPU_OF_WALL,
+    LOCK,
+    PythonUse,
+    hottest_line_sentence,
+    python_use,
+)
+from pipediag.rules.plan import call_name, operations
+from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
+from pipediag.rules.rule import Meta, Prediction
+from pipediag.session.model import Finding, Operation, Session
+
+META = Meta(
+    id="python-map-lock",
+    name="Python map and the interpreter lock",
+    title_failed="Python in a map holds the interpreter lock, so more parallel calls won't help",
+    title_passed="Python in maps leaves the interpreter lock free",
+    looks_at="Maps that call Python (py_function, numpy_function), how long a thread that wakes "
+    "must "
+    "wait for the interpreter lock, and the CPU time of the data threads beside the map's wall "
+    "time.",
+    why="Only one thread runs Python at a time: num_parallel_calls above 1 gained nothing on a "
+    "computing function (55.7, 56.2 and 51.3 batches/s with 1, 2 and 16 calls), while one that "
+    "sleeps or reads gains with every call.",
+    edit="Write the function in TensorFlow operations, or do its work once beforehand and store "
+    "it.",
+    cost="The code must be rewritten and compared; storing results takes disk space and goes stale "
+    "when the code changes.",
+    prediction="None: what the rewritten function costs is not known; the ceiling is the most.",
+    needs=("loop", "pipeline", "steps", "breakdown", "host"),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, LOCK, CPU_OF_WALL),
+    severity="warn",
+    effect_on_results="same up to order or rounding",
+)
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding for each map that calls Python."""
+    maps = [op for op in operations(session, "map") if uses(op.function, PYTHON)]
+    if not maps:
+        return [META.finding("not-applicable", "No map calls Python while training runs.")]
+    return [_finding(session, op, python_use(session, op)) for op in maps]
+
+
+def _finding(session: Session, op: Operation, use: PythonUse) -> Finding:
+    if use.work == "unclear":
+        advice = f"How the Python behind {call_name(op)} spends its time could not be measured."
+        return META.finding("inconclusive", advice, op=op, evidence=use.evidence)
+    if use.work != "holds the lock":
+        return META.finding("pass", "", op=op, evidence={**use.evidence, "python": use.work})
+    weight = weigh(session, op)
+    ceiling = session.ceiling.speedup_if_input_free if session.ceiling else None
+    evidence = {**weight.evidence, **use.evidence, "speedup_at_most": ceiling}
+    advice = _advice(session, op) if weight.status == "fail" else weight.sentence
+    missing = Prediction(None, "What the function would cost in TensorFlow operations is unknown.")
+    return META.finding(weight.status, advice, op=op, evidence=evidence, prediction=missing)
+
+
+def _advice(session: Session, op: Operation) -> str:
+    calls = op.parameters.get("num_parallel_calls")
+    given = f" (it has num_parallel_calls={calls}, and still one runs at a time)" if calls else ""
+    return (
+        f"Rewrite the Python behind {call_name(op)}{given} in TensorFlow operations, or run it "
+        "once "
+        f"beforehand and read the result.{hottest_line_sentence(session)}"
+    )

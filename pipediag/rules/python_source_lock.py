@@ -1,0 +1,142 @@
+"""A PyDataset or Python generator that fights the training loop for the interpreter lock."""
+
+from __future__ import annotations
+
+from pipediag.rules.interpreter_lock import LOCK, hottest_line, hottest_line_sentence
+from pipediag.rules.plan import operations
+from pipediag.rules.prediction import cpus
+from pipediag.rules.relevance import INPUT_WAIT
+from pipediag.rules.rule import Meta, Place, Prediction, Threshold
+from pipediag.session.model import Finding, KerasUse, Operation, Scalar, Session
+
+SOURCE_CPU = Threshold(
+    "CPU time of Python threads beside the training loop",
+    5.0,
+    "% of the step",
+    "own choice, equal to the limit on input wait: less can't take that much from the step",
+)
+META = Meta(
+    id="python-source-lock",
+    name="Python source and the interpreter lock",
+    title_failed="A Python data source slows the training loop by holding the interpreter lock",
+    title_passed="The Python data source leaves the training loop alone",
+    looks_at="Loops fed by a PyDataset or a Python generator: the consumer alone on a repeated "
+    "batch "
+    "against the real step, the CPU time of Python threads beside the loop's, the wait for the "
+    "lock.",
+    why="The thread that makes batches and the training loop fight for one lock, so the cost "
+    "appears "
+    "in the consumer and not as input wait: a step of 8.3 ms with 9 % input wait fell to 3.0 ms "
+    "when its batches were made beforehand.",
+    edit="Make batches in other processes (a PyDataset's `workers` with "
+    "`use_multiprocessing=True`), "
+    "with whole-array NumPy, or with tf.data.",
+    cost="Processes copy what the dataset holds and start slowly; batches may come in another "
+    "order.",
+    prediction="The real step over the longest of: the step on a repeated batch; the source's CPU "
+    "time spread over the CPUs. None where the consumer was not measured alone.",
+    needs=("loop", "steps"),
+    thresholds=(INPUT_WAIT, SOURCE_CPU, LOCK),
+    severity="warn",
+    effect_on_results="same up to order or rounding",
+)
+
+_PYTHON_ADAPTERS = ("PyDatasetAdapter", "GeneratorDataAdapter")
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding on the source of the diagnosed loop."""
+    keras, generator = _keras_source(session), _generator(session)
+    if keras is None and generator is None:
+        return [META.finding("not-applicable", "The loop's data does not come from Python.")]
+    place: Place = (generator.file, generator.line) if generator else (None, None)
+    if keras is not None:
+        place = (keras.source_file, keras.source_line)
+    evidence = _evidence(session)
+    if session.differential is None and evidence["lock_percent"] is None:
+        reason = (
+            session.differential_missing or "The consumer was not measured on a repeated batch."
+        )
+        return [META.finding("inconclusive", reason, place=place, evidence=evidence)]
+    if not (_input_costs(session) and _python_is_busy(session, evidence)):
+        return [META.finding("pass", "", place=place, evidence=evidence)]
+    line = hottest_line(session)
+    return [
+        META.finding(
+            "fail",
+            _advice(session, keras),
+            op=generator,
+            place=(line.file, line.line) if line else place,
+            evidence=evidence,
+            prediction=_prediction(session),
+        )
+    ]
+
+
+def _keras_source(session: Session) -> KerasUse | None:
+    loop = session.diagnosed_loop()
+    keras = loop.keras if loop else None
+    return keras if keras and keras.data_adapter in _PYTHON_ADAPTERS else None
+
+
+def _generator(session: Session) -> Operation | None:
+    return next(iter(operations(session, "from_generator")), None)
+
+
+def _evidence(session: Session) -> dict[str, Scalar]:
+    host, alone, wait = session.host, session.differential, session.input_wait
+    cpu_ms = host.python_source_cpu_ms_per_step if host else None
+    return {
+        "step_ms": session.steps.mean_ms if session.steps else None,
+        "step_on_repeated_batch_ms": alone.step_ms if alone else None,
+        "input_share_percent": alone.input_share_percent if alone else None,
+        "native_input_wait_percent": wait.native_percent if wait else None,
+        "source_cpu_ms_per_step": cpu_ms,
+        "lock_percent": host.lock_percent if host else None,
+    }
+
+
+def _input_costs(session: Session) -> bool:
+    if session.differential is not None:
+        return session.differential.input_share_percent >= INPUT_WAIT.value
+    # Without the consumer alone, the lock is the only witness: input wait is what it hides.
+    return True
+
+
+def _python_is_busy(session: Session, evidence: dict[str, Scalar]) -> bool:
+    host, steps = session.host, session.steps
+    if host is None or steps is None:
+        return True
+    cpu_ms = host.python_source_cpu_ms_per_step
+    locked = host.lock_percent is not None and host.lock_percent >= LOCK.value
+    if session.differential is None:
+        return locked
+    busy = cpu_ms is not None and 100.0 * cpu_ms / steps.mean_ms >= SOURCE_CPU.value
+    evidence["source_cpu_percent_of_step"] = (
+        100.0 * cpu_ms / steps.mean_ms if cpu_ms is not None else None
+    )
+    return busy or locked
+
+
+def _advice(session: Session, keras: KerasUse | None) -> str:
+    hot = hottest_line_sentence(session)
+    if keras is not None and keras.data_adapter == "PyDatasetAdapter":
+        return (
+            "Make the batches in other processes: `super().__init__(workers="
+            f"{max(2, int(cpus(session)))}, use_multiprocessing=True)`, or build each with "
+            f"whole-array NumPy, which releases the lock.{hot}"
+        )
+    return (
+        "Build each batch with whole-array NumPy or in tf.data instead of Python loops: the "
+        f"generator and the training loop share one interpreter lock.{hot}"
+    )
+
+
+def _prediction(session: Session) -> Prediction:
+    if session.differential is None or session.steps is None:
+        return Prediction(
+            None, session.differential_missing or "The consumer was not measured alone."
+        )
+    source_ms = (session.host.python_source_cpu_ms_per_step or 0.0) if session.host else 0.0
+    left = max(session.differential.step_ms, source_ms / cpus(session))
+    return Prediction(round(max(1.0, session.steps.mean_ms / left), 3))

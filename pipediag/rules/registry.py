@@ -1,0 +1,118 @@
+"""The explicit list of rules, and the one function that runs them."""
+
+from __future__ import annotations
+
+from pipediag.rules import (
+    batch_callback,
+    debug_mode,
+    dense_embedding_update,
+    disabled_defaults,
+    eager_execution,
+    gpu_unused,
+    host_overhead,
+    misplaced_cache,
+    missing_cache,
+    missing_prefetch,
+    nested_map,
+    per_element_map,
+    python_map_lock,
+    python_source_lock,
+    retracing,
+    row_generator,
+    sequential_files,
+    serial_stateful_map,
+    single_call_map,
+    slow_shuffle_fill,
+    small_batch,
+    small_shuffle,
+    trace_only_python,
+    waiting_map_pool,
+)
+from pipediag.rules.rule import Meta, Rule
+from pipediag.rules.sections import lacking
+from pipediag.session.model import Finding, Session
+
+RULES: tuple[Rule, ...] = (
+    gpu_unused,
+    misplaced_cache,
+    small_shuffle,
+    trace_only_python,
+    python_source_lock,
+    python_map_lock,
+    serial_stateful_map,
+    single_call_map,
+    waiting_map_pool,
+    nested_map,
+    per_element_map,
+    row_generator,
+    sequential_files,
+    missing_cache,
+    slow_shuffle_fill,
+    missing_prefetch,
+    disabled_defaults,
+    debug_mode,
+    eager_execution,
+    retracing,
+    batch_callback,
+    host_overhead,
+    small_batch,
+    dense_embedding_update,
+)
+
+_STATUS_ORDER = ("fail", "informative", "error", "inconclusive", "pass", "not-applicable")
+_SUBJECT_ORDER = ("precondition", "correctness", "speed", "quality")
+
+
+def run_rules(session: Session) -> list[Finding]:
+    """Every rule's findings, most urgent first; a rule that raises is a finding with status error.
+
+    Order: failed before the rest; among the failed a missing GPU, then what makes results wrong,
+    then speed by predicted gain, then quality. While the GPU is missing, other advice points to it.
+    """
+    findings = [found for rule in RULES for found in _findings_of(rule, session)]
+    findings = _after_preconditions(findings)
+    return sorted(findings, key=_urgency)
+
+
+def _findings_of(rule: Rule, session: Session) -> list[Finding]:
+    meta = rule.META
+    try:
+        lack = lacking(meta, session)
+        return [lack] if lack is not None else rule.check(session)
+    except Exception as error:  # noqa: BLE001  one broken rule must not cost the report
+        return [_failed_rule(meta, error)]
+
+
+def _failed_rule(meta: Meta, error: Exception) -> Finding:
+    return meta.finding(
+        "error",
+        f"This rule stopped with {type(error).__name__}: {error}. The other findings stand; "
+        "please report it with the session.json.",
+        evidence={"exception": type(error).__name__, "message": str(error)},
+    )
+
+
+def _after_preconditions(findings: list[Finding]) -> list[Finding]:
+    first = next(
+        (f.rule for f in findings if f.status == "fail" and _subject(f) == "precondition"), None
+    )
+    if first is None:
+        return findings
+    return [
+        finding.model_copy(update={"needs_first": first})
+        if finding.status in ("fail", "informative") and finding.rule != first
+        else finding
+        for finding in findings
+    ]
+
+
+def _urgency(finding: Finding) -> tuple[int, int, float]:
+    return (
+        _STATUS_ORDER.index(finding.status),
+        _SUBJECT_ORDER.index(_subject(finding)),
+        -(finding.predicted_speedup or 1.0),
+    )
+
+
+def _subject(finding: Finding) -> str:
+    return next(rule.META.subject for rule in RULES if rule.META.id == finding.rule)

@@ -1,0 +1,84 @@
+"""Whether an operation's cost matters for this run: the test that speed rules share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipediag.rules.plan import delay_ms, measured_at
+from pipediag.rules.rule import Threshold
+from pipediag.session.model import FindingStatus, Operation, Scalar, Session, Share
+
+INPUT_WAIT = Threshold(
+    "input wait",
+    5.0,
+    "% of the step",
+    "XProf's input-pipeline analysis: under 5 % the input is fine, over 20 % it is the bottleneck",
+)
+OPERATION_SHARE = Threshold(
+    "delay of the operation",
+    5.0,
+    "% of the step",
+    "own choice, equal to the limit on input wait: an operation below it can't lift the wait over "
+    "it",
+)
+
+
+@dataclass(frozen=True)
+class Weight:
+    """`fail` where it matters, otherwise what to say instead."""
+
+    status: FindingStatus
+    sentence: str
+    evidence: dict[str, Scalar]
+
+
+def weigh_input(session: Session) -> Weight:
+    """Whether the step waits for input at all. Needs the breakdown."""
+    share = _input_wait(session)
+    evidence: dict[str, Scalar] = {"input_wait_percent": share.percent, "input_wait_ms": share.ms}
+    low, high = share.ci95_percent
+    if low >= INPUT_WAIT.value:
+        return Weight("fail", "", evidence)
+    if high < INPUT_WAIT.value or share.percent < INPUT_WAIT.value:
+        sentence = (
+            f"The step waits for input only {share.percent:.1f} % of its time, "
+            "so changing this would gain nothing now."
+        )
+        return Weight("informative", sentence, evidence)
+    sentence = (
+        f"Input wait is {share.percent:.1f} % with an interval of {low:.1f} to {high:.1f} %, "
+        f"which straddles {INPUT_WAIT.value:g} %: measure more steps to be sure that it matters."
+    )
+    return Weight("informative", sentence, evidence)
+
+
+def weigh(session: Session, op: Operation) -> Weight:
+    """Whether the step waits for input, and this operation is a relevant part of the wait.
+
+    Needs the steps and the breakdown.
+    """
+    waiting = weigh_input(session)
+    delay = delay_ms(session, op)
+    if delay is None or session.steps is None:
+        return _unmeasured(session, op, waiting)
+    percent = 100.0 * delay / session.steps.mean_ms
+    evidence = {**waiting.evidence, "delay_ms_per_step": delay, "delay_percent_of_step": percent}
+    if waiting.status == "fail" and percent < OPERATION_SHARE.value:
+        sentence = (
+            f"It takes only {percent:.1f} % of the step: the input wait comes from elsewhere."
+        )
+        return Weight("informative", sentence, evidence)
+    return Weight(waiting.status, waiting.sentence, evidence)
+
+
+def _unmeasured(session: Session, op: Operation, waiting: Weight) -> Weight:
+    bottleneck = session.pipeline.bottleneck_op_id if session.pipeline else None
+    if waiting.status != "fail" or bottleneck == measured_at(session, op).id:
+        return waiting
+    sentence = "What this operation costs was not measured, so its part in the wait is unknown."
+    return Weight("inconclusive", sentence, waiting.evidence)
+
+
+def _input_wait(session: Session) -> Share:
+    none = Share(ms=0.0, percent=0.0, ci95_percent=(0.0, 0.0))
+    return (session.breakdown or {}).get("input_wait", none)

@@ -1,0 +1,67 @@
+"""A Python generator that yields single rows, which tf.data then batches."""
+
+from __future__ import annotations
+
+from pipediag.rules.plan import call_name, delay_ms, following_batch, operations
+from pipediag.rules.prediction import less_input
+from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
+from pipediag.rules.rule import Meta, Prediction
+from pipediag.session.model import Finding, Operation, Session
+
+META = Meta(
+    id="row-generator",
+    name="Row-at-a-time generator",
+    title_failed="A Python generator hands over one row at a time",
+    title_passed="No generator hands over single rows",
+    looks_at="from_generator with a batch behind it, its elements per step and its delay.",
+    why="Each element crosses from Python into TensorFlow by itself, which costs about 50 µs and "
+    "holds the interpreter lock; parallel calls and prefetch don't speed a generator up. Yielding "
+    "batches of 256 gave 8140 batches/s in place of 70.",
+    edit="Yield whole batches of NumPy arrays and drop the batch.",
+    cost="The generator must gather rows itself; a shuffle behind it would mix batches, not rows.",
+    prediction="The crossing is paid once a batch: 50 µs (measured, at most its own time) less for "
+    "every element but one; never beyond the ceiling.",
+    needs=("loop", "pipeline", "steps", "breakdown"),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE),
+    severity="warn",
+    effect_on_results="same results",
+)
+
+CROSSING_MS = 0.05
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding for each generator with a batch behind it."""
+    generators = operations(session, "from_generator")
+    if not generators:
+        return [META.finding("not-applicable", "The pipeline has no from_generator.")]
+    rows = [op for op in generators if following_batch(session, op)]
+    if not rows:
+        return [META.finding("pass", "")]
+    return [_finding(session, op) for op in rows]
+
+
+def _finding(session: Session, op: Operation) -> Finding:
+    weight = weigh(session, op)
+    batch = following_batch(session, op)
+    size = batch.parameters.get("batch_size") if batch else None
+    advice = (
+        f"Let the generator of {call_name(op)} yield arrays of {size or 'a whole batch of'} rows, "
+        f"with None as first axis in its output_signature, and drop the `batch`."
+    )
+    return META.finding(
+        weight.status,
+        advice if weight.status == "fail" else weight.sentence,
+        op=op,
+        evidence={**weight.evidence, "elements_per_step": op.elements},
+        prediction=_prediction(session, op),
+    )
+
+
+def _prediction(session: Session, op: Operation) -> Prediction:
+    delay = delay_ms(session, op)
+    if delay is None or op.elements is None or op.elements <= 1:
+        return Prediction(None, "The time per row was not measured.")
+    return less_input(
+        session, min(delay, CROSSING_MS * op.elements) * (1 - 1 / op.elements), on_cpu=False
+    )

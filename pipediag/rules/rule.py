@@ -1,0 +1,122 @@
+"""What a rule is: its description (`Meta`), its check, and how it makes findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pipediag.session.model import (
+    EffectOnResults,
+    Finding,
+    FindingSeverity,
+    FindingStatus,
+    Operation,
+    Scalar,
+    Session,
+)
+
+Section = Literal["loop", "keras", "steps", "breakdown", "pipeline", "host"]
+Subject = Literal["precondition", "correctness", "quality", "speed"]
+Place = tuple[str | None, int | None]
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A limit, with the place it comes from, so that a reader can disagree with it."""
+
+    name: str
+    value: float
+    unit: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Throughput after the edit divided by throughput before it, or why that can't be said."""
+
+    speedup: float | None
+    missing: str | None = None
+
+
+@dataclass(frozen=True)
+class Meta:
+    """What `pipediag explain` and the documentation say of a rule."""
+
+    id: str
+    """A noun; the file is called the same, with underscores."""
+    name: str
+    title_failed: str
+    title_passed: str
+    looks_at: str
+    why: str
+    edit: str
+    cost: str
+    """What the edit might cost: memory, results, readability."""
+    prediction: str
+    """How the predicted speed-up is worked out."""
+    needs: tuple[Section, ...]
+    thresholds: tuple[Threshold, ...]
+    severity: FindingSeverity
+    effect_on_results: EffectOnResults
+    subject: Subject = "speed"
+
+    def finding(
+        self,
+        status: FindingStatus,
+        advice: str,
+        *,
+        op: Operation | None = None,
+        place: Place | None = None,
+        evidence: Mapping[str, Scalar] | None = None,
+        prediction: Prediction | None = None,
+        title: str | None = None,
+        severity: FindingSeverity | None = None,
+        effect: EffectOnResults | None = None,
+    ) -> Finding:
+        """A finding of this rule; only a failed one carries a severity, an effect and a prediction."""
+        file, line = place or ((op.file, op.line) if op else (None, None))
+        failed = status == "fail"
+        numbers = {key: _rounded(value) for key, value in (evidence or {}).items()}
+        if failed and prediction is not None and prediction.missing:
+            numbers["prediction_missing"] = prediction.missing
+        return Finding(
+            rule=self.id,
+            title=title or self._title(status),
+            status=status,
+            severity=(severity or self.severity) if failed else "info",
+            file=file,
+            line=line,
+            op_id=op.id if op else None,
+            evidence=numbers,
+            advice=advice,
+            effect_on_results=(effect or self.effect_on_results) if failed else None,
+            predicted_speedup=prediction.speedup if failed and prediction else None,
+        )
+
+    def _title(self, status: FindingStatus) -> str:
+        if status in ("fail", "informative"):
+            return self.title_failed
+        if status == "pass":
+            return self.title_passed
+        outcome = {
+            "not-applicable": "does not apply",
+            "inconclusive": "could not be decided",
+            "error": "the rule itself failed",
+        }[status]
+        return f"{self.name}: {outcome}"
+
+
+class Rule(Protocol):
+    """What a rule's module offers."""
+
+    META: Meta
+
+    def check(self, session: Session) -> list[Finding]:
+        """The findings on this session, whose sections named in `META.needs` are all present."""
+        ...
+
+
+def _rounded(value: Scalar) -> Scalar:
+    """Evidence is for reading: four significant digits are more than any of it deserves."""
+    return float(f"{value:.4g}") if isinstance(value, float) else value

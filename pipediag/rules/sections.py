@@ -1,0 +1,71 @@
+"""Which sections of a session a rule needs, and what to say where one is missing."""
+
+from __future__ import annotations
+
+from pipediag.rules.rule import Meta
+from pipediag.session.model import Finding, FindingStatus, Session
+
+Lack = tuple[FindingStatus, str]
+
+
+def lacking(meta: Meta, session: Session) -> Finding | None:
+    """A not-applicable or inconclusive finding for the first section that is missing, or None."""
+    for section in meta.needs:
+        lack = _LACKS[section](session)
+        if lack is not None:
+            status, reason = lack
+            return meta.finding(status, reason)
+    return None
+
+
+def _loop(session: Session) -> Lack | None:
+    if session.diagnosed_loop() is not None:
+        return None
+    return "not-applicable", "No training loop was seen."
+
+
+def _keras(session: Session) -> Lack | None:
+    loop = session.diagnosed_loop()
+    if loop is None:
+        return _loop(session)
+    if loop.keras is not None:
+        return None
+    return "not-applicable", "The training loop is not a Keras fit."
+
+
+def _steps(session: Session) -> Lack | None:
+    if session.steps is not None:
+        return None
+    return "inconclusive", session.steps_missing or "No steps were measured."
+
+
+def _breakdown(session: Session) -> Lack | None:
+    if session.breakdown is not None:
+        return None
+    return "inconclusive", session.breakdown_missing or "The step was not broken down."
+
+
+def _pipeline(session: Session) -> Lack | None:
+    if session.pipeline is None:
+        return "inconclusive", session.pipeline_missing or "The input pipeline was not recorded."
+    if session.pipeline.ops:
+        return None
+    if session.pipeline.missing:
+        return "inconclusive", session.pipeline.missing
+    return "not-applicable", "The training loop reads no tf.data pipeline."
+
+
+def _host(session: Session) -> Lack | None:
+    if session.host is not None:
+        return None
+    return "inconclusive", session.host_missing or "The host was not sampled."
+
+
+_LACKS = {
+    "loop": _loop,
+    "keras": _keras,
+    "steps": _steps,
+    "breakdown": _breakdown,
+    "pipeline": _pipeline,
+    "host": _host,
+}

@@ -1,0 +1,116 @@
+"""A map that TensorFlow keeps sequential because its function is stateful."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pipediag.rules.graph_ops import LOOKUP, PYTHON, VARIABLE, draws_random, uses
+from pipediag.rules.interpreter_lock import CPU_OF_WALL, LOCK, PythonWork, python_use
+from pipediag.rules.plan import call_name, operations
+from pipediag.rules.prediction import PARALLEL_CALLS, cpus, parallel
+from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
+from pipediag.rules.rule import Meta, Prediction
+from pipediag.session.model import Finding, Operation, OperationFunction, Session
+
+META = Meta(
+    id="serial-stateful-map",
+    name="Serial stateful map",
+    title_failed="A stateful map runs one call at a time",
+    title_passed="No stateful map is left serial",
+    looks_at="Maps without num_parallel_calls whose function is stateful: it calls Python, looks "
+    "up "
+    "a table, draws random numbers or reads a variable.",
+    why="tf.data makes a map parallel by itself only if its function is stateless; a stateful one "
+    "stays sequential unless num_parallel_calls is given, whatever AUTOTUNE does elsewhere.",
+    edit="Give `num_parallel_calls=tf.data.AUTOTUNE`; for Python that waits, a number of calls "
+    "and a "
+    "pool of that size; for random numbers, use tf.random.stateless_* with a seed per element too.",
+    cost="Elements keep their order, but calls overlap: random draws land on other elements than "
+    "before, side effects happen in another order, and a function that is not thread-safe breaks.",
+    prediction=PARALLEL_CALLS
+    + " For Python that waits, 16 calls on a pool of 16 threads; for Python that holds the lock, "
+    "none.",
+    needs=("loop", "pipeline", "steps", "breakdown"),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, LOCK, CPU_OF_WALL),
+    severity="warn",
+    effect_on_results="same up to order or rounding",
+)
+
+WAITING_CALLS = 16
+
+
+class Edit(NamedTuple):
+    advice: str
+    prediction: Prediction
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding for each serial stateful map."""
+    maps = [op for op in operations(session, "map") if op.inside_function_of is None]
+    if not maps:
+        return [META.finding("not-applicable", "The pipeline has no map.")]
+    serial = [op for op in maps if is_serial_and_stateful(op)]
+    if not serial:
+        return [META.finding("pass", "", evidence={"maps": len(maps)})]
+    return [_finding(session, op) for op in serial]
+
+
+def is_serial_and_stateful(op: Operation) -> bool:
+    """Whether TensorFlow runs this map's calls one after the other because they keep state."""
+    given = op.parameters.get("num_parallel_calls")
+    return op.function is not None and op.function.stateful and given in (None, 1)
+
+
+def _finding(session: Session, op: Operation) -> Finding:
+    assert op.function is not None
+    python = bool(uses(op.function, PYTHON))
+    use = python_use(session, op) if python else None
+    weight = weigh(session, op)
+    evidence = {
+        **weight.evidence,
+        **(use.evidence if use else {}),
+        "stateful_because": reason(op.function),
+        "parallelism": op.parallelism,
+        "cpus": cpus(session),
+    }
+    if use is not None and use.work == "holds the lock":
+        advice = "More parallel calls would not help here: see python-map-lock."
+        return META.finding("informative", advice, op=op, evidence=evidence)
+    edit = _edit(session, op, use.work if use else None)
+    advice = edit.advice if weight.status == "fail" else weight.sentence
+    return META.finding(weight.status, advice, op=op, evidence=evidence, prediction=edit.prediction)
+
+
+def _edit(session: Session, op: Operation, work: PythonWork | None) -> Edit:
+    if work == "waits":
+        return Edit(
+            f"The function behind {call_name(op)} mostly waits. Give the map "
+            f"`num_parallel_calls={WAITING_CALLS}` and the dataset as many threads: "
+            f"`options.threading.private_threadpool_size = {WAITING_CALLS}`, since TensorFlow's "
+            "own pool has one thread a CPU.",
+            parallel(session, op, WAITING_CALLS, on_cpu=False),
+        )
+    advice = (
+        f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`: TensorFlow keeps it serial "
+        f"because it uses {reason(op.function)}."
+    )
+    if draws_random(op.function):
+        advice += " Use tf.random.stateless_* with a seed for each element to keep runs repeatable."
+    if work == "unclear":
+        missing = "Whether its Python holds the interpreter lock was not measured."
+        return Edit(f"{advice} {missing}", Prediction(None, missing))
+    return Edit(advice, parallel(session, op, cpus(session), on_cpu=True))
+
+
+def reason(function: OperationFunction | None) -> str:
+    """Which kinds of operation make the function stateful, in words."""
+    kinds: list[str] = []
+    if python := uses(function, PYTHON):
+        kinds.append("Python (" + ", ".join(python) + ")")
+    if uses(function, LOOKUP):
+        kinds.append("a table lookup")
+    if draws_random(function):
+        kinds.append("random numbers")
+    elif uses(function, VARIABLE):
+        kinds.append("a variable")
+    return " and ".join(kinds) or "a stateful operation"

@@ -1,0 +1,77 @@
+"""A batch too small for the fixed cost of a step."""
+
+from __future__ import annotations
+
+from pipediag.rules.plan import BATCHING, operations
+from pipediag.rules.prediction import class_ms, class_percent
+from pipediag.rules.rule import Meta, Place, Prediction, Threshold
+from pipediag.session.model import Finding, Session
+
+FIXED_COST = Threshold(
+    "dispatch and Python",
+    30.0,
+    "% of the step",
+    "own choice, twice XProf's 15 % for high host overhead: below it a larger batch gains little",
+)
+BATCH = Threshold(
+    "batch size",
+    256.0,
+    "examples",
+    "own measurements on a small embedding model: 32 to 128 gave 2.7 times the examples per "
+    "second, "
+    "32 to 512 five times",
+)
+META = Meta(
+    id="small-batch",
+    name="Small batch",
+    title_failed="The batch is small for the fixed cost of a step",
+    title_passed="The batch is large enough for the fixed cost of a step",
+    looks_at="The part of the step that does not grow with the batch (dispatch and Python), and "
+    "the "
+    "batch size.",
+    why="That part is paid once a step, however many examples it trains.",
+    edit="A batch four times as large.",
+    cost="Fewer updates an epoch: learning rate and number of epochs must be tuned again, and "
+    "accuracy "
+    "may suffer. More memory.",
+    prediction="Examples per second with four times the batch, if dispatch and Python stay as they "
+    "are and all else takes four times as long. The ceiling does not bound it.",
+    needs=("loop", "steps", "breakdown"),
+    thresholds=(FIXED_COST, BATCH),
+    severity="warn",
+    effect_on_results="changes a hyper-parameter",
+)
+
+FACTOR = 4
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding on the diagnosed loop."""
+    loop, steps = session.diagnosed_loop(), session.steps
+    assert loop is not None
+    assert steps is not None
+    size = steps.batch_size or loop.batch_size
+    percent = class_percent(session, ["dispatch", "python"])
+    evidence = {"batch_size": size, "fixed_cost_percent": percent, "step_ms": steps.mean_ms}
+    if size is None:
+        return [META.finding("inconclusive", "The batch size is not known.", evidence=evidence)]
+    batch = next(iter(reversed(operations(session, *BATCHING))), None)
+    place: Place = (batch.file, batch.line) if batch else (loop.file, loop.line)
+    if size >= BATCH.value or percent < FIXED_COST.value:
+        return [META.finding("pass", "", place=place, evidence=evidence)]
+    return [
+        META.finding(
+            "fail",
+            f"Try a batch of {FACTOR * size} in place of {size}, and tune the learning rate again: "
+            f"{percent:.0f} % of the step is paid whatever the batch holds.",
+            op=batch,
+            place=place,
+            evidence=evidence,
+            prediction=_prediction(session, steps.mean_ms),
+        )
+    ]
+
+
+def _prediction(session: Session, step_ms: float) -> Prediction:
+    fixed = class_ms(session, ["dispatch", "python"])
+    return Prediction(round(FACTOR * step_ms / (fixed + FACTOR * (step_ms - fixed)), 3))

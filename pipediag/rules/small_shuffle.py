@@ -1,0 +1,91 @@
+"""A shuffle that hardly shuffles: too small a buffer, or batches instead of examples."""
+
+from __future__ import annotations
+
+from pipediag.rules.plan import BATCHING, call_name, following_batch, operations, upstream
+from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.session.model import Finding, Operation, Scalar, Session
+
+COVERAGE = Threshold(
+    "buffer size",
+    1.0,
+    "% of the elements",
+    "own choice: an element then moves by about a hundredth of the data, so sorted data stays "
+    "sorted",
+)
+META = Meta(
+    id="small-shuffle",
+    name="Small shuffle",
+    title_failed="A shuffle is too small to mix the data",
+    title_passed="Shuffles mix the data",
+    looks_at="Each shuffle's buffer against the number of elements and the batch behind it, and "
+    "whether it comes after a batch.",
+    why="An element can come early by no more than the buffer's size. A buffer no larger than a "
+    "batch "
+    "mixes within batches only, and after a batch whole batches change places. This is about how "
+    "well "
+    "the model learns, not about speed.",
+    edit="A larger buffer, before the batch; shuffle file names too.",
+    cost="Memory for the buffer's elements, and time to fill it before the first step.",
+    prediction="None: quality, not speed.",
+    needs=("loop", "pipeline"),
+    thresholds=(COVERAGE,),
+    severity="warn",
+    effect_on_results="same up to order or rounding",
+    subject="quality",
+)
+
+_NO_SPEED = Prediction(None, "This is about how well the data is mixed, not about speed.")
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding for each shuffle."""
+    shuffles = operations(session, "shuffle")
+    if not shuffles:
+        return [META.finding("not-applicable", "The pipeline has no shuffle.")]
+    return [_finding(session, op) for op in shuffles]
+
+
+def _finding(session: Session, op: Operation) -> Finding:
+    above = upstream(session, op)
+    buffer = op.parameters.get("buffer_size")
+    count = _count(above)
+    evidence: dict[str, Scalar] = {"buffer_size": buffer, "elements": count}
+    if not isinstance(buffer, int) or buffer < 0:
+        return META.finding(
+            "inconclusive", "The buffer's size is not known.", op=op, evidence=evidence
+        )
+    if any(other.kind == "shuffle" for other in above) or (count is not None and buffer >= count):
+        return META.finding("pass", "", op=op, evidence=evidence)
+    problem = _problem(session, op, buffer, count)
+    if problem is None:
+        return META.finding("pass", "", op=op, evidence=evidence)
+    return META.finding("fail", problem, op=op, evidence=evidence, prediction=_NO_SPEED)
+
+
+def _problem(session: Session, op: Operation, buffer: int, count: int | None) -> str | None:
+    batch = next((other for other in upstream(session, op) if other.kind in BATCHING), None)
+    if batch is not None and not any(o.kind == "unbatch" for o in upstream(session, op)):
+        return (
+            f"Move {call_name(op)} above {call_name(batch)}: behind it, whole batches change "
+            "places "
+            "and their examples stay together."
+        )
+    behind = following_batch(session, op)
+    size = behind.parameters.get("batch_size") if behind else None
+    if isinstance(size, int) and buffer <= size and (count is None or count > size):
+        return (
+            f"The buffer of {call_name(op)} ({buffer}) is no larger than a batch ({size}): take "
+            "several times the batch, or all elements where they fit."
+        )
+    if count is not None and buffer < count * COVERAGE.value / 100.0:
+        return (
+            f"The buffer of {call_name(op)} holds {buffer} of {count} elements: make it larger, or "
+            "shuffle file names or indices before it."
+        )
+    return None
+
+
+def _count(above: list[Operation]) -> int | None:
+    counts = [other.cardinality for other in above if other.kind != "repeat"]
+    return next((count for count in counts if count is not None and count >= 0), None)

@@ -1,0 +1,85 @@
+"""Python in a mapped function that ran while tracing and never again."""
+
+from __future__ import annotations
+
+from pipediag.rules.graph_ops import PYTHON, RANDOM, uses
+from pipediag.rules.plan import call_name
+from pipediag.rules.rule import Meta
+from pipediag.session.model import Finding, Operation, OperationFunction, Session
+
+META = Meta(
+    id="trace-only-python",
+    name="Python at trace time",
+    title_failed="Python in a mapped function runs only while it is traced",
+    title_passed="No mapped function relies on Python at trace time",
+    looks_at="Mapped functions whose code names time.sleep, print, open, clocks or NumPy's random, "
+    "while their graph calls no Python.",
+    why="tf.data traces the function into a graph once and runs the graph. Such Python costs "
+    "nothing "
+    "per element, and a number it drew is the same for every element.",
+    edit="Delete it, or use tf.random, tf.print, tf.io where it was meant to act on each element.",
+    cost="None, as it does nothing while training runs.",
+    prediction="None: removing it changes no speed.",
+    needs=("loop", "pipeline"),
+    thresholds=(),
+    severity="warn",
+    effect_on_results="same results",
+    subject="correctness",
+)
+
+_IDLE_NAMES = frozenset({"sleep", "print", "open", "perf_counter", "monotonic", "input"})
+_NUMPY_NAMES = frozenset({"np", "numpy"})
+
+
+def check(session: Session) -> list[Finding]:
+    """One informative finding for each mapped function with such Python."""
+    # Removed operations count too: TensorFlow drops a map that is nothing without its Python.
+    ops = session.pipeline.ops if session.pipeline else []
+    mapped = [op for op in ops if op.function is not None and not op.made_by_framework]
+    found = [_finding(op, op.function) for op in mapped if op.function and _idle(op.function)]
+    return found or [META.finding("pass", "")]
+
+
+def _idle(function: OperationFunction) -> list[str]:
+    if uses(function, PYTHON):
+        return []
+    names = set(function.python_names)
+    idle = names & _IDLE_NAMES
+    if "PrintV2" in function.graph_ops:
+        idle -= {"print"}
+    if _draws_once(function):
+        idle.add("random")
+    return sorted(idle)
+
+
+def _draws_once(function: OperationFunction) -> bool:
+    names = set(function.python_names)
+    stateless = any(name.startswith("StatelessRandom") for name in function.graph_ops)
+    drawn = uses(function, RANDOM) or stateless
+    return "random" in names and bool(names & _NUMPY_NAMES) and not drawn
+
+
+def _finding(op: Operation, function: OperationFunction) -> Finding:
+    idle = _idle(function)
+    if idle == ["random"]:
+        advice = (
+            f"The {call_name(op)} draws NumPy random numbers once, while it is traced: every "
+            "element gets the same ones. Use tf.random.stateless_uniform, or numpy_function."
+        )
+    else:
+        advice = (
+            f"`{'`, `'.join(idle)}` in the function of {call_name(op)} ran while the function was "
+            "traced and not for its elements: it costs nothing, and parallel calls can't speed it "
+            "up."
+        )
+    return META.finding(
+        "informative",
+        advice,
+        op=op,
+        evidence={
+            "python_names": ", ".join(idle),
+            "traces": function.trace_count,
+            "elements_per_step": op.elements,
+            "removed_by_tensorflow": op.removed_by_tensorflow,
+        },
+    )

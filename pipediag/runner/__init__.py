@@ -1,0 +1,1 @@
+"""Parent and child: the one starts, watches and reports; the other runs the script."""

@@ -1,0 +1,148 @@
+"""What the control group allows and what it did to us: CPU quota, memory limit, throttling.
+
+Reads version 2 and version 1, from the process's own group up to the topmost one that is visible,
+as a limit on any of them holds for all below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path("/")
+
+
+@dataclass(frozen=True)
+class Throttling:
+    periods: int
+    throttled_periods: int
+    throttled_s: float
+
+
+def cpu_quota(root: Path = ROOT) -> float | None:
+    """CPUs that the control groups allow, or None where there is no limit."""
+    found = [
+        quota
+        for directory in _directories("cpu", root)
+        for quota in (_quota_v2(directory), _quota_v1(directory))
+        if quota is not None
+    ]
+    return min(found, default=None)
+
+
+def memory_limit(root: Path = ROOT) -> int | None:
+    """Bytes that the control groups allow, or None where there is no limit."""
+    found = [
+        limit
+        for directory in _directories("memory", root)
+        for name in ("memory.max", "memory.limit_in_bytes")
+        if (limit := _integer(directory / name)) is not None and limit < _UNLIMITED
+    ]
+    return min(found, default=None)
+
+
+def memory_use(root: Path = ROOT) -> tuple[int, int] | None:
+    """Bytes in use by the process's own group, and those of them that are page cache."""
+    for directory in _directories("memory", root):
+        for used_name, cache_name in (
+            ("memory.current", "file"),
+            ("memory.usage_in_bytes", "total_cache"),
+        ):
+            used = _integer(directory / used_name)
+            if used is not None:
+                return used, _table(directory / "memory.stat").get(cache_name, 0)
+    return None
+
+
+def throttling(root: Path = ROOT) -> Throttling | None:
+    """How often the quota stopped the group, since it was made; None where it does not say."""
+    for directory in _directories("cpu", root):
+        table = _table(directory / "cpu.stat")
+        if "nr_throttled" in table:
+            nanoseconds = table.get("throttled_time", table.get("throttled_usec", 0) * 1000)
+            return Throttling(table.get("nr_periods", 0), table["nr_throttled"], nanoseconds / 1e9)
+    return None
+
+
+def oom_kills(root: Path = ROOT) -> int | None:
+    """Processes of the group killed for want of memory, since it was made; None where not told."""
+    for directory in _directories("memory", root):
+        for name in ("memory.events", "memory.oom_control"):
+            killed = _table(directory / name).get("oom_kill")
+            if killed is not None:
+                return killed
+    return None
+
+
+# Version 1 writes "no limit" as the largest page-aligned integer.
+_UNLIMITED = 1 << 60
+
+
+def _quota_v2(directory: Path) -> float | None:
+    fields = _text(directory / "cpu.max").split()
+    if len(fields) != 2 or not fields[0].isdigit():
+        return None
+    return int(fields[0]) / int(fields[1])
+
+
+def _quota_v1(directory: Path) -> float | None:
+    quota = _integer(directory / "cpu.cfs_quota_us")
+    period = _integer(directory / "cpu.cfs_period_us")
+    return quota / period if quota and period and quota > 0 else None
+
+
+def _directories(controller: str, root: Path) -> Iterator[Path]:
+    """Directories of the process's groups that may hold the controller's files, innermost first."""
+    groups = _groups(root)
+    for mount_point, mount_root, kind, options in _mounts(root):
+        if kind == "cgroup2":
+            path = groups.get("")
+        elif kind == "cgroup" and controller in options:
+            path = groups.get(controller)
+        else:
+            continue
+        if path is None:
+            continue
+        relative = Path(path.removeprefix(mount_root.rstrip("/")).lstrip("/"))
+        top = root / mount_point.lstrip("/")
+        for inner in (relative, *relative.parents):
+            if (top / inner).is_dir():
+                yield top / inner
+
+
+def _groups(root: Path) -> dict[str, str]:
+    """The process's group by controller; the version 2 group goes by the empty name."""
+    groups = {}
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        groups.update(dict.fromkeys(controllers.split(","), path))
+    return groups
+
+
+def _mounts(root: Path) -> Iterator[tuple[str, str, str, list[str]]]:
+    """Mount point, mounted directory, file system and its options, for each mount."""
+    for line in _text(root / "proc/self/mountinfo").splitlines():
+        place, _, system = line.partition(" - ")
+        fields, kind = place.split(), system.split()
+        if len(fields) >= 5 and len(kind) >= 3:
+            yield fields[4], fields[3], kind[0], kind[2].split(",")
+
+
+def _table(path: Path) -> dict[str, int]:
+    rows = (line.split() for line in _text(path).splitlines())
+    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+
+
+def _integer(path: Path) -> int | None:
+    try:
+        return int(_text(path))
+    except ValueError:
+        return None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,1 @@
+"""What on this machine would spoil a measurement."""

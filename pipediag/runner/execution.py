@@ -1,0 +1,78 @@
+"""Running a script, a module, a directory or a zip file exactly as `python` would."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import runpy
+import sys
+from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from pkgutil import get_importer
+from types import ModuleType
+
+from pipediag.session.settings import RunSettings
+
+
+def prepare(settings: RunSettings, own_arguments: int) -> Callable[[], None]:
+    """Make this interpreter look as if it had been started for the script; return what runs it.
+
+    `own_arguments` is how many trailing entries of `sys.orig_argv` started us instead.
+    """
+    target = ["-m", settings.script] if settings.module else [settings.script]
+    sys.orig_argv[len(sys.orig_argv) - own_arguments :] = [*target, *settings.args]
+    main = _install_main_module()
+    if settings.module:
+        sys.argv[:] = ["-m", *settings.args]
+        _prepend_path(str(Path.cwd()), settings.safe_path)
+        return lambda: _run_module_as_main(settings.script, alter_argv=True)
+
+    sys.argv[:] = [settings.script, *settings.args]
+    if get_importer(settings.script) is not None:
+        _prepend_path(settings.script, safe_path=False)
+        return lambda: _run_module_as_main("__main__", alter_argv=False)
+
+    directory = os.path.dirname(os.path.realpath(settings.script))  # noqa: PTH120
+    _prepend_path(directory, settings.safe_path)
+    path = absolute_as_python_does(settings.script)
+    return lambda: _run_file(path, main)
+
+
+def absolute_as_python_does(path: str) -> str:
+    """The `__file__` of a script: joined to the working directory, `..` and links left alone."""
+    if os.path.isabs(path):  # noqa: PTH117 - pathlib would normalise
+        return path
+    return os.path.join(os.getcwd(), path.removeprefix("./"))  # noqa: PTH109, PTH118
+
+
+def _prepend_path(entry: str, safe_path: bool) -> None:
+    if not safe_path:
+        sys.path.insert(0, entry)
+
+
+def _install_main_module() -> ModuleType:
+    """A fresh `__main__`, left in place for good: atexit handlers and pickle look it up."""
+    main = ModuleType("__main__")
+    if hasattr(sys.modules["__main__"], "__annotations__"):
+        main.__annotations__ = {}
+    main.__dict__["__builtins__"] = builtins
+    sys.modules["__main__"] = main
+    return main
+
+
+def _run_module_as_main(name: str, alter_argv: bool) -> None:
+    # The very function that the interpreter calls for `-m`, so tracebacks show the same frames.
+    runpy._run_module_as_main(name, alter_argv)  # type: ignore[attr-defined]
+
+
+def _run_file(path: str, main: ModuleType) -> None:
+    namespace = main.__dict__
+    main.__loader__ = SourceFileLoader("__main__", path)
+    main.__file__ = path
+    namespace["__cached__"] = None
+    code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
+    exec(code, namespace)
+    # The interpreter takes both away when a script has run, before atexit handlers.
+    namespace.pop("__file__", None)
+    namespace.pop("__cached__", None)

@@ -1,0 +1,93 @@
+"""The output directory: made and tried before the script is run, not when all is measured."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from pipediag.errors import PipediagError
+
+REPORT_FILES = frozenset(
+    {
+        "session.json",
+        "report.html",
+        "steps.csv",
+        "pipeline.csv",
+        "findings.csv",
+        "gaps.csv",
+        "host.csv",
+        "trace",
+    }
+)
+CAPTURE_PREFIX = ".capture-"
+
+
+@dataclass(frozen=True)
+class OutputDirectory:
+    """Where a run's report goes, and the hidden directory inside that the child writes to."""
+
+    path: Path
+    capture: Path
+    kept_aside: Path | None
+    """Where an earlier report was moved to."""
+    made: bool
+    """Whether the directory was not there before."""
+
+    def keep_trace(self) -> None:
+        """Move the raw profile out of the capture directory, in place of an earlier one."""
+        if (self.capture / "trace").is_dir():
+            shutil.rmtree(self.path / "trace", ignore_errors=True)
+            (self.capture / "trace").replace(self.path / "trace")
+
+    def discard_capture(self) -> None:
+        shutil.rmtree(self.capture, ignore_errors=True)
+
+    def abandon(self) -> None:
+        """Put everything back as it was: the script was never run."""
+        self.discard_capture()
+        if self.made:
+            with suppress(OSError):
+                self.path.rmdir()
+        if self.kept_aside is not None and not self.path.exists():
+            self.kept_aside.replace(self.path)
+
+
+def prepare_output(path: Path, force: bool) -> OutputDirectory:
+    """Make the directory and prove that it can be written to.
+
+    A report that is there is renamed to the first free `<name>.1`, `<name>.2`, ... unless `force`.
+
+    Raises:
+        PipediagError: it cannot be made or written, or it holds something other than a report.
+    """
+    path = path.absolute()
+    try:
+        kept_aside = None if force else _keep_aside(path)
+        made = not path.exists()
+        path.mkdir(parents=True, exist_ok=True)
+        capture = Path(tempfile.mkdtemp(prefix=CAPTURE_PREFIX, dir=path))
+    except OSError as error:
+        raise PipediagError(
+            f"cannot write to the output directory {path}: {error.strerror}. The script was not "
+            "run. Choose another directory with --output."
+        ) from error
+    return OutputDirectory(path, capture, kept_aside, made)
+
+
+def _keep_aside(path: Path) -> Path | None:
+    names = {entry.name for entry in path.iterdir()} if path.exists() else set()
+    if not names:
+        return None
+    if not any(name in REPORT_FILES or name.startswith(CAPTURE_PREFIX) for name in names):
+        raise PipediagError(
+            f"{path} is not empty and holds no pipediag report. The script was not run. "
+            "Choose another directory with --output, or write into this one with --force."
+        )
+    numbered = (path.with_name(f"{path.name}.{number}") for number in count(1))
+    aside = next(candidate for candidate in numbered if not candidate.exists())
+    path.replace(aside)
+    return aside

@@ -1,0 +1,241 @@
+"""The parent's side of a run: starts the child, watches over it, says how it ended."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from pipediag.errors import PipediagError
+from pipediag.runner import cgroup
+from pipediag.runner.death import describe_death
+from pipediag.runner.progress import Event, EventReader, OnProgress
+from pipediag.runner.signals import HeldSignals
+from pipediag.session.settings import RunSettings
+
+EXIT_GRACE_S = 10.0
+"""How long interpreter exit may take, once nothing of the script is left to run."""
+
+TERMINATE_GRACE_S = 5.0
+"""How long a script that timed out may take over SIGTERM."""
+
+WATCH_INTERVAL_S = 0.1
+CHILD = Path(__file__).with_name("child.py")
+
+ChildOutcome = Literal[
+    "finished",
+    "stopped",
+    "exited",
+    "raised",
+    "interrupted",
+    "killed",
+    "timed-out",
+    "hung-in-exit",
+]
+
+
+@dataclass(frozen=True)
+class ChildResult:
+    """How the child ended. Times are `time.monotonic_ns()`."""
+
+    outcome: ChildOutcome
+    script_status: int | None
+    """The script's own status, negative for a signal; None where pipediag ended it."""
+    detail: str | None
+    started_ns: int
+    ended_ns: int
+    """When the script's code was over, which may be before the process was."""
+
+
+def supervise(
+    settings: RunSettings,
+    *,
+    timeout_s: float | None,
+    on_started: Callable[[int], None],
+    on_progress: OnProgress,
+    json_mode: bool = False,
+) -> ChildResult:
+    """Run the script in a child of the same interpreter until it has ended, by itself or by us.
+
+    With `json_mode` the script's standard output goes to standard error. SIGINT, SIGTERM and
+    SIGHUP sent to this process alone are passed on.
+
+    Raises:
+        PipediagError: the child could not start the script at all.
+    """
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    settings_path = Path(settings.capture_directory) / "settings.json"
+    replace(settings, progress_fd=writing).write(settings_path)
+    command = [sys.executable, *interpreter_flags(sys.orig_argv), str(CHILD), str(settings_path)]
+    kills_before = cgroup.oom_kills()
+    try:
+        with HeldSignals() as signals:
+            sys.stdout.flush()
+            process = subprocess.Popen(
+                command,
+                stdout=sys.stderr.fileno() if json_mode else None,
+                # The script may have been given descriptors by its caller, as in `3<file`.
+                close_fds=False,
+                preexec_fn=signals.restore_in_child,  # noqa: PLW1509 - no other thread runs yet
+            )
+            os.close(writing)
+            on_started(process.pid)
+            watch = _Watch(process, EventReader(reading), signals, on_progress, timeout_s)
+            watch.until_exit()
+    finally:
+        os.close(reading)
+    out_of_memory = (cgroup.oom_kills() or 0) > (kills_before or 0)
+    return watch.result(out_of_memory)
+
+
+def interpreter_flags(original_arguments: Sequence[str]) -> list[str]:
+    """The options that this interpreter was started with, up to what it was asked to run."""
+    flags: list[str] = []
+    rest = iter(original_arguments[1:])
+    for argument in rest:
+        if not argument.startswith("-") or argument in ("-", "-m", "-c"):
+            break
+        if argument.startswith(("-m", "-c")):
+            break
+        flags.append(argument)
+        if argument in ("-W", "-X", "--check-hash-based-pycs"):
+            flags.append(next(rest, ""))
+    return flags
+
+
+class _Watch:
+    """Follows one child from its start to its exit."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        events: EventReader,
+        signals: HeldSignals,
+        on_progress: OnProgress,
+        timeout_s: float | None,
+    ) -> None:
+        self._process = process
+        self._events = events
+        self._signals = signals
+        self._on_progress = on_progress
+        self._started_ns = time.monotonic_ns()
+        self._timeout_at = None if timeout_s is None else time.monotonic() + timeout_s
+        self._timeout_s = timeout_s
+        self._give_up_at: float | None = None
+        self._told: dict[str, Event] = {}
+        self._ended_ns: int | None = None
+        self._ended_by_us: Literal["timed-out", "hung-in-exit"] | None = None
+
+    def until_exit(self) -> None:
+        exited = _exit_descriptor(self._process.pid)
+        try:
+            while self._process.poll() is None:
+                select.select(exited, [], [], WATCH_INTERVAL_S)
+                self._read_events()
+                for number in self._signals.to_forward():
+                    self._process.send_signal(number)
+                self._enforce_limits()
+        finally:
+            for descriptor in exited:
+                os.close(descriptor)
+        self._read_events()
+        self._ended_ns = self._ended_ns or time.monotonic_ns()
+
+    def result(self, out_of_memory: bool) -> ChildResult:
+        """How it ended; `out_of_memory` says what a SIGKILL means."""
+        self._check_started()
+        outcome, status, detail = self._ending(out_of_memory)
+        assert self._ended_ns is not None
+        return ChildResult(outcome, status, detail, self._started_ns, self._ended_ns)
+
+    def _read_events(self) -> None:
+        for event in self._events.read():
+            self._told[str(event.get("event"))] = event
+            self._follow(event)
+            self._on_progress(event)
+
+    def _follow(self, event: Event) -> None:
+        if event.get("event") == "ended":
+            self._ended_ns = time.monotonic_ns()
+            if event["outcome"] == "stopped":
+                self._give_up_at = time.monotonic() + EXIT_GRACE_S
+        elif event.get("event") == "leaving":
+            self._give_up_at = time.monotonic() + EXIT_GRACE_S
+
+    def _enforce_limits(self) -> None:
+        now = time.monotonic()
+        if self._give_up_at is not None and now > self._give_up_at:
+            self._ended_by_us = "hung-in-exit"
+            self._process.kill()
+            self._give_up_at = None
+        elif self._timeout_at is not None and now > self._timeout_at:
+            self._timeout_at = None
+            if self._give_up_at is None:
+                self._ended_by_us = "timed-out"
+                end_process_tree(self._process, TERMINATE_GRACE_S)
+
+    def _check_started(self) -> None:
+        if "refused" in self._told:
+            raise PipediagError(f"cannot run it: {self._told['refused']['message']}.")
+        if "started" not in self._told and self._ended_by_us is None:
+            raise PipediagError(
+                f"the child interpreter {sys.executable} ended with status "
+                f"{self._process.returncode} before the script was run; see its message above."
+            )
+
+    def _ending(self, out_of_memory: bool) -> tuple[ChildOutcome, int | None, str | None]:
+        ended = self._told.get("ended", {})
+        told: ChildOutcome | None = ended.get("outcome")
+        status = self._process.returncode
+        if self._ended_by_us == "timed-out":
+            detail = f"It was ended after {self._timeout_s:g} s, as --timeout asked."
+            return "timed-out", None, detail
+        if self._ended_by_us == "hung-in-exit":
+            detail = (
+                f"Its code was over, but the interpreter did not exit within {EXIT_GRACE_S:g} s "
+                "and was killed. A pipeline that still runs Python functions can cause that."
+            )
+            return "hung-in-exit", ended.get("status"), detail
+        if told == "stopped":
+            return "stopped", None, "Pipediag stopped it after its measurements."
+        if told == "interrupted":
+            return "interrupted", status, ended.get("error")
+        if status < 0:
+            return "killed", status, describe_death(-status, out_of_memory)
+        return told or "exited", status, ended.get("error")
+
+
+def _exit_descriptor(pid: int) -> list[int]:
+    """A descriptor that becomes readable when the process exits; none where the kernel lacks it."""
+    try:
+        return [os.pidfd_open(pid)]
+    except OSError:
+        return []
+
+
+def end_process_tree(process: subprocess.Popen[bytes], grace_s: float) -> None:
+    """SIGTERM to the process, then SIGKILL to it and to whatever it had started."""
+    import psutil
+
+    try:
+        started_by_it = psutil.Process(process.pid).children(recursive=True)
+    except psutil.Error:
+        started_by_it = []
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(grace_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+    for descendant in started_by_it:
+        try:
+            descendant.kill()
+        except psutil.Error:
+            continue

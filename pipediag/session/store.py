@@ -1,0 +1,112 @@
+"""Reading and writing `session.json`."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from pipediag.errors import PipediagError
+from pipediag.session.model import SCHEMA_VERSION, Session
+
+SESSION_FILE = "session.json"
+MOST_PROBLEMS_SHOWN = 3
+
+
+def dump_session(session: Session) -> str:
+    """The session as JSON text, ending in a newline."""
+    return session.model_dump_json(indent=1) + "\n"
+
+
+def save_session(session: Session, path: Path) -> Path:
+    """Write the session to `path`, or to `session.json` in the directory `path`; return the file.
+
+    Readers see the file that was there, or the new one, never half of one.
+
+    Raises:
+        PipediagError: it cannot be written; what was there is untouched.
+    """
+    file = path / SESSION_FILE if path.is_dir() else path
+    temporary: Path | None = None
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+        temporary = Path(name)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            # Else only the owner could read it: temporary files are made private.
+            os.fchmod(descriptor, 0o666 & ~_umask())
+            stream.write(dump_session(session))
+        temporary.replace(file)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise PipediagError(
+            f"cannot write {file}: {error.strerror}. Free some space or choose another directory "
+            "with --output."
+        ) from error
+    return file
+
+
+def load_session(path: Path) -> Session:
+    """Read a session from its file, or from the directory that holds it.
+
+    Raises:
+        PipediagError: unreadable, no JSON, no session, or of a newer major version than this
+            pipediag knows.
+    """
+    file = path / SESSION_FILE if path.is_dir() else path
+    content = _read_object(file)
+    _check_version(content.get("schema_version"), file)
+    try:
+        return Session.model_validate(content)
+    except ValidationError as error:
+        raise PipediagError(f"{file} is not a valid session: {_problems(error)}.") from error
+
+
+def _read_object(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_bytes())
+    except OSError as error:
+        raise PipediagError(
+            f"cannot read the session {file}: {error.strerror}. Name a session.json, or the "
+            "directory that `pipediag analyze` wrote."
+        ) from error
+    except ValueError as error:
+        raise PipediagError(f"{file} is not JSON: {error}.") from error
+    if not isinstance(content, dict):
+        raise PipediagError(f"{file} is not a session: it holds no JSON object.")
+    return content
+
+
+def _check_version(version: object, file: Path) -> None:
+    major = version.split(".")[0] if isinstance(version, str) else ""
+    if not major.isdecimal():
+        raise PipediagError(
+            f"{file} is not a session: its schema_version is {json.dumps(version)}, where a text "
+            f'such as "{SCHEMA_VERSION}" belongs.'
+        )
+    if int(major) > int(SCHEMA_VERSION.split(".")[0]):
+        raise PipediagError(
+            f"{file} has schema version {version}; this pipediag reads up to version "
+            f"{SCHEMA_VERSION}. Upgrade pipediag to read it."
+        )
+
+
+def _problems(error: ValidationError) -> str:
+    problems = error.errors(include_url=False)
+    shown = [
+        f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+        for problem in problems[:MOST_PROBLEMS_SHOWN]
+    ]
+    if len(problems) > MOST_PROBLEMS_SHOWN:
+        shown.append(f"and {len(problems) - MOST_PROBLEMS_SHOWN} more")
+    return "; ".join(shown)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

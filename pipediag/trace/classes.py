@@ -1,0 +1,273 @@
+"""Which class of the step's time an event belongs to.
+
+The choices, and why:
+
+- Device compute with an accelerator is every kernel on any of its streams. Without one, the
+  executor threads' operation events (`scope/op:Type`) take its place, and XLA's thunks (events with
+  the statistic `hlo_op`). An operation that only calls a function (`StatefulPartitionedCall`,
+  an `__inference_*` cluster) wraps other events, compilation among them, and is not compute itself.
+- An eager operation has no operation event: its kernel runs in `KernelAndDeviceFunc::Run` inside
+  `EagerExecute`. On a CPU that event is compute, and the 10 to 40 us around it are dispatch. Where
+  `EagerExecute` says `is_func`, it is the wait for a whole graph, so the executor's events count.
+- tf.data's own functions run operations too. They are not the training step's compute, whatever
+  thread they are on.
+- Input wait is the time in `IteratorGetNextOp::DoCompute`, which is where the consumer blocks. The
+  scheduling of that operation is dispatch. A multi-device iterator's GetNext is called by a
+  background prefetcher and blocks nobody.
+- A call with `tf_function_call` = `traced-*` is compilation from end to end: the graph's building,
+  its optimisation and XLA's compiler. Other compilation is recognised by the compilers' event names.
+- Dispatch is any call into TensorFlow, JAX or XLA on the training thread, and on an accelerator
+  also what the executor threads do, which is launching. On a CPU it includes the time in which a
+  graph function runs but no operation does: executor overhead, or threads that wait for a core.
+- Waiting for the device: the runtime's synchronisation calls, and on an accelerator the time in
+  which the training thread is blocked in a graph function while nothing is launched or computed.
+- Python is the rest of the training thread's time: callbacks, metrics, logging, sleep, NumPy, and
+  waiting for the interpreter lock, which a profile cannot tell apart.
+- Unattributed is what lies outside the training thread's record, or everything where there is none.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from pipediag.trace.intervals import (
+    EMPTY,
+    Intervals,
+    intersect,
+    normalise,
+    subtract,
+    union,
+)
+from pipediag.trace.reader import Line, Plane, TraceEvents
+from pipediag.trace.threads import (
+    captured_function_ids,
+    events_named,
+    is_pipeline_thread,
+    named_intervals,
+    pipeline_function_time,
+    training_line,
+)
+
+StepClass = Literal[
+    "device_compute",
+    "input_wait",
+    "device_copy",
+    "collective",
+    "device_wait",
+    "compile",
+    "dispatch",
+    "python",
+    "unattributed",
+]
+STEP_CLASSES: tuple[StepClass, ...] = get_args(StepClass)
+"""In order of priority: where several hold at once, the first takes the time.
+
+Input wait stands below compute and above copies, as in XProf (`event_span.h`): input that arrives
+while the device computes costs nothing.
+"""
+
+_DERIVED_LINES = re.compile(
+    r"(Steps|XLA (Modules|Ops|TraceMe)|(Framework|TensorFlow) (Ops|Name Scope)"
+    r"|Source code|Launch Stats|CUPTI overhead|_counters_)$"
+)
+_FIRST_DERIVED_ID = 0xDEADBEEF
+_DERIVED_IDS = 32
+
+_COPY = re.compile(r"Mem(cpy|set)|__amd_rocclr_(copy|fill)")
+_COLLECTIVE = re.compile(r"(nccl|rccl)", re.IGNORECASE)
+
+_OPERATION = re.compile(r"[^\s:]+:(?!:)[A-Za-z_][\w>]*$")
+_WRAPPER_OPERATION = re.compile(
+    r".*:(__\w+|(Stateful|Stateless)?PartitionedCall|(Stateless)?(If|While|Case)|RemoteCall"
+    r"|(Xla|_Xla)(\w*Launch\w*|Run|Compile\w*)|IteratorGetNext\w*|MultiDeviceIterator\w*)$"
+)
+_GET_NEXT = re.compile(r"IteratorGetNext(Sync|AsOptional)?Op::DoCompute$")
+_EAGER_KERNEL = re.compile(r"KernelAndDeviceFunc::Run$")
+_EXECUTOR = re.compile(r"ExecutorState::|FunctionRun$|Executor(Done|Propagate)")
+_COMPILE = re.compile(
+    r"(?!\$).*(Compiler?::|::Compile|\bCompileTo|[Cc]ompil(e|ing|ation)\b|graph_building|HLO passes)"
+)
+_SYNCHRONISE = re.compile(
+    r"(?!\$).*(BlockUntilReady|BlockHostUntil|(Stream|Ctx|Context|Event|Device)Synchronize|::Await)"
+)
+_DISPATCH = re.compile(
+    r"TFE_|Eager|KernelAndDeviceFunc::|FunctionRun$|Executor|ValidateInputType|convert_to_tensor"
+    r"|tf\.constant|PjitFunction|PJRT_|PjRt|ParseArguments|DevicePut|\w+Executable::|\w*Thunk"
+    r"|(cu|hip)[A-Z]\w*(Launch|Memcpy)"
+)
+
+
+@dataclass(frozen=True)
+class Activity:
+    """When each class holds, each by itself: overlaps are not resolved yet."""
+
+    line: Line | None
+    """The training thread."""
+    by_class: dict[StepClass, Intervals]
+    get_next: Intervals
+    """The consumer in GetNext, whatever the device does."""
+
+
+def classify(events: TraceEvents) -> Activity:
+    """The class of every event, as one set of intervals for each class."""
+    line = training_line(events)
+    functions = captured_function_ids(events)
+    others = [host for host in events.host_lines if not is_pipeline_thread(host)]
+    launching = union(*(_executor_time(host, functions) for host in others))
+    get_next = union(*(_get_next_time(host, functions) for host in events.host_lines))
+    by_class: dict[StepClass, Intervals] = {"input_wait": get_next}
+    if line is not None:
+        by_class |= _training_thread(line)
+    if events.accelerators:
+        by_class |= _accelerator_classes(events.accelerators)
+        blocked = EMPTY if line is None else subtract(_graph_calls(line), launching)
+        by_class["device_wait"] = union(by_class.get("device_wait", EMPTY), blocked)
+        by_class["dispatch"] = union(by_class.get("dispatch", EMPTY), launching)
+    else:
+        kernels = EMPTY if line is None else _eager_kernels(line)
+        by_class["device_compute"] = union(
+            kernels, *(_operations(host, functions) for host in others)
+        )
+    return Activity(
+        line=line,
+        by_class={name: by_class.get(name, EMPTY) for name in STEP_CLASSES[:-1]},
+        get_next=get_next,
+    )
+
+
+def sweep(by_class: dict[StepClass, Intervals]) -> dict[StepClass, Intervals]:
+    """The same without overlap: each nanosecond stays with the first class of `STEP_CLASSES`."""
+    taken = EMPTY
+    swept: dict[StepClass, Intervals] = {}
+    for name in STEP_CLASSES:
+        if name in by_class:
+            swept[name] = subtract(by_class[name], taken)
+            taken = union(taken, by_class[name])
+    return swept
+
+
+def stream_lines(plane: Plane) -> list[Line]:
+    """A device's streams, without the lines that the profiler derives from them."""
+    return [
+        line
+        for line in plane.lines
+        if not _DERIVED_LINES.match(line.name)
+        and not 0 <= (line.id & 0xFFFFFFFF) - _FIRST_DERIVED_ID < _DERIVED_IDS
+    ]
+
+
+def device_class(name: str) -> StepClass:
+    """The class of an event on a device's stream, from its name."""
+    if _COPY.match(name):
+        return "device_copy"
+    return "collective" if _COLLECTIVE.match(name) else "device_compute"
+
+
+def _accelerator_classes(planes: list[Plane]) -> dict[StepClass, Intervals]:
+    found: dict[StepClass, list[Intervals]] = {
+        "device_compute": [],
+        "device_copy": [],
+        "collective": [],
+    }
+    for plane in planes:
+        for line in stream_lines(plane):
+            classes = {key: device_class(name) for key, name in line.used_names.items()}
+            for name, sets in found.items():
+                chosen = line.named(key for key, kind in classes.items() if kind == name)
+                sets.append(normalise(line.start_ns[chosen], line.end_ns[chosen]))
+    return {name: union(*sets) for name, sets in found.items()}
+
+
+def _training_thread(line: Line) -> dict[StepClass, Intervals]:
+    traced, called = _function_calls(line)
+    thunks = _chosen(line, _thunk_names(line))
+    return {
+        "device_wait": named_intervals(line, _SYNCHRONISE),
+        "compile": union(named_intervals(line, _COMPILE), traced),
+        "dispatch": union(
+            named_intervals(line, _DISPATCH), named_intervals(line, _OPERATION), called, thunks
+        ),
+        "python": normalise([line.start_ns.min()], [line.end_ns.max()]),
+    }
+
+
+def _function_calls(line: Line) -> tuple[Intervals, Intervals]:
+    """When the line was in a call of a tf.function that traced it anew, and in any call."""
+    keys = _names_with(line, "tf_function_call")
+    indices = np.flatnonzero(line.named(keys))
+    traced = [
+        index
+        for index in indices
+        if str(line.stats(index).get("tf_function_call", "")).startswith("traced")
+    ]
+    return (
+        normalise(line.start_ns[traced], line.end_ns[traced]),
+        normalise(line.start_ns[indices], line.end_ns[indices]),
+    )
+
+
+def _operations(line: Line, functions: set[int]) -> Intervals:
+    keys = _thunk_names(line)
+    keys |= {
+        key
+        for key, name in line.used_names.items()
+        if _OPERATION.match(name) and not _WRAPPER_OPERATION.match(name)
+    }
+    return subtract(_chosen(line, keys), pipeline_function_time(line, functions))
+
+
+def _eager_kernels(line: Line) -> Intervals:
+    return subtract(named_intervals(line, _EAGER_KERNEL), _eager_calls(line, graph_only=False))
+
+
+def _graph_calls(line: Line) -> Intervals:
+    return intersect(named_intervals(line, _EAGER_KERNEL), _eager_calls(line, graph_only=True))
+
+
+def _eager_calls(line: Line, *, graph_only: bool) -> Intervals:
+    """Eager calls of graph functions, and unless `graph_only` of GetNext too."""
+    chosen = []
+    for index in events_named(line, "EagerExecute"):
+        stats = line.stats(index)
+        fetches = "IteratorGetNext" in str(stats.get("eager_op", ""))
+        if stats.get("is_func") or (fetches and not graph_only):
+            chosen.append(index)
+    return normalise(line.start_ns[chosen], line.end_ns[chosen])
+
+
+def _executor_time(line: Line, functions: set[int]) -> Intervals:
+    busy = union(named_intervals(line, _EXECUTOR), named_intervals(line, _OPERATION))
+    return subtract(busy, pipeline_function_time(line, functions))
+
+
+def _get_next_time(line: Line, functions: set[int]) -> Intervals:
+    """The consumer in GetNext; a tf.data function that reads another iterator is no consumer."""
+    keys = [key for key, name in line.used_names.items() if _GET_NEXT.match(name)]
+    chosen = [
+        index
+        for index in np.flatnonzero(line.named(keys))
+        if line.stats(index).get("id") not in functions
+    ]
+    return normalise(line.start_ns[chosen], line.end_ns[chosen])
+
+
+def _thunk_names(line: Line) -> set[int]:
+    """Names of what XLA ran on this line."""
+    return _names_with(line, "hlo_op")
+
+
+def _names_with(line: Line, stat: str) -> set[int]:
+    """Names whose first event carries the statistic; a TraceMe site always writes the same ones."""
+    keys, first = np.unique(line.name_ids, return_index=True)
+    return {
+        int(key) for key, index in zip(keys, first, strict=True) if stat in line.stats(int(index))
+    }
+
+
+def _chosen(line: Line, keys: set[int]) -> Intervals:
+    chosen = line.named(keys)
+    return normalise(line.start_ns[chosen], line.end_ns[chosen])

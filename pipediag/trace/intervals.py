@@ -1,0 +1,89 @@
+"""Sets of half-open time intervals as numpy arrays.
+
+A set is an int64 array of shape (n, 2): rows [start, end) in nanoseconds, sorted, none empty, none
+touching or overlapping another. Every function takes and returns sets in that form; only
+`normalise` accepts anything else.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Intervals = NDArray[np.int64]
+
+EMPTY: Intervals = np.empty((0, 2), np.int64)
+EMPTY.flags.writeable = False
+
+
+def normalise(starts: ArrayLike, ends: ArrayLike) -> Intervals:
+    """The union of [start, end) pairs in any order; empty and backward pairs are dropped."""
+    start = np.asarray(starts, np.int64)
+    end = np.asarray(ends, np.int64)
+    kept = end > start
+    start, end = start[kept], end[kept]
+    if not len(start):
+        return EMPTY
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    opens = np.append(True, start[1:] > end[:-1])
+    closes = np.append(opens[1:], True)
+    return np.column_stack((start[opens], end[closes]))
+
+
+def union(*sets: Intervals) -> Intervals:
+    """What any of the sets covers."""
+    if not sets:
+        return EMPTY
+    rows = np.concatenate(sets)
+    return normalise(rows[:, 0], rows[:, 1])
+
+
+def subtract(a: Intervals, b: Intervals) -> Intervals:
+    """What `a` covers and `b` does not."""
+    if not len(a) or not len(b):
+        return a
+    times = np.concatenate((a[:, 0], a[:, 1], b[:, 0], b[:, 1]))
+    in_a = np.repeat([1, -1, 0, 0], [len(a), len(a), len(b), len(b)])
+    in_b = np.repeat([0, 0, 1, -1], [len(a), len(a), len(b), len(b)])
+    order = np.argsort(times, kind="stable")
+    times = times[order]
+    alone = (np.cumsum(in_a[order]) > 0) & (np.cumsum(in_b[order]) == 0)
+    return normalise(times[:-1][alone[:-1]], times[1:][alone[:-1]])
+
+
+def intersect(a: Intervals, b: Intervals) -> Intervals:
+    """What both sets cover."""
+    return subtract(a, subtract(a, b)) if len(b) else EMPTY
+
+
+def clip(a: Intervals, start: int, end: int) -> Intervals:
+    """The part of `a` within [start, end)."""
+    return normalise(np.maximum(a[:, 0], start), np.minimum(a[:, 1], end))
+
+
+def total(a: Intervals) -> int:
+    """The covered time."""
+    return int((a[:, 1] - a[:, 0]).sum())
+
+
+def gaps(a: Intervals, start: int, end: int) -> Intervals:
+    """What `a` leaves free of [start, end)."""
+    return subtract(normalise([start], [end]), a)
+
+
+def covered(a: Intervals, windows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How much of each window `a` covers; windows of shape (n, 2) may overlap."""
+    if not len(a):
+        return np.zeros(len(windows), np.int64)
+    return _before(a, windows[:, 1]) - _before(a, windows[:, 0])
+
+
+def _before(a: Intervals, times: NDArray[np.int64]) -> NDArray[np.int64]:
+    lengths = a[:, 1] - a[:, 0]
+    elapsed = np.append(0, np.cumsum(lengths))
+    begun = np.searchsorted(a[:, 0], times, side="right")
+    last = np.maximum(begun - 1, 0)
+    overshoot = np.where(begun > 0, np.maximum(a[last, 1] - times, 0), 0)
+    result: NDArray[np.int64] = elapsed[begun] - overshoot
+    return result

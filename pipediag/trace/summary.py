@@ -1,0 +1,86 @@
+"""One profile, summarised: what the measures take from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipediag.trace.classes import Activity, classify
+from pipediag.trace.devices import DeviceTrace, device_traces
+from pipediag.trace.iterators import IteratorActivity, iterator_activity
+from pipediag.trace.pipeline import pipeline_records
+from pipediag.trace.reader import TraceEvents, read
+from pipediag.trace.steps import StepSplit, StepWindows, find_steps, split_steps
+
+
+@dataclass(frozen=True)
+class TraceSummary:
+    """What a profile says; `missing` has a sentence for whatever it does not."""
+
+    path: Path
+    window_ns: tuple[int, int]
+    """First step's start to last step's end; without steps, the whole profile."""
+    steps: StepSplit | None
+    iterators: tuple[IteratorActivity, ...]
+    """Within the window."""
+    devices: tuple[DeviceTrace, ...]
+    get_next_calls: int
+    """Batches that were asked for in the window."""
+    accelerated: bool
+    """False: the CPU's executor threads stand for the device."""
+    missing: dict[str, str] = field(default_factory=dict)
+    """Keys: `steps`, `iterators`, `devices`."""
+
+
+def summarise(path: Path) -> TraceSummary:
+    """Reads a profile (a file, or a log directory's newest) and says where its steps' time went.
+
+    Raises PipediagError where it cannot be read.
+    """
+    events = read(path)
+    activity = classify(events)
+    steps = find_steps(activity)
+    window = _window(events, steps)
+    records = pipeline_records(events)
+    iterators = iterator_activity(events, records, window)
+    devices = device_traces(events, activity, records, window if steps else None)
+    return TraceSummary(
+        path=events.path,
+        window_ns=window,
+        steps=split_steps(activity, steps) if steps else None,
+        iterators=tuple(iterators),
+        devices=tuple(devices),
+        get_next_calls=sum(entry.calls for entry in iterators if entry.kind == "Root"),
+        accelerated=bool(events.accelerators),
+        missing=_missing(activity, steps, iterators, devices),
+    )
+
+
+def _window(events: TraceEvents, steps: StepWindows | None) -> tuple[int, int]:
+    if steps is not None:
+        return int(steps.windows[0, 0]), int(steps.windows[-1, 1])
+    filled = [line for line in events.lines() if len(line)]
+    return (
+        min((int(line.start_ns.min()) for line in filled), default=0),
+        max((int(line.end_ns.max()) for line in filled), default=0),
+    )
+
+
+def _missing(
+    activity: Activity,
+    steps: StepWindows | None,
+    iterators: list[IteratorActivity],
+    devices: list[DeviceTrace],
+) -> dict[str, str]:
+    missing = {}
+    if steps is None:
+        missing["steps"] = (
+            "The profile holds no step marker and fewer than two batches, so no step can be seen."
+        )
+    if not iterators:
+        missing["iterators"] = "The profile holds no tf.data iterator event."
+    if not devices:
+        missing["devices"] = (
+            "The profile holds no activity of a device and no operation of the executor."
+        )
+    return missing

@@ -1,0 +1,79 @@
+"""Which line of the host is which thread: the training loop's, tf.data's, or another.
+
+tf.data names its threads `tf_data_*`. Its functions may also run on TensorFlow's shared pool; they
+are told apart from the training graph by the step id that the executor's events share with the
+`InstantiatedCapturedFunction::*` event that started them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from pipediag.trace.intervals import EMPTY, Intervals, normalise, total, union
+from pipediag.trace.reader import Line, TraceEvents
+
+STEP_MARKER = "pipediag_step"
+CAPTURED_FUNCTION = "InstantiatedCapturedFunction::"
+EXECUTOR_WORK = ("ExecutorState::Process", "ExecutorDoneCallback")
+
+_FRAMEWORK_CALL = re.compile(r"TFE_|EagerExecute$|PjitFunction|PJRT_LoadedExecutable_Execute")
+
+
+def is_pipeline_thread(line: Line) -> bool:
+    """A thread that tf.data started for itself."""
+    return line.name.startswith("tf_data_")
+
+
+def named_intervals(line: Line, pattern: re.Pattern[str]) -> Intervals:
+    """When the line was in an event whose name the pattern matches from its start."""
+    keep = [key for key, name in line.used_names.items() if pattern.match(name)]
+    chosen = line.named(keep)
+    return normalise(line.start_ns[chosen], line.end_ns[chosen])
+
+
+def events_named(line: Line, *prefixes: str) -> Iterator[int]:
+    """Indices of the events whose name starts with one of the prefixes, by start."""
+    keep = [key for key, name in line.used_names.items() if name.startswith(prefixes)]
+    if keep:
+        yield from np.flatnonzero(line.named(keep)).tolist()
+
+
+def training_line(events: TraceEvents) -> Line | None:
+    """The thread that runs the training loop.
+
+    It is the one with pipediag's step markers; without any, the one that spends most time in calls
+    into TensorFlow or JAX; None where no thread makes such calls.
+    """
+    marked = [(sum(1 for _ in events_named(line, STEP_MARKER)), line) for line in events.host_lines]
+    best = max(marked, key=lambda pair: pair[0], default=(0, None))
+    if best[0]:
+        return best[1]
+    callers = [
+        (total(named_intervals(line, _FRAMEWORK_CALL)), line)
+        for line in events.host_lines
+        if not is_pipeline_thread(line)
+    ]
+    time_ns, line = max(callers, key=lambda pair: pair[0], default=(0, None))
+    return line if time_ns else None
+
+
+def captured_function_ids(events: TraceEvents) -> set[int]:
+    """Step ids of the functions that tf.data ran."""
+    return {
+        int(line.stats(index).get("id", 0))
+        for line in events.host_lines
+        for index in events_named(line, CAPTURED_FUNCTION)
+    } - {0}
+
+
+def pipeline_function_time(line: Line, function_ids: set[int]) -> Intervals:
+    """When a thread that is not tf.data's own executed a tf.data function."""
+    spans = [
+        (line.start_ns[index], line.end_ns[index])
+        for index in events_named(line, *EXECUTOR_WORK)
+        if function_ids and line.stats(index).get("id") in function_ids
+    ]
+    return union(normalise(*zip(*spans, strict=True))) if spans else EMPTY

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pipediag.cli.check import FORMAT_NAMES, command
+from pipediag.errors import PipediagError
+from pipediag.gate.formats import FORMATS
+from pipediag.session.model import Script, Session
+from tests.factories import make_compute_bound_session, make_session, make_verdict
+
+STRICT = "[tool.pipediag]\nmax-input-wait-percent = 20\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n", encoding="utf-8")
+    return tmp_path
+
+
+def write_session(folder: Path, session: Session) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "session.json"
+    path.write_text(session.model_dump_json(), encoding="utf-8")
+    return path
+
+
+def check(*arguments: Any) -> Result:
+    result = CliRunner().invoke(command, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def make_inconclusive_session() -> Session:
+    verdict = make_verdict(bottleneck="inconclusive", severity="unknown", summary="No verdict.")
+    return make_session(verdict=verdict, findings=[])
+
+
+def make_crashed_session() -> Session:
+    script = Script(path="train.py", args=[], outcome="raised", status=1, detail="ValueError")
+    return make_session(script=script, steps=None, breakdown=None, findings=[])
+
+
+@pytest.mark.parametrize(
+    ("session", "status"),
+    [
+        (make_compute_bound_session(), 0),
+        (make_session(), 1),
+        (make_crashed_session(), 3),
+        (make_inconclusive_session(), 4),
+    ],
+)
+def test_the_exit_status_is_that_of_the_contract(here: Path, session: Session, status: int) -> None:
+    result = check(write_session(here / "run", session))
+    assert result.exit_code == status
+    assert f"exit status {status}" in result.stdout
+
+
+def test_a_directory_stands_for_its_session(here: Path) -> None:
+    write_session(here / "run", make_compute_bound_session())
+    assert check(here / "run").exit_code == 0
+
+
+def test_the_nearest_configuration_is_used(here: Path) -> None:
+    (here / "pyproject.toml").write_text(STRICT, encoding="utf-8")
+    result = check(write_session(here / "run", make_session(findings=[])))
+    assert result.exit_code == 1
+    assert "max-input-wait-percent" in result.stdout
+
+
+def test_a_named_configuration_wins(here: Path) -> None:
+    (here / "pyproject.toml").write_text(STRICT, encoding="utf-8")
+    (here / "loose.toml").write_text(STRICT.replace("20", "90"), encoding="utf-8")
+    path = write_session(here / "run", make_session(findings=[]))
+    assert check(path, "--config", here / "loose.toml").exit_code == 0
+
+
+def test_an_unknown_rule_in_the_configuration_is_refused(here: Path) -> None:
+    (here / "pyproject.toml").write_text(
+        '[tool.pipediag.rules]\nmissing-cash = "error"\n', encoding="utf-8"
+    )
+    path = write_session(here / "run", make_session())
+    with pytest.raises(PipediagError, match=r"missing-cash.*serial-stateful-map"):
+        check(path)
+
+
+def test_allow_inconclusive(here: Path) -> None:
+    path = write_session(here / "run", make_inconclusive_session())
+    result = check(path, "--allow-inconclusive")
+    assert result.exit_code == 0
+    assert "inconclusive checks allowed" in result.stdout
+
+
+def test_several_sessions_show_all_values_and_the_worst_decides(here: Path) -> None:
+    (here / "pyproject.toml").write_text(STRICT, encoding="utf-8")
+    good = write_session(here / "good", make_compute_bound_session())
+    bad = write_session(here / "bad", make_session(findings=[]))
+    result = check(good, bad)
+    assert result.exit_code == 1
+    assert f"{good}: passed" in result.stdout
+    assert f"{bad}: failed" in result.stdout
+    assert "1.0 % of the step" in result.stdout
+    assert "70.0 % of the step" in result.stdout
+
+
+def test_the_output_file_gets_the_form_and_the_terminal_the_text(here: Path) -> None:
+    path = write_session(here / "run", make_session())
+    result = check(path, "--format", "markdown", "--output", here / "gate.md")
+    assert result.exit_code == 1
+    assert (here / "gate.md").read_text(encoding="utf-8").startswith("## pipediag")
+    assert result.stdout.startswith("train.py: failed")
+
+
+def test_github_prints_annotations(here: Path) -> None:
+    result = check(write_session(here / "run", make_session()), "--format", "github")
+    assert result.stdout.startswith("::error file=train.py,line=12,")
+
+
+def test_every_format_can_be_named() -> None:
+    assert set(FORMAT_NAMES) == set(FORMATS)
+
+
+def test_no_session_is_a_usage_error() -> None:
+    assert check().exit_code == 2
+
+
+def test_a_missing_session_is_named(here: Path) -> None:
+    with pytest.raises(PipediagError, match="absent"):
+        check(here / "absent")
+
+
+def test_a_newer_major_version_is_refused(here: Path) -> None:
+    path = write_session(here / "run", make_session())
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**content, "schema_version": "2"}), encoding="utf-8")
+    with pytest.raises(PipediagError, match="version"):
+        check(path)
+
+
+def test_it_works_without_tensorflow_and_pandas(here: Path) -> None:
+    path = write_session(here / "run", make_compute_bound_session())
+    blocked = "".join(
+        f"sys.modules[{name!r}] = None; " for name in ("tensorflow", "keras", "pandas")
+    )
+    program = f"import sys; {blocked}from pipediag.cli.check import command; command()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

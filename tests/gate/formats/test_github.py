@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipediag.gate.formats.github import MAX_ANNOTATIONS, render_github
+from pipediag.gate.formats.text import render_text
+from pipediag.gate.result import Check, CheckOutcome, GateResult
+
+
+def make_check(outcome: CheckOutcome = "fail", **overrides: object) -> Check:
+    values: dict[str, object] = {
+        "name": "missing-cache",
+        "outcome": outcome,
+        "severity": "error",
+        "sentence": "Read again each epoch.",
+        "file": "train.py",
+        "line": 12,
+    }
+    return Check(**{**values, **overrides})  # type: ignore[arg-type]
+
+
+def annotation_lines(*checks: Check) -> list[str]:
+    text = render_github([GateResult(label="train.py", checks=checks)])
+    return [line for line in text.splitlines() if line.startswith("::")]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "command"),
+    [("fail", "::error"), ("warn", "::warning"), ("inconclusive", "::warning")],
+)
+def test_the_outcome_picks_the_command(outcome: CheckOutcome, command: str) -> None:
+    assert annotation_lines(make_check(outcome)) == [
+        f"{command} file=train.py,line=12,title=pipediag missing-cache::Read again each epoch."
+    ]
+
+
+def test_what_passed_is_not_annotated() -> None:
+    assert annotation_lines(make_check("pass")) == []
+
+
+def test_the_message_keeps_to_one_line() -> None:
+    (line,) = annotation_lines(make_check(sentence="50 % of it,\r\nsee: below"))
+    assert line.endswith("::50 %25 of it,%0D%0Asee: below")
+
+
+def test_a_property_cannot_end_early() -> None:
+    (line,) = annotation_lines(make_check(file="odd,name: 5%.py"))
+    assert line.startswith("::error file=odd%2Cname%3A 5%25.py,line=12,")
+
+
+def test_a_check_without_a_place() -> None:
+    (line,) = annotation_lines(make_check(file=None, line=None))
+    assert line == "::error title=pipediag missing-cache::Read again each epoch."
+
+
+def test_paths_are_relative_to_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (line,) = annotation_lines(make_check(file=str(tmp_path / "src" / "train.py")))
+    assert line.startswith("::error file=src/train.py,")
+
+
+def test_no_more_than_github_shows_and_errors_first() -> None:
+    checks = [make_check("warn")] * 8 + [make_check("fail")] * 5
+    result = GateResult(label="train.py", checks=tuple(checks))
+    lines = render_github([result]).splitlines()
+    shown = [line for line in lines if line.startswith("::")]
+    assert len(shown) == MAX_ANNOTATIONS
+    assert [line.split()[0] for line in shown] == ["::error"] * 5 + ["::warning"] * 5
+    assert "3 more without an annotation; all are listed below." in lines
+
+
+def test_the_text_follows() -> None:
+    results = [GateResult(label="train.py", checks=(make_check(),))]
+    assert render_github(results).endswith(render_text(results))
+
+
+def test_a_script_that_failed_is_an_error() -> None:
+    result = GateResult(label="train.py", checks=(), script_failure="It was killed.")
+    assert render_github([result]).startswith("::error title=pipediag::It was killed.\n")

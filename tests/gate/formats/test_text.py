@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from pipediag.gate.config import GateConfig
+from pipediag.gate.evaluation import evaluate
+from pipediag.gate.formats.text import render_text
+from pipediag.gate.result import GateResult
+from tests.factories import make_compute_bound_session, make_session
+
+CONFIG = GateConfig(max_input_wait_percent=20, max_overhead_percent=30)
+
+
+def test_one_session() -> None:
+    assert render_text([evaluate(make_session(), CONFIG)]) == (
+        "train.py: failed\n"
+        "  FAIL          max-input-wait-percent [train.py:12]: Input wait: 70.0 % of the step "
+        "(95 % interval 69.0 to 71.0 %), over the limit of 20 %.\n"
+        "  FAIL          serial-stateful-map [train.py:12]: A stateful map runs one element at a "
+        "time. Write the function in TensorFlow operations.\n"
+        "  PASS          max-overhead-percent [train.py:12]: Overhead (dispatch, Python, "
+        "compilation, waiting for the device): 9.0 % of the step (95 % interval 7.0 to 13.0 %), "
+        "within the limit of 30 %.\n"
+        "\n"
+        "Gate: failed (exit status 1).\n"
+    )
+
+
+def test_all_values_of_several_sessions() -> None:
+    text = render_text(
+        [
+            evaluate(make_compute_bound_session(), CONFIG, label="first"),
+            evaluate(make_session(), CONFIG, label="second"),
+        ]
+    )
+    assert "first: passed" in text
+    assert "second: failed" in text
+    assert "Input wait: 1.0 %" in text
+    assert "Input wait: 70.0 %" in text
+    assert text.endswith("Gate: failed (exit status 1): 1 of 2 sessions.\n")
+
+
+def test_a_script_that_failed() -> None:
+    text = render_text([GateResult(label="train.py", checks=(), script_failure="It was killed.")])
+    assert text == "train.py: not judged\n  It was killed.\n\nGate: not judged (exit status 3).\n"
+
+
+def test_an_allowed_inconclusive_gate_still_says_so() -> None:
+    config = GateConfig(max_input_wait_percent=70, allow_inconclusive=True)
+    text = render_text([evaluate(make_session(findings=[]), config)])
+    assert "train.py: passed, with inconclusive checks allowed" in text
+    assert "INCONCLUSIVE  max-input-wait-percent" in text

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipediag.errors import ExitStatus, PipediagError
+from pipediag.gate.config import GateConfig, load_config, reject_unknown_rules
+
+
+def write_pyproject(folder: Path, table: str) -> Path:
+    path = folder / "pyproject.toml"
+    path.write_text(table, encoding="utf-8")
+    return path
+
+
+def load(folder: Path, table: str) -> GateConfig:
+    return load_config(write_pyproject(folder, table))
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    config = load(
+        tmp_path,
+        """
+        [tool.pipediag]
+        max-input-wait-percent = 20
+        max-overhead-percent = 12.5
+        fail-on = "warn"
+        allow-inconclusive = true
+        [tool.pipediag.rules]
+        serial-stateful-map = "off"
+        missing-cache = "error"
+        """,
+    )
+    assert config == GateConfig(
+        max_input_wait_percent=20.0,
+        max_overhead_percent=12.5,
+        fail_on="warn",
+        allow_inconclusive=True,
+        rules={"serial-stateful-map": "off", "missing-cache": "error"},
+    )
+
+
+def test_the_nearest_pyproject_upwards_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_pyproject(tmp_path, "[tool.pipediag]\nmax-input-wait-percent = 7\n")
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    monkeypatch.chdir(inner)
+    assert load_config(None).max_input_wait_percent == 7.0
+
+
+def test_without_a_table_the_defaults_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_pyproject(tmp_path, "[project]\nname = 'x'\n")
+    monkeypatch.chdir(tmp_path)
+    assert load_config(None) == GateConfig()
+    assert not load_config(None).has_limits
+
+
+def test_a_named_file_without_the_table_is_an_error(tmp_path: Path) -> None:
+    path = write_pyproject(tmp_path, "[project]\nname = 'x'\n")
+    with pytest.raises(PipediagError, match=r"no \[tool\.pipediag\] table"):
+        load_config(path)
+
+
+def test_a_named_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PipediagError, match="No such file") as caught:
+        load_config(tmp_path / "absent.toml")
+    assert caught.value.status is ExitStatus.USAGE
+
+
+def test_an_unknown_key_lists_the_valid_ones(tmp_path: Path) -> None:
+    with pytest.raises(PipediagError, match='unknown key "max-wait"') as caught:
+        load(tmp_path, "[tool.pipediag]\nmax-wait = 3\n")
+    for key in ("max-input-wait-percent", "max-overhead-percent", "fail-on", "rules"):
+        assert key in str(caught.value)
+
+
+def test_the_python_spelling_of_a_key_is_unknown(tmp_path: Path) -> None:
+    with pytest.raises(PipediagError, match='unknown key "fail_on"'):
+        load(tmp_path, '[tool.pipediag]\nfail_on = "warn"\n')
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            'max-input-wait-percent = "twenty"',
+            "max-input-wait-percent in .* must be a number from 0 to 100, not 'twenty'",
+        ),
+        ("max-input-wait-percent = true", "must be a number from 0 to 100, not True"),
+        ("max-overhead-percent = 101", "must be a number from 0 to 100, not 101"),
+        ("max-overhead-percent = -1", "must be a number from 0 to 100, not -1"),
+        ("max-overhead-percent = nan", "must be a number from 0 to 100, not nan"),
+        ('fail-on = "info"', 'fail-on in .* must be "warn" or "error", not \'info\''),
+        ("allow-inconclusive = 1", "allow-inconclusive in .* must be true or false, not 1"),
+        ("rules = 3", "rules in .* must be a table"),
+        ('rules = {missing-cache = "loud"}', "the rule missing-cache .* not 'loud'"),
+    ],
+)
+def test_a_wrong_value_says_what_is_expected(tmp_path: Path, table: str, message: str) -> None:
+    with pytest.raises(PipediagError, match=message):
+        load(tmp_path, f"[tool.pipediag]\n{table}\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("[tool.pipediag", "not valid TOML"), ("tool.pipediag = 3", "must be a table")],
+)
+def test_a_broken_file_is_named(tmp_path: Path, content: str, message: str) -> None:
+    with pytest.raises(PipediagError, match=message) as caught:
+        load(tmp_path, content)
+    assert "pyproject.toml" in str(caught.value)
+
+
+def test_the_command_line_wins() -> None:
+    config = GateConfig(fail_on="error", allow_inconclusive=False)
+    assert config.override(fail_on="warn").fail_on == "warn"
+    assert config.override(allow_inconclusive=True).allow_inconclusive
+    assert GateConfig(fail_on="warn").override() == GateConfig(fail_on="warn")
+
+
+def test_an_unknown_rule_lists_the_valid_ones() -> None:
+    config = GateConfig(rules={"missing-cash": "error"})
+    with pytest.raises(
+        PipediagError, match=r'"missing-cash".*Valid rules: missing-cache, retracing'
+    ):
+        reject_unknown_rules(config, ["retracing", "missing-cache"])
+
+
+def test_known_rules_are_accepted() -> None:
+    reject_unknown_rules(GateConfig(rules={"retracing": "off"}), ["retracing"])

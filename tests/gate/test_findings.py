@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import pytest
+
+from pipediag.gate.config import GateConfig, RuleLevel
+from pipediag.gate.findings import finding_checks
+from pipediag.gate.result import Level
+from tests.factories import make_finding, make_session
+
+RULE = "serial-stateful-map"
+
+
+@pytest.mark.parametrize(
+    ("severity", "fail_on", "outcomes"),
+    [
+        ("error", "error", ["fail"]),
+        ("warn", "error", ["warn"]),
+        ("warn", "warn", ["fail"]),
+        ("info", "warn", []),
+    ],
+)
+def test_a_failed_rule_counts_at_its_own_severity(
+    severity: str, fail_on: Level, outcomes: list[str]
+) -> None:
+    session = make_session(findings=[make_finding(severity=severity)])
+    checks = finding_checks(session, GateConfig(fail_on=fail_on))
+    assert [check.outcome for check in checks] == outcomes
+
+
+@pytest.mark.parametrize(
+    ("level", "outcomes"), [("off", []), ("warn", ["warn"]), ("error", ["fail"])]
+)
+def test_the_configured_level_replaces_the_severity(level: RuleLevel, outcomes: list[str]) -> None:
+    session = make_session(findings=[make_finding(RULE, severity="info")])
+    checks = finding_checks(session, GateConfig(rules={RULE: level}))
+    assert [check.outcome for check in checks] == outcomes
+
+
+@pytest.mark.parametrize(
+    ("status", "outcomes"),
+    [
+        ("pass", ["pass"]),
+        ("inconclusive", ["inconclusive"]),
+        ("error", ["inconclusive"]),
+        ("informative", []),
+        ("not-applicable", []),
+    ],
+)
+def test_each_status_of_a_configured_rule(status: str, outcomes: list[str]) -> None:
+    session = make_session(findings=[make_finding(RULE, status=status, severity="info")])
+    checks = finding_checks(session, GateConfig(rules={RULE: "error"}))
+    assert [check.outcome for check in checks] == outcomes
+
+
+def test_a_configured_rule_without_a_result_is_inconclusive() -> None:
+    (check,) = finding_checks(make_session(findings=[]), GateConfig(rules={RULE: "error"}))
+    assert check.outcome == "inconclusive"
+    assert RULE in check.sentence
+
+
+def test_a_rule_that_is_off_needs_no_result() -> None:
+    assert finding_checks(make_session(findings=[]), GateConfig(rules={RULE: "off"})) == []
+
+
+def test_a_failed_check_carries_the_place_and_the_advice() -> None:
+    (check,) = finding_checks(make_session(findings=[make_finding()]), GateConfig())
+    assert (check.name, check.file, check.line) == (RULE, "train.py", 12)
+    assert check.sentence == (
+        "A stateful map runs one element at a time. Write the function in TensorFlow operations."
+    )
+
+
+def test_every_finding_of_a_rule_is_a_check() -> None:
+    session = make_session(findings=[make_finding(line=12), make_finding(line=20)])
+    assert [check.line for check in finding_checks(session, GateConfig())] == [12, 20]

@@ -1,0 +1,207 @@
+"""Reads what is expected of a sample, and says where a session differs from it.
+
+An expectation lies beside its script as `<name>.expect.toml`. Lines are given by marker: the
+comment `# pipediag: culprit` in the script marks the line, or the lines, that the expectation
+calls `culprit`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from pipediag.session.model import Loop, Session
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_pipelines"
+MARKER = re.compile(r"#\s*pipediag:\s*([a-z][a-z-]*)\s*$")
+SHOWN = frozenset({"fail", "informative"})
+KEYS = {
+    "": {
+        "shows",
+        "origin",
+        "exit_status",
+        "needs",
+        "profiler_conflict",
+        "measured",
+        "verdict",
+        "loop",
+        "rules",
+    },
+    "verdict": {"bottleneck", "line", "words"},
+    "loop": {"kind", "line", "other_roles"},
+    "rules": {"fail", "shown", "not_fail", "silent", "lines"},
+}
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What is true of one sample."""
+
+    script: Path
+    shows: str
+    origin: str
+    exit_status: tuple[int, ...]
+    """Statuses of `pipediag analyze` that are right."""
+    needs: tuple[str, ...]
+    """Modules without which the script cannot run."""
+    bottleneck: tuple[str, ...]
+    verdict_line: str | None
+    """Marker of the line that the verdict must name."""
+    words: tuple[str, ...]
+    """Words of the verdict's sentence and its reasons, in any case of letters."""
+    profiler_conflict: bool
+    """Whether the session must report that the script profiles itself."""
+    loop_kind: tuple[str, ...] | None
+    """None where there is no training loop."""
+    loop_line: str | None
+    other_roles: tuple[str, ...]
+    """Roles that other loops of the script must have been given."""
+    must_fail: tuple[str, ...]
+    must_show: tuple[str, ...]
+    """Rules that must fail or inform."""
+    must_not_fail: tuple[str, ...]
+    must_be_silent: tuple[str, ...]
+    """Rules that must neither fail nor inform."""
+    rule_lines: dict[str, str]
+    """Marker of the line that a rule's finding must name."""
+    measured: str
+    """Figures taken without pipediag, for readers."""
+
+    @property
+    def name(self) -> str:
+        return self.script.stem
+
+    @property
+    def missing_modules(self) -> list[str]:
+        return [module for module in self.needs if find_spec(module) is None]
+
+
+def read_expectation(path: Path) -> Expectation:
+    """Read `<name>.expect.toml`; unknown keys raise ValueError, missing ones KeyError."""
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    verdict, loop, rules = table["verdict"], table.get("loop"), table.get("rules", {})
+    for section, keys in (("", table), ("verdict", verdict), ("loop", loop or {}), ("rules", rules)):
+        if unknown := set(keys) - KEYS[section]:
+            raise ValueError(f"{path.name}: unknown keys {sorted(unknown)} in [{section}]")
+    return Expectation(
+        script=path.with_name(path.name.removesuffix(".expect.toml") + ".py"),
+        shows=table["shows"],
+        origin=table["origin"],
+        exit_status=tuple(table.get("exit_status", [0])),
+        needs=("tensorflow", *table.get("needs", [])),
+        bottleneck=tuple(verdict["bottleneck"]),
+        verdict_line=verdict.get("line"),
+        words=tuple(verdict.get("words", [])),
+        profiler_conflict=table.get("profiler_conflict", False),
+        loop_kind=tuple(loop["kind"]) if loop is not None else None,
+        loop_line=loop["line"] if loop is not None else None,
+        other_roles=tuple((loop or {}).get("other_roles", [])),
+        must_fail=tuple(rules.get("fail", [])),
+        must_show=tuple(rules.get("shown", [])),
+        must_not_fail=tuple(rules.get("not_fail", [])),
+        must_be_silent=tuple(rules.get("silent", [])),
+        rule_lines=rules.get("lines", {}),
+        measured=table["measured"],
+    )
+
+
+def all_expectations() -> list[Expectation]:
+    return [read_expectation(path) for path in sorted(SAMPLES.glob("*.expect.toml"))]
+
+
+def marked_lines(script: Path) -> dict[str, set[int]]:
+    """Line numbers (from 1) by marker name."""
+    lines: dict[str, set[int]] = {}
+    for number, text in enumerate(script.read_text(encoding="utf-8").splitlines(), start=1):
+        if match := MARKER.search(text):
+            lines.setdefault(match.group(1), set()).add(number)
+    return lines
+
+
+def discrepancies(expected: Expectation, session: Session) -> list[str]:
+    """Sentences on where the session differs from what is expected; empty when it does not."""
+    marks = marked_lines(expected.script)
+    return [
+        *_verdict_discrepancies(expected, session, marks),
+        *_loop_discrepancies(expected, session, marks),
+        *_rule_discrepancies(expected, session, marks),
+    ]
+
+
+def _verdict_discrepancies(
+    expected: Expectation, session: Session, marks: dict[str, set[int]]
+) -> list[str]:
+    verdict, found = session.verdict, []
+    if verdict.bottleneck not in expected.bottleneck:
+        found.append(f"verdict {verdict.bottleneck}, expected one of {expected.bottleneck}")
+    if expected.verdict_line is not None:
+        place = (verdict.file, verdict.line)
+        if not _is_marked(expected.script, place, marks[expected.verdict_line]):
+            found.append(f"verdict names {place}, expected {expected.verdict_line}")
+    text = " ".join([verdict.summary, *verdict.reasons]).lower()
+    found += [f"the verdict does not say {word!r}" for word in expected.words if word not in text]
+    if expected.profiler_conflict and not session.profiler_conflicts:
+        found.append("the script's own profiler is not reported")
+    return found
+
+
+def _loop_discrepancies(
+    expected: Expectation, session: Session, marks: dict[str, set[int]]
+) -> list[str]:
+    loop = session.diagnosed_loop()
+    if expected.loop_kind is None or expected.loop_line is None:
+        return [] if loop is None else [f"a loop in line {loop.line} was diagnosed; there is none"]
+    if loop is None:
+        return [f"no loop was diagnosed, expected one of kind {expected.loop_kind}"]
+    found = _diagnosed_loop_discrepancies(expected, loop, marks[expected.loop_line])
+    seen = {other.role for other in session.loops if other is not loop}
+    found += [f"no loop of role {role}" for role in expected.other_roles if role not in seen]
+    return found
+
+
+def _diagnosed_loop_discrepancies(expected: Expectation, loop: Loop, lines: set[int]) -> list[str]:
+    found = []
+    if loop.role != "training":
+        found.append(f"the diagnosed loop has role {loop.role}")
+    if loop.kind not in (expected.loop_kind or ()):
+        found.append(f"the loop is of kind {loop.kind}, expected one of {expected.loop_kind}")
+    if not _is_marked(expected.script, (loop.file, loop.line), lines):
+        found.append(f"the loop is at {loop.file}:{loop.line}, expected line {sorted(lines)}")
+    return found
+
+
+def _rule_discrepancies(
+    expected: Expectation, session: Session, marks: dict[str, set[int]]
+) -> list[str]:
+    found: list[str] = []
+    for rules, right, wish in (
+        (expected.must_fail, lambda seen: "fail" in seen, "to fail"),
+        (expected.must_show, lambda seen: bool(seen & SHOWN), "to fail or inform"),
+        (expected.must_not_fail, lambda seen: "fail" not in seen, "not to fail"),
+        (expected.must_be_silent, lambda seen: not seen & SHOWN, "to be silent"),
+    ):
+        for rule in rules:
+            seen = {finding.status for finding in session.findings if finding.rule == rule}
+            if not right(seen):
+                found.append(f"rule {rule} is {sorted(seen)}, expected {wish}")
+    return found + _place_discrepancies(expected, session, marks)
+
+
+def _place_discrepancies(
+    expected: Expectation, session: Session, marks: dict[str, set[int]]
+) -> list[str]:
+    found = []
+    for rule, marker in expected.rule_lines.items():
+        shown = [f for f in session.findings if f.rule == rule and f.status in SHOWN]
+        places = [(finding.file, finding.line) for finding in shown]
+        if not any(_is_marked(expected.script, place, marks[marker]) for place in places):
+            found.append(f"rule {rule} names {places}, expected {marker} {sorted(marks[marker])}")
+    return found
+
+
+def _is_marked(script: Path, place: tuple[str | None, int | None], lines: set[int]) -> bool:
+    file, line = place
+    return file is not None and Path(file).name == script.name and line in lines

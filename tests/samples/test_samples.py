@@ -1,0 +1,45 @@
+"""Every sample under `pipediag analyze`, against the expectation that lies beside it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipediag.session.model import Session
+
+from .expectation import Expectation, all_expectations, discrepancies
+
+EXPECTATIONS = all_expectations()
+LIMIT_S = 240
+
+
+def mark(expected: Expectation) -> list[pytest.MarkDecorator]:
+    jax = [pytest.mark.jax] if "jax" in expected.needs else []
+    return [pytest.mark.tensorflow, *jax]
+
+
+PARAMETERS = [
+    pytest.param(expected, id=expected.name, marks=mark(expected)) for expected in EXPECTATIONS
+]
+
+
+@pytest.mark.parametrize("expected", PARAMETERS)
+def test_sample_is_diagnosed_as_expected(expected: Expectation, tmp_path: Path) -> None:
+    if missing := expected.missing_modules:
+        pytest.skip(f"needs {', '.join(missing)}")
+    output = tmp_path / "report"
+    command = [sys.executable, "-m", "pipediag", "analyze", "--budget", "0"]
+    done = subprocess.run(
+        [*command, "--timeout", "120", "-o", str(output), str(expected.script)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode in expected.exit_status, done.stderr[-4000:]
+    session = Session.model_validate_json((output / "session.json").read_text(encoding="utf-8"))
+    assert discrepancies(expected, session) == [], done.stderr[-4000:]
