@@ -1,4 +1,4 @@
-"""Many compressed TFRecord files, interleaved and read in parallel: near miss of sequential reading.
+"""Many compressed TFRecord files read in parallel: near miss of sequential reading.
 
 The files of `many_files.py`, several open at a time, with the number of readers left to
 TensorFlow. Inflating them is still the bottleneck, but not because it is done one by one.

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 FEATURES = 512
-BATCH = 512
+BATCH = 256
 
 rng = np.random.default_rng(56)
 features = rng.standard_normal((4 * BATCH, FEATURES), dtype=np.float32)

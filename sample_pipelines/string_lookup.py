@@ -13,7 +13,8 @@ WORDS = [f"word{number}" for number in range(2000)]
 
 rng = np.random.default_rng(21)
 sentences = [
-    " ".join(WORDS[number] for number in row) for row in rng.integers(0, 2000, size=(12_800, LENGTH))
+    " ".join(WORDS[number] for number in row)
+    for row in rng.integers(0, 2000, size=(12_800, LENGTH))
 ]
 labels = rng.integers(0, 2, size=12_800).astype("float32")
 

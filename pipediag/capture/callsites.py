@@ -12,9 +12,7 @@ from types import FrameType
 
 _PIPEDIAG = str(Path(__file__).resolve().parent.parent)
 _STANDARD_LIBRARY = str(Path(threading.__file__).parent)
-_FRAMEWORKS = frozenset(
-    {"tensorflow", "keras", "tf_keras", "jax", "jaxlib", "wrapt", "numpy", "pandas"}
-)
+FRAMEWORKS = frozenset({"tensorflow", "keras", "tf_keras", "jax", "jaxlib"})
 # AutoGraph writes the converted source of a user's function to a file with this in its name.
 AUTOGRAPH_FILE = "__autograph_generated_file"
 
@@ -53,7 +51,7 @@ def is_users(filename: str) -> bool:
     package = package_of(filename)
     if package is None:
         return not filename.startswith(_STANDARD_LIBRARY)
-    return package not in _FRAMEWORKS
+    return package not in FRAMEWORKS
 
 
 def frames() -> Iterator[FrameType]:

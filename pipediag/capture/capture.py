@@ -13,6 +13,7 @@ from pipediag.capture.conductor import Conductor
 from pipediag.capture.diagnosis import Instruments
 from pipediag.capture.environment import describe_environment
 from pipediag.capture.hooks import Hooks
+from pipediag.capture.in_graph import InGraphLoops
 from pipediag.capture.journal import StepJournal
 from pipediag.capture.loops import LoopRegistry
 from pipediag.capture.pace import Pace
@@ -37,21 +38,29 @@ class Capture:
         self._updates = UpdateWatch()
         plan = PlanRecorder(self._recorder)
         profiler = Profiler(self._recorder, settings.trace_directory)
-        self._conductor = Conductor(
-            LoopRegistry(self._recorder, plan),
-            self._updates,
-            Instruments(
-                recorder=self._recorder,
-                journal=StepJournal(settings.journal_path),
-                profiler=profiler,
-                pace=Pace(settings),
-                tell=self._tell,
-                may_repeat=not settings.run_to_end,
-            ),
-            settings,
-            self._leave_now,
+        loops = LoopRegistry(self._recorder, plan)
+        instruments = Instruments(
+            recorder=self._recorder,
+            journal=StepJournal(settings.journal_path),
+            profiler=profiler,
+            pace=Pace(settings),
+            tell=self._tell,
+            may_repeat=not settings.run_to_end,
         )
-        self._hooks = Hooks(self._conductor, plan, self._updates, profiler)
+        self._in_graph = InGraphLoops(
+            loops, self._updates, instruments, stop_after=not settings.run_to_end
+        )
+        self._conductor = Conductor(
+            loops, self._updates, instruments, settings, self._leave_now
+        )
+        self._hooks = Hooks(
+            self._conductor,
+            plan,
+            self._updates,
+            profiler,
+            self._in_graph,
+            self._recorder.note,
+        )
 
     def install(self) -> None:
         """Hook onto TensorFlow and Keras as the script imports them, and save a first recording."""
@@ -71,6 +80,7 @@ class Capture:
         """Write the final recording; a forked child and a second call do nothing."""
         if os.getpid() != self._pid:
             return
+        self._in_graph.finish(f"the script {outcome}")
         self._conductor.script_over(f"the script {outcome}")
         describe_environment(self._recorder.recording.environment)
         self._recorder.end(outcome, exit_status, error)

@@ -72,6 +72,8 @@ class Conductor:
         `pull` takes a batch from an iterator without telling us.
         """
         consumer.hand_over = "call"
+        if consumer.loop.record.kind == "eager":
+            consumer.loop.record.kind = "tf_function"
         self._boundary(consumer, time.monotonic_ns(), None)
         consumer.batches += consumer.loop.record.batches_per_call
         if consumer.keep_batch:
@@ -132,8 +134,8 @@ class Conductor:
         continuous, self._seam = not self._seam, False
         if continuous:
             record.elapsed_ns += now_ns - loop.last_ns
-            if record.first_step_ns is None:
-                self._first_step(consumer, now_ns - loop.last_ns)
+            if record.steps <= 2 * record.batches_per_call:
+                self._early_step(consumer, now_ns - loop.last_ns)
         loop.last_ns = now_ns
         record.steps += record.batches_per_call
         self._updates.updated = False
@@ -147,16 +149,19 @@ class Conductor:
         if self._deadline_ns is not None and now_ns > self._deadline_ns and self._active is None:
             self.stop()
 
-    def _first_step(self, consumer: Consumer, duration_ns: int) -> None:
-        loop = consumer.loop
-        loop.record.first_step_ns = duration_ns
-        self._loops.describe_keras(loop)
-        if loop.record.fill_ns is None and consumer.hand_over == "call":
-            # The batch was asked for inside the call: what neither tracing nor the consumer took.
+    def _early_step(self, consumer: Consumer, duration_ns: int) -> None:
+        """The first two steps tell what starting up took."""
+        loop, record = consumer.loop, consumer.loop.record
+        if record.first_step_ns is None:
+            record.first_step_ns = duration_ns
+            loop.traced_in_first_step_ns = self._updates.tracing_ns
+            self._loops.describe_keras(loop)
+        elif record.fill_ns is None and consumer.hand_over == "call":
+            # The first batch was asked for inside a call: what neither tracing nor the consumer took.
             model = model_of(consumer)
             if model is not None and model.gaps_us:
-                others = model.gaps_us[0] * 1000 + self._updates.tracing_ns
-                loop.record.fill_ns = max(0, duration_ns - others)
+                others = model.gaps_us[0] * 1000 + loop.traced_in_first_step_ns
+                record.fill_ns = max(0, record.first_step_ns - others)
 
     def _begin(self, loop: Loop, consumer: Consumer, now_ns: int) -> None:
         loop.diagnosis = self._active = Diagnosis(loop, self._with)

@@ -79,6 +79,8 @@ class Diagnosis:
         """A step ended and the next one begins."""
         if not continuous or self._start_ns is None:
             self._start_ns = now_ns
+            if self.phase is Phase.REPEAT and consumer.substitute is None:
+                self._hand_out_again(consumer)
             self._mark()
             return
         if self._with.profiler.script_is_profiling:
@@ -265,8 +267,11 @@ class Diagnosis:
         self._with.tell("window", window="repeat")
         self.phase = Phase.REPEAT
         self._window = self._open("repeat")
-        self._skip = 3
+        self._hand_out_again(consumer)
+
+    def _hand_out_again(self, consumer: Consumer) -> None:
         consumer.keep_batch = True
+        self._skip = 2
 
     def _during_repeat(self, consumer: Consumer, now_ns: int) -> bool:
         if not self._with.pace.repeat_done(self._window.count, self._window.elapsed_ns(now_ns)):

@@ -15,6 +15,7 @@ from typing import Any
 import wrapt
 
 from pipediag.capture.conductor import Conductor
+from pipediag.capture.in_graph import InGraphLoops
 from pipediag.capture.loops import Consumer
 from pipediag.capture.plan import PlanRecorder
 from pipediag.capture.profiler import Profiler
@@ -27,9 +28,17 @@ class Hooks:
     """Installs itself on modules as they are imported."""
 
     def __init__(
-        self, conductor: Conductor, plan: PlanRecorder, updates: UpdateWatch, profiler: Profiler
+        self,
+        conductor: Conductor,
+        plan: PlanRecorder,
+        updates: UpdateWatch,
+        profiler: Profiler,
+        in_graph: InGraphLoops,
+        note: Callable[[str], None],
     ) -> None:
+        self._note = note
         self._conductor = conductor
+        self._in_graph = in_graph
         self._plan = plan
         self._updates = updates
         self._profiler = profiler
@@ -37,12 +46,17 @@ class Hooks:
         self._pull: Callable[[Any], Any] | None = None
 
     def install(self) -> None:
-        """Wait for the modules."""
+        """Wait for the modules; a hook that does not fit this TensorFlow is left out, and noted."""
         for module, hook in (
             ("tensorflow.python.data.ops.dataset_ops", self._on_datasets),
             ("tensorflow.python.data.ops.readers", self._on_readers),
             ("tensorflow.python.data.ops.iterator_ops", self._on_iterators),
             ("tensorflow.python.distribute.input_lib", self._on_distributed),
+            ("tensorflow.python.data.ops.dataset_autograph", self._on_dataset_autograph),
+            (
+                "tensorflow.python.autograph.operators.control_flow",
+                self._in_graph.install_iterators,
+            ),
             (
                 "tensorflow.python.eager.polymorphic_function.polymorphic_function",
                 self._on_functions,
@@ -55,10 +69,32 @@ class Hooks:
             ("tf_keras.src.callbacks", self._on_callback_list),
             ("tf_keras.src.optimizers.legacy.optimizer_v2", self._on_legacy_optimizer),
         ):
-            wrapt.register_post_import_hook(hook, module)
+            wrapt.register_post_import_hook(self._careful(hook), module)
+
+    def _careful(self, hook: Callable[[Any], None]) -> Callable[[Any], None]:
+        def install(module: Any) -> None:
+            try:
+                hook(module)
+            except Exception as error:
+                self._note(
+                    f"Pipediag could not hook into {module.__name__}, so part of the diagnosis may be "
+                    f"missing: {type(error).__name__}: {error}"
+                )
+
+        return install
 
     def _on_datasets(self, module: Any) -> None:
         self._plan.install(module.DatasetV2)
+
+    def _on_dataset_autograph(self, module: Any) -> None:
+        register = module.register_overrides
+
+        @functools.wraps(register)
+        def register_and_watch() -> None:
+            register()
+            self._in_graph.install_datasets(module)
+
+        module.register_overrides = register_and_watch
 
     def _on_readers(self, module: Any) -> None:
         for name in ("TFRecordDatasetV2", "TextLineDatasetV2", "FixedLengthRecordDatasetV2"):
@@ -101,7 +137,8 @@ class Hooks:
         @functools.wraps(create)
         def create_iterator(iterator: Any, dataset: Any) -> None:
             create(iterator, dataset)
-            if context.executing_eagerly() and _is_observed(dataset):
+            observed = context.executing_eagerly() and not hooks._inside_distributed
+            if observed and _is_observed(dataset):
                 iterator.__dict__[_CONSUMER] = conductor.iterator_made(iterator, dataset)
 
         @functools.wraps(advance)
@@ -130,7 +167,11 @@ class Hooks:
 
             @functools.wraps(original)
             def iterate(dataset: Any) -> Any:
-                iterator = original(dataset)
+                hooks._inside_distributed = True
+                try:
+                    iterator = original(dataset)
+                finally:
+                    hooks._inside_distributed = False
                 iterator.__dict__[_CONSUMER] = conductor.iterator_made(
                     iterator, dataset, distributed=True
                 )
@@ -162,39 +203,61 @@ class Hooks:
         module.DistributedIteratorBase.get_next = get_next
 
     def _on_functions(self, module: Any) -> None:
-        conductor, updates, hooks = self._conductor, self._updates, self
+        conductor, updates, in_graph, hooks = (
+            self._conductor,
+            self._updates,
+            self._in_graph,
+            self,
+        )
         original = module.Function.__call__
         calling = threading.local()
 
-        @functools.wraps(original)
-        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-            if getattr(calling, "depth", 0):
-                return original(function, *args, **kwargs)
-            consumer: Consumer | None = None
-            for position, argument in enumerate(args):
-                found = getattr(argument, "__dict__", {}).get(_CONSUMER)
-                if found is not None:
-                    consumer = found
-                    iterator = conductor.call_begins(found, argument, hooks._pull)
-                    args = (*args[:position], iterator, *args[position + 1 :])
-                    break
-            updates.enter(function)
-            calling.depth = 1
+        def outer_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if in_graph.runs(function) and in_graph.enough:
+                conductor.stop()
             before = function.experimental_get_tracing_count()
+            consumer, args = hooks._told_of_call(function, args)
+            updates.enter(function)
             try:
+                if before == 0 or in_graph.runs(function):
+                    return in_graph.call(function, args, lambda: original(function, *args, **kwargs))
                 return original(function, *args, **kwargs)
             except module.errors.OutOfRangeError:
                 if consumer is not None:
                     conductor.exhausted(consumer)
                 raise
             finally:
-                calling.depth = 0
                 count = function.experimental_get_tracing_count()
                 if count != before:
                     conductor.function_traced(function, count)
                 updates.leave()
 
+        @functools.wraps(original)
+        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+            if getattr(calling, "inside", False):
+                return original(function, *args, **kwargs)
+            calling.inside = True
+            try:
+                return outer_call(function, args, kwargs)
+            except module.errors.CancelledError:
+                if in_graph.stopping:
+                    conductor.stop()
+                raise
+            finally:
+                calling.inside = False
+
         module.Function.__call__ = call
+
+    def _told_of_call(
+        self, function: Any, args: tuple[Any, ...]
+    ) -> tuple[Consumer | None, tuple[Any, ...]]:
+        """Report a call that is given one of our iterators, and give it the one it should use."""
+        for position, argument in enumerate(args):
+            consumer = getattr(argument, "__dict__", {}).get(_CONSUMER)
+            if consumer is not None and not self._in_graph.runs(function):
+                iterator = self._conductor.call_begins(consumer, argument, self._pull)
+                return consumer, (*args[:position], iterator, *args[position + 1 :])
+        return None, args
 
 
 def _is_observed(dataset: Any) -> bool:

@@ -26,6 +26,7 @@ class Loop:
     ordinal: int
     fit_frame: Any = None
     last_ns: int = 0
+    traced_in_first_step_ns: int = 0
     diagnosis: Any = None
 
     @property
@@ -128,7 +129,6 @@ class LoopRegistry:
         record.dataset_options = _options(original)
         record.autotune_enabled = record.dataset_options.get("autotune.enabled") is not False
         record.batch_size = self._batch_size(record.root_op_id)
-        record.planned_steps = _finite(original)
 
     def _batch_size(self, op_id: str | None) -> int | None:
         """The batch size of the last batching operation above the consumer."""
@@ -157,15 +157,6 @@ class LoopRegistry:
         record.batches_per_call = keras.steps_per_execution
         if keras.epochs and keras.steps_per_epoch:
             record.planned_steps = keras.epochs * keras.steps_per_epoch
-
-
-def _finite(dataset: Any) -> int | None:
-    from tensorflow.python.eager import context
-
-    if not context.executing_eagerly():
-        return None
-    count = int(dataset.cardinality())
-    return count if count >= 0 else None
 
 
 def _options(dataset: Any) -> dict[str, ParameterValue]:

@@ -97,7 +97,9 @@ class Pace:
         )
 
     def repeat_done(self, count: int, elapsed_ns: int) -> bool:
-        """20 steps and 0.7 s, or 5 steps after 3 s."""
-        return (count >= 20 and elapsed_ns >= 0.7 * _SECOND) or (
-            count >= 5 and elapsed_ns >= 3 * _SECOND
+        """20 steps and 0.7 s, or 5 steps after 3 s; 6 s at most."""
+        return (
+            (count >= 20 and elapsed_ns >= 0.7 * _SECOND)
+            or (count >= 5 and elapsed_ns >= 3 * _SECOND)
+            or elapsed_ns >= 6 * _SECOND
         )

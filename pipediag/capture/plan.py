@@ -96,7 +96,7 @@ class PlanRecorder:
         caller = sys._getframe(2).f_code.co_filename
         if _is_tensorflows_own(caller) or is_pipediags(caller):
             return original(*args, **kwargs)
-        site = _site()
+        site = user_site()
         op_id = f"op{len(self._operations) + 1}"
         operation = RecordedOperation(
             id=op_id,
@@ -166,7 +166,7 @@ def _is_tensorflows_own(filename: str) -> bool:
     return "tensorflow/python/" in filename.replace("\\", "/") and "autograph" not in filename
 
 
-def _site() -> CallSite | None:
+def user_site() -> CallSite | None:
     """The user's line; inside a function that AutoGraph converted, by TensorFlow's own source map."""
     if not any(AUTOGRAPH_FILE in frame.f_code.co_filename for frame in _caller_frames()):
         return call_site()

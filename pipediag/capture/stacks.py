@@ -12,12 +12,15 @@ import time
 from collections import Counter
 from types import FrameType
 
-from pipediag.capture.callsites import is_users, package_of
+from pipediag.capture.callsites import FRAMEWORKS, is_users, package_of
 from pipediag.session.recording import RecordedStacks, StackLine
 
 _INTERVAL_NS = 5_000_000
-# Innermost frames of threads that are parked, not running Python.
-_PARKED = frozenset({"wait", "acquire", "get", "select", "poll", "accept", "recv", "_wait_for_tstate_lock", "join", "sleep"})
+_LOCK_READINGS = 60
+# A thread that computes for less than Python's switch interval (5 ms) would never be caught at it.
+_SWITCH_INTERVAL_S = 0.0005
+# Innermost functions of threads that are parked, not running Python.
+_PARKED = frozenset("wait acquire get select poll accept recv join _wait_for_tstate_lock".split())
 _PARKED_FILES = ("threading.py", "queue.py", "selectors.py", "socket.py", "connection.py", "synchronize.py")
 
 
@@ -30,7 +33,7 @@ class StackSampler:
         self._threads: Counter[str] = Counter()
         self._samples = 0
         self._late_ns = 0
-        self._began_ns = time.monotonic_ns()
+        self._watched_ns = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pipediag-stacks", daemon=True)
         self._thread.start()
@@ -42,7 +45,7 @@ class StackSampler:
         return RecordedStacks(
             samples=self._samples,
             interval_ns=_INTERVAL_NS,
-            elapsed_ns=time.monotonic_ns() - self._began_ns,
+            elapsed_ns=self._watched_ns,
             lock_wait_ns=self._late_ns,
             lines=[
                 StackLine(file, line, function, thread, count)
@@ -52,12 +55,25 @@ class StackSampler:
         )
 
     def _run(self) -> None:
-        while not self._ended.is_set():
-            asked = time.monotonic_ns()
-            # The sleep itself releases the lock; coming back late means that another thread held it.
-            time.sleep(_INTERVAL_NS / 1e9)
-            self._late_ns += max(0, time.monotonic_ns() - asked - _INTERVAL_NS)
-            self._sample()
+        for _ in range(_LOCK_READINGS):
+            if not self._ended.is_set():
+                self._wait_for_lock()
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        try:
+            while not self._ended.is_set():
+                time.sleep(_INTERVAL_NS / 1e9)
+                self._sample()
+        finally:
+            sys.setswitchinterval(usual)
+
+    def _wait_for_lock(self) -> None:
+        asked = time.monotonic_ns()
+        # The sleep itself releases the lock; coming back late means that another thread held it.
+        time.sleep(_INTERVAL_NS / 1e9)
+        elapsed = time.monotonic_ns() - asked
+        self._watched_ns += elapsed
+        self._late_ns += max(0, elapsed - _INTERVAL_NS)
 
     def _sample(self) -> None:
         self._samples += 1
@@ -65,7 +81,7 @@ class StackSampler:
         for ident, frame in sys._current_frames().items():
             if ident == own or _is_parked(frame):
                 continue
-            users = _innermost_user_frame(frame)
+            users = _running_user_frame(frame)
             thread = self._kind_of(ident, users)
             self._threads[thread] += 1
             if users is not None:
@@ -83,10 +99,14 @@ def _is_parked(frame: FrameType) -> bool:
     return code.co_name in _PARKED and code.co_filename.endswith(_PARKED_FILES)
 
 
-def _innermost_user_frame(frame: FrameType | None) -> FrameType | None:
+def _running_user_frame(frame: FrameType | None) -> FrameType | None:
+    """The user's line that a thread is running, or None while it is inside a framework's call."""
     while frame is not None:
         filename = frame.f_code.co_filename
-        if is_users(filename) and package_of(filename) is None:
+        package = package_of(filename)
+        if package in FRAMEWORKS:
+            return None
+        if package is None and is_users(filename):
             return frame
         frame = frame.f_back
     return None

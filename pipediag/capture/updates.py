@@ -65,6 +65,11 @@ class UpdateWatch:
         return id(function) in self._training
 
     @property
+    def outermost(self) -> Any:
+        """The tf.function that the script's own level has called, while it is traced or runs."""
+        return self._running[0] if self._running else None
+
+    @property
     def inside_function(self) -> bool:
         return bool(self._running)
 

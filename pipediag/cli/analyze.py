@@ -38,7 +38,7 @@ SECONDS = click.FloatRange(min=0)
     "--budget",
     type=SECONDS,
     default=60.0,
-    show_default=True,
+    show_default="60",
     metavar="SECONDS",
     help="Time for trials; 0 diagnoses without. This version makes no trials yet.",
 )
@@ -56,7 +56,7 @@ SECONDS = click.FloatRange(min=0)
     "--look-ahead",
     type=SECONDS,
     default=5.0,
-    show_default=True,
+    show_default="5",
     metavar="SECONDS",
     help="A measured loop that ends within this time runs on, so that later loops are seen.",
 )
@@ -95,7 +95,7 @@ SECONDS = click.FloatRange(min=0)
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
-def command(ctx: click.Context, **options: Any) -> None:
+def command(ctx: click.Context, /, **options: Any) -> None:
     """Run SCRIPT with its ARGS as `python` would and say where each training step's time goes.
 
     Options for pipediag come before SCRIPT; all that follows belongs to the script.

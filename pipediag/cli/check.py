@@ -102,8 +102,8 @@ def _deliver(results: list[GateResult], format_name: str, output: Path | None) -
 def _write(path: Path, text: str) -> None:
     from pipediag.reporters.files import write_text
 
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        # A pipe or a device (/dev/stdout) is written to; replacing it would destroy it.
+    # A link (/dev/stdout is one), a pipe or a device is written to; replacing it would destroy it.
+    if path.is_symlink() or (path.exists() and not path.is_file() and not path.is_dir()):
         path.write_text(text, encoding="utf-8")
         return
     write_text(path, text)

@@ -47,8 +47,8 @@ def measure_host(
 ) -> Host | None:
     """The host in one window; None where `host_missing` gives a reason.
 
-    `cores_allowed` is what affinity and quota leave. `windows` are all those recorded: they name the
-    Python threads and say what these cost. Readings that straddle an edge count in proportion.
+    `cores_allowed` is what affinity and quota leave. `windows` are all those recorded: they name
+    the Python threads and say what these cost. Readings that straddle an edge count in proportion.
     """
     if host_missing(track, window_ns) is not None:
         return None

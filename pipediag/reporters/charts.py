@@ -112,6 +112,8 @@ class Whisker:
 
 
 def whisker(percent: float, bounds: Interval, full: float = 100.0) -> Whisker:
+    """`full` is the percentage at which the bar is full."""
+
     def scaled(value: float) -> float:
         return min(100.0, max(0.0, 100.0 * value / full))
 

@@ -89,6 +89,7 @@ HOST_COLUMNS = (
 
 
 def files(session: Session) -> Iterator[tuple[str, str]]:
+    """All tables of the session; those without rows have their header."""
     yield "steps.csv", _table(STEP_COLUMNS, (row.model_dump() for row in session.step_rows))
     yield "pipeline.csv", _table(PIPELINE_COLUMNS, _pipeline_rows(session))
     yield "findings.csv", _table(FINDING_COLUMNS, _finding_rows(session))
@@ -173,7 +174,5 @@ def _gap_rows(session: Session) -> Iterator[Row]:
 def _host_rows(session: Session) -> Iterator[Row]:
     for sample in session.host_samples:
         row = sample.model_dump(exclude={"pools_percent"})
-        pools = {
-            f"{pool}_cpu_percent_of_a_core": sample.pools_percent.get(pool) for pool in POOLS
-        }
+        pools = {f"{pool}_cpu_percent_of_a_core": sample.pools_percent.get(pool) for pool in POOLS}
         yield {**row, **pools}

@@ -7,9 +7,6 @@ from typing import Any
 
 from pipediag.session.model import Session
 
-BUDGET_BYTES = 120_000
-"""What is left of the page's 300 KB once the page itself has been drawn generously."""
-
 _ESCAPES = {
     "<": "\\u003c",
     ">": "\\u003e",
@@ -26,11 +23,11 @@ class Embedded:
     """What was too large for the page, and which file has it, in words."""
 
 
-def embed(session: Session, budget_bytes: int = BUDGET_BYTES) -> Embedded:
+def embed(session: Session, budget_bytes: int) -> Embedded:
     """JSON that no HTML parser can mistake for markup.
 
     Rows are left out, most bulky kind first, until the rest fits `budget_bytes`; the result is a
-    valid session all the same.
+    valid session all the same. Where even that does not fit, it is `null`.
     """
     left_out: list[str] = []
     text = _escaped(session)
@@ -40,7 +37,7 @@ def embed(session: Session, budget_bytes: int = BUDGET_BYTES) -> Embedded:
         session = session.model_copy(update=change)
         left_out.append(description)
         text = _escaped(session)
-    return Embedded(text, left_out)
+    return Embedded(text if len(text.encode()) <= budget_bytes else "null", left_out)
 
 
 def _thinner(session: Session) -> list[tuple[str, dict[str, Any]]]:
@@ -51,7 +48,10 @@ def _thinner(session: Session) -> list[tuple[str, dict[str, Any]]]:
         ("host samples (in host.csv)", {"host_samples": []}),
         ("step times (in steps.csv)", {"steps": steps}),
         ("idle gaps (in gaps.csv)", {"devices": devices}),
-        ("the pipeline (in pipeline.csv)", {"pipeline": None, "pipeline_missing": "See pipeline.csv."}),
+        (
+            "the pipeline (in pipeline.csv)",
+            {"pipeline": None, "pipeline_missing": "See pipeline.csv."},
+        ),
         ("findings (in findings.csv)", {"findings": []}),
         (
             "loops, windows and notes (in session.json)",

@@ -7,46 +7,45 @@ from rich.segment import Segment
 
 _ASCII = str.maketrans(
     {
-        "█": "#",
-        "▌": "#",
-        "·": ".",
-        "●": "*",
-        "▶": ">",
-        "→": ">",
-        "…": "~",
-        "–": "-",
-        "—": "-",
-        "×": "x",
-        "µ": "u",
-        "±": "~",
-        "≥": ">",
-        "≤": "<",
-        "‘": "'",
-        "’": "'",
-        "“": '"',
-        "”": '"',
+        "\N{FULL BLOCK}": "#",
+        "\N{MIDDLE DOT}": ".",
+        "\N{BLACK CIRCLE}": "*",
+        "\N{BLACK RIGHT-POINTING TRIANGLE}": ">",
+        "\N{RIGHTWARDS ARROW}": ">",
+        "\N{HORIZONTAL ELLIPSIS}": "~",
+        "\N{EN DASH}": "-",
+        "\N{EM DASH}": "-",
+        "\N{MULTIPLICATION SIGN}": "x",
+        "\N{MICRO SIGN}": "u",
+        "\N{LEFT SINGLE QUOTATION MARK}": "'",
+        "\N{RIGHT SINGLE QUOTATION MARK}": "'",
+        "\N{LEFT DOUBLE QUOTATION MARK}": '"',
+        "\N{RIGHT DOUBLE QUOTATION MARK}": '"',
     }
 )
 """One character for one, so that columns stay where they are."""
 
 _NO_BREAK_AND_CONTROLS = {0xA0: " "} | {
-    code: "?" for code in (*range(0x20), *range(0x7F, 0xA0)) if code != 0x0A
+    code: "?" for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029) if code != 0x0A
 }
 """A control character in a file name must not reach the terminal."""
 
 
 class Encoded:
-    """A renderable whose characters all exist in the console's encoding."""
+    """A renderable in characters that the console has, without blanks at the ends of lines."""
 
     def __init__(self, renderable: RenderableType) -> None:
         self._renderable = renderable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for segment in console.render(self._renderable, options):
-            if segment.control:
-                yield segment
-            else:
-                yield Segment(_encodable(segment.text, console.encoding), segment.style)
+        for line in console.render_lines(self._renderable, options, pad=False):
+            text = [Segment(_encodable(part.text, console.encoding), part.style) for part in line]
+            while text and not text[-1].text.strip():
+                text.pop()
+            if text:
+                text[-1] = Segment(text[-1].text.rstrip(), text[-1].style)
+            yield from text
+            yield Segment.line()
 
 
 def _encodable(text: str, encoding: str) -> str:

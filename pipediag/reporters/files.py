@@ -11,7 +11,7 @@ from pipediag.errors import PipediagError
 
 _WHAT_TO_DO = {
     errno.ENOSPC: "The disk is full. Free some space, or choose another directory with -o.",
-    errno.EDQUOT: "Your disk quota is used up. Free some space, or choose another directory with -o.",
+    errno.EDQUOT: "Your quota is used up. Free some space, or choose another directory with -o.",
     errno.EACCES: "You may not write there. Choose another directory with -o.",
     errno.EPERM: "You may not write there. Choose another directory with -o.",
     errno.EROFS: "That file system is read-only. Choose another directory with -o.",
@@ -33,10 +33,10 @@ def write_text(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         temporary = Path(name)
-        with open(descriptor, "w", encoding="utf-8", newline="") as stream:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
             stream.write(text)
         temporary.chmod(0o666 & ~_umask())
-        os.replace(temporary, path)
+        temporary.replace(path)
     except OSError as error:
         if temporary is not None:
             temporary.unlink(missing_ok=True)

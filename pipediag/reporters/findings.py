@@ -23,6 +23,7 @@ class Groups:
 
 
 def group(session: Session) -> Groups:
+    """Each group is sorted: most severe first, then by gain; prerequisites before the rest."""
     groups = Groups()
     for finding in sorted(session.findings, key=_urgency):
         match finding.status:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -13,31 +14,44 @@ from pipediag.reporters.places import Places
 from pipediag.session.model import Session
 
 MAX_BYTES = 300_000
+"""A page of that size opens at once, and mail and artifact viewers take it."""
+_FRAME_BYTES = 20_000
+"""Of them for the style sheet, the masthead and the footer."""
 _LONGEST_TEXT = 600
 """Characters of one text; arguments and framework messages can be endless."""
 
 
 def files(session: Session) -> Iterator[tuple[str, str]]:
+    """The one page."""
     yield "report.html", render(session)
 
 
 def render(session: Session) -> str:
     """The whole page. A session in which nothing was measured gives a page of reasons."""
+    environment = _environment()
+    body = environment.get_template("body.html.j2").render(_body_context(session))
+    return environment.get_template("report.html.j2").render(
+        session=session,
+        command=labels.command_line(session.script),
+        body=body,
+        embedded=embed(session, MAX_BYTES - _FRAME_BYTES - len(body.encode())),
+    )
+
+
+def _body_context(session: Session) -> dict[str, Any]:
     places = Places(session)
     pipeline = session.pipeline
     rows = pipeline_rows.pipeline_rows(pipeline, places) if pipeline else []
-    return _environment().get_template("report.html.j2").render(
-        session=session,
-        places=places,
-        command=labels.command_line(session.script),
-        segments=charts.breakdown_segments(session.breakdown) if session.breakdown else [],
-        strip=charts.step_strip(session),
-        rows=pipeline_rows.dearest(rows, pipeline_rows.MAX_ROWS),
-        row_count=len(rows),
-        bottleneck=session.operation(pipeline.bottleneck_op_id) if pipeline else None,
-        groups=findings.group(session),
-        embedded=embed(session),
-    )
+    return {
+        "session": session,
+        "places": places,
+        "segments": charts.breakdown_segments(session.breakdown) if session.breakdown else [],
+        "strip": charts.step_strip(session),
+        "rows": pipeline_rows.dearest(rows, pipeline_rows.MAX_ROWS),
+        "row_count": len(rows),
+        "bottleneck": session.operation(pipeline.bottleneck_op_id) if pipeline else None,
+        "groups": findings.group(session),
+    }
 
 
 @cache
@@ -59,6 +73,8 @@ def _environment() -> Environment:
         byte_count=quantities.byte_count,
         speedup=quantities.speedup,
         shorten=_shorten,
+        prose=_prose,
+        gap_cause=labels.gap_cause,
     )
     environment.globals.update(
         labels=labels,
@@ -71,6 +87,10 @@ def _environment() -> Environment:
         buffer_fill=pipeline_rows.buffer_fill,
     )
     return environment
+
+
+def _prose(text: str) -> str:
+    return _shorten(quantities.bind_units(text))
 
 
 def _shorten(text: str, limit: int = _LONGEST_TEXT) -> str:

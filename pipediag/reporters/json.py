@@ -9,4 +9,5 @@ from pipediag.session.store import SESSION_FILE, dump_session
 
 
 def files(session: Session) -> Iterator[tuple[str, str]]:
+    """The one file that all other reports can be made from again."""
     yield SESSION_FILE, dump_session(session)

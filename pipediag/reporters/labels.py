@@ -98,6 +98,13 @@ POOL: dict[str, str] = {
 NO_REASON = "Not measured; no reason was recorded."
 
 
+def gap_cause(cause: str) -> str:
+    """What the host was doing while a device had nothing to do."""
+    return next((label for name, label in STEP_CLASS.items() if name == cause), None) or (
+        cause.replace("_", " ")
+    )
+
+
 def command_line(script: Script) -> str:
     """The script and its arguments as a person typed them."""
     words = ["-m", script.path] if script.module else [script.path]

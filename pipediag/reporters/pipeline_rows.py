@@ -8,7 +8,7 @@ from pipediag.reporters.places import Places
 from pipediag.reporters.quantities import NO_BREAK, NOTHING, number
 from pipediag.session.model import Operation, Pipeline
 
-MAX_ROWS = 60
+MAX_ROWS = 50
 """A page of more rows is not read; the cheapest operations are left to pipeline.csv."""
 
 
@@ -58,6 +58,7 @@ def dearest(rows: list[PipelineRow], limit: int) -> list[PipelineRow]:
 
 
 def operation_title(op: Operation) -> str:
+    """The call as written, with the function it was given: `map(parse)`."""
     if op.function is None:
         return op.kind
     name = "lambda" if "<lambda>" in op.function.name else op.function.name
@@ -65,6 +66,7 @@ def operation_title(op: Operation) -> str:
 
 
 def parallel_calls(op: Operation) -> str:
+    """How many calls run side by side, and who decided that."""
     if op.parallelism is None:
         return "tuned" if op.autotuned and op.buffer_size is None else NOTHING
     if op.autotuned:
@@ -73,6 +75,7 @@ def parallel_calls(op: Operation) -> str:
 
 
 def buffer_fill(op: Operation) -> str:
+    """How many elements the buffer held, of how many it could."""
     if op.buffer_size is None and op.buffered_elements is None:
         return NOTHING
     if op.buffer_size is None:

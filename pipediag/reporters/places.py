@@ -9,6 +9,7 @@ from pathlib import PurePath
 from pipediag.session.model import Session
 
 _LIBRARY_DIRECTORIES = ("site-packages", "dist-packages")
+_LONGEST = 100
 
 
 class Places:
@@ -18,9 +19,16 @@ class Places:
         self._root = _shared_directory(session)
 
     def short(self, file: str | None) -> str:
-        """The file without the part of its path that says nothing; libraries by package path."""
+        """The file without the part of its path that says nothing; libraries by package path.
+
+        Of a path that is still too long for a table, the end is kept.
+        """
         if file is None:
             return ""
+        shown = self._relative(file)
+        return shown if len(shown) <= _LONGEST else "…" + shown[1 - _LONGEST :]
+
+    def _relative(self, file: str) -> str:
         path = PurePath(file)
         for directory in _LIBRARY_DIRECTORIES:
             if directory in path.parts:
@@ -49,8 +57,13 @@ def _shared_directory(session: Session) -> str | None:
 
 
 def _project_files(session: Session) -> Iterator[str]:
-    operations = session.pipeline.ops if session.pipeline else []
-    located = [*operations, *session.loops, *session.findings, *session.other_uses, session.verdict]
-    for item in located:
-        if item.file is not None and not any(part in item.file for part in _LIBRARY_DIRECTORIES):
-            yield item.file
+    files = [
+        session.verdict.file,
+        *(op.file for op in (session.pipeline.ops if session.pipeline else [])),
+        *(loop.file for loop in session.loops),
+        *(finding.file for finding in session.findings),
+        *(use.file for use in session.other_uses),
+    ]
+    for file in files:
+        if file is not None and not any(part in file for part in _LIBRARY_DIRECTORIES):
+            yield file

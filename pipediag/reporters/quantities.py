@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from pipediag.session.model import Interval, Scalar
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 NOTHING = "\N{EN DASH}"
+
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|(?:ms|s|min|h|[KMGT]iB|bytes|steps)\b)")
 
 _UNITS = (
     ("_ms_per_step", "ms per step"),
@@ -21,11 +25,18 @@ _UNITS = (
 
 
 def number(value: float | None) -> str:
+    """A count or a plain number: whole where it is whole, else three significant digits."""
+    if value is not None and value == int(value):
+        return f"{value:,.0f}"
+    return measured(value)
+
+
+def measured(value: float | None) -> str:
     """Three significant digits, thousands grouped; an en dash for nothing."""
     if value is None:
         return NOTHING
     size = abs(value)
-    if size >= 100 or value == int(value):
+    if size >= 100 or size == 0:
         return f"{value:,.0f}"
     if size >= 10:
         return f"{value:.1f}"
@@ -49,7 +60,7 @@ def milliseconds(value: float | None) -> str:
         return NOTHING
     if value >= 10_000:
         return seconds(value / 1000)
-    return f"{number(value)}{NO_BREAK}ms"
+    return f"{measured(value)}{NO_BREAK}ms"
 
 
 def seconds(value: float | None) -> str:
@@ -57,26 +68,29 @@ def seconds(value: float | None) -> str:
     if value is None:
         return NOTHING
     if value >= 7200:
-        return f"{number(value / 3600)}{NO_BREAK}h"
+        return f"{measured(value / 3600)}{NO_BREAK}h"
     if value >= 120:
-        return f"{number(value / 60)}{NO_BREAK}min"
-    return f"{number(value)}{NO_BREAK}s"
+        return f"{measured(value / 60)}{NO_BREAK}min"
+    return f"{measured(value)}{NO_BREAK}s"
 
 
 def percent(value: float | None) -> str:
+    """One decimal, as a tenth of a percent is the finest that windows of this size tell."""
     return NOTHING if value is None else f"{value:.1f}{NO_BREAK}%"
 
 
 def percent_interval(interval: Interval | None) -> str:
+    """Both ends of an interval in percent."""
     if interval is None:
         return NOTHING
     return f"{interval[0]:.1f} to {interval[1]:.1f}{NO_BREAK}%"
 
 
 def interval(bounds: Interval | None, unit: str = "") -> str:
+    """Both ends of an interval in any other unit."""
     if bounds is None:
         return NOTHING
-    return f"{number(bounds[0])} to {number(bounds[1])}{NO_BREAK + unit if unit else ''}"
+    return f"{measured(bounds[0])} to {measured(bounds[1])}{NO_BREAK + unit if unit else ''}"
 
 
 def byte_count(value: float | None) -> str:
@@ -91,7 +105,13 @@ def byte_count(value: float | None) -> str:
 
 
 def speedup(value: float | None) -> str:
+    """A ratio of two rates: `1.98x`."""
     return NOTHING if value is None else f"{value:.2f}x"
+
+
+def bind_units(text: str) -> str:
+    """Prose in which a number and its unit stay on one line."""
+    return _BEFORE_UNIT.sub(NO_BREAK, text)
 
 
 def evidence(key: str, value: Scalar) -> tuple[str, str]:

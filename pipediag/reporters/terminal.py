@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -117,7 +116,7 @@ class _Summary:
                 "  " + labels.STEP_CLASS[name],
                 Text.assemble("█" * cells, ("·" * (_BAR_CELLS - cells), "dim")),
                 Text(percent(share.percent), justify="right"),
-                Text(milliseconds(share.ms), justify="right"),
+                Text(f"{decimal(share.ms)} ms", justify="right"),
                 Text(f"({percent_interval(share.ci95_percent)})", "dim"),
             )
         yield table
@@ -142,7 +141,7 @@ class _Summary:
                 yield self._missing("Pipeline", reason)
             return
         yield Text()
-        yield Text("Input pipeline, dearest operations in data order, ms per step", "bold")
+        yield Text("Input pipeline: what costs most, in data order; ms per step, share", "bold")
         table = Table.grid(padding=(0, 2))
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=3)
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=3)
@@ -165,30 +164,29 @@ class _Summary:
             return
         yield Text()
         yield Text("Findings", "bold")
-        for index, finding in enumerate(shown[: self._limits.findings], start=1):
-            yield self._finding(index, finding)
+        grid = _grid(gap=1)
+        for index, finding in enumerate(shown[: self._limits.findings]):
+            advised = index < self._limits.advised and finding.status == "fail"
+            grid.add_row(f"{index + 1:2}.", self._finding(finding, advised))
+        yield grid
         if len(shown) > self._limits.findings:
             rest = len(shown) - self._limits.findings
             yield Text(f"  and {rest} more in the report", "dim")
 
-    def _finding(self, index: int, finding: Finding) -> RenderableType:
-        style = _FINDING_STYLE[finding.severity] if finding.status == "fail" else "dim"
-        place = self._places.at(finding.file, finding.line)
-        head = Text.assemble(f"{index:2}. ", (finding.title, style))
-        for detail in filter(None, (place, findings.gain(finding))):
-            head.append(f"  {detail}")
-        if not (self._limits.advice and finding.status == "fail"):
-            return head
-        return Group(head, Padding(self._paragraph(finding.advice), (0, 0, 0, 4)))
+    def _finding(self, finding: Finding, advised: bool) -> RenderableType:
+        style = _FINDING_STYLE[finding.severity] if finding.status == "fail" else ""
+        head = self._paragraph(finding.title, style)
+        for detail in (self._places.at(finding.file, finding.line), findings.gain(finding)):
+            if detail:
+                head.append(f"  {detail}", "default")
+        return Group(head, self._paragraph(finding.advice, "dim")) if advised else head
 
     def _pointers(self) -> RenderableType:
         grid = _grid()
         if self._directory is not None:
             grid.add_row(Text("Report", "dim"), Text(str(self._directory / "report.html")))
         following = next_command(self._session, self._directory)
-        grid.add_row(
-            Text(following.purpose, "dim"), Text(following.command, "bold", overflow="fold")
-        )
+        grid.add_row(Text(following.purpose, "dim"), self._paragraph(following.command, "bold"))
         return grid
 
     def _missing(self, what: str, reason: str | None) -> RenderableType:
@@ -200,8 +198,8 @@ class _Summary:
         return Text(text if len(text) <= limit else text[: limit - 1].rstrip() + "…", style)
 
 
-def _grid() -> Table:
-    grid = Table.grid(padding=(0, 2))
+def _grid(gap: int = 2) -> Table:
+    grid = Table.grid(padding=(0, gap))
     grid.add_column(no_wrap=True)
     grid.add_column()
     return grid

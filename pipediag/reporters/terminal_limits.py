@@ -15,7 +15,8 @@ class Limits:
     classes: int
     operations: int
     findings: int
-    advice: bool
+    advised: int
+    """How many findings show their advice."""
     characters: int
     """Of one paragraph."""
 
@@ -26,7 +27,7 @@ UNLIMITED = Limits(
     classes=9,
     operations=1000,
     findings=1000,
-    advice=True,
+    advised=1000,
     characters=10_000,
 )
 
@@ -37,7 +38,7 @@ SPARING = (
         classes=7,
         operations=5,
         findings=5,
-        advice=True,
+        advised=3,
         characters=240,
     ),
     Limits(
@@ -46,7 +47,7 @@ SPARING = (
         classes=6,
         operations=4,
         findings=4,
-        advice=True,
+        advised=1,
         characters=156,
     ),
     Limits(
@@ -55,7 +56,7 @@ SPARING = (
         classes=5,
         operations=4,
         findings=4,
-        advice=False,
+        advised=0,
         characters=156,
     ),
     Limits(
@@ -64,7 +65,7 @@ SPARING = (
         classes=4,
         operations=3,
         findings=2,
-        advice=False,
+        advised=0,
         characters=150,
     ),
 )

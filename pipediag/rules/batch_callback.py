@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.rules.prediction import class_percent, without
-from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.rules.rule import Meta, Place, Prediction, Threshold
 from pipediag.session.model import Callback, Finding, HotLine, Session
 
 CALLBACK_SHARE = Threshold(
@@ -56,18 +56,22 @@ def _finding(session: Session, callback: Callback) -> Finding:
         "callback_percent_of_samples": percent,
         "python_percent_of_step": class_percent(session, ["python"]) if session.breakdown else None,
     }
-    place = (hottest.file, hottest.line) if hottest else (callback.file, callback.line)
+    place: Place = (callback.file, callback.line)
     if percent < CALLBACK_SHARE.value:
         return META.finding("pass", "", place=place, evidence=evidence)
     hooks = ", ".join(callback.batch_hooks)
     return META.finding(
         "fail",
         f"{callback.name} ({hooks}) runs for {percent:.0f} % of the time: work only when "
-        "`batch % 100 == 0`, or once in `on_epoch_end`.",
+        f"`batch % 100 == 0`, or once in `on_epoch_end`.{_where(hottest)}",
         place=place,
         evidence=evidence,
         prediction=_prediction(session, percent),
     )
+
+
+def _where(hottest: HotLine | None) -> str:
+    return f" Its hottest line is {hottest.file}:{hottest.line}." if hottest else ""
 
 
 def _lines(session: Session, callback: Callback) -> list[HotLine]:

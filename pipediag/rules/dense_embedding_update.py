@@ -29,9 +29,11 @@ META = Meta(
     prediction="None: the sparse update was not measured.",
     needs=("loop",),
     thresholds=(TABLE,),
-    severity="warn",
+    severity="info",
     effect_on_results="changes a hyper-parameter",
 )
+
+_DENSE_OPTIMIZERS = ("Adam", "AdamW", "Adamax", "Nadam", "RMSprop", "Lion", "Adadelta", "Ftrl")
 
 
 def check(session: Session) -> list[Finding]:
@@ -39,10 +41,11 @@ def check(session: Session) -> list[Finding]:
     tables = [table for table in session.embeddings if table.trainable]
     if not tables:
         return [META.finding("not-applicable", "The model has no trainable embedding table.")]
-    dense = [table for table in tables if table.update == "dense" and _is_large(table)]
+    large = [table for table in tables if _is_large(table)]
+    dense = [table for table in large if _update(session, table) == "dense"]
     if dense:
         return [_finding(session, table) for table in dense]
-    unknown = [table for table in tables if table.update is None and _is_large(table)]
+    unknown = [table for table in large if _update(session, table) is None]
     if unknown:
         reason = unknown[0].missing or f"How {unknown[0].layer} is updated was not seen."
         return [META.finding("inconclusive", reason, evidence={"layer": unknown[0].layer})]
@@ -53,10 +56,23 @@ def _is_large(table: Embedding) -> bool:
     return table.table_bytes >= TABLE.value * 1e6
 
 
-def _finding(session: Session, table: Embedding) -> Finding:
+def _update(session: Session, table: Embedding) -> str | None:
+    """How the table is updated: as it was seen, else as its optimizer does it."""
+    if table.update is not None:
+        return table.update
+    if _optimizer(session) in _DENSE_OPTIMIZERS:
+        return "dense"
+    # SGD without momentum, which would be a slot, scatters into the rows that were touched.
+    return "sparse" if _optimizer(session) == "SGD" and table.slot_bytes == 0 else None
+
+
+def _optimizer(session: Session) -> str | None:
     loop = session.diagnosed_loop()
-    keras = loop.keras if loop else None
-    optimizer = (keras.optimizer if keras else None) or "The optimizer"
+    return loop.keras.optimizer if loop and loop.keras else None
+
+
+def _finding(session: Session, table: Embedding) -> Finding:
+    optimizer = _optimizer(session) or "The optimizer"
     moved = (table.table_bytes + (table.slot_bytes or 0)) / 1e6
     return META.finding(
         "informative",
@@ -66,6 +82,7 @@ def _finding(session: Session, table: Embedding) -> Finding:
         "SGD or a row-wise Adam.",
         evidence={
             "layer": table.layer,
+            "update_known_from": "the run" if table.update else "the optimizer class",
             "rows": table.rows,
             "rows_touched_per_step": table.rows_touched_per_step,
             "table_bytes": table.table_bytes,

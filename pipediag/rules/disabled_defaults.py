@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.rules.plan import operations
+from pipediag.rules.plan import operations, option
 from pipediag.rules.relevance import INPUT_WAIT, weigh_input
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.model import Finding, Session
@@ -46,7 +46,7 @@ def check(session: Session) -> list[Finding]:
     if not off:
         return [META.finding("pass", "")]
     weight = weigh_input(session)
-    advice = f"Remove `{'`, `'.join(off)}` from the dataset's options."
+    advice = f"Remove `{'`, `'.join(off)}`."
     last = operations(session)[-1]
     written = next(iter(operations(session, "with_options")), last)
     return [
@@ -61,10 +61,9 @@ def check(session: Session) -> list[Finding]:
 
 
 def _switched_off(session: Session) -> list[str]:
-    if session.pipeline is None:
-        return []
-    options = session.pipeline.options
-    off = [f"{name} = False" for name in _DEFAULTS if options.get(name) is False]
-    if not session.pipeline.autotune_enabled and "autotune.enabled = False" not in off:
-        off.append("autotune.enabled = False")
+    given = [option(session, name) for name in _DEFAULTS]
+    off = [f"{found[0]} = False" for found in given if found is not None and found[1] is False]
+    tuned = session.pipeline is None or session.pipeline.autotune_enabled
+    if not tuned and "options.autotune.enabled = False" not in off:
+        off.append("options.autotune.enabled = False")
     return off

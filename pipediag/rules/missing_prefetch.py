@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.rules.plan import call_name, operations
+from pipediag.rules.plan import call_name, operations, option
 from pipediag.rules.prediction import overlapped
 from pipediag.rules.relevance import INPUT_WAIT, weigh_input
 from pipediag.rules.rule import Meta
@@ -34,7 +34,8 @@ _ASYNCHRONOUS = ("MapAndBatch", "ParallelMap", "ParallelBatch", "Prefetch", "Par
 
 def check(session: Session) -> list[Finding]:
     """One finding on the end of the pipeline."""
-    written = operations(session)
+    path = [op for op in operations(session) if op.inside_function_of is None]
+    written = [op for op in path if op.kind != "with_options"]
     if not written:
         return [META.finding("not-applicable", "The framework built the whole pipeline.")]
     last = written[-1]
@@ -83,9 +84,9 @@ def _made_ahead(session: Session, last: Operation) -> str | None:
 def _switched_off(session: Session) -> str | None:
     if session.environment.tf_data_debug_mode:
         return "tf.data.experimental.enable_debug_mode()"
-    if session.pipeline is None:
-        return None
-    for option in ("apply_default_optimizations", "inject_prefetch", "autotune.enabled"):
-        if session.pipeline.options.get(option) is False:
-            return f"options.{option} = False"
-    return None if session.pipeline.autotune_enabled else "options.autotune.enabled = False"
+    for name in ("apply_default_optimizations", "inject_prefetch", "autotune.enabled"):
+        given = option(session, name)
+        if given is not None and given[1] is False:
+            return f"{given[0]} = False"
+    tuned = session.pipeline is None or session.pipeline.autotune_enabled
+    return None if tuned else "options.autotune.enabled = False"

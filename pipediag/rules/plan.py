@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pipediag.session.model import Operation, Session
+from pipediag.session.model import Operation, Scalar, Session
 
 BATCHING = ("batch", "padded_batch", "ragged_batch")
 READERS = ("TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset", "CsvDataset")
@@ -79,6 +79,16 @@ def delay_ms(session: Session, op: Operation) -> float | None:
 def call_name(op: Operation) -> str:
     """How the operation is referred to in advice: `map` at a line, or `map` alone."""
     return f"`{op.kind}` at line {op.line}" if op.line else f"`{op.kind}`"
+
+
+def option(session: Session, name: str) -> tuple[str, Scalar] | None:
+    """A dataset option that the user set, as it is written and its value, whatever holds it."""
+    options = session.pipeline.options if session.pipeline else {}
+    for key, value in options.items():
+        if key == name or key.endswith(f".{name}"):
+            holder = "experimental_" if key.startswith("optimization.") else ""
+            return f"options.{holder}{key}", value
+    return None
 
 
 def passes_over_data(session: Session) -> float | None:

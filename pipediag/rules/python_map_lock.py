@@ -1,11 +1,12 @@
-"""Python in a map that holds the interpreter lock, which no number of parallel calls gets around."""
+"""Python in a map that holds the interpreter lock, so that no parallel call gets around it."""
 
 from __future__ import annotations
 
 from pipediag.rules.graph_ops import PYTHON, uses
 from pipediag.rules.interpreter_lock import (
-    CPU_OF_WALL,
+    CPU_OF_CALLS,
     LOCK,
+    SEEN,
     PythonUse,
     hottest_line_sentence,
     python_use,
@@ -20,10 +21,10 @@ META = Meta(
     name="Python map and the interpreter lock",
     title_failed="Python in a map holds the interpreter lock, so more parallel calls won't help",
     title_passed="Python in maps leaves the interpreter lock free",
-    looks_at="Maps that call Python (py_function, numpy_function), how long a thread that wakes "
-    "must "
-    "wait for the interpreter lock, and the CPU time of the data threads beside the map's wall "
-    "time.",
+    looks_at="Maps that call Python (py_function, numpy_function): the CPU time of the data "
+    "threads, "
+    "how often stack samples meet the function, and how long a thread that wakes must wait for "
+    "the interpreter lock.",
     why="Only one thread runs Python at a time: num_parallel_calls above 1 gained nothing on a "
     "computing function (55.7, 56.2 and 51.3 batches/s with 1, 2 and 16 calls), while one that "
     "sleeps or reads gains with every call.",
@@ -33,7 +34,7 @@ META = Meta(
     "when the code changes.",
     prediction="None: what the rewritten function costs is not known; the ceiling is the most.",
     needs=("loop", "pipeline", "steps", "breakdown", "host"),
-    thresholds=(INPUT_WAIT, OPERATION_SHARE, LOCK, CPU_OF_WALL),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, CPU_OF_CALLS, SEEN, LOCK),
     severity="warn",
     effect_on_results="same up to order or rounding",
 )

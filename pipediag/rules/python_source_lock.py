@@ -53,13 +53,16 @@ def check(session: Session) -> list[Finding]:
     if keras is not None:
         place = (keras.source_file, keras.source_line)
     evidence = _evidence(session)
-    if session.differential is None and evidence["lock_percent"] is None:
+    busy, share = _python_is_busy(session), _input_share(session)
+    alone = session.differential is not None
+    if busy is False or (alone and share is not None and share < INPUT_WAIT.value):
+        return [META.finding("pass", "", place=place, evidence=evidence)]
+    if not alone and (busy is None or share is None or share < INPUT_WAIT.value):
         reason = (
             session.differential_missing or "The consumer was not measured on a repeated batch."
         )
-        return [META.finding("inconclusive", reason, place=place, evidence=evidence)]
-    if not (_input_costs(session) and _python_is_busy(session, evidence)):
-        return [META.finding("pass", "", place=place, evidence=evidence)]
+        advice = f"{reason} Without that, what Python takes from the training loop is not known."
+        return [META.finding("inconclusive", advice, place=place, evidence=evidence)]
     line = hottest_line(session)
     return [
         META.finding(
@@ -96,26 +99,24 @@ def _evidence(session: Session) -> dict[str, Scalar]:
     }
 
 
-def _input_costs(session: Session) -> bool:
+def _input_share(session: Session) -> float | None:
+    """Percent of the step that input costs: by the consumer alone, else by what it waits."""
     if session.differential is not None:
-        return session.differential.input_share_percent >= INPUT_WAIT.value
-    # Without the consumer alone, the lock is the only witness: input wait is what it hides.
-    return True
+        return session.differential.input_share_percent
+    share = (session.breakdown or {}).get("input_wait")
+    return share.percent if share else None
 
 
-def _python_is_busy(session: Session, evidence: dict[str, Scalar]) -> bool:
+def _python_is_busy(session: Session) -> bool | None:
+    """Whether Python threads beside the loop could slow it; None where that was not measured."""
     host, steps = session.host, session.steps
     if host is None or steps is None:
-        return True
-    cpu_ms = host.python_source_cpu_ms_per_step
-    locked = host.lock_percent is not None and host.lock_percent >= LOCK.value
-    if session.differential is None:
-        return locked
-    busy = cpu_ms is not None and 100.0 * cpu_ms / steps.mean_ms >= SOURCE_CPU.value
-    evidence["source_cpu_percent_of_step"] = (
-        100.0 * cpu_ms / steps.mean_ms if cpu_ms is not None else None
-    )
-    return busy or locked
+        return None
+    cpu_ms, lock = host.python_source_cpu_ms_per_step, host.lock_percent
+    if cpu_ms is None and lock is None:
+        return None
+    computes = cpu_ms is not None and 100.0 * cpu_ms / steps.mean_ms >= SOURCE_CPU.value
+    return computes or (lock is not None and lock >= LOCK.value)
 
 
 def _advice(session: Session, keras: KerasUse | None) -> str:

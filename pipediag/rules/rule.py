@@ -74,7 +74,7 @@ class Meta:
         severity: FindingSeverity | None = None,
         effect: EffectOnResults | None = None,
     ) -> Finding:
-        """A finding of this rule; only a failed one carries a severity, an effect and a prediction."""
+        """A finding; only a failed one carries a severity, an effect and a prediction."""
         file, line = place or ((op.file, op.line) if op else (None, None))
         failed = status == "fail"
         numbers = {key: _rounded(value) for key, value in (evidence or {}).items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipediag.rules.graph_ops import LOOKUP, PYTHON, VARIABLE, draws_random, uses
-from pipediag.rules.interpreter_lock import CPU_OF_WALL, LOCK, PythonWork, python_use
+from pipediag.rules.interpreter_lock import CPU_OF_CALLS, LOCK, SEEN, PythonWork, python_use
 from pipediag.rules.plan import call_name, operations
 from pipediag.rules.prediction import PARALLEL_CALLS, cpus, parallel
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
@@ -31,7 +31,7 @@ META = Meta(
     + " For Python that waits, 16 calls on a pool of 16 threads; for Python that holds the lock, "
     "none.",
     needs=("loop", "pipeline", "steps", "breakdown"),
-    thresholds=(INPUT_WAIT, OPERATION_SHARE, LOCK, CPU_OF_WALL),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, CPU_OF_CALLS, SEEN, LOCK),
     severity="warn",
     effect_on_results="same up to order or rounding",
 )

@@ -22,7 +22,7 @@ META = Meta(
     prediction="None: removing it changes no speed.",
     needs=("loop", "pipeline"),
     thresholds=(),
-    severity="warn",
+    severity="info",
     effect_on_results="same results",
     subject="correctness",
 )

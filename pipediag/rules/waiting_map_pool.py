@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pipediag.rules.graph_ops import PYTHON, uses
-from pipediag.rules.interpreter_lock import CPU_OF_WALL, LOCK, python_use
-from pipediag.rules.plan import call_name, delay_ms, operations
+from pipediag.rules.interpreter_lock import CPU_OF_CALLS, LOCK, SEEN, python_use
+from pipediag.rules.plan import call_name, delay_ms, operations, option
 from pipediag.rules.prediction import cpus, less_input
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction
@@ -24,7 +24,7 @@ META = Meta(
     cost="More requests at once to whatever is waited for, and a little memory for each thread.",
     prediction="The input wait shrinks by the map's delay times (1 - CPUs/16).",
     needs=("loop", "pipeline", "steps", "breakdown", "host"),
-    thresholds=(INPUT_WAIT, OPERATION_SHARE, CPU_OF_WALL, LOCK),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, CPU_OF_CALLS, LOCK, SEEN),
     severity="warn",
     effect_on_results="same results",
 )
@@ -72,9 +72,10 @@ def _pool_size(session: Session, op: Operation) -> int | None:
     """Threads that the map's calls share; None where there is no limit."""
     if op.parameters.get("use_unbounded_threadpool"):
         return None
-    options = session.pipeline.options if session.pipeline else {}
-    private = options.get("private_threadpool_size")
-    return int(private) if isinstance(private, int) and private > 0 else max(1, int(cpus(session)))
+    private = option(session, "private_threadpool_size")
+    if private is not None and isinstance(private[1], int) and private[1] > 0:
+        return private[1]
+    return max(1, int(cpus(session)))
 
 
 def _prediction(session: Session, op: Operation, pool: int) -> Prediction:

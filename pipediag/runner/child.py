@@ -29,6 +29,7 @@ def main() -> None:
     capture = Capture(settings)
     ending.record_with(capture)
     run = prepare(settings, own_arguments=2 if __spec__ is None else 3)
+    ending.end_with_thread(StopScript)
     capture.install()
     ending.tell("started")
     try:

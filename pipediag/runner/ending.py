@@ -16,7 +16,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Protocol
 
-from pipediag.runner.own_frames import remove_own_frames
+from pipediag.runner.own_frames import contains, remove_own_frames
 from pipediag.session.recording import Outcome
 
 FLUSH_FAILED = 120
@@ -53,6 +53,21 @@ class Ending:
 
     def record_with(self, recorder: Recorder) -> None:
         self._recorder = recorder
+
+    def end_with_thread(self, stop: type[BaseException]) -> None:
+        """Let `stop` end the script from any thread, as its training loop may run in one."""
+        users_hook = threading.excepthook
+
+        def hook(arguments: threading.ExceptHookArgs) -> None:
+            error = arguments.exc_value
+            if error is None or not contains(error, stop) or os.getpid() != self._pid:
+                users_hook(arguments)
+                return
+            self.stopped()
+            atexit._run_exitfuncs()
+            leave_without_finalising(0)
+
+        threading.excepthook = hook
 
     def tell(self, event: str, **details: str | int | None) -> None:
         """Write one event to the parent. One that is gone or stuck must not disturb the script."""

@@ -29,13 +29,13 @@ def prepare(settings: RunSettings, own_arguments: int) -> Callable[[], None]:
         return lambda: _run_module_as_main(settings.script, alter_argv=True)
 
     sys.argv[:] = [settings.script, *settings.args]
-    if get_importer(settings.script) is not None:
-        _prepend_path(settings.script, safe_path=False)
+    path = absolute_as_python_does(settings.script)
+    if get_importer(path) is not None:
+        _prepend_path(path, safe_path=False)
         return lambda: _run_module_as_main("__main__", alter_argv=False)
 
     directory = os.path.dirname(os.path.realpath(settings.script))  # noqa: PTH120
     _prepend_path(directory, settings.safe_path)
-    path = absolute_as_python_does(settings.script)
     return lambda: _run_file(path, main)
 
 
@@ -43,7 +43,7 @@ def absolute_as_python_does(path: str) -> str:
     """The `__file__` of a script: joined to the working directory, `..` and links left alone."""
     if os.path.isabs(path):  # noqa: PTH117 - pathlib would normalise
         return path
-    return os.path.join(os.getcwd(), path.removeprefix("./"))  # noqa: PTH109, PTH118
+    return os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118
 
 
 def _prepend_path(entry: str, safe_path: bool) -> None:

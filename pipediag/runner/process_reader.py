@@ -13,7 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipediag.runner import cgroup
+from pipediag.runner import procfs
+from pipediag.runner.machine_counters import MachineCounters
 from pipediag.session.host_track import HostReading, ThreadSeen
 
 # Leaves most of the usual limit of 1024 open files to the rest of the parent.
@@ -47,13 +48,13 @@ class ProcessReader:
         self.pid = pid
         self.threads: dict[int, ThreadSeen] = {}
         self._root = root
-        self._proc = root / "proc"
+        self._proc = str(root / "proc")
         self._tasks = f"{self._proc}/{pid}/task"
         self._alive: dict[int, _Thread] = {}
         self._children: dict[int, int] = {}
         self._switches = 0
         self._involuntary = 0
-        self._memory_limit = cgroup.memory_limit(root)
+        self._machine = MachineCounters(root)
         # Nanoseconds where the kernel keeps them, clock ticks elsewhere.
         self._precise = Path(f"{self._tasks}/{pid}/schedstat").exists()
 
@@ -66,8 +67,8 @@ class ProcessReader:
             self._find_children()
             self._count_involuntary()
         self._read_children()
-        available, cache = self._memory()
-        io_wait, ticks = self._machine_ticks() if thorough else (None, None)
+        available, cache = self._machine.memory()
+        io_wait, ticks = self._machine.disk_wait_ticks() if thorough else (None, None)
         return HostReading(
             at_ns=at_ns,
             cpu_ns=self._cpu_ns(self.pid),
@@ -92,7 +93,7 @@ class ProcessReader:
 
     def _rss_bytes(self) -> int:
         try:
-            resident = int(_read(f"{self._proc}/{self.pid}/statm").split()[1])
+            resident = int(procfs.read(f"{self._proc}/{self.pid}/statm").split()[1])
         except FileNotFoundError as error:
             raise ProcessLookupError(str(error)) from error
         if not resident:
@@ -122,7 +123,7 @@ class ProcessReader:
         thread = self._alive.get(tid) or self._meet(tid)
         if thread.readings < _NAME_READINGS:
             self._name(thread)
-        text = _read(self._cpu_file(tid)) if thread.fd is None else os.pread(thread.fd, 1024, 0)
+        text = procfs.read(self._cpu_file(tid)) if thread.fd is None else procfs.reread(thread.fd)
         cpu_ns, switches = self._parse(text)
         spent, thread.cpu_ns = cpu_ns - thread.cpu_ns, cpu_ns
         self._switches += switches - thread.switches
@@ -130,7 +131,7 @@ class ProcessReader:
         return spent
 
     def _meet(self, tid: int) -> _Thread:
-        started = int(_after_name(_read(f"{self._tasks}/{tid}/stat"))[19])
+        started = int(procfs.after_name(procfs.read(f"{self._tasks}/{tid}/stat"))[19])
         fd = None
         if len(self._alive) < MAX_OPEN_FILES:
             with suppress(OSError):
@@ -141,7 +142,7 @@ class ProcessReader:
 
     def _name(self, thread: _Thread) -> None:
         tid = thread.seen.tid
-        name = _read(f"{self._tasks}/{tid}/comm").decode(errors="replace").rstrip("\n")
+        name = procfs.read(f"{self._tasks}/{tid}/comm").decode(errors="replace").rstrip("\n")
         thread.readings += 1
         if name != thread.seen.name:
             thread.seen = ThreadSeen(tid, name, thread.seen.started_ticks)
@@ -160,13 +161,15 @@ class ProcessReader:
         if self._precise:
             on_cpu, _, times = text.split()
             return int(on_cpu), int(times)
-        fields = _after_name(text)
+        fields = procfs.after_name(text)
         return (int(fields[11]) + int(fields[12])) * _TICK_NS, 0
 
     def _count_involuntary(self) -> None:
         for tid, thread in list(self._alive.items()):
             with suppress(OSError):
-                count = _field(_read(f"{self._tasks}/{tid}/status"), b"nonvoluntary_ctxt_switches:")
+                count = procfs.field(
+                    procfs.read(f"{self._tasks}/{tid}/status"), b"nonvoluntary_ctxt_switches:"
+                )
                 if count is not None:
                     self._involuntary += count - thread.involuntary
                     thread.involuntary = count
@@ -176,7 +179,7 @@ class ProcessReader:
         generation = [self.pid]
         while generation:
             parent = generation.pop()
-            for child in _children(f"{self._proc}/{parent}/task"):
+            for child in procfs.children(parent, self._proc):
                 if child not in self._children:
                     self._children[child] = 0
                 generation.append(child)
@@ -192,70 +195,19 @@ class ProcessReader:
             with suppress(OSError):
                 # The number by which Linux knows a process's CPU clock (clock_getcpuclockid).
                 return time.clock_gettime_ns((~pid << 3) | 2)
-        fields = _after_name(_read(f"{self._proc}/{pid}/stat"))
+        fields = procfs.after_name(procfs.read(f"{self._proc}/{pid}/stat"))
         return (int(fields[11]) + int(fields[12])) * _TICK_NS
 
     def _read_bytes(self) -> int | None:
         with suppress(OSError):
-            return _field(_read(f"{self._proc}/{self.pid}/io"), b"read_bytes:")
+            return procfs.field(procfs.read(f"{self._proc}/{self.pid}/io"), b"read_bytes:")
         return None
 
     def _rss_peak_bytes(self) -> int | None:
         with suppress(OSError):
-            peak = _field(_read(f"{self._proc}/{self.pid}/status"), b"VmHWM:")
+            peak = procfs.field(procfs.read(f"{self._proc}/{self.pid}/status"), b"VmHWM:")
             return None if peak is None else peak * 1024
         return None
-
-    def _memory(self) -> tuple[int | None, int | None]:
-        """Bytes available to new allocations and bytes of page cache: the group's, if limited."""
-        available = cache = None
-        with suppress(OSError):
-            text = _read(f"{self._proc}/meminfo")
-            available, cache = _field(text, b"MemAvailable:"), _field(text, b"\nCached:")
-        available = None if available is None else available * 1024
-        cache = None if cache is None else cache * 1024
-        use = None if self._memory_limit is None else cgroup.memory_use(self._root)
-        if use is None or self._memory_limit is None:
-            return available, cache
-        used, group_cache = use
-        room = max(0, self._memory_limit - used + group_cache)
-        return (room if available is None else min(room, available)), group_cache
-
-    def _machine_ticks(self) -> tuple[int | None, int | None]:
-        with suppress(OSError, ValueError, IndexError):
-            machine = _read(f"{self._proc}/stat").split(b"\n", 1)[0]
-            ticks = [int(field) for field in machine.split()[1:9]]
-            return ticks[4], sum(ticks)
-        return None, None
-
-
-def _children(tasks: str) -> list[int]:
-    found: list[int] = []
-    with suppress(OSError):
-        for tid in os.listdir(tasks):  # noqa: PTH208  (half the cost of iterdir)
-            with suppress(OSError):
-                found += map(int, _read(f"{tasks}/{tid}/children").split())
-    return found
-
-
-def _after_name(stat: bytes) -> list[bytes]:
-    """The fields of a stat file that follow the name, which may itself hold spaces and brackets."""
-    return stat[stat.rindex(b")") + 2 :].split()
-
-
-def _field(text: bytes, key: bytes) -> int | None:
-    start = text.find(key)
-    if start < 0:
-        return None
-    return int(text[start + len(key) :].split(None, 1)[0])
-
-
-def _read(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(fd, 8192)
-    finally:
-        os.close(fd)
 
 
 def _close(fd: int | None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
@@ -13,20 +12,17 @@ OnProgress = Callable[[Event], None]
 
 CHUNK_BYTES = 1 << 16
 ERASE_LINE = "\r\033[2K"
-REDRAW_S = 0.5
 
 PHASES = {
-    "started": "running the script, waiting for TensorFlow",
-    "loop": "a loop over batches has begun",
-    "warmup": "warming up",
+    "started": "running the script",
+    "loop": "warming up the loop in line {line}",
     "stacks": "sampling Python stacks",
-    "profile": "profiling",
+    "profile": "profiling a few steps",
     "repeat": "repeating one batch",
-    "look-ahead": "looking out for later loops",
-    "running-on": "measured; the script runs on",
-    "ended": "the script has ended, reading the recording",
+    "measured": "the loop in line {line} is measured",
+    "ended": "the script has ended, reading what was recorded",
 }
-"""What to show for an event. No text for the baseline window: there must be silence."""
+"""What to show from an event on; events and windows without a text, as the baseline, clear it."""
 
 
 class EventReader:
@@ -66,26 +62,20 @@ class EventReader:
 class ProgressLine:
     """One line on a terminal that says what is going on; silent while steps are measured."""
 
-    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._clock = clock
         self._shown = False
-        self._phase = ""
-        self._drawn_at = 0.0
-        self._enabled = stream.isatty()
 
     def __call__(self, event: Event) -> None:
-        """Show the phase that `event` begins, or its steps so far."""
-        if not self._enabled:
+        """Show what begins with `event`, where that is known, and nothing otherwise."""
+        if not self._stream.isatty():
             return
-        phase = str(event.get("kind") or event.get("event"))
-        text = PHASES.get(phase)
-        if text is None:
-            self.clear()
-        elif phase != self._phase or self._clock() - self._drawn_at >= REDRAW_S:
-            steps = event.get("steps")
-            self._draw(f"pipediag: {text}" + (f", {steps} steps" if steps else "") + " ...")
-        self._phase = phase
+        self.clear()
+        text = PHASES.get(str(event.get("window") or event.get("event")))
+        if text is not None:
+            self._stream.write(f"pipediag: {text.format(line=event.get('line'))} ...")
+            self._stream.flush()
+            self._shown = True
 
     def clear(self) -> None:
         """Take the line away."""
@@ -93,9 +83,3 @@ class ProgressLine:
             self._stream.write(ERASE_LINE)
             self._stream.flush()
             self._shown = False
-
-    def _draw(self, text: str) -> None:
-        self._stream.write(ERASE_LINE + text)
-        self._stream.flush()
-        self._shown = True
-        self._drawn_at = self._clock()

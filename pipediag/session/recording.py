@@ -230,6 +230,7 @@ class RecordedStacks:
     samples: int
     interval_ns: int
     elapsed_ns: int
+    """The time in which the waits for the lock were taken, before stacks were sampled."""
     lock_wait_ns: int
     """Time by which the sampler woke late because another thread held the interpreter lock."""
     lines: list[StackLine] = field(default_factory=list)

@@ -15,12 +15,12 @@ The choices, and why:
   scheduling of that operation is dispatch. A multi-device iterator's GetNext is called by a
   background prefetcher and blocks nobody.
 - A call with `tf_function_call` = `traced-*` is compilation from end to end: the graph's building,
-  its optimisation and XLA's compiler. Other compilation is recognised by the compilers' event names.
+  its optimisation and XLA's compiler. Other compilation is known by the compilers' event names.
 - Dispatch is any call into TensorFlow, JAX or XLA on the training thread, and on an accelerator
   also what the executor threads do, which is launching. On a CPU it includes the time in which a
   graph function runs but no operation does: executor overhead, or threads that wait for a core.
 - Waiting for the device: the runtime's synchronisation calls, and on an accelerator the time in
-  which the training thread is blocked in a graph function while nothing is launched or computed.
+  which the training thread is blocked in a graph function that neither launches nor compiles.
 - Python is the rest of the training thread's time: callbacks, metrics, logging, sleep, NumPy, and
   waiting for the interpreter lock, which a profile cannot tell apart.
 - Unattributed is what lies outside the training thread's record, or everything where there is none.
@@ -49,6 +49,7 @@ from pipediag.trace.threads import (
     is_pipeline_thread,
     named_intervals,
     pipeline_function_time,
+    step_id,
     training_line,
 )
 
@@ -89,7 +90,8 @@ _GET_NEXT = re.compile(r"IteratorGetNext(Sync|AsOptional)?Op::DoCompute$")
 _EAGER_KERNEL = re.compile(r"KernelAndDeviceFunc::Run$")
 _EXECUTOR = re.compile(r"ExecutorState::|FunctionRun$|Executor(Done|Propagate)")
 _COMPILE = re.compile(
-    r"(?!\$).*(Compiler?::|::Compile|\bCompileTo|[Cc]ompil(e|ing|ation)\b|graph_building|HLO passes)"
+    r"(?!\$).*(Compiler?::|::Compile|\bCompileTo|[Cc]ompil(e|ing|ation)\b|graph_building"
+    r"|HLO passes)"
 )
 _SYNCHRONISE = re.compile(
     r"(?!\$).*(BlockUntilReady|BlockHostUntil|(Stream|Ctx|Context|Event|Device)Synchronize|::Await)"
@@ -124,7 +126,8 @@ def classify(events: TraceEvents) -> Activity:
         by_class |= _training_thread(line)
     if events.accelerators:
         by_class |= _accelerator_classes(events.accelerators)
-        blocked = EMPTY if line is None else subtract(_graph_calls(line), launching)
+        otherwise = union(launching, by_class.get("compile", EMPTY))
+        blocked = EMPTY if line is None else subtract(_graph_calls(line), otherwise)
         by_class["device_wait"] = union(by_class.get("device_wait", EMPTY), blocked)
         by_class["dispatch"] = union(by_class.get("dispatch", EMPTY), launching)
     else:
@@ -198,7 +201,7 @@ def _training_thread(line: Line) -> dict[StepClass, Intervals]:
 def _function_calls(line: Line) -> tuple[Intervals, Intervals]:
     """When the line was in a call of a tf.function that traced it anew, and in any call."""
     keys = _names_with(line, "tf_function_call")
-    indices = np.flatnonzero(line.named(keys))
+    indices = np.flatnonzero(line.named(keys)).tolist()
     traced = [
         index
         for index in indices
@@ -249,8 +252,8 @@ def _get_next_time(line: Line, functions: set[int]) -> Intervals:
     keys = [key for key, name in line.used_names.items() if _GET_NEXT.match(name)]
     chosen = [
         index
-        for index in np.flatnonzero(line.named(keys))
-        if line.stats(index).get("id") not in functions
+        for index in np.flatnonzero(line.named(keys)).tolist()
+        if step_id(line, index) not in functions
     ]
     return normalise(line.start_ns[chosen], line.end_ns[chosen])
 

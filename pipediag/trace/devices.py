@@ -13,6 +13,7 @@ import numpy as np
 
 from pipediag.trace.classes import Activity, StepClass, stream_lines, sweep
 from pipediag.trace.intervals import (
+    EMPTY,
     Intervals,
     clip,
     covered,
@@ -67,17 +68,30 @@ class DeviceTrace:
     """At least as long as the floor, in order of time."""
 
 
+@dataclass(frozen=True)
+class _Host:
+    """What the host did, to explain gaps with."""
+
+    swept: dict[StepClass, Intervals]
+    work: dict[IteratorKey, Intervals]
+
+
 def device_traces(
     events: TraceEvents, activity: Activity, records: Records, window: tuple[int, int] | None
 ) -> list[DeviceTrace]:
     """Every device on which something ran, within the window where there is one."""
-    host = sweep({name: activity.by_class[name] for name in CAUSES})
-    work = {key: union(*record.work.values()) for key, record in records.items()}
+    host = _Host(
+        swept=sweep({name: activity.by_class[name] for name in CAUSES}),
+        work={
+            key: normalise(*zip(*record.work, strict=True)) if record.work else EMPTY
+            for key, record in records.items()
+        },
+    )
     found = [
         (plane.name.removeprefix("/device:"), "gpu", _busy(plane)) for plane in events.accelerators
     ] or [("CPU", "cpu", activity.by_class["device_compute"])]
     return [
-        _describe(name, kind, busy, window or (int(busy[0, 0]), int(busy[-1, 1])), host, work)
+        _describe(name, kind, busy, window or (int(busy[0, 0]), int(busy[-1, 1])), host)
         for name, kind, busy in found
         if len(busy)
     ]
@@ -92,8 +106,7 @@ def _describe(
     kind: str,
     busy: Intervals,
     window: tuple[int, int],
-    host: dict[StepClass, Intervals],
-    work: dict[IteratorKey, Intervals],
+    host: _Host,
 ) -> DeviceTrace:
     busy = clip(busy, *window)
     idle = gaps(busy, *window)
@@ -107,19 +120,17 @@ def _describe(
         idle_ns=total(idle),
         longest_gap_ns=int(lengths.max(initial=0)),
         noise_ns=int(lengths[lengths < GAP_FLOOR_NS].sum()),
-        gaps=tuple(_explain(long, host, work)),
+        gaps=tuple(_explain(long, host)),
     )
 
 
-def _explain(
-    idle: Intervals, host: dict[StepClass, Intervals], work: dict[IteratorKey, Intervals]
-) -> list[Gap]:
+def _explain(idle: Intervals, host: _Host) -> list[Gap]:
     lengths = idle[:, 1] - idle[:, 0]
-    columns = [covered(host[name], idle) for name in CAUSES]
+    columns = [covered(host.swept[name], idle) for name in CAUSES]
     unknown = lengths - np.sum(columns, axis=0)
     largest = np.argmax(np.column_stack((*columns, unknown)), axis=1)
     names = [*CAUSES.values(), UNKNOWN_CAUSE]
-    worked = {key: covered(spans, idle) for key, spans in work.items()}
+    worked = {key: covered(spans, idle) for key, spans in host.work.items()}
     return [
         Gap(
             start_ns=int(idle[row, 0]),

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TypeVar
 
-from pipediag.trace.intervals import clip, normalise, total
+from pipediag.trace.nesting import Span
 from pipediag.trace.pipeline import IteratorKey, IteratorRecord, Records, kind_of
 from pipediag.trace.reader import Line, StatValue, TraceEvents
 from pipediag.trace.threads import events_named
 
 Window = tuple[int, int]
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -33,9 +30,9 @@ class IteratorActivity:
     total_ns: int
     """Time in those calls, with what they called."""
     self_ns: int
-    """Time it worked itself, summed over its threads."""
+    """Time it worked itself, summed over its threads and its parallel function calls."""
     wait_ns: int | None
-    """Time callers waited for it; None for a sequential iterator, where the caller's thread works."""
+    """Time callers waited for it; None for a sequential iterator, whose caller does its work."""
     parallelism: int | None
     autotune: bool | None
     buffer_size: int | None
@@ -62,62 +59,62 @@ def _describe(
     key: IteratorKey, record: IteratorRecord, window: Window, sizes: list[int]
 ) -> IteratorActivity:
     path, names = key
-    stats = [line.stats(index) for line, index in record.calls if _begins(line, index, window)]
-    wait_ns = sum(total(clip(spans, *window)) for spans in record.waits)
+    inside = [call for call in record.calls if _begins(*call, window)]
+    settings = _latest_stats(inside)
     buffered = [
-        value for entry in stats if (value := _integer(entry, "buffered_elements")) is not None
+        float(value)
+        for line, index in inside
+        if (value := line.stat(index, "buffered_elements")) is not None
     ]
     return IteratorActivity(
         path=path,
         kind=kind_of(path),
         names=names,
         asynchronous=record.asynchronous,
-        calls=len(stats),
-        total_ns=sum(_clipped(line, index, window) for line, index in record.calls),
-        self_ns=sum(total(clip(spans, *window)) for spans in record.work.values()),
-        wait_ns=wait_ns if record.asynchronous else None,
-        parallelism=_latest(stats, _integer, "parallelism"),
-        autotune=_latest(stats, _boolean, "autotune"),
-        buffer_size=_latest(stats, _integer, "buffer_size", "buffer_limit", "max_batch_results"),
+        calls=len(inside),
+        total_ns=_time_in(record.call_spans, window),
+        self_ns=_time_in(record.work, window),
+        wait_ns=_time_in(record.waits, window) if record.asynchronous else None,
+        parallelism=_integer(settings, "parallelism"),
+        autotune=_boolean(settings, "autotune"),
+        buffer_size=_integer(settings, "buffer_size", "buffer_limit", "max_batch_results"),
         buffered_elements=fmean(buffered) if buffered else None,
-        batch_size=_latest(stats, _integer, "batch_size"),
+        batch_size=_integer(settings, "batch_size"),
         element_bytes=fmean(sizes) if sizes and kind_of(path) == "Root" else None,
     )
 
 
 def _batch_bytes(events: TraceEvents, window: Window) -> list[int]:
     sizes = [
-        _integer(line.stats(index), "element_size")
+        line.stat(index, "element_size")
         for line in events.host_lines
         for index in events_named(line, "IteratorGetNext")
         if _begins(line, index, window)
     ]
-    return [size for size in sizes if size is not None]
+    return [size for size in sizes if isinstance(size, int)]
 
 
 def _begins(line: Line, index: int, window: Window) -> bool:
     return bool(window[0] <= line.start_ns[index] < window[1])
 
 
-def _clipped(line: Line, index: int, window: Window) -> int:
-    return total(clip(normalise([line.start_ns[index]], [line.end_ns[index]]), *window))
+def _time_in(spans: list[Span], window: Window) -> int:
+    """Time inside the window; spans that overlap count each."""
+    return sum(max(0, min(end, window[1]) - max(start, window[0])) for start, end in spans)
 
 
-def _latest(
-    stats: list[dict[str, StatValue]],
-    read: Callable[[dict[str, StatValue], str], Value | None],
-    *names: str,
-) -> Value | None:
-    """The last value recorded under one of the names: autotuning changes them on the way."""
-    values = (read(entry, name) for entry in reversed(stats) for name in names)
-    return next((value for value in values if value is not None), None)
+def _latest_stats(calls: list[tuple[Line, int]]) -> dict[str, StatValue]:
+    """The statistics of the last call: autotuning changes the settings on the way."""
+    if not calls:
+        return {}
+    line, index = max(calls, key=lambda call: call[0].start_ns[call[1]])
+    return line.stats(index)
 
 
-def _integer(stats: dict[str, StatValue], name: str) -> int | None:
-    value = stats.get(name)
-    return value if isinstance(value, int) else None
+def _integer(stats: dict[str, StatValue], *names: str) -> int | None:
+    found = (stats[name] for name in names if name in stats)
+    return next((value for value in found if isinstance(value, int)), None)
 
 
 def _boolean(stats: dict[str, StatValue], name: str) -> bool | None:
-    value = stats.get(name)
-    return None if value is None else value in ("true", 1)
+    return stats[name] in ("true", 1) if name in stats else None

@@ -7,9 +7,10 @@ An `Iterator::Root::A::B` event is one GetNext call of B, made by A on A's threa
   runs it on.
 - An asynchronous one (prefetch, parallel map, map-and-batch, parallel interleave) works on threads
   of its own, and its call only waits for a result. Its work is the `*Produce` events less the calls
-  nested in them, plus its function: the executor's events that carry the step id of an
-  `InstantiatedCapturedFunction::RunAsync` inside a `*Produce`. A `*Produce` event belongs to the
-  parent that its nested call names.
+  nested in them, and each call of its function: an `InstantiatedCapturedFunction::RunAsync` inside
+  a `*Produce` and the executor's events with the same step id. Overlapping events of one function
+  call count once, parallel calls count each. A `*Produce` event belongs to the parent that its
+  nested call names.
 
 What a profile cannot say: CPU time (a function that sleeps or waits for the interpreter lock counts
 as working), the time of operations inside a function that wait without a thread, and the work of
@@ -19,13 +20,11 @@ functions that began before the profile did.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from dataclasses import dataclass, field
 
-from pipediag.trace.intervals import EMPTY, Intervals, normalise, subtract, union
-from pipediag.trace.nesting import nested_events
-from pipediag.trace.reader import Line, StatValue, TraceEvents
-from pipediag.trace.threads import CAPTURED_FUNCTION, EXECUTOR_WORK, events_named
+from pipediag.trace.nesting import Nested, Span, nested_events
+from pipediag.trace.reader import Line, TraceEvents
+from pipediag.trace.threads import CAPTURED_FUNCTION, EXECUTOR_WORK, events_named, step_id
 
 IteratorKey = tuple[str, tuple[str, ...]]
 """Path and user names: the iterators of one pipeline in two epochs are one to a reader."""
@@ -40,46 +39,123 @@ _NUMBERED_NAME = re.compile(r"\w*Dataset\w*:\d+$")
 
 @dataclass
 class IteratorRecord:
-    """The raw material on one iterator."""
+    """The raw material on one iterator; spans of different threads may overlap."""
 
     asynchronous: bool
     calls: list[tuple[Line, int]] = field(default_factory=list)
     """Its GetNext calls: line and index of the event."""
-    waits: list[Intervals] = field(default_factory=list)
-    """When a caller waited for an asynchronous iterator, call by call."""
-    work: dict[int, Intervals] = field(default_factory=dict)
-    """When it worked, by the id of the thread's line."""
-
-    def add_work(self, line: Line, spans: Intervals) -> None:
-        self.work[line.id] = union(self.work.get(line.id, EMPTY), spans)
+    call_spans: list[Span] = field(default_factory=list)
+    waits: list[Span] = field(default_factory=list)
+    """When a caller waited for an asynchronous iterator."""
+    work: list[Span] = field(default_factory=list)
+    """When it worked, on its threads and in each call of its function."""
 
 
 Records = dict[IteratorKey, IteratorRecord]
 
 
+@dataclass
+class _FunctionCall:
+    """One asynchronous call of an iterator's function, over all threads."""
+
+    owner: IteratorKey
+    spans: list[Span]
+
+
+class _Attribution:
+    """Gathers the records, thread by thread."""
+
+    def __init__(self) -> None:
+        self.records: Records = {}
+        self._keys: dict[tuple[str, int], IteratorKey] = {}
+        self._keys_by_id: dict[int, IteratorKey] = {}
+        self._functions: dict[int, _FunctionCall] = {}
+
+    def add_calls(self, line: Line) -> None:
+        """Every GetNext call on the thread."""
+        for index in events_named(line, _CALL):
+            key = self._key(line, index)
+            record = self.records.setdefault(key, IteratorRecord(_is_asynchronous(key)))
+            record.calls.append((line, index))
+            record.call_spans.append((int(line.start_ns[index]), int(line.end_ns[index])))
+
+    def add_work(self, line: Line) -> None:
+        """What calls and workers did themselves on the thread, and the functions they started."""
+        relevant = [
+            key
+            for key, name in line.used_names.items()
+            if name.startswith((_CALL, _RUN_ASYNC)) or _WORKER.match(name)
+        ]
+        for event in nested_events(line, relevant):
+            name = line.event_name(event.index)
+            if worker := _WORKER.match(name):
+                self._add_worker(line, event, worker.group(1))
+                continue
+            call = event.parent if name.startswith(_RUN_ASYNC) else event
+            if call is not None and line.event_name(call.index).startswith(_CALL):
+                record = self.records[self._key(line, call.index)]
+                (record.waits if record.asynchronous else record.work).extend(event.alone)
+
+    def add_functions(self, line: Line) -> None:
+        """What the thread executed of the functions that workers started."""
+        if not self._functions:
+            return
+        for index in events_named(line, *EXECUTOR_WORK):
+            call = self._functions.get(step_id(line, index))
+            if call is not None:
+                call.spans.append((int(line.start_ns[index]), int(line.end_ns[index])))
+
+    def close(self) -> Records:
+        """Counts overlapping events of one function call once."""
+        for call in self._functions.values():
+            self.records[call.owner].work.extend(_merged(call.spans))
+        return self.records
+
+    def _key(self, line: Line, index: int) -> IteratorKey:
+        known = (line.event_name(index), step_id(line, index))
+        if known not in self._keys:
+            key = iterator_key(known[0], str(line.stat(index, "name") or ""))
+            self._keys[known] = self._keys_by_id[known[1]] = key
+        return self._keys[known]
+
+    def _add_worker(self, line: Line, event: Nested, kind: str) -> None:
+        started = []
+        owner = None
+        for child in event.children:
+            if line.event_name(child.index).startswith(_CALL):
+                parent = int(line.stat(child.index, "parent_id") or 0)
+                owner = owner or self._keys_by_id.get(parent)
+            else:
+                started.append(child)
+        owner = owner or self._only_one(kind)
+        if owner is None:
+            return
+        self.records[owner].work.extend(event.alone)
+        for run in started:
+            self._functions[step_id(line, run.index)] = _FunctionCall(owner, [run.span])
+
+    def _only_one(self, kind: str) -> IteratorKey | None:
+        """The iterator of that kind where the pipeline has exactly one."""
+        found = [key for key in self.records if kind_of(key[0]).startswith(kind)]
+        return found[0] if len(found) == 1 else None
+
+
 def pipeline_records(events: TraceEvents) -> Records:
     """Every iterator that the profile saw a call of."""
-    records: Records = {}
-    keys_by_id: dict[int, IteratorKey] = {}
+    attribution = _Attribution()
     for line in events.host_lines:
-        for index in events_named(line, _CALL):
-            stats = line.stats(index)
-            key = iterator_key(line.event_name(index), stats)
-            record = records.setdefault(key, IteratorRecord(_is_asynchronous(key)))
-            record.calls.append((line, index))
-            keys_by_id[int(stats.get("id", 0))] = key
-    functions: dict[int, IteratorKey] = {}
+        attribution.add_calls(line)
     for line in events.host_lines:
-        _add_thread(line, records, keys_by_id, functions)
+        attribution.add_work(line)
     for line in events.host_lines:
-        _add_functions(line, records, functions)
-    return records
+        attribution.add_functions(line)
+    return attribution.close()
 
 
-def iterator_key(event_name: str, stats: dict[str, StatValue]) -> IteratorKey:
+def iterator_key(event_name: str, name: str) -> IteratorKey:
     """The iterator that a call's event belongs to; instance numbers are dropped."""
     path = _INSTANCE.sub("", event_name.removeprefix(_CALL))
-    return path, user_names(str(stats.get("name", "")))
+    return path, user_names(name)
 
 
 def user_names(name: str) -> tuple[str, ...]:
@@ -113,62 +189,11 @@ def kind_of(path: str) -> str:
     return path.rpartition("::")[2]
 
 
-def _add_thread(
-    line: Line,
-    records: Records,
-    keys_by_id: dict[int, IteratorKey],
-    functions: dict[int, IteratorKey],
-) -> None:
-    """Adds a thread's calls and workers, and notes whose function each step id is."""
-    relevant = [
-        key
-        for key, name in line.used_names.items()
-        if name.startswith((_CALL, _RUN_ASYNC)) or _WORKER.match(name)
-    ]
-    work: dict[IteratorKey, list[Intervals]] = defaultdict(list)
-    for index, children in nested_events(line, relevant).items():
-        name = line.event_name(index)
-        calls = [child for child in children if line.event_name(child).startswith(_CALL)]
-        alone = subtract(_spans(line, [index]), _spans(line, calls))
-        if name.startswith(_CALL):
-            key = iterator_key(name, line.stats(index))
-            spans = records[key].waits if records[key].asynchronous else work[key]
-            spans.append(alone)
-        elif worker := _WORKER.match(name):
-            owner = _owner(line, calls, keys_by_id) or _only_one(records, worker.group(1))
-            if owner is None:
-                continue
-            work[owner].append(alone)
-            for run in set(children) - set(calls):
-                functions[int(line.stats(run).get("id", 0))] = owner
-    for key, spans in work.items():
-        records[key].add_work(line, union(*spans))
-
-
-def _owner(line: Line, calls: list[int], keys_by_id: dict[int, IteratorKey]) -> IteratorKey | None:
-    """The parent that the first nested call names."""
-    if not calls:
-        return None
-    return keys_by_id.get(int(line.stats(calls[0]).get("parent_id", 0)))
-
-
-def _only_one(records: Records, kind: str) -> IteratorKey | None:
-    """The iterator of that kind where the pipeline has exactly one."""
-    found = [key for key in records if kind_of(key[0]).startswith(kind)]
-    return found[0] if len(found) == 1 else None
-
-
-def _add_functions(line: Line, records: Records, functions: dict[int, IteratorKey]) -> None:
-    if not functions:
-        return
-    work: dict[IteratorKey, list[int]] = defaultdict(list)
-    for index in events_named(line, *EXECUTOR_WORK):
-        owner = functions.get(int(line.stats(index).get("id", 0)))
-        if owner is not None:
-            work[owner].append(index)
-    for key, indices in work.items():
-        records[key].add_work(line, _spans(line, indices))
-
-
-def _spans(line: Line, indices: list[int]) -> Intervals:
-    return normalise(line.start_ns[indices], line.end_ns[indices])
+def _merged(spans: list[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged

@@ -55,6 +55,14 @@ class Line:
         message = self.messages[index]
         return self.plane.metadata_stats(message.metadata_id) | self.plane.decode(message.stats)
 
+    def stat(self, index: int, name: str) -> StatValue | None:
+        """One statistic of the event itself, found without decoding the others."""
+        keys = self.plane.stat_keys.get(name, ())
+        for stat in self.messages[index].stats:
+            if stat.metadata_id in keys:
+                return self.plane.value(stat)
+        return None
+
     def named(self, keep: Iterable[int]) -> NDArray[np.bool_]:
         """Which events have one of these name keys."""
         return np.isin(self.name_ids, np.fromiter(keep, np.int64))
@@ -70,14 +78,23 @@ class Plane:
     metadata: dict[int, Any] = field(repr=False)
     lines: list[Line] = field(default_factory=list, repr=False)
 
+    @cached_property
+    def stat_keys(self) -> dict[str, set[int]]:
+        """The keys under which a statistic of that name is written."""
+        keys: dict[str, set[int]] = {}
+        for key, name in self.stat_names.items():
+            keys.setdefault(name, set()).add(key)
+        return keys
+
     def metadata_stats(self, key: int) -> dict[str, StatValue]:
         entry = self.metadata.get(key)
         return {} if entry is None else self.decode(entry.stats)
 
     def decode(self, stats: Iterable[Any]) -> dict[str, StatValue]:
-        return {self.stat_names.get(stat.metadata_id, ""): self._value(stat) for stat in stats}
+        return {self.stat_names.get(stat.metadata_id, ""): self.value(stat) for stat in stats}
 
-    def _value(self, stat: Any) -> StatValue:
+    def value(self, stat: Any) -> StatValue:
+        """What a statistic says; references are resolved."""
         kind = stat.WhichOneof("value")
         if kind is None:
             return 0

@@ -14,6 +14,9 @@ from pipediag.trace.threads import STEP_MARKER, events_named
 
 Basis = Literal["markers", "get_next"]
 
+FEWEST_BATCHES = 3
+"""Two hand-overs may be two replicas' first batches; a third makes it a loop."""
+
 
 @dataclass(frozen=True)
 class StepWindows:
@@ -85,7 +88,7 @@ def _marked_steps(activity: Activity) -> StepWindows | None:
 
 def _fetched_steps(activity: Activity) -> StepWindows | None:
     handed_over = activity.get_next[:, 1]
-    if len(handed_over) < 2:
+    if len(handed_over) < FEWEST_BATCHES:
         return None
     windows = np.column_stack((handed_over[:-1], handed_over[1:]))
     return StepWindows(windows, tuple(range(len(windows))), "get_next")

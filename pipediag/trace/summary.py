@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipediag.trace.classes import Activity, classify
+from pipediag.trace.classes import classify
 from pipediag.trace.devices import DeviceTrace, device_traces
 from pipediag.trace.iterators import IteratorActivity, iterator_activity
 from pipediag.trace.pipeline import pipeline_records
@@ -52,7 +52,7 @@ def summarise(path: Path) -> TraceSummary:
         devices=tuple(devices),
         get_next_calls=sum(entry.calls for entry in iterators if entry.kind == "Root"),
         accelerated=bool(events.accelerators),
-        missing=_missing(activity, steps, iterators, devices),
+        missing=_missing(steps, iterators, devices),
     )
 
 
@@ -67,7 +67,6 @@ def _window(events: TraceEvents, steps: StepWindows | None) -> tuple[int, int]:
 
 
 def _missing(
-    activity: Activity,
     steps: StepWindows | None,
     iterators: list[IteratorActivity],
     devices: list[DeviceTrace],
@@ -75,7 +74,7 @@ def _missing(
     missing = {}
     if steps is None:
         missing["steps"] = (
-            "The profile holds no step marker and fewer than two batches, so no step can be seen."
+            "The profile holds no step marker and too few batches to see steps by them."
         )
     if not iterators:
         missing["iterators"] = "The profile holds no tf.data iterator event."

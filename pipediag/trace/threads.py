@@ -63,10 +63,15 @@ def training_line(events: TraceEvents) -> Line | None:
 def captured_function_ids(events: TraceEvents) -> set[int]:
     """Step ids of the functions that tf.data ran."""
     return {
-        int(line.stats(index).get("id", 0))
+        step_id(line, index)
         for line in events.host_lines
         for index in events_named(line, CAPTURED_FUNCTION)
     } - {0}
+
+
+def step_id(line: Line, index: int) -> int:
+    """The run of a graph function that the event belongs to; 0 where it does not say."""
+    return int(line.stat(index, "id") or 0)
 
 
 def pipeline_function_time(line: Line, function_ids: set[int]) -> Intervals:
@@ -74,6 +79,6 @@ def pipeline_function_time(line: Line, function_ids: set[int]) -> Intervals:
     spans = [
         (line.start_ns[index], line.end_ns[index])
         for index in events_named(line, *EXECUTOR_WORK)
-        if function_ids and line.stats(index).get("id") in function_ids
+        if function_ids and step_id(line, index) in function_ids
     ]
     return union(normalise(*zip(*spans, strict=True))) if spans else EMPTY

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +119,24 @@ def test_the_output_file_gets_the_form_and_the_terminal_the_text(here: Path) -> 
     assert result.exit_code == 1
     assert (here / "gate.md").read_text(encoding="utf-8").startswith("## pipediag")
     assert result.stdout.startswith("train.py: failed")
+
+
+def test_an_output_that_is_a_link_stays_one(here: Path) -> None:
+    (here / "real.md").write_text("old", encoding="utf-8")
+    (here / "link.md").symlink_to(here / "real.md")
+    path = write_session(here / "run", make_session())
+    check(path, "--format", "markdown", "--output", here / "link.md")
+    assert (here / "link.md").is_symlink()
+    assert (here / "real.md").read_text(encoding="utf-8").startswith("## pipediag")
+
+
+def test_an_output_that_is_a_pipe_is_written_to(here: Path) -> None:
+    os.mkfifo(here / "pipe")
+    path = write_session(here / "run", make_session())
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit((here / "pipe").read_text, encoding="utf-8")
+        check(path, "--output", here / "pipe")
+        assert read.result(timeout=30).startswith("train.py: failed")
 
 
 def test_github_prints_annotations(here: Path) -> None:

@@ -83,7 +83,8 @@ def read_expectation(path: Path) -> Expectation:
     """Read `<name>.expect.toml`; unknown keys raise ValueError, missing ones KeyError."""
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     verdict, loop, rules = table["verdict"], table.get("loop"), table.get("rules", {})
-    for section, keys in (("", table), ("verdict", verdict), ("loop", loop or {}), ("rules", rules)):
+    sections = {"": table, "verdict": verdict, "loop": loop or {}, "rules": rules}
+    for section, keys in sections.items():
         if unknown := set(keys) - KEYS[section]:
             raise ValueError(f"{path.name}: unknown keys {sorted(unknown)} in [{section}]")
     return Expectation(
@@ -176,17 +177,23 @@ def _diagnosed_loop_discrepancies(expected: Expectation, loop: Loop, lines: set[
 def _rule_discrepancies(
     expected: Expectation, session: Session, marks: dict[str, set[int]]
 ) -> list[str]:
-    found: list[str] = []
-    for rules, right, wish in (
-        (expected.must_fail, lambda seen: "fail" in seen, "to fail"),
-        (expected.must_show, lambda seen: bool(seen & SHOWN), "to fail or inform"),
-        (expected.must_not_fail, lambda seen: "fail" not in seen, "not to fail"),
-        (expected.must_be_silent, lambda seen: not seen & SHOWN, "to be silent"),
-    ):
-        for rule in rules:
-            seen = {finding.status for finding in session.findings if finding.rule == rule}
-            if not right(seen):
-                found.append(f"rule {rule} is {sorted(seen)}, expected {wish}")
+    seen: dict[str, set[str]] = {}
+    for finding in session.findings:
+        seen.setdefault(finding.rule, set()).add(finding.status)
+    none: set[str] = set()
+    fails = {rule for rule, statuses in seen.items() if "fail" in statuses}
+    shown = {rule for rule, statuses in seen.items() if statuses & SHOWN}
+    wrong = [
+        (set(expected.must_fail) - fails, "to fail"),
+        (set(expected.must_show) - shown, "to fail or inform"),
+        (set(expected.must_not_fail) & fails, "not to fail"),
+        (set(expected.must_be_silent) & shown, "to be silent"),
+    ]
+    found = [
+        f"rule {rule} is {sorted(seen.get(rule, none))}, expected {wish}"
+        for rules, wish in wrong
+        for rule in sorted(rules)
+    ]
     return found + _place_discrepancies(expected, session, marks)
 
 

@@ -51,7 +51,7 @@ def wake_up(
         "Wake-up",
         "warn",
         found,
-        "The CPUs are busy or slow to wake: stack samples, and hand-overs between threads, are late.",
+        "The CPUs are busy or slow to wake: stack samples and hand-overs of work are late.",
         "Measure when the machine is quieter.",
     )
 

@@ -56,7 +56,7 @@ def _cause(
     if found.cpu_only or (imported is not None and imported.gpu_build is False):
         return (
             "this build of TensorFlow has no GPU support",
-            'Install one that has: pip uninstall tensorflow-cpu; pip install "tensorflow[and-cuda]"',
+            'Replace it: pip uninstall tensorflow-cpu; pip install "tensorflow[and-cuda]"',
         )
     if all(name.startswith("AMD") for name in present):
         return None

@@ -1,0 +1,59 @@
+"""`pipediag explain [RULE]`: what rules look at, their thresholds, what they would change."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+
+import click
+
+from pipediag.errors import PipediagError
+
+_WIDTH = 88
+
+
+@click.command("explain", short_help="Say what a rule looks at and where its threshold comes from.")
+@click.argument("rule", required=False)
+def command(rule: str | None) -> None:
+    """Say what RULE looks at and where its threshold comes from; without it, list the rules."""
+    click.echo(_list() if rule is None else _explanation(rule))
+
+
+def _list() -> str:
+    from pipediag.rules.registry import RULES
+
+    width = max(len(rule.META.id) for rule in RULES)
+    lines = [f"{rule.META.id:<{width}}  {rule.META.title_failed}" for rule in RULES]
+    return "\n".join([*lines, "", "`pipediag explain RULE` says more about one."])
+
+
+def _explanation(rule_id: str) -> str:
+    from pipediag.rules.description import paragraphs
+    from pipediag.rules.registry import RULES
+
+    metas = {rule.META.id: rule.META for rule in RULES}
+    meta = metas.get(rule_id.lower().replace("_", "-"))
+    if meta is None:
+        raise PipediagError(_unknown(rule_id, list(metas)))
+    lines = [f"{meta.id}: {meta.title_failed}"]
+    for heading, texts in paragraphs(meta):
+        lines += ["", heading]
+        for text in texts:
+            lines += textwrap.wrap(
+                text,
+                _WIDTH,
+                initial_indent="  ",
+                subsequent_indent="    " if len(texts) > 1 else "  ",
+                break_on_hyphens=False,
+                break_long_words=False,
+            )
+    return "\n".join(lines)
+
+
+def _unknown(rule_id: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(rule_id, known, n=3, cutoff=0.5)
+    meant = f" Did you mean {', '.join(close)}?" if close else ""
+    return (
+        f"There is no rule '{rule_id}', so there is nothing to explain.{meant} "
+        f"The rules are: {', '.join(known)}."
+    )

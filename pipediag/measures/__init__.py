@@ -1,0 +1,1 @@
+"""Pure functions from what was recorded to what the session says."""

@@ -1,0 +1,53 @@
+"""Intervals by a bootstrap over runs of neighbouring steps.
+
+Steps follow each other in bursts (a buffer empties and fills), so resampling single steps would
+make intervals too narrow. Runs of the cube root of the number of steps, wrapped at the end, keep
+the bursts together (the circular block bootstrap).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pipediag.session.model import Interval
+
+DRAWS = 1000
+_SEED = 20240229
+_LIMITS = (2.5, 97.5)
+
+Floats = NDArray[np.float64]
+
+
+def resampled_rows(count: int, draws: int = DRAWS, seed: int = _SEED) -> NDArray[np.int64]:
+    """Row numbers of each resample, shape (draws, count); the same for the same arguments."""
+    length = max(1, round(count ** (1 / 3)))
+    runs = math.ceil(count / length)
+    starts = np.random.default_rng(seed).integers(0, count, size=(draws, runs, 1))
+    rows = (starts + np.arange(length)) % count
+    resampled: NDArray[np.int64] = rows.reshape(draws, -1)[:, :count]
+    return resampled
+
+
+def resampled_means(values: ArrayLike, seed: int = _SEED) -> Floats:
+    """Mean of each resample: shape (draws,) for a list, (draws, columns) for a table of rows."""
+    table = np.asarray(values, dtype=float)
+    drawn: Floats = np.array(
+        [table[rows].mean(axis=0) for rows in resampled_rows(len(table), seed=seed)]
+    )
+    return drawn
+
+
+def resampled_medians(values: ArrayLike) -> Floats:
+    """Median of each resample of a list, shape (draws,)."""
+    listed = np.asarray(values, dtype=float)
+    drawn: Floats = np.median(listed[resampled_rows(len(listed))], axis=1)
+    return drawn
+
+
+def interval(draws: ArrayLike) -> Interval:
+    """The middle 95 % of resampled values."""
+    low, high = np.percentile(np.asarray(draws, dtype=float), _LIMITS)
+    return float(low), float(high)

@@ -1,0 +1,43 @@
+"""What a free input pipeline would buy, and what the step would be bound by then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from pipediag.measures.bootstrap import interval
+from pipediag.measures.input_wait import Measured
+from pipediag.session.model import Ceiling, Share, StepClass
+
+_LEAST_CONSUMER_PERCENT = 0.1
+"""Below it the ceiling is a division by noise: a thousandfold gain would be claimed."""
+
+
+def measure_ceiling(input_wait: Measured, breakdown: Mapping[StepClass, Share]) -> Ceiling:
+    """Step divided by consumer time, with a 95 % interval, and the largest class of the rest.
+
+    `unattributed` names no bottleneck: where it is all there is, the next one is None.
+    """
+    consumer = 100.0 - input_wait.percent
+    if consumer < _LEAST_CONSUMER_PERCENT:
+        return Ceiling(
+            speedup_if_input_free=None,
+            next_bottleneck=None,
+            missing="The step is input wait alone; how fast the consumer is can't be told.",
+        )
+    draws = 100.0 / np.clip(100.0 - input_wait.draws, _LEAST_CONSUMER_PERCENT, None)
+    return Ceiling(
+        speedup_if_input_free=100.0 / consumer,
+        ci95=interval(draws),
+        next_bottleneck=_largest(breakdown),
+    )
+
+
+def _largest(breakdown: Mapping[StepClass, Share]) -> StepClass | None:
+    named = {
+        name: share.percent
+        for name, share in breakdown.items()
+        if name not in ("input_wait", "unattributed") and share.percent > 0
+    }
+    return max(named, key=lambda name: named[name], default=None)

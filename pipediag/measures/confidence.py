@@ -1,0 +1,93 @@
+"""What weakens a verdict, and how sure it is after all of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipediag.session.model import Bottleneck, Confidence
+
+if TYPE_CHECKING:
+    from pipediag.measures.verdict import Case
+
+ENOUGH_STEPS = 20
+"""Own choice: with fewer, the interval of a bootstrap is known to be too narrow."""
+
+PERTURBED_RATIO = 1.5
+"""Own choice: the proportions of a profile that made steps half as long again are doubtful."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A sentence for the reasons; weight 0 explains without weakening, 2 weighs like two."""
+
+    sentence: str
+    weight: int = 1
+
+
+def confidence_of(doubts_found: list[Doubt]) -> Confidence:
+    """High without a doubt, medium with one, low with more."""
+    weight = sum(doubt.weight for doubt in doubts_found)
+    if weight == 0:
+        return "high"
+    return "medium" if weight == 1 else "low"
+
+
+def doubts(case: Case, bottleneck: Bottleneck | None, straddled: list[float]) -> list[Doubt]:
+    """Everything that speaks against relying on the numbers; None: no verdict was reached."""
+    return [
+        *_about_steps(case),
+        *_about_limits(straddled),
+        *_about_input(case),
+        *_about_profile(case, bottleneck),
+    ]
+
+
+def _about_steps(case: Case) -> Iterator[Doubt]:
+    if case.steps is None:
+        return
+    if case.steps.count < ENOUGH_STEPS:
+        yield Doubt(f"Only {case.steps.count} steps; {ENOUGH_STEPS} make the interval reliable.")
+    if not case.steps.stable:
+        yield Doubt("The step time had not settled when the baseline began.")
+
+
+def _about_limits(straddled: list[float]) -> Iterator[Doubt]:
+    for limit in straddled:
+        yield Doubt(f"The interval of the input wait straddles the limit of {limit:g} %.")
+
+
+def _about_input(case: Case) -> Iterator[Doubt]:
+    wait = case.input_wait
+    if wait is None:
+        return
+    if wait.disagreement is not None:
+        yield Doubt(wait.disagreement, weight=0)
+    if wait.method == "trace":
+        yield Doubt(
+            "tf.data's gap times were not to be had, so the input wait is the profile's, and the "
+            "profiler slows steps down.",
+            weight=2,
+        )
+    if wait.method == "native" and case.fights_for_lock and not case.consumer_alone:
+        yield Doubt(
+            "Python threads fight with the training loop for the interpreter lock, and the loop "
+            "was not measured on a repeated batch: input may cost more than it seems.",
+        )
+
+
+def _about_profile(case: Case, bottleneck: Bottleneck | None) -> Iterator[Doubt]:
+    perturbation = case.perturbation
+    if perturbation is None:
+        return
+    if perturbation.missing is not None:
+        weight = 0 if bottleneck == "input" else 1
+        yield Doubt(f"{perturbation.missing} Consumer time is not attributed.", weight)
+    elif perturbation.ratio is not None and perturbation.ratio >= PERTURBED_RATIO:
+        weight = 0 if bottleneck == "input" else 1
+        yield Doubt(
+            f"The profiler made steps {perturbation.ratio:.1f} times as long; the consumer's "
+            "classes are its proportions.",
+            weight,
+        )

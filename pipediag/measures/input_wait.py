@@ -1,0 +1,199 @@
+"""The share of the step in which the consumer waits for input, by every method that the run allows.
+
+- native: step minus gap, from tf.data's own gap times, no profiler running. Where there are none
+  (distributed iterators, autotune off), the time inside Python's `next`.
+- trace: time in GetNext while no device computes, from the profile.
+- differential: what the step loses when one batch is handed out again and again.
+
+The native share is the one to use, except where Python threads make the input: they fight with the
+training loop for the interpreter lock, which slows the consumer and not GetNext. There the consumer
+alone on a repeated batch settles it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipediag.measures.bootstrap import Floats, interval, resampled_means
+from pipediag.measures.differential import FEWEST_STEPS, ConsumerAlone
+from pipediag.measures.windows import blocks_of, gap_waits_ms, next_waits_ms
+from pipediag.session.model import Host, InputWait, Perturbation
+from pipediag.session.recording import RecordedLoop, RecordedStacks, Recording
+from pipediag.trace.steps import StepSplit
+
+LOCK_PERCENT = 20.0
+"""Share of time spent waiting for the interpreter lock from which it counts as fought for. Own
+choice: an idle lock is had at once, and a tenth is reached by the sampler's own late wake-ups."""
+
+SOURCE_CPU_PERCENT = 10.0
+"""CPU time of other Python threads, in percent of the step, from which they count as busy. Own
+choice: below it they can't have slowed the loop by more than twice the 5 % that matter."""
+
+CLEARLY_POINTS = 5.0
+"""Percentage points between two intervals from which the methods are said to disagree: the width of
+the band that the field calls fine."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An input share in percent of the step, with its resamples, shape (draws,)."""
+
+    percent: float
+    draws: Floats
+
+
+@dataclass(frozen=True)
+class SettledInputWait:
+    """What the session says, and the share that the breakdown rests on; None without any method."""
+
+    summary: InputWait
+    chosen: Measured | None
+
+
+def settle_input_wait(
+    native: Measured | None,
+    split: StepSplit | None,
+    alone: ConsumerAlone | None,
+    fights_for_lock: bool,
+    perturbation: Perturbation | None,
+) -> SettledInputWait:
+    """Choose the method, and say where the others differ and why."""
+    trace = trace_input_wait(split) if split is not None else None
+    chosen, method = native, "native"
+    if alone is not None and (native is None or _hidden_by_lock(native, alone, fights_for_lock)):
+        percent = alone.differential.input_share_percent
+        chosen, method = Measured(percent, alone.share_draws), "differential"
+    elif native is None:
+        chosen, method = trace, "trace" if trace is not None else "none"
+    summary = InputWait.model_validate(
+        {
+            "native_percent": native.percent if native else None,
+            "native_ci95_percent": interval(native.draws) if native else None,
+            "trace_percent": trace.percent if trace else None,
+            "method": method,
+            "disagreement": _disagreement(native, trace, alone, method, perturbation),
+        }
+    )
+    return SettledInputWait(summary, chosen)
+
+
+def native_input_wait(recording: Recording, loop: RecordedLoop) -> Measured | None:
+    """From the baseline, by gap times or else by the time in Python's `next`; None without either.
+
+    The mean wait over the mean step of the same steps, clipped at 0: the two clocks of a gap and a
+    step may differ by microseconds.
+    """
+    blocks = blocks_of(recording, loop, "baseline")
+    batches = loop.batches_per_call
+    by_gaps: list[tuple[Floats, list[int]]] = []
+    by_next: list[tuple[Floats, list[int]]] = []
+    for block in blocks:
+        waits = gap_waits_ms(block, batches)
+        if len(waits):
+            by_gaps.append((waits, block.durations_ns[-len(waits) :]))
+        waited = next_waits_ms(block, batches)
+        if waited is not None:
+            by_next.append((waited, block.durations_ns))
+    gaps, nexts = _joined(by_gaps, batches), _joined(by_next, batches)
+    if len(gaps) >= FEWEST_STEPS:
+        return _share(gaps)
+    return _share(nexts) if len(nexts) >= FEWEST_STEPS else None
+
+
+def trace_input_wait(split: StepSplit) -> Measured | None:
+    """From the profile's steps, as a share of the profiled step."""
+    if not len(split.ns):
+        return None
+    columns = (split.column("input_wait"), split.durations_ns)
+    return _share(np.column_stack(columns).astype(float))
+
+
+def python_threads_fight(host: Host | None, stacks: list[RecordedStacks], step_ms: float) -> bool:
+    """Whether Python threads beside the training loop are busy enough to slow it by the lock."""
+    if host is not None:
+        if host.lock_percent is not None and host.lock_percent >= LOCK_PERCENT:
+            return True
+        spent = host.python_source_cpu_ms_per_step
+        if spent is not None and 100.0 * spent / step_ms >= SOURCE_CPU_PERCENT:
+            return True
+    samples = sum(stack.samples for stack in stacks)
+    sources = sum(stack.thread_samples.get("source", 0) for stack in stacks)
+    return samples > 0 and 100.0 * sources / samples >= LOCK_PERCENT
+
+
+def _joined(parts: list[tuple[Floats, list[int]]], batches: int) -> Floats:
+    """Rows of (wait, step) in milliseconds per batch."""
+    if not parts:
+        return np.empty((0, 2))
+    waits = np.concatenate([waits for waits, _ in parts])
+    steps = np.concatenate([np.array(durations, dtype=float) for _, durations in parts])
+    return np.column_stack((waits, steps / 1e6 / batches))
+
+
+def _share(rows: Floats) -> Measured:
+    """Percent from rows of (wait, step)."""
+    means = rows.mean(axis=0)
+    drawn = resampled_means(rows)
+    return Measured(
+        float(np.clip(100.0 * means[0] / means[1], 0.0, 100.0)),
+        (100.0 * drawn[:, 0] / drawn[:, 1]).clip(0.0, 100.0),
+    )
+
+
+def _hidden_by_lock(native: Measured, alone: ConsumerAlone, fights_for_lock: bool) -> bool:
+    return fights_for_lock and alone.interval[0] > interval(native.draws)[1] + CLEARLY_POINTS
+
+
+def _disagreement(
+    native: Measured | None,
+    trace: Measured | None,
+    alone: ConsumerAlone | None,
+    method: str,
+    perturbation: Perturbation | None,
+) -> str | None:
+    sentences = [
+        _differential_sentence(native, alone, method),
+        _trace_sentence(native, trace, perturbation),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence) or None
+
+
+def _differential_sentence(
+    native: Measured | None, alone: ConsumerAlone | None, method: str
+) -> str | None:
+    if native is None or alone is None:
+        return None
+    share = alone.differential.input_share_percent
+    if method == "differential":
+        return (
+            f"tf.data's gap times see {native.percent:.0f} % input wait, but on a repeated batch "
+            f"the step is {share:.0f} % shorter: Python threads that make the input fight with "
+            "the training loop for the interpreter lock, which slows the loop and not GetNext."
+        )
+    if alone.interval[0] <= interval(native.draws)[1] + CLEARLY_POINTS:
+        return None
+    return (
+        f"On a repeated batch the step is {share:.0f} % shorter, more than the "
+        f"{native.percent:.0f} % input wait: the pipeline's threads also take CPU from the step."
+    )
+
+
+def _trace_sentence(
+    native: Measured | None, trace: Measured | None, perturbation: Perturbation | None
+) -> str | None:
+    if native is None or trace is None:
+        return None
+    low, high = interval(native.draws)
+    traced_low, traced_high = interval(trace.draws)
+    if traced_low <= high + CLEARLY_POINTS and traced_high >= low - CLEARLY_POINTS:
+        return None
+    first = f"The profile sees {trace.percent:.0f} % where the unprofiled clock sees "
+    first += f"{native.percent:.0f} %: "
+    ratio = perturbation.ratio if perturbation else None
+    if ratio is not None and ratio >= 1.1:
+        return first + f"the profiler made the step {ratio:.2f} times as long."
+    if trace.percent < native.percent:
+        return first + "GetNext that overlaps with device compute is no wait in the profile."
+    return first + "few profiled steps, which need not be typical of the baseline."

@@ -1,0 +1,99 @@
+"""The iterators that ran for a loop: tf.data's own model, with the names that a profile adds.
+
+The model's numbers go first, as no profiler was running; the profile's stand in where there is no
+model (autotune off, distributed iterators) or where two branches have the same path.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from pipediag.measures.node_rates import NodeRate
+from pipediag.trace.iterators import IteratorActivity
+from pipediag.trace.summary import TraceSummary
+
+IteratorKey = tuple[str, tuple[str, ...]]
+
+_STRUCTURAL = frozenset({"Root", "Model", "Options", "MaxIntraOpParallelism", "PrivateThreadPool"})
+_WITH_BUFFER = ("Prefetch", "Shuffle", "Parallel", "MapAndBatch", "Memory", "Cache")
+
+
+@dataclass(frozen=True)
+class RanIterator:
+    """One iterator; per step means per batch handed over. None: not known."""
+
+    path: str
+    names: tuple[str, ...] | None
+    """User operations in it; empty: the profile says there are none; None: no profile saw it."""
+    elements: float | None
+    self_ms: float | None
+    bytes_per_element: float | None
+    parallelism: int | None
+    tunable: bool | None
+    buffer_size: int | None
+    buffered_elements: float | None
+
+    @property
+    def kind(self) -> str:
+        return self.path.rpartition("::")[2]
+
+    @property
+    def key(self) -> IteratorKey:
+        return self.path, self.names or ()
+
+
+def ran_iterators(
+    rates: list[NodeRate], trace: TraceSummary | None, known_names: set[str]
+) -> list[RanIterator]:
+    """Consumer first. Iterators of other pipelines in the profile, by their names, are left out."""
+    traced = _traced(trace, known_names)
+    batches = trace.get_next_calls if trace else 0
+    found: list[RanIterator] = []
+    for rate in rates:
+        same_path = traced.pop(rate.path, [])
+        if len(same_path) > 1:
+            found += [_from_trace(activity, batches) for activity in same_path]
+        else:
+            found.append(_from_model(rate, same_path[0] if same_path else None))
+    if not rates:
+        found = [_from_trace(activity, batches) for same in traced.values() for activity in same]
+    return [iterator for iterator in found if iterator.names or iterator.kind not in _STRUCTURAL]
+
+
+def _traced(trace: TraceSummary | None, known_names: set[str]) -> dict[str, list[IteratorActivity]]:
+    by_path: dict[str, list[IteratorActivity]] = defaultdict(list)
+    for activity in trace.iterators if trace else ():
+        if not activity.names or known_names.intersection(activity.names):
+            by_path[activity.path].append(activity)
+    return by_path
+
+
+def _from_model(rate: NodeRate, activity: IteratorActivity | None) -> RanIterator:
+    kind = rate.path.rpartition("::")[2]
+    buffered = rate.buffered_elements if kind.startswith(_WITH_BUFFER) else None
+    return RanIterator(
+        path=rate.path,
+        names=activity.names if activity else None,
+        elements=rate.elements,
+        self_ms=rate.self_ms,
+        bytes_per_element=rate.bytes_per_element,
+        parallelism=rate.parallelism,
+        tunable=rate.tunable,
+        buffer_size=rate.buffer_size or (activity.buffer_size if activity else None),
+        buffered_elements=buffered,
+    )
+
+
+def _from_trace(activity: IteratorActivity, batches: int) -> RanIterator:
+    return RanIterator(
+        path=activity.path,
+        names=activity.names,
+        elements=activity.calls / batches if batches else None,
+        self_ms=activity.self_ns / 1e6 / batches if batches else None,
+        bytes_per_element=activity.element_bytes,
+        parallelism=activity.parallelism,
+        tunable=activity.autotune if activity.parallelism or activity.buffer_size else None,
+        buffer_size=activity.buffer_size,
+        buffered_elements=activity.buffered_elements,
+    )

@@ -1,0 +1,83 @@
+"""The loops of the script, and which of them is diagnosed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+
+from pipediag.measures.differential import FEWEST_STEPS
+from pipediag.measures.windows import step_ms
+from pipediag.session.model import KerasUse, Loop
+from pipediag.session.recording import RecordedLoop, Recording
+
+
+def diagnosed_loop(recording: Recording) -> RecordedLoop | None:
+    """The training loop that costs most; None where nothing trained.
+
+    A loop with a baseline goes before one without: an expensive loop that was cut off in its
+    warm-up has nothing to diagnose. Among equals the child's own choice, then the first.
+    """
+    training = [loop for loop in recording.loops if loop.role == "training"]
+
+    def rank(loop: RecordedLoop) -> tuple[bool, float, bool]:
+        measured = len(step_ms(recording, loop, "baseline")) >= FEWEST_STEPS
+        return measured, cost_s(recording, loop), loop.id == recording.diagnosed_loop_id
+
+    return max(training, key=rank, default=None)
+
+
+def cost_s(recording: Recording, loop: RecordedLoop) -> float:
+    """What the loop takes in full, in seconds: as projected, or what it took while it was seen."""
+    projected = projected_s(recording, loop)
+    return loop.elapsed_ns / 1e9 if projected is None else projected
+
+
+def projected_s(recording: Recording, loop: RecordedLoop) -> float | None:
+    """Median step times planned steps; None where the script does not say how many it plans."""
+    median = median_step_ms(recording, loop)
+    if median is None or loop.planned_steps is None:
+        return None
+    return median * loop.planned_steps / 1000.0
+
+
+def median_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:
+    """Per batch, from the baseline, or else from the warm-up, or else from the elapsed time.
+
+    The last two include the first step.
+    """
+    for kind in ("baseline", "warmup"):
+        samples = step_ms(recording, loop, kind)
+        if len(samples):
+            return float(np.median(samples))
+    return loop.elapsed_ns / 1e6 / loop.steps if loop.steps else None
+
+
+def loop_rows(recording: Recording, diagnosed: RecordedLoop | None) -> list[Loop]:
+    """Every loop of the script, in the order in which they began."""
+    return [_row(recording, loop, loop is diagnosed) for loop in recording.loops]
+
+
+def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
+    return Loop(
+        id=loop.id,
+        kind=loop.kind,
+        role=loop.role,
+        role_reason=loop.role_reason,
+        diagnosed=diagnosed,
+        file=loop.file,
+        line=loop.line,
+        function=loop.function,
+        steps=loop.steps,
+        elapsed_s=loop.elapsed_ns / 1e9,
+        median_step_ms=median_step_ms(recording, loop),
+        projected_s=projected_s(recording, loop),
+        batch_size=loop.batch_size,
+        planned_steps=loop.planned_steps,
+        updates_variables=loop.updates_variables,
+        iterators=loop.iterators,
+        replicas=loop.replicas,
+        keras=KerasUse.model_validate(asdict(loop.keras)) if loop.keras else None,
+        step_functions=loop.step_functions,
+        element_spec=loop.element_spec,
+    )

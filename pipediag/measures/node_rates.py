@@ -1,0 +1,103 @@
+"""Rates of tf.data's own model: what each iterator did per batch between two snapshots."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipediag.session.recording import ModelNode, ModelSnapshot
+
+_INSTANCE = re.compile(r"\[\d+\]")
+
+
+@dataclass(frozen=True)
+class NodeRate:
+    """All nodes of one path together; per step means per batch handed over."""
+
+    path: str
+    """As in the profile: `Root::MapAndBatch::Map`."""
+    elements: float
+    self_ms: float
+    """Wall time in the node itself, summed over its parallel calls."""
+    bytes_per_element: float | None
+    parallelism: int | None
+    tunable: bool | None
+    buffer_size: int | None
+    buffered_elements: float
+    """Mean of the two snapshots."""
+
+
+def node_rates(snapshots: list[ModelSnapshot]) -> list[NodeRate]:
+    """Consumer first. From the last two snapshots of one iterator with batches between them.
+
+    Where no iterator was read twice (epochs shorter than a window) the last one's counters since
+    its start are used, and then the fill of its buffers is counted in.
+    """
+    pair = _last_pair(snapshots)
+    if pair is None:
+        return []
+    before, after = pair
+    steps = after.iterator_steps - (before.iterator_steps if before else 0)
+    earlier = {node.id: node for node in before.nodes} if before else {}
+    grouped: dict[str, list[ModelNode]] = defaultdict(list)
+    for path, node in _walk(after):
+        grouped[path].append(node)
+    return [_rate(path, nodes, earlier, steps) for path, nodes in grouped.items()]
+
+
+def _last_pair(
+    snapshots: list[ModelSnapshot],
+) -> tuple[ModelSnapshot | None, ModelSnapshot] | None:
+    for position in range(len(snapshots) - 1, 0, -1):
+        before, after = snapshots[position - 1], snapshots[position]
+        if before.iterator == after.iterator and after.iterator_steps > before.iterator_steps:
+            return before, after
+    used = [snapshot for snapshot in snapshots if snapshot.iterator_steps > 0]
+    return (None, used[-1]) if used else None
+
+
+def _walk(snapshot: ModelSnapshot) -> Iterator[tuple[str, ModelNode]]:
+    """Every node with its path, consumer first."""
+    by_id = {node.id: node for node in snapshot.nodes}
+    pending = [("", snapshot.output_id)]
+    seen: set[int] = set()
+    while pending:
+        prefix, node_id = pending.pop()
+        node = by_id.get(node_id)
+        if node is None or node_id in seen:
+            continue
+        seen.add(node_id)
+        path = prefix + _INSTANCE.sub("", node.name)
+        yield path, node
+        pending.extend((path + "::", child) for child in reversed(node.inputs))
+
+
+def _rate(path: str, nodes: list[ModelNode], earlier: dict[int, ModelNode], steps: int) -> NodeRate:
+    known = [(node, earlier.get(node.id)) for node in nodes]
+    elements = sum(n.num_elements - (e.num_elements if e else 0) for n, e in known)
+    spent = sum(n.processing_time_ns - (e.processing_time_ns if e else 0) for n, e in known)
+    produced = sum(n.bytes_produced - (e.bytes_produced if e else 0) for n, e in known)
+    buffered = [float(n.buffered_elements) for n in nodes]
+    if earlier:
+        buffered = [(n.buffered_elements + (e or n).buffered_elements) / 2 for n, e in known]
+    return NodeRate(
+        path=path,
+        elements=max(0, elements) / steps,
+        self_ms=max(0, spent) / 1e6 / steps,
+        bytes_per_element=produced / elements if elements > 0 and produced > 0 else None,
+        parallelism=nodes[0].parallelism,
+        tunable=_tunable(nodes[0]),
+        buffer_size=nodes[0].buffer_size,
+        buffered_elements=sum(buffered),
+    )
+
+
+def _tunable(node: ModelNode) -> bool | None:
+    known = [
+        tunable
+        for tunable in (node.parallelism_tunable, node.buffer_size_tunable)
+        if tunable is not None
+    ]
+    return any(known) if known else None

@@ -1,0 +1,73 @@
+"""Which line of the user's code stands behind a bottleneck."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pipediag.session.model import Host, HotLine, Loop, Operation, Pipeline, Share, StepClass
+
+_PYTHON_ADAPTERS = ("PyDatasetAdapter", "GeneratorDataAdapter")
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """What to name, and where it is; `what` is as a user would call it."""
+
+    what: str
+    file: str | None
+    line: int | None
+    op_id: str | None = None
+
+
+def input_culprit(
+    pipeline: Pipeline | None, loop: Loop | None, host: Host | None
+) -> Culprit | None:
+    """What the input wait comes from; None where no operation's cost is known.
+
+    A source in Python is named by the line that runs most, where stacks were sampled: the call
+    that made the dataset says little. An operation of a framework is named by what was passed in.
+    """
+    op = _bottleneck(pipeline)
+    hot = hot_line(host, "source")
+    keras = loop.keras if loop else None
+    if keras is not None and keras.data_adapter in _PYTHON_ADAPTERS:
+        source = keras.source or "the Python source"
+        if hot is not None:
+            return Culprit(source, hot.file, hot.line, op.id if op else None)
+        return Culprit(source, keras.source_file, keras.source_line, op.id if op else None)
+    if op is None:
+        return None
+    if op.kind == "from_generator" and hot is not None:
+        return Culprit("the generator of `from_generator`", hot.file, hot.line, op.id)
+    if op.made_by_framework and keras is not None and keras.source_file is not None:
+        what = keras.source or f"`{op.kind}`"
+        return Culprit(what, keras.source_file, keras.source_line, op.id)
+    return Culprit(f"`{op.kind}`", op.file, op.line, op.id)
+
+
+def python_culprit(breakdown: Mapping[StepClass, Share], host: Host | None) -> Culprit | None:
+    """The hottest line of the training thread, where Python is the largest part of the overhead."""
+    python = breakdown["python"].percent
+    if python < max(breakdown[name].percent for name in ("dispatch", "compile", "device_wait")):
+        return None
+    hot = hot_line(host, "main")
+    return Culprit(f"`{hot.function}`", hot.file, hot.line) if hot else None
+
+
+def hot_line(host: Host | None, thread: str) -> HotLine | None:
+    """The line that was seen running most often on threads of that kind."""
+    lines = host.hot_python if host else []
+    of_thread = [line for line in lines if line.thread == thread]
+    return max(of_thread, key=lambda line: line.percent, default=None)
+
+
+def _bottleneck(pipeline: Pipeline | None) -> Operation | None:
+    """The bottleneck operation; one that TensorFlow inserted stands for what it reads from."""
+    if pipeline is None:
+        return None
+    by_id = {op.id: op for op in pipeline.ops}
+    op = by_id.get(pipeline.bottleneck_op_id or "")
+    while op is not None and op.inserted_by_tensorflow:
+        op = by_id.get(op.parent_ids[0]) if op.parent_ids else None
+    return op

@@ -1,0 +1,213 @@
+"""The verdict: what bounds the step, how sure that is, and why.
+
+Limits: input wait under 5 % of the step is fine and over 20 % is the bottleneck; host overhead
+counts from 3 % and weighs from 15 % (XProf's input-pipeline analysis, its thresholds for input,
+kernel launch and all others). Where input is not the bottleneck, the largest of compute, transfer
+and overhead is; two within 5 points of each other are called balanced, as no single change helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pipediag.measures.confidence import Doubt, confidence_of, doubts
+from pipediag.measures.differential import FEWEST_STEPS
+from pipediag.measures.groups import Group, group_percents
+from pipediag.measures.places import Culprit, input_culprit, python_culprit
+from pipediag.measures.wording import (
+    balanced_sentence,
+    input_sentence,
+    missing_sentence,
+    moderate_input,
+    no_loop_sentence,
+    other_sentence,
+)
+from pipediag.session.model import (
+    Bottleneck,
+    Ceiling,
+    Finding,
+    Host,
+    InputWait,
+    Interval,
+    Loop,
+    OtherUse,
+    Perturbation,
+    Pipeline,
+    Script,
+    Share,
+    StepClass,
+    Steps,
+    Verdict,
+    VerdictSeverity,
+)
+
+INPUT_FINE_PERCENT = 5.0
+INPUT_BOUND_PERCENT = 20.0
+OVERHEAD_MODERATE_PERCENT = 3.0
+OVERHEAD_HIGH_PERCENT = 15.0
+BALANCED_POINTS = 5.0
+MOST_NEXT_STEPS = 5
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that the verdict rests on: sections of the session."""
+
+    script: Script
+    loops: list[Loop]
+    steps: Steps | None = None
+    steps_missing: str | None = None
+    breakdown: Mapping[StepClass, Share] | None = None
+    breakdown_missing: str | None = None
+    input_wait: InputWait | None = None
+    perturbation: Perturbation | None = None
+    ceiling: Ceiling | None = None
+    pipeline: Pipeline | None = None
+    host: Host | None = None
+    fights_for_lock: bool = False
+    consumer_alone: bool = False
+    """Whether the consumer was measured on a repeated batch."""
+    tensorflow: str | None = None
+    other_uses: list[OtherUse] = field(default_factory=list)
+
+    @property
+    def loop(self) -> Loop | None:
+        return next((loop for loop in self.loops if loop.diagnosed), None)
+
+
+def decide(case: Case) -> Verdict:
+    """The verdict; `inconclusive` without a training loop, with under five steps, or in doubt."""
+    if case.loop is None:
+        seen = no_loop_sentence(case.script, case.loops, case.other_uses, case.tensorflow)
+        return _inconclusive(seen, [])
+    if case.steps is None or case.steps.count < FEWEST_STEPS:
+        return _inconclusive(_few_steps(case), [])
+    if case.breakdown is None:
+        return _inconclusive(missing_sentence(case.breakdown_missing), doubts(case, None, []))
+    return _decide_measured(case, case.breakdown)
+
+
+def with_next_steps(verdict: Verdict, findings: list[Finding]) -> Verdict:
+    """Adds the advice of failed findings, in their order, and once each.
+
+    Where one must be dealt with first (a GPU that is not used), only that one is named.
+    """
+    failed = [finding for finding in findings if finding.status == "fail"]
+    first = {finding.needs_first for finding in failed if finding.needs_first}
+    leading = [finding for finding in failed if finding.rule in first] or failed
+    advice = list(dict.fromkeys(finding.advice for finding in leading if finding.advice))
+    return verdict.model_copy(update={"next_steps": advice[:MOST_NEXT_STEPS]})
+
+
+def _decide_measured(case: Case, breakdown: Mapping[StepClass, Share]) -> Verdict:
+    share = breakdown["input_wait"]
+    low, high = share.ci95_percent
+    straddled = [
+        limit for limit in (INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT) if low < limit <= high
+    ]
+    if len(straddled) == 2:
+        return _too_wide(case, share.ci95_percent, straddled)
+    if share.percent >= INPUT_BOUND_PERCENT:
+        culprit = input_culprit(case.pipeline, case.loop, case.host)
+        return _verdict(
+            case, "input", "high", input_sentence(share, culprit, case.ceiling), culprit, straddled
+        )
+    return _decide_consumer(case, breakdown, straddled)
+
+
+def _decide_consumer(
+    case: Case, breakdown: Mapping[StepClass, Share], straddled: list[float]
+) -> Verdict:
+    groups = group_percents(breakdown)
+    (first, most), (second, next_most) = list(groups.items())[:2]
+    wait, unknown = breakdown["input_wait"], breakdown["unattributed"].percent
+    if unknown > most:
+        return _unattributed(case, wait, unknown, straddled)
+    moderate = wait.percent >= INPUT_FINE_PERCENT
+    also = moderate_input(wait) if moderate else ""
+    if most - next_most < BALANCED_POINTS:
+        sentence = balanced_sentence(first, most, second, next_most) + also
+        severity = _severity("overhead", groups["overhead"], moderate)
+        return _verdict(case, "balanced", severity, sentence, None, straddled)
+    sentence = other_sentence(first, most, breakdown, case.ceiling) + also
+    culprit = python_culprit(breakdown, case.host) if first == "overhead" else None
+    return _verdict(case, first, _severity(first, most, moderate), sentence, culprit, straddled)
+
+
+def _severity(group: Group, percent: float, input_moderate: bool) -> VerdictSeverity:
+    """How much of the step is cost that could go: compute is what the user is there for."""
+    if group != "compute" and percent >= OVERHEAD_HIGH_PERCENT:
+        return "high"
+    overhead = group != "compute" and percent >= OVERHEAD_MODERATE_PERCENT
+    return "moderate" if overhead or input_moderate else "ok"
+
+
+def _verdict(
+    case: Case,
+    bottleneck: Bottleneck,
+    severity: VerdictSeverity,
+    summary: str,
+    culprit: Culprit | None,
+    straddled: list[float],
+) -> Verdict:
+    reasons = doubts(case, bottleneck, straddled)
+    return Verdict(
+        bottleneck=bottleneck,
+        severity=severity,
+        summary=summary,
+        confidence=confidence_of(reasons),
+        reasons=_reasons(case, [reason.sentence for reason in reasons]),
+        file=culprit.file if culprit else None,
+        line=culprit.line if culprit else None,
+        op_id=culprit.op_id if culprit else None,
+    )
+
+
+def _too_wide(case: Case, interval: Interval, straddled: list[float]) -> Verdict:
+    summary = (
+        f"Input wait lies somewhere from {interval[0]:.0f} to {interval[1]:.0f} % of the step, so "
+        "it may be fine or the bottleneck. Measure longer with --steps."
+    )
+    return _inconclusive(summary, doubts(case, None, straddled), case)
+
+
+def _unattributed(case: Case, wait: Share, unknown: float, straddled: list[float]) -> Verdict:
+    fine = "Not input-bound" if wait.percent < INPUT_FINE_PERCENT else "Not mainly input-bound"
+    summary = (
+        f"{fine} (input wait {wait.percent:.0f} % of the step), but what the rest is bound by is "
+        f"not known: {unknown:.0f} % of the step could not be attributed."
+    )
+    return _inconclusive(summary, doubts(case, None, straddled), case)
+
+
+def _inconclusive(summary: str, why: list[Doubt], case: Case | None = None) -> Verdict:
+    sentences = [doubt.sentence for doubt in why]
+    return Verdict(
+        bottleneck="inconclusive",
+        severity="unknown",
+        summary=summary,
+        confidence="low",
+        reasons=_reasons(case, sentences) if case else sentences,
+    )
+
+
+def _reasons(case: Case, sentences: list[str]) -> list[str]:
+    steps = case.steps
+    if steps is None:
+        return sentences
+    measured = (
+        f"{steps.count} steps without a profiler, median {steps.median_ms:.4g} ms (95 % interval "
+        f"{steps.ci95_ms[0]:.4g} to {steps.ci95_ms[1]:.4g} ms); {steps.warmup_count} warm-up steps "
+        "left out."
+    )
+    return [measured, *sentences]
+
+
+def _few_steps(case: Case) -> str:
+    if case.steps is None:
+        return missing_sentence(case.steps_missing)
+    return (
+        f"Only {case.steps.count} steps were seen after the warm-up; a verdict needs "
+        f"{FEWEST_STEPS}. Let the script train longer, or ask for a shorter --warmup."
+    )

@@ -1,0 +1,125 @@
+"""The recorded windows as arrays and as rows: step times, input waits, tables for the session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipediag.session.model import StepRow, Window
+from pipediag.session.recording import (
+    RecordedBlock,
+    RecordedLoop,
+    RecordedWindow,
+    Recording,
+    WindowKind,
+)
+
+Floats = NDArray[np.float64]
+WindowNs = tuple[int, int]
+
+
+def windows_of(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> list[RecordedWindow]:
+    """The loop's windows of one kind, oldest first."""
+    return [
+        window for window in recording.windows if window.loop_id == loop.id and window.kind == kind
+    ]
+
+
+def blocks_of(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> list[RecordedBlock]:
+    """The blocks of those windows that hold a step, oldest first."""
+    return [
+        block
+        for window in windows_of(recording, loop, kind)
+        for block in window.blocks
+        if block.durations_ns
+    ]
+
+
+def step_ms(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> Floats:
+    """Milliseconds per batch of every step in those windows, in order.
+
+    Where one call takes several batches (`steps_per_execution`), a recorded interval is a call and
+    its duration is divided by the batches: a step is always the time for one batch.
+    """
+    durations = [d for block in blocks_of(recording, loop, kind) for d in block.durations_ns]
+    return np.array(durations, dtype=float) / 1e6 / loop.batches_per_call
+
+
+def span_ns(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> WindowNs | None:
+    """Begin of the first step to end of the last in those windows, or None without a step."""
+    blocks = blocks_of(recording, loop, kind)
+    if not blocks:
+        return None
+    return blocks[0].starts_ns[0], blocks[-1].starts_ns[-1] + blocks[-1].durations_ns[-1]
+
+
+def gap_waits_ms(block: RecordedBlock, batches: int) -> Floats:
+    """Milliseconds of input wait per batch by tf.data's gap times: step minus gap.
+
+    One entry for each step at the end of the block that gap times cover (tf.data keeps the last
+    100); single entries may be negative, as the two clocks start a step at different points.
+    """
+    covered = min(len(block.gaps_us) // batches, len(block.durations_ns))
+    if covered == 0:
+        return np.empty(0)
+    gaps = np.array(block.gaps_us[-covered * batches :], dtype=float).reshape(covered, batches)
+    durations = np.array(block.durations_ns[-covered:], dtype=float)
+    waits: Floats = (durations / 1e6 - gaps.sum(axis=1) / 1e3) / batches
+    return waits
+
+
+def next_waits_ms(block: RecordedBlock, batches: int) -> Floats | None:
+    """Milliseconds per batch inside the iterator's `next`; None where Python does not call it."""
+    if len(block.waits_ns) != len(block.durations_ns):
+        return None
+    return np.array(block.waits_ns, dtype=float) / 1e6 / batches
+
+
+def window_rows(recording: Recording) -> list[Window]:
+    """Every window of the run, oldest first."""
+    return [
+        Window(
+            kind=window.kind,
+            loop_id=window.loop_id,
+            start_ms=(window.start_ns - recording.started_ns) / 1e6,
+            duration_ms=(window.end_ns - window.start_ns) / 1e6,
+            steps=sum(len(block.durations_ns) for block in window.blocks),
+            complete=window.complete,
+            reason=window.reason,
+        )
+        for window in recording.windows
+    ]
+
+
+def step_rows(recording: Recording, loop: RecordedLoop) -> list[StepRow]:
+    """Every recorded interval of the diagnosed loop, in order; durations are whole calls here."""
+    rows: list[StepRow] = []
+    for window in recording.windows:
+        if window.loop_id != loop.id:
+            continue
+        for number, block in enumerate(window.blocks):
+            for start, duration, wait in _steps(block, loop.batches_per_call):
+                rows.append(
+                    StepRow(
+                        index=len(rows),
+                        window=window.kind,
+                        block=number,
+                        start_ms=(start - recording.started_ns) / 1e6,
+                        duration_ms=duration / 1e6,
+                        input_wait_ms=wait,
+                        batches=loop.batches_per_call,
+                    )
+                )
+    return rows
+
+
+def _steps(block: RecordedBlock, batches: int) -> Iterator[tuple[int, int, float | None]]:
+    waits: list[float | None] = [None] * len(block.durations_ns)
+    measured = next_waits_ms(block, batches)
+    if measured is None:
+        measured = gap_waits_ms(block, batches)
+    if len(measured):
+        waits[-len(measured) :] = [max(0.0, float(wait) * batches) for wait in measured]
+    return zip(block.starts_ns, block.durations_ns, waits, strict=True)

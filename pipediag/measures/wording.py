@@ -1,0 +1,126 @@
+"""The sentences of the verdict, in the words of the field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+
+from pipediag.measures.groups import GROUPS, Group
+from pipediag.measures.places import Culprit
+from pipediag.session.model import Ceiling, Loop, OtherUse, Script, Share, StepClass
+
+NEEDS = (
+    "Pipediag needs a training loop: Keras `fit`, or a loop that takes batches from a tf.data "
+    "dataset and updates variables with them."
+)
+_CLASS_WORDS: dict[StepClass, str] = {
+    "device_compute": "device compute",
+    "device_copy": "copies to and from the device",
+    "collective": "collectives",
+    "compile": "compiling or retracing",
+    "dispatch": "dispatch",
+    "python": "Python",
+    "device_wait": "waiting for the device",
+}
+_MOST_SEEN = 4
+
+
+def place(file: str | None, line: int | None) -> str:
+    """` at train.py:12`, or nothing where it is not known."""
+    if file is None:
+        return ""
+    name = PurePath(file).name
+    return f" at {name}:{line}" if line else f" in {name}"
+
+
+def input_sentence(share: Share, culprit: Culprit | None, ceiling: Ceiling | None) -> str:
+    """Highly input-bound, by how much, and behind which operation."""
+    text = (
+        f"Highly input-bound: {share.percent:.0f} % of each step ({share.ms:.3g} ms) is waiting "
+        "for input"
+    )
+    if culprit is not None:
+        text += f"; {culprit.what}{place(culprit.file, culprit.line)} costs most"
+    if ceiling is not None and ceiling.speedup_if_input_free is not None:
+        text += f". Free input would make training {ceiling.speedup_if_input_free:.3g}x as fast"
+    return text + "."
+
+
+def other_sentence(
+    group: Group, percent: float, breakdown: Mapping[StepClass, Share], ceiling: Ceiling | None
+) -> str:
+    """Compute-, transfer- or overhead-bound, with the classes that make it up."""
+    parts = sorted(GROUPS[group], key=lambda name: -breakdown[name].percent)
+    named = [
+        f"{_CLASS_WORDS[name]} {breakdown[name].percent:.0f} %"
+        for name in parts
+        if breakdown[name].percent >= 1.0
+    ]
+    if group == "compute":
+        text = f"Compute-bound: {percent:.0f} % of each step is device compute"
+    else:
+        text = f"{group.capitalize()}-bound: {percent:.0f} % of each step is {group}"
+        text += f" ({', '.join(named)})" if named else ""
+    if ceiling is None or ceiling.speedup_if_input_free is None:
+        return text + "."
+    best = ceiling.speedup_if_input_free
+    return text + f"; a free input pipeline would gain {best:.3g}x at most."
+
+
+def balanced_sentence(first: Group, most: float, second: Group, next_most: float) -> str:
+    """Two groups of about the same size."""
+    return (
+        f"Balanced: {first} takes {most:.0f} % of each step and {second} {next_most:.0f} %, so no "
+        "single change will gain much."
+    )
+
+
+def moderate_input(share: Share) -> str:
+    """What to append where input is no bottleneck, but not free either."""
+    return f" Moderately input-bound as well: input wait is {share.percent:.0f} % of the step."
+
+
+def missing_sentence(reason: str | None) -> str:
+    """Why there is no verdict, and what to do."""
+    return f"No verdict: {reason or 'the step was not measured.'}"
+
+
+def no_loop_sentence(
+    script: Script, loops: list[Loop], other_uses: list[OtherUse], tensorflow: str | None
+) -> str:
+    """What was seen instead of a training loop, and what pipediag needs."""
+    seen = [f"{use.what}{place(use.file, use.line)} ({_times(use.count)})" for use in other_uses]
+    seen += [f"{_role(loop)}{place(loop.file, loop.line)} ({loop.steps} batches)" for loop in loops]
+    if seen:
+        more = f" and {len(seen) - _MOST_SEEN} more" if len(seen) > _MOST_SEEN else ""
+        what = "What was seen: " + "; ".join(seen[:_MOST_SEEN]) + more + "."
+    elif tensorflow is None:
+        what = "The script did not import TensorFlow."
+    else:
+        what = "The script imported TensorFlow and took no batch from a dataset."
+    failed = script.outcome in ("raised", "killed", "timed-out", "interrupted")
+    ended = f" The script ended early: {_sentence(script.detail)}" if failed else ""
+    return f"No training loop was seen.{ended} {what} {NEEDS}"
+
+
+def _role(loop: Loop) -> str:
+    if loop.role == "other":
+        return f"a loop over a dataset that does not train ({loop.role_reason})"
+    return {
+        "training": "training",
+        "validation": "validation",
+        "evaluate": "`evaluate`",
+        "predict": "`predict`",
+        "adapt": "`adapt`",
+        "preview": "a preview of some batches",
+    }[loop.role]
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _sentence(text: str | None) -> str:
+    if not text:
+        return "how is not known."
+    return text if text.endswith((".", "!", "?")) else text + "."

@@ -1,0 +1,38 @@
+"""A rule in words: what `pipediag explain` and docs/rules.md both say."""
+
+from __future__ import annotations
+
+from pipediag.rules.rule import Meta, Threshold
+
+_SUBJECTS = {
+    "precondition": "the machine; comes before all other advice",
+    "correctness": "correctness",
+    "speed": "speed",
+    "quality": "how well the model learns",
+}
+
+
+def paragraphs(meta: Meta) -> list[tuple[str, list[str]]]:
+    """Heading and lines of each paragraph, in reading order."""
+    return [
+        ("Looks at", [meta.looks_at]),
+        ("Why it matters", [meta.why]),
+        ("Thresholds", [threshold_line(t) for t in meta.thresholds] or ["None: it holds or not."]),
+        ("What to change", [meta.edit]),
+        ("What that might cost", [meta.cost]),
+        ("Predicted speed-up", [meta.prediction]),
+        ("About", [_about(meta)]),
+    ]
+
+
+def threshold_line(threshold: Threshold) -> str:
+    """A threshold, its unit and where it comes from, on one line."""
+    return f"{threshold.name}: {threshold.value:g} {threshold.unit} ({threshold.source})"
+
+
+def _about(meta: Meta) -> str:
+    needs = ", ".join(meta.needs) or "the environment alone"
+    return (
+        f"Concerns {_SUBJECTS[meta.subject]}. Severity when it fails: {meta.severity}. "
+        f"Effect of the edit on results: {meta.effect_on_results}. Needs: {needs}."
+    )

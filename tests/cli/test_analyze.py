@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipediag.cli.analyze import script_arguments
+from pipediag.errors import ExitStatus
+from tests.runner.probe import Behaviour, run
+
+OWN = ["--steps", "-q", "--json"]
+
+
+@pytest.mark.parametrize(
+    ("given", "passed", "noted"),
+    [
+        ((), (), None),
+        (("--lr", "1"), ("--lr", "1"), None),
+        (("--", "--lr", "--"), ("--lr", "--"), None),
+        (("--", "--", "-q"), ("--", "-q"), None),
+        (("a", "--", "b"), ("a", "--", "b"), None),
+        (("--steps=60",), ("--steps=60",), "--steps"),
+        (("--lr", "-q", "--json"), ("--lr", "-q", "--json"), "-q"),
+        (("--", "--steps", "60"), ("--steps", "60"), None),
+    ],
+)
+def test_arguments_go_to_the_script_untouched(
+    given: tuple[str, ...], passed: tuple[str, ...], noted: str | None
+) -> None:
+    args, note = script_arguments(given, OWN)
+
+    assert args == passed
+    assert (note is None) if noted is None else note.startswith(f"{noted} ")
+
+
+def _analyze(directory: Path, *arguments: str) -> Behaviour:
+    return run([sys.executable, "-m", "pipediag", "analyze", *arguments], directory)
+
+
+def _session(directory: Path) -> dict[str, object]:
+    content = json.loads((directory / "session.json").read_text())
+    assert isinstance(content, dict)
+    return content
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["missing.py"], "cannot run missing.py: No such file or directory"),
+        (["broken.py"], "broken.py:2: not valid Python"),
+        (["folder"], "holds no __main__.py"),
+        (["-m", "no_such_module"], "No module named no_such_module"),
+        (["-m", "folder.no_such"], "No module named folder.no_such"),
+        (["-o", "good.py/x", "good.py"], "cannot write to the output directory"),
+        (["-o", "/proc/none", "good.py"], "cannot write to the output directory"),
+        (["--fail-on", "error", "--config", "none.toml", "good.py"], "none.toml"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_clear_line_and_leaves_nothing(
+    arguments: list[str], words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "broken.py").write_text("x = 1\ndef f(:\n")
+    (tmp_path / "good.py").write_text("print('ran')")
+    before = sorted(entry.name for entry in tmp_path.iterdir())
+
+    seen = _analyze(tmp_path, *arguments)
+
+    assert (seen.status, seen.stdout) == (ExitStatus.USAGE, "")
+    assert words in seen.stderr
+    assert seen.stderr.startswith("pipediag: ")
+    assert seen.stderr.count("\n") == 1
+    left = {entry.name for entry in tmp_path.iterdir()} - {"reports"}
+    assert sorted(left) == before
+    assert not list((tmp_path / "reports").glob("*"))
+
+
+def test_output_goes_to_reports_by_default(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('ran')")
+
+    seen = _analyze(tmp_path, "train.py")
+
+    assert seen.stdout == "ran\n"
+    names = {entry.name for entry in (tmp_path / "reports/train").iterdir()}
+    assert {"session.json", "report.html", "findings.csv"} <= names
+    assert not [name for name in names if name.startswith(".")]
+
+
+def test_json_is_alone_on_standard_output(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('from the script')")
+
+    seen = _analyze(tmp_path, "--json", "train.py")
+
+    assert json.loads(seen.stdout) == _session(tmp_path / "reports/train")
+    assert "from the script\n" in seen.stderr
+
+
+def test_an_earlier_report_is_kept_aside_unless_forced(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import sys; sys.exit(int(sys.argv[1]))")
+
+    _analyze(tmp_path, "-q", "train.py", "1")
+    second = _analyze(tmp_path, "train.py", "0")
+    _analyze(tmp_path, "-q", "--force", "train.py", "5")
+
+    assert f"kept in {tmp_path / 'reports/train.1'}" in second.stderr
+    scripts = [_session(tmp_path / name)["script"] for name in ("reports/train.1", "reports/train")]
+    assert [script["status"] for script in scripts if isinstance(script, dict)] == [1, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "own_status"),
+    [("raise ValueError('no data')", "1"), ("import os; os.kill(os.getpid(), 9)", "-9")],
+)
+def test_a_script_that_fails_too_early(text: str, own_status: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(text)
+
+    seen = _analyze(tmp_path, "train.py")
+
+    assert seen.status == ExitStatus.SCRIPT_FAILED
+    last = seen.stderr.splitlines()[-1]
+    assert last.startswith("pipediag: ")
+    assert f"its own status: {own_status})" in last
+    assert (tmp_path / "reports/train/session.json").is_file()
+
+
+def test_a_timeout_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import time; time.sleep(60)")
+
+    seen = _analyze(tmp_path, "--timeout", "2", "train.py")
+
+    assert seen.status == ExitStatus.SCRIPT_FAILED
+    assert "--timeout" in seen.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "status"), [([], ExitStatus.INCONCLUSIVE), (["--allow-inconclusive"], 0)]
+)
+def test_a_gate_that_cannot_decide(options: list[str], status: int, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('no training here')")
+
+    assert _analyze(tmp_path, "--fail-on", "warn", *options, "train.py").status == status
+
+
+def test_no_training_loop_is_no_failure_without_a_gate(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('no training here')")
+
+    assert _analyze(tmp_path, "train.py").status == ExitStatus.DONE
+
+
+def test_a_note_where_an_option_may_be_misplaced(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import sys; print(sys.argv[1:])")
+
+    seen = _analyze(tmp_path, "train.py", "--steps", "60")
+
+    assert seen.stdout == "['--steps', '60']\n"
+    assert "pipediag: --steps comes after the script" in seen.stderr

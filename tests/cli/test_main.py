@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+from pipediag import __version__
+from pipediag.cli import main as cli_main
+from pipediag.cli.main import COMMANDS, color_choice, main
+from pipediag.errors import ExitStatus, PipediagError
+from tests.runner.probe import Behaviour, environment, run
+
+
+def _pipediag(directory: Path, *arguments: str) -> Behaviour:
+    return run([sys.executable, "-m", "pipediag", *arguments], directory)
+
+
+def _status(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["pipediag", *arguments])
+    with pytest.raises(SystemExit) as ending:
+        main()
+    assert isinstance(ending.value.code, int)
+    return ending.value.code
+
+
+def _replace_check(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    @click.command()
+    def command() -> None:
+        raise error
+
+    monkeypatch.setattr(cli_main, "import_module", lambda name: type("M", (), {"command": command}))
+
+
+@pytest.mark.parametrize("arguments", ["['--help']", "['--version']", "['analyze', '--help']"])
+def test_help_imports_nothing_heavy(arguments: str) -> None:
+    code = (
+        "import sys\n"
+        f"sys.argv[1:] = {arguments}\n"
+        "from pipediag.__main__ import main\n"
+        "try:\n main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'pandas', 'numpy', 'pydantic', 'tensorflow', 'jinja2', 'rich', 'psutil',\n"
+        "         'google.protobuf', 'keras'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True
+    )
+
+    assert done.stderr == "[]\n"
+    assert done.stdout
+
+
+def test_the_overview_names_every_command(tmp_path: Path) -> None:
+    seen = _pipediag(tmp_path, "--help")
+
+    assert seen.status == 0
+    for name, (_, line) in COMMANDS.items():
+        assert f"{name} " in seen.stdout
+        assert line in seen.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_can_be_loaded_and_tells_its_use(name: str) -> None:
+    command = import_module(COMMANDS[name][0]).command
+
+    assert isinstance(command, click.Command)
+    assert command.get_short_help_str()
+
+
+def test_version(tmp_path: Path) -> None:
+    assert __version__ in _pipediag(tmp_path, "--version").stdout
+
+
+@pytest.mark.parametrize("arguments", [("no-such",), ("--no-such",), ("check",), ("analyze",)])
+def test_wrong_use_ends_with_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    seen = _pipediag(tmp_path, *arguments)
+
+    assert seen.status == ExitStatus.USAGE
+    assert seen.stdout == ""
+    assert "Usage: pipediag" in seen.stderr
+
+
+def test_a_known_problem_is_one_line_and_its_status(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _replace_check(monkeypatch, PipediagError("it is so.", ExitStatus.INCONCLUSIVE))
+
+    assert _status(monkeypatch, "check") == ExitStatus.INCONCLUSIVE
+    assert capsys.readouterr().err == "pipediag: it is so.\n"
+
+
+def test_an_unforeseen_error_does_not_look_like_a_failed_gate(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _replace_check(monkeypatch, ZeroDivisionError("unforeseen"))
+
+    assert _status(monkeypatch, "check") == ExitStatus.USAGE
+    shown = capsys.readouterr().err
+    assert "ZeroDivisionError: unforeseen" in shown
+    assert "error in pipediag itself" in shown
+
+
+def test_an_interrupt_is_told_by_the_usual_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    _replace_check(monkeypatch, KeyboardInterrupt())
+
+    assert _status(monkeypatch, "check") == 130
+
+
+def test_a_reader_that_leaves_early_sees_no_traceback(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m pipediag explain | true"
+
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, check=False
+    )
+
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "no_color", "choice"),
+    [
+        ("auto", None, None),
+        ("auto", "", None),
+        ("auto", "1", False),
+        ("always", "1", True),
+        ("never", None, False),
+    ],
+)
+def test_color(
+    option: str, no_color: str | None, choice: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if no_color is not None:
+        monkeypatch.setenv("NO_COLOR", no_color)
+
+    assert color_choice(option) is choice

@@ -1,0 +1,125 @@
+"""Sessions at the edges of what a report must bear."""
+
+from __future__ import annotations
+
+from pipediag.session.model import Finding, Operation, Script, Session, StepRow
+from tests import factories
+
+HOSTILE = "</script><img src=x onerror=alert(1)>&\"'{{ 7 * 7 }}\u2028\x1b[31m"
+
+
+def nothing_measured() -> Session:
+    """Killed at its start: only reasons."""
+    return factories.make_session(
+        script=Script(
+            path="train.py", args=[], status=-9, outcome="killed", detail="Killed by SIGKILL."
+        ),
+        environment=factories.make_environment(
+            tensorflow=None, keras=None, keras_backend=None, devices=[], cpu_model=None
+        ),
+        verdict=factories.make_verdict(
+            bottleneck="inconclusive",
+            severity="unknown",
+            confidence="low",
+            summary="No verdict: the script was killed before a step was seen.",
+            reasons=[],
+            file=None,
+            line=None,
+            op_id=None,
+        ),
+        steps=None,
+        steps_missing="no-steps-reason",
+        breakdown=None,
+        breakdown_missing="no-breakdown-reason",
+        input_wait=None,
+        perturbation=None,
+        differential=None,
+        ceiling=None,
+        pipeline=None,
+        pipeline_missing="no-pipeline-reason",
+        devices=[],
+        host=None,
+        host_missing="no-host-reason",
+        findings=[],
+        combined_missing=None,
+        loops=[],
+        windows=[],
+        step_rows=[],
+        host_samples=[],
+    )
+
+
+def hostile() -> Session:
+    """Markup, template syntax and control characters wherever a user's text can stand."""
+    operation: Operation = factories.make_operation(
+        "map_0", "map", file=f"/p/{HOSTILE}.py", code=HOSTILE, name=HOSTILE
+    )
+    finding: Finding = factories.make_finding(
+        title=HOSTILE, advice=HOSTILE, file=f"/p/{HOSTILE}.py", evidence={HOSTILE: HOSTILE}
+    )
+    return factories.make_session(
+        script=Script(path="train.py", args=[HOSTILE], outcome="raised", detail=HOSTILE),
+        verdict=factories.make_verdict(summary=HOSTILE, reasons=[HOSTILE], next_steps=[HOSTILE]),
+        pipeline=factories.make_pipeline(ops=[operation], options={HOSTILE: HOSTILE}),
+        findings=[finding],
+        loops=[factories.make_loop(role_reason=HOSTILE, file=f"/p/{HOSTILE}.py")],
+        notes=[HOSTILE],
+        environment=factories.make_environment(cpu_model=HOSTILE, framework_messages=[HOSTILE]),
+    )
+
+
+def enormous() -> Session:
+    """Many of everything, and texts without an end."""
+    endless = "word " * 4000
+    unbroken = "/very" * 400
+    operations = [
+        factories.make_operation(
+            f"map_{index}",
+            "map",
+            file=f"{unbroken}/data.py",
+            code="ds = " + "f(" * 2000,
+            parent_ids=[f"map_{index - 1}"] if index else [],
+            self_ms_per_step=float(index % 7),
+        )
+        for index in range(300)
+    ]
+    findings = [
+        factories.make_finding(
+            f"rule-{index}",
+            title=endless,
+            advice=endless,
+            op_id=f"map_{index}",
+            status="fail" if index % 2 else "pass",
+        )
+        for index in range(120)
+    ]
+    samples = [10.0 + index % 13 for index in range(20_000)]
+    rows = [
+        StepRow(
+            index=index,
+            window="baseline",
+            block=0,
+            start_ms=10.0 * index,
+            duration_ms=duration,
+            input_wait_ms=7.0,
+            batches=1,
+        )
+        for index, duration in enumerate(samples)
+    ]
+    return factories.make_session(
+        script=Script(path="train.py", args=[unbroken * 5] * 20, outcome="stopped"),
+        verdict=factories.make_verdict(
+            summary=endless, reasons=[endless] * 30, next_steps=[endless] * 30
+        ),
+        steps=factories.make_steps(count=len(samples), samples_ms=samples),
+        pipeline=factories.make_pipeline(ops=operations, bottleneck_op_id="map_150"),
+        findings=findings,
+        loops=[
+            factories.make_loop(id=f"loop_{index}", role_reason=endless, diagnosed=index == 0)
+            for index in range(80)
+        ],
+        notes=[endless] * 60,
+        environment=factories.make_environment(framework_messages=[endless] * 50),
+        step_rows=rows,
+        host_samples=factories.make_host_samples() * 500,
+    )

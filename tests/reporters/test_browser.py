@@ -1,0 +1,102 @@
+"""The report in a real browser: no overflow, no complaints, in every dress."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipediag.reporters import write_all
+from pipediag.session.model import Session
+from tests import factories
+from tests.reporters import sessions
+
+pytestmark = pytest.mark.browser
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+SESSIONS: dict[str, Callable[[], Session]] = {
+    "input-bound": factories.make_session,
+    "nothing measured": sessions.nothing_measured,
+    "hostile": sessions.hostile,
+    "enormous": sessions.enormous,
+}
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    chromedriver = shutil.which("chromedriver")
+    if browser is None or chromedriver is None:
+        pytest.skip("Chromium or chromedriver is not installed (chromium, chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.ChromeService(executable_path=chromedriver)
+    started = webdriver.Chrome(options=options, service=service)
+    yield started
+    started.quit()
+
+
+def show(driver: Any, page: Path, *, width: int, scheme: str) -> None:
+    preference = {"name": "prefers-color-scheme", "value": scheme}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [preference]})
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+    )
+    driver.get(page.as_uri())
+    driver.execute_script(
+        "document.querySelectorAll('details').forEach(item => { item.open = true })"
+    )
+
+
+@pytest.mark.parametrize("make", SESSIONS.values(), ids=SESSIONS)
+@pytest.mark.parametrize("width", [1280, 720, 360])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_fits_its_window_and_logs_nothing(
+    driver: Any, tmp_path: Path, make: Callable[[], Session], width: int, scheme: str
+) -> None:
+    write_all(make(), tmp_path)
+
+    show(driver, tmp_path / "report.html", width=width, scheme=scheme)
+
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+    assert driver.get_log("browser") == []
+
+
+def test_dark_is_dark_and_light_is_light(driver: Any, tmp_path: Path) -> None:
+    write_all(factories.make_session(), tmp_path)
+    backgrounds = []
+    for scheme in ("light", "dark"):
+        show(driver, tmp_path / "report.html", width=1280, scheme=scheme)
+        colour = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+        backgrounds.append(int(colour.removeprefix("rgb(").split(",")[0]))
+
+    assert backgrounds[0] > 200
+    assert backgrounds[1] < 60
+
+
+def test_hostile_text_runs_nothing(driver: Any, tmp_path: Path) -> None:
+    write_all(sessions.hostile(), tmp_path)
+
+    show(driver, tmp_path / "report.html", width=1280, scheme="light")
+
+    assert driver.execute_script("return document.images.length") == 0
+    heading = driver.execute_script("return document.querySelector('h1').textContent")
+    assert heading == sessions.HOSTILE

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from pipediag.reporters import quantities
+from pipediag.session.model import Scalar
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, quantities.NOTHING),
+        (0, "0"),
+        (32.0, "32"),
+        (1234567.0, "1,234,567"),
+        (1234.5, "1,234"),
+        (11.52, "11.5"),
+        (0.123, "0.12"),
+        (0.000123, "0.00012"),
+    ],
+)
+def test_numbers(value: float | None, shown: str) -> None:
+    assert quantities.number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(10.0, "10.0 ms"), (900.0, "900 ms"), (12_345.0, "12.3 s"), (7_200_000.0, "2.00 h")],
+)
+def test_durations_change_their_unit(value: float, shown: str) -> None:
+    assert quantities.milliseconds(value).replace("\xa0", " ") == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0, "0 B"), (1840, "1.80 KiB"), (61 * 2**20, "61 MiB"), (2**50, "1,024 TiB")],
+)
+def test_bytes(value: float, shown: str) -> None:
+    assert quantities.byte_count(value).replace("\xa0", " ") == shown
+
+
+def test_small_times_do_not_become_nothing() -> None:
+    assert quantities.decimal(0.001) == "<0.01"
+    assert quantities.decimal(0.0) == "0.00"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words", "shown"),
+    [
+        ("self_ms_per_step", 7.934, "self", "7.93 ms per step"),
+        ("wait_percent", 76.31, "wait", "76.3 %"),
+        ("cache_bytes", 2**20, "cache", "1 MiB"),
+        ("parallelism", 1, "parallelism", "1"),
+        ("stateful", True, "stateful", "yes"),
+        ("op_kind", "map", "op kind", "map"),
+        ("buffer", None, "buffer", quantities.NOTHING),
+        ("_ms", 3.0, " ms", "3"),
+    ],
+)
+def test_evidence_is_put_in_words(key: str, value: Scalar, words: str, shown: str) -> None:
+    name, text = quantities.evidence(key, value)
+
+    assert (name, text.replace("\xa0", " ")) == (words, shown)
+
+
+def test_units_stay_with_their_numbers() -> None:
+    assert quantities.bind_units("20 % in 3 ms of 4 GiB, 5 apples") == (
+        "20\xa0% in 3\xa0ms of 4\xa0GiB, 5 apples"
+    )

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.rules import per_element_map
+from pipediag.session.model import Operation
+from tests.factories import make_function, make_operation, make_session
+from tests.rules.sessions import batch, keeps_up, only, session_of, source
+
+
+def cheap_map(graph_ops: dict[str, int] | None = None, **overrides: Any) -> Operation:
+    values: dict[str, Any] = {
+        "elements": 256.0,
+        "self_ms_per_step": 5.0,
+        "function": make_function(graph_ops=graph_ops or {"Cast": 1, "Mul": 2}),
+    }
+    return make_operation("map", "map", **{**values, **overrides})
+
+
+def test_fails_and_predicts_a_tenth_of_the_delay() -> None:
+    finding = only(per_element_map, session_of(source(), cheap_map(), batch(256)))
+    assert finding.status == "fail"
+    assert "`map` at line 12 behind `batch` at line 9" in finding.advice
+    assert finding.predicted_speedup == pytest.approx(10 / 5.5, abs=0.001)
+    assert finding.evidence["us_per_element"] == pytest.approx(19.53)
+
+
+@pytest.mark.parametrize(
+    ("graph_op", "form"),
+    [("ParseSingleExample", "tf.io.parse_example"), ("StringSplitV2", "to_tensor()")],
+)
+def test_names_the_form_for_batches(graph_op: str, form: str) -> None:
+    op = cheap_map({graph_op: 1, "Const": 3})
+    finding = only(per_element_map, session_of(source(), op, batch(256)))
+    assert finding.status == "fail"
+    assert form in finding.advice
+
+
+def test_a_function_that_may_not_broadcast_only_informs() -> None:
+    op = cheap_map({"MatMul": 1, "Mul": 1})
+    finding = only(per_element_map, session_of(source(), op, batch(256)))
+    assert finding.status == "informative"
+    assert "MatMul" in finding.advice
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        cheap_map(self_ms_per_step=80.0),
+        cheap_map(elements=4.0),
+        cheap_map(function=make_function(stateful=True)),
+        cheap_map(self_ms_per_step=None),
+    ],
+)
+def test_costly_few_stateful_and_unmeasured_pass(op: Operation) -> None:
+    assert only(per_element_map, session_of(source(), op, batch(256))).status == "pass"
+
+
+def test_a_map_of_batches_passes() -> None:
+    session = session_of(source(), batch(256), cheap_map(elements=1.0))
+    assert only(per_element_map, session).status == "pass"
+
+
+def test_a_filter_between_forbids_the_swap() -> None:
+    session = session_of(source(), cheap_map(), make_operation("f", "filter"), batch(256))
+    assert only(per_element_map, session).status == "pass"
+
+
+def test_does_not_fail_where_the_step_does_not_wait() -> None:
+    session = session_of(source(), cheap_map(), batch(256), **keeps_up())
+    assert only(per_element_map, session).status == "informative"
+
+
+def test_missing_breakdown_is_inconclusive() -> None:
+    assert only(per_element_map, make_session(breakdown=None)).status == "inconclusive"

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from pipediag.errors import PipediagError
+from pipediag.runner.analysis import AnalysisRequest, analyse, default_output
+from pipediag.session import store
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("pass\n")
+    return "train.py"
+
+
+def _ignore(_event: object) -> None:
+    """Nobody watches."""
+
+
+@pytest.mark.parametrize(
+    ("script_name", "module", "expected"),
+    [
+        ("train.py", False, "reports/train"),
+        ("deep/er/train.v2.py", False, "reports/train.v2"),
+        ("package.train", True, "reports/package.train"),
+        ("application/", False, "reports/application"),
+    ],
+)
+def test_default_output(script_name: str, module: bool, expected: str) -> None:
+    request = AnalysisRequest(script=script_name, module=module)
+
+    assert default_output(request) == Path(expected)
+
+
+def test_a_report_that_cannot_be_written_keeps_the_session(
+    script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise PipediagError("Could not write report.html: the disk is full.")
+
+    monkeypatch.setattr("pipediag.reporters.write_all", full)
+
+    with pytest.raises(PipediagError) as refusal:
+        analyse(AnalysisRequest(script=script, output=Path("out")), _ignore)
+
+    assert "pipediag report" in "".join(refusal.value.__notes__)
+    assert os.listdir("out") == ["session.json"]
+
+
+def test_a_session_that_cannot_be_written_keeps_the_recording(
+    script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(store.tempfile, "mkstemp", full)
+
+    with pytest.raises(PipediagError, match="No space left") as refusal:
+        analyse(AnalysisRequest(script=script, output=Path("out")), _ignore)
+
+    (capture,) = Path("out").iterdir()
+    assert str(capture) in "".join(refusal.value.__notes__)
+    assert (capture / "recording.json").is_file()
+
+
+def test_a_module_that_is_not_there_leaves_the_earlier_report_in_place(script: str) -> None:
+    request = AnalysisRequest(script=script, output=Path("out"))
+    analyse(request, _ignore)
+    before = sorted(os.listdir("out"))
+
+    with pytest.raises(PipediagError, match="No module named"):
+        analyse(AnalysisRequest(script="missing", module=True, output=Path("out")), _ignore)
+
+    assert sorted(os.listdir("out")) == before
+    assert sorted(os.listdir()) == ["out", "train.py"]

@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+
+import psutil
+import pytest
+
+from pipediag.errors import PipediagError
+from pipediag.runner import supervisor
+from pipediag.runner.progress import Event
+from pipediag.runner.supervisor import ChildResult, interpreter_flags, supervise
+from pipediag.session.settings import RunSettings
+
+Supervise = Callable[..., ChildResult]
+
+
+@pytest.fixture
+def run_script(tmp_path: Path) -> Supervise:
+    def run(
+        text: str,
+        *,
+        timeout_s: float | None = 60,
+        events: list[Event] | None = None,
+        pids: list[int] | None = None,
+        module: bool = False,
+    ) -> ChildResult:
+        script = tmp_path / "script.py"
+        script.write_text(dedent(text))
+        settings = RunSettings(
+            script=text if module else str(script),
+            args=(),
+            module=module,
+            capture_directory=str(tmp_path),
+        )
+        return supervise(
+            settings,
+            timeout_s=timeout_s,
+            on_started=(pids if pids is not None else []).append,
+            on_progress=(events if events is not None else []).append,
+        )
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "status"),
+    [
+        ("print(1)", "finished", 0),
+        ("raise SystemExit", "exited", 0),
+        ("raise SystemExit(4)", "exited", 4),
+        ("raise SystemExit('text')", "exited", 1),
+        ("import os; os._exit(6)", "exited", 6),
+        ("1 / 0", "raised", 1),
+        ("raise KeyboardInterrupt", "interrupted", -signal.SIGINT),
+        ("import os; os.kill(os.getpid(), 15)", "killed", -signal.SIGTERM),
+        ("import os; os.kill(os.getpid(), 9)", "killed", -signal.SIGKILL),
+        ("import os; os.abort()", "killed", -signal.SIGABRT),
+    ],
+)
+def test_tells_how_the_script_ended(
+    text: str, outcome: str, status: int, run_script: Supervise
+) -> None:
+    result = run_script(text)
+
+    assert (result.outcome, result.script_status) == (outcome, status)
+    assert result.started_ns < result.ended_ns
+
+
+def test_detail_names_the_exception(run_script: Supervise) -> None:
+    assert run_script("raise ValueError('no data')").detail == "ValueError: no data"
+
+
+def test_detail_of_sigkill_speaks_of_memory(run_script: Supervise) -> None:
+    detail = run_script("import os; os.kill(os.getpid(), 9)").detail
+
+    assert detail is not None
+    assert "SIGKILL" in detail
+    assert "memory" in detail
+
+
+STOPPED = "from pipediag.capture import StopScript\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "raise StopScript",
+        "try:\n    raise StopScript\nfinally:\n    print('cleaned up')",
+        "try:\n    raise StopScript\nexcept BaseException:\n    raise ValueError('clean-up failed')",
+        "raise BaseExceptionGroup('tasks', [StopScript(), ValueError('a sibling')])",
+        "import threading\nt = threading.Thread(target=lambda: (_ for _ in ()).throw(StopScript))\n"
+        "t.start(); t.join(); raise SystemExit('not reached')",
+    ],
+)
+def test_a_stop_is_no_failure(
+    text: str, run_script: Supervise, capfd: pytest.CaptureFixture[str]
+) -> None:
+    result = run_script(STOPPED + text)
+
+    assert (result.outcome, result.script_status) == ("stopped", None)
+    assert capfd.readouterr().err == ""
+
+
+def test_exit_handlers_run_after_a_stop(
+    run_script: Supervise, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run_script(STOPPED + "import atexit\natexit.register(print, 'saved')\nraise StopScript")
+
+    assert capfd.readouterr().out == "saved\n"
+
+
+def test_timeout_ends_the_script_and_what_it_started(
+    run_script: Supervise, tmp_path: Path
+) -> None:
+    text = """
+        import signal, subprocess, sys, time
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        open({path!r}, "w").write(str(sleeper.pid))
+        time.sleep(600)
+    """
+    pid_file = tmp_path / "pid"
+
+    result = run_script(text.format(path=str(pid_file)), timeout_s=3)
+
+    assert (result.outcome, result.script_status) == ("timed-out", None)
+    assert _dies(int(pid_file.read_text()))
+
+
+def test_timeout_kills_what_ignores_sigterm(
+    run_script: Supervise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "TERMINATE_GRACE_S", 0.2)
+    text = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+
+    assert run_script(text, timeout_s=2).outcome == "timed-out"
+
+
+HANGS_IN_EXIT = """
+    import atexit, sys, time
+    atexit.register(print, "exit handler", flush=True)
+    class Hang:
+        def __del__(self, sleep=time.sleep):
+            sleep(600)
+    hang = Hang()
+"""
+
+
+@pytest.mark.parametrize(("ending", "status"), [("", 0), ("sys.exit(3)", 3), ("1 / 0", 1)])
+def test_a_hang_in_interpreter_exit_keeps_the_status(
+    ending: str,
+    status: int,
+    run_script: Supervise,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(supervisor, "EXIT_GRACE_S", 0.3)
+
+    result = run_script(dedent(HANGS_IN_EXIT) + ending)
+
+    assert (result.outcome, result.script_status) == ("hung-in-exit", status)
+    assert capfd.readouterr().out == "exit handler\n"
+
+
+def test_slow_exit_handlers_and_threads_are_waited_for(
+    run_script: Supervise,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(supervisor, "EXIT_GRACE_S", 0.3)
+    text = """
+        import atexit, threading, time
+        atexit.register(lambda: (time.sleep(1), print("handler")))
+        threading.Thread(target=lambda: (time.sleep(1), print("thread"))).start()
+    """
+
+    assert run_script(text).outcome == "finished"
+    assert capfd.readouterr().out == "thread\nhandler\n"
+
+
+def test_a_process_left_behind_is_not_waited_for_nor_killed(run_script: Supervise) -> None:
+    events: list[Event] = []
+    text = """
+        import subprocess, sys
+        left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        raise ValueError(left.pid)
+    """
+
+    result = run_script(text, events=events)
+
+    pid = int((result.detail or "").removeprefix("ValueError: "))
+    assert _alive(pid)
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_progress_and_start_are_told(run_script: Supervise) -> None:
+    events: list[Event] = []
+    pids: list[int] = []
+
+    run_script("import os; print(os.getpid())", events=events, pids=pids)
+
+    assert [event["event"] for event in events] == ["started", "ended", "leaving"]
+    assert len(pids) == 1
+
+
+@pytest.mark.parametrize("name", ["no_such_module", "json.no_such", "xml"])
+def test_a_module_that_cannot_be_run_is_refused(name: str, run_script: Supervise) -> None:
+    with pytest.raises(PipediagError, match=f"No module named.*{name}"):
+        run_script(name, module=True)
+
+
+def test_an_interpreter_that_does_not_start_is_told_of(
+    run_script: Supervise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(supervisor, "CHILD", tmp_path / "missing.py")
+
+    with pytest.raises(PipediagError, match="before the script was run"):
+        run_script("print(1)")
+
+
+@pytest.mark.parametrize(
+    ("original", "flags"),
+    [
+        (["python", "-m", "pipediag", "-u"], []),
+        (["python", "/bin/pipediag", "-u"], []),
+        (["python", "-u", "-m", "pipediag"], ["-u"]),
+        (["python", "-W", "error", "-Xdev", "-m", "pipediag"], ["-W", "error", "-Xdev"]),
+        (["python", "-X", "dev", "-c", "x"], ["-X", "dev"]),
+        (["python", "-Bmpipediag"], ["-B"]),
+        (["python", "-Bm", "pipediag"], ["-B"]),
+        (["python"], []),
+    ],
+)
+def test_interpreter_flags_end_where_the_program_begins(
+    original: list[str], flags: list[str]
+) -> None:
+    assert interpreter_flags(original) == flags
+
+
+def _dies(pid: int) -> bool:
+    try:
+        psutil.Process(pid).wait(10)
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.TimeoutExpired:
+        return not _alive(pid)
+    return True
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

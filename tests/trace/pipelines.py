@@ -1,0 +1,82 @@
+"""Hand-made profiles of input pipelines, with TensorFlow 2.21's event names and nesting."""
+
+from __future__ import annotations
+
+from tests.trace.builder import TraceBuilder
+
+ROOT, BATCH, MAP, SOURCE = 1, 2, 3, 4
+
+
+def map_and_batch() -> TraceBuilder:
+    """One batch of two: MapAndBatch runs an asynchronous function over a TensorSlice.
+
+    The consumer waits 10-500. The producer fetches at 20-40 and 200-220 and starts the function;
+    call -7 executes at 30-130 (30-36 of it in RunAsync) and, on another thread, at 120-150; call
+    -8 executes at 240-440.
+    """
+    builder = TraceBuilder()
+    host = builder.host()
+    consumer = host.line("tf_data_iterator_get_next/1")
+    consumer.event("IteratorGetNextOp::DoCompute", 10, 500, id=99, element_size=1344)
+    consumer.event("Iterator::Root", 15, 495, id=ROOT, name="fused(m,b)", cpu_budget=2)
+    consumer.event(
+        "Iterator::Root::MapAndBatch",
+        20,
+        490,
+        id=BATCH,
+        parent_id=ROOT,
+        name="fused(m,b)",
+        autotune="true",
+        parallelism=2,
+        batch_size=2,
+        max_batch_results=3,
+        buffered_elements=1,
+    )
+    consumer.event("MapAndBatchConsume", 485, 488, element_id=5)
+    producer = host.line("tf_data_iterator_resource/1")
+    for start, function in ((20, -7), (200, -8)):
+        producer.event("MapAndBatchProduce", start, start + 20, element_id=5)
+        producer.event(
+            "Iterator::Root::MapAndBatch::TensorSlice",
+            start + 2,
+            start + 7,
+            id=SOURCE,
+            parent_id=BATCH,
+            name="src",
+        )
+        producer.event(
+            "InstantiatedCapturedFunction::RunAsync", start + 10, start + 16, id=function
+        )
+        producer.event("FunctionRun", start + 10, start + 15, id=function)
+    first = host.line("tf_data_private_threadpool/1")
+    first.event("ExecutorState::Process", 32, 130, id=-7)
+    first.event("PyFunc:PyFunc", 40, 128)
+    first.event("ExecutorState::Process", 240, 440, id=-8)
+    second = host.line("tf_data_private_threadpool/2")
+    second.event("ExecutorDoneCallback", 120, 150, id=-7)
+    second.event("ExecutorState::Process", 160, 190, id=12345)
+    return builder
+
+
+def sequential_map() -> TraceBuilder:
+    """Two calls of a sequential map inside Root: its function runs within its own call."""
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    for start in (0, 1000):
+        line.event("IteratorGetNextOp::DoCompute", start, start + 400, id=99, element_size=80)
+        line.event("Iterator::Root", start + 10, start + 390, id=ROOT, name="m")
+        line.event("Iterator::Root::Map", start + 20, start + 380, id=MAP, parent_id=ROOT, name="m")
+        line.event(
+            "Iterator::Root::Map::Shuffle",
+            start + 30,
+            start + 80,
+            id=SOURCE,
+            parent_id=MAP,
+            name="shuf",
+            buffer_size=100,
+            buffered_elements=98 if start else 99,
+        )
+        line.event(
+            "InstantiatedCapturedFunction::RunWithBorrowedArgs", start + 90, start + 370, id=-start
+        )
+    return builder

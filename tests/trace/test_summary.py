@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipediag.errors import PipediagError
+from pipediag.trace.reader import read
+from pipediag.trace.summary import TraceSummary, summarise
+from pipediag.trace.threads import events_named
+from tests.trace.builder import TraceBuilder, add_graph_call
+from tests.trace.test_steps import fit_profile
+
+RECORDED = Path(__file__).parent / "data" / "fit.xplane.pb.gz"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real profile: ten steps of a Keras fit whose map `decode` sleeps."""
+    path = tmp_path_factory.mktemp("trace") / "fit.xplane.pb"
+    path.write_bytes(gzip.decompress(RECORDED.read_bytes()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def summary(recorded: Path) -> TraceSummary:
+    return summarise(recorded)
+
+
+def test_the_steps_of_a_real_fit(summary: TraceSummary) -> None:
+    assert summary.steps is not None
+    assert summary.steps.steps.basis == "markers"
+    assert summary.steps.steps.numbers == tuple(range(20, 30))
+    assert (summary.steps.ns.sum(axis=1) == summary.steps.durations_ns).all()
+    assert (summary.steps.ns >= 0).all()
+    assert summary.missing == {}
+    assert not summary.accelerated
+
+
+def test_a_real_fit_has_every_class_that_a_cpu_can_have(summary: TraceSummary) -> None:
+    assert summary.steps is not None
+    totals = dict(zip(summary.steps.classes, summary.steps.ns.sum(axis=0), strict=True))
+    present = {name for name, total in totals.items() if total}
+    assert present == {"device_compute", "input_wait", "dispatch", "python"}
+    assert max(totals, key=lambda name: totals[name]) == "input_wait"
+
+
+def test_get_next_of_a_real_fit_is_the_sum_of_its_events(
+    recorded: Path, summary: TraceSummary
+) -> None:
+    start, end = summary.window_ns
+    waited = sum(
+        int(min(line.end_ns[index], end) - line.start_ns[index])
+        for line in read(recorded).host_lines
+        for index in events_named(line, "IteratorGetNextOp::DoCompute")
+        if start <= line.start_ns[index] < end
+    )
+    assert summary.steps is not None
+    assert int(summary.steps.get_next_ns.sum()) == waited
+    assert summary.get_next_calls == 10
+
+
+def test_the_pipeline_of_a_real_fit(summary: TraceSummary) -> None:
+    found = {iterator.path: iterator for iterator in summary.iterators}
+    assert {path: iterator.names for path, iterator in found.items()} == {
+        "Root": ("label", "batch"),
+        "Root::MapAndBatch": ("label", "batch"),
+        "Root::MapAndBatch::Map": ("decode",),
+        "Root::MapAndBatch::Map::TensorSlice": ("rows",),
+    }
+    # Four rows of six int64 and four float32 labels.
+    assert found["Root"].element_bytes == 4 * 6 * 8 + 4 * 4
+    assert found["Root::MapAndBatch"].batch_size == 4
+    assert found["Root::MapAndBatch"].autotune is True
+    slowest = max(summary.iterators, key=lambda iterator: iterator.self_ns)
+    assert slowest.names == ("decode",)
+    # The sleep alone.
+    assert slowest.self_ns >= slowest.calls * 1_000_000
+
+
+def test_the_input_gaps_of_a_real_fit_are_the_slow_maps(summary: TraceSummary) -> None:
+    [device] = summary.devices
+    assert device.name == "CPU"
+    assert device.busy_ns + device.idle_ns == device.span_ns
+    assert sum(gap.duration_ns for gap in device.gaps) + device.noise_ns == device.idle_ns
+    longest = sorted(device.gaps, key=lambda gap: gap.duration_ns)[-10:]
+    assert {gap.cause for gap in longest} == {"input"}
+    assert {gap.iterator for gap in longest} == {("Root::MapAndBatch::Map", ("decode",))}
+
+
+def test_the_window_is_the_steps(tmp_path: Path) -> None:
+    summary = summarise(fit_profile().save(tmp_path))
+    assert summary.window_ns == (0, 3000)
+    assert summary.steps is not None
+    assert np.sum(summary.steps.ns) == 3000
+    assert summary.missing == {"iterators": "The profile holds no tf.data iterator event."}
+
+
+def test_what_a_profile_lacks_is_said(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    add_graph_call(builder.host().line("python"), 5, 95)
+    summary = summarise(builder.save(tmp_path))
+    assert summary.steps is None
+    assert summary.window_ns == (5, 95)
+    assert (summary.iterators, summary.devices) == ((), ())
+    assert summary.missing.keys() == {"steps", "iterators", "devices"}
+
+
+def test_a_profile_in_which_nothing_happened(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    builder.host().line("python")
+    summary = summarise(builder.save(tmp_path))
+    assert summary.window_ns == (0, 0)
+    assert summary.missing.keys() == {"steps", "iterators", "devices"}
+
+
+def test_a_bad_profile_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PipediagError):
+        summarise(tmp_path)
