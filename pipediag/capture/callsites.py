@@ -1,4 +1,4 @@
-"""Which line of the user's code made a call: the innermost frame that is not a framework's or ours."""
+"""Which line of the user's code made a call: the innermost frame not of a framework or ours."""
 
 from __future__ import annotations
 

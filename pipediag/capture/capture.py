@@ -50,9 +50,7 @@ class Capture:
         self._in_graph = InGraphLoops(
             loops, self._updates, instruments, stop_after=not settings.run_to_end
         )
-        self._conductor = Conductor(
-            loops, self._updates, instruments, settings, self._leave_now
-        )
+        self._conductor = Conductor(loops, self._updates, instruments, settings, self._leave_now)
         self._hooks = Hooks(
             self._conductor,
             plan,
@@ -69,7 +67,7 @@ class Capture:
 
     @property
     def leave_abruptly(self) -> bool:
-        """Whether a pipeline may still call into Python, which hangs one interpreter exit in two."""
+        """Whether a pipeline may still call Python, which hangs one interpreter exit in two."""
         return any(
             operation.kind in _PYTHON_SOURCES
             or (operation.function is not None and operation.function.python_function_names)

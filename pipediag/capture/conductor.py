@@ -142,7 +142,7 @@ class Conductor:
         self._updates.tracing_ns = 0
         if loop.diagnosis is not None:
             loop.diagnosis.boundary(consumer, now_ns, wait_ns, continuous)
-            if loop.diagnosis is self._active and not loop.diagnosis.measuring:
+            if loop.diagnosis is self._active and not self._active.measuring:
                 self._measured(loop)
         elif loop.trains and self._active is None and len(self._diagnosed) < _MOST_DIAGNOSED:
             self._begin(loop, consumer, now_ns)
@@ -157,7 +157,7 @@ class Conductor:
             loop.traced_in_first_step_ns = self._updates.tracing_ns
             self._loops.describe_keras(loop)
         elif record.fill_ns is None and consumer.hand_over == "call":
-            # The first batch was asked for inside a call: what neither tracing nor the consumer took.
+            # The first batch was asked for inside a call: what tracing and consumer did not take.
             model = model_of(consumer)
             if model is not None and model.gaps_us:
                 others = model.gaps_us[0] * 1000 + loop.traced_in_first_step_ns
@@ -187,7 +187,10 @@ class Conductor:
         if record.role != "other":
             return
         if record.steps <= _PREVIEW_BATCHES:
-            record.role, record.role_reason = "preview", f"{record.steps} batches, no variable written"
+            record.role, record.role_reason = (
+                "preview",
+                f"{record.steps} batches, no variable written",
+            )
         elif any(other.trains for other in self._loops.all()):
             record.role = "validation"
             record.role_reason = "batches are consumed without writing a trainable variable"
@@ -198,7 +201,8 @@ class Conductor:
             consumer.substitute = repeated(batch, consumer.element_spec)
         except Exception as error:
             self._with.recorder.note(
-                f"The consumer could not be measured on a repeated batch: {type(error).__name__}: {error}"
+                "The consumer could not be measured on a repeated batch: "
+                f"{type(error).__name__}: {error}"
             )
 
     def _measured(self, loop: Loop) -> None:
@@ -214,7 +218,10 @@ class Conductor:
 
     def _was_disturbed(self) -> bool:
         """Steps on a repeated batch have trained the model wrongly: its script must not go on."""
-        return any(window.kind == "repeat" and window.blocks for window in self._with.recorder.recording.windows)
+        return any(
+            window.kind == "repeat" and window.blocks
+            for window in self._with.recorder.recording.windows
+        )
 
     def _rest_of(self, loop: Loop) -> float | None:
         """Seconds that the loop would still take, or None where the script does not say."""
@@ -224,7 +231,7 @@ class Conductor:
         return (record.planned_steps - record.steps) * record.elapsed_ns / record.steps / 1e9
 
     def stop(self) -> None:
-        """End the script here; a script that swallows the exception is left by force the next time."""
+        """End the script here; one that swallows the exception is left by force the next time."""
         if self._raised:
             self._leave()
         self._raised = True

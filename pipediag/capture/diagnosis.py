@@ -1,4 +1,4 @@
-"""The windows of one training loop, one after the other: warm-up, baseline, stacks, profile, repeat."""
+"""The windows of a training loop, in turn: warm-up, baseline, stacks, profile, repeat."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ class Diagnosis:
         """A training function was traced in the step that is running."""
         self._since_trace.clear()
 
-    def boundary(self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool) -> None:
+    def boundary(
+        self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool
+    ) -> None:
         """A step ended and the next one begins."""
         if not continuous or self._start_ns is None:
             self._start_ns = now_ns
@@ -145,7 +147,10 @@ class Diagnosis:
 
     def _during_warmup(self, consumer: Consumer, now_ns: int) -> bool:
         warm, settled = self._with.pace.warmed_up(
-            self._since_trace, len(self._since_trace), self._window.elapsed_ns(now_ns), self._remaining()
+            self._since_trace,
+            len(self._since_trace),
+            self._window.elapsed_ns(now_ns),
+            self._remaining(),
         )
         if not warm:
             return False
@@ -173,9 +178,7 @@ class Diagnosis:
             window.block_elapsed_ns(),
             self._loop.record.batches_per_call,
         ):
-            window.close_block(
-                model_of(consumer), 0, self._loop.record.batches_per_call
-            )
+            window.close_block(model_of(consumer), 0, self._loop.record.batches_per_call)
             self._skip = pace.steps_to_skip(self._typical_ns())
             return True
         return False
@@ -186,13 +189,13 @@ class Diagnosis:
 
     def _end_baseline(self, consumer: Consumer) -> bool:
         model = self._read(consumer)
-        self._window.close_block(
-            model, 0, self._loop.record.batches_per_call
-        )
+        self._window.close_block(model, 0, self._loop.record.batches_per_call)
         if self._drained(model, consumer) and self._drains < _MOST_DRAINS:
             self._drains += 1
             self._window.record.kind = "warmup"
-            self._window.close(complete=True, reason="batches stocked up earlier were being used up")
+            self._window.close(
+                complete=True, reason="batches stocked up earlier were being used up"
+            )
             self._first_model, self._first_steps = model, consumer.batches
             self._begin_baseline()
             return True
@@ -213,7 +216,7 @@ class Diagnosis:
         before, after = _stocked(self._first_model.nodes), _stocked(model.nodes)
         return used > 0 and before - after > _DRAINED_SHARE * used
 
-    def _during_stacks(self, consumer: Consumer, now_ns: int) -> bool:
+    def _during_stacks(self, _consumer: Consumer, now_ns: int) -> bool:
         if not self._with.pace.stacks_done(self._window.count, self._window.elapsed_ns(now_ns)):
             return False
         self._end_stacks()

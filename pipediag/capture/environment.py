@@ -47,7 +47,7 @@ def _describe_tensorflow(environment: RecordedEnvironment) -> None:
     environment.run_functions_eagerly = tensorflow.config.functions_run_eagerly()
     environment.tf_data_debug_mode = _debug_mode()
     current = context.context()
-    # Asking an uninitialised runtime for devices would initialise it before the script can set it up.
+    # Asking for devices would initialise a runtime that the script has not set up yet.
     if current._initialized:
         environment.devices = [_device(name) for name in current.list_logical_devices()]
         environment.logical_cpus_configured = (

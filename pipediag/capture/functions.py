@@ -48,8 +48,8 @@ def unwrap(function: Any) -> Any:
             function = function.__func__
         elif hasattr(function, "python_function"):
             function = function.python_function
-        elif not hasattr(function, "__code__") and hasattr(type(function), "__call__"):
-            called = type(function).__call__
+        elif not hasattr(function, "__code__") and callable(function):
+            called = getattr(type(function), "__call__", None)  # noqa: B004 - its code is wanted
             return called if hasattr(called, "__code__") else function
         else:
             break
@@ -93,7 +93,11 @@ def _python_functions(operations: list[Any]) -> Iterator[str]:
             continue
         token = operation.get_attr("token").decode()
         function = script_ops._py_funcs._funcs.get(token)
-        if callable(function) and not hasattr(function, "__code__") and not hasattr(function, "_func"):
+        if (
+            callable(function)
+            and not hasattr(function, "__code__")
+            and not hasattr(function, "_func")
+        ):
             function = function()  # the registry keeps weak references
         if function is not None:
             yield source_location(getattr(function, "_func", function))

@@ -43,7 +43,8 @@ class Hooks:
         self._updates = updates
         self._profiler = profiler
         self._inside_distributed = False
-        self._pull: Callable[[Any], Any] | None = None
+        self._pull: Callable[[Any], Any] = next
+        self._out_of_range: type[Exception] = StopIteration
 
     def install(self) -> None:
         """Wait for the modules; a hook that does not fit this TensorFlow is left out, and noted."""
@@ -77,8 +78,8 @@ class Hooks:
                 hook(module)
             except Exception as error:
                 self._note(
-                    f"Pipediag could not hook into {module.__name__}, so part of the diagnosis may be "
-                    f"missing: {type(error).__name__}: {error}"
+                    f"Pipediag could not hook into {module.__name__}, so part of the diagnosis "
+                    f"may be missing: {type(error).__name__}: {error}"
                 )
 
         return install
@@ -120,7 +121,9 @@ class Hooks:
         for name in ("on_epoch_begin", "on_epoch_end"):
             original = getattr(module.CallbackList, name)
 
-            def at_epoch(callbacks: Any, *args: Any, _original: Any = original, **kwargs: Any) -> Any:
+            def at_epoch(
+                callbacks: Any, *args: Any, _original: Any = original, **kwargs: Any
+            ) -> Any:
                 conductor.epoch_ended()
                 return _original(callbacks, *args, **kwargs)
 
@@ -203,34 +206,9 @@ class Hooks:
         module.DistributedIteratorBase.get_next = get_next
 
     def _on_functions(self, module: Any) -> None:
-        conductor, updates, in_graph, hooks = (
-            self._conductor,
-            self._updates,
-            self._in_graph,
-            self,
-        )
         original = module.Function.__call__
         calling = threading.local()
-
-        def outer_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            if in_graph.runs(function) and in_graph.enough:
-                conductor.stop()
-            before = function.experimental_get_tracing_count()
-            consumer, args = hooks._told_of_call(function, args)
-            updates.enter(function)
-            try:
-                if before == 0 or in_graph.runs(function):
-                    return in_graph.call(function, args, lambda: original(function, *args, **kwargs))
-                return original(function, *args, **kwargs)
-            except module.errors.OutOfRangeError:
-                if consumer is not None:
-                    conductor.exhausted(consumer)
-                raise
-            finally:
-                count = function.experimental_get_tracing_count()
-                if count != before:
-                    conductor.function_traced(function, count)
-                updates.leave()
+        hooks = self
 
         @functools.wraps(original)
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -238,15 +216,40 @@ class Hooks:
                 return original(function, *args, **kwargs)
             calling.inside = True
             try:
-                return outer_call(function, args, kwargs)
+                return hooks._outer_call(original, function, args, kwargs)
             except module.errors.CancelledError:
-                if in_graph.stopping:
-                    conductor.stop()
+                if hooks._in_graph.stopping:
+                    hooks._conductor.stop()
                 raise
             finally:
                 calling.inside = False
 
+        self._out_of_range = module.errors.OutOfRangeError
         module.Function.__call__ = call
+
+    def _outer_call(
+        self, original: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: Any
+    ) -> Any:
+        """A call of a tf.function from the script's own level."""
+        in_graph = self._in_graph
+        if in_graph.runs(function) and in_graph.enough:
+            self._conductor.stop()
+        before = function.experimental_get_tracing_count()
+        consumer, args = self._told_of_call(function, args)
+        self._updates.enter(function)
+        try:
+            if before == 0 or in_graph.runs(function):
+                return in_graph.call(function, args, lambda: original(function, *args, **kwargs))
+            return original(function, *args, **kwargs)
+        except self._out_of_range:
+            if consumer is not None:
+                self._conductor.exhausted(consumer)
+            raise
+        finally:
+            count = function.experimental_get_tracing_count()
+            if count != before:
+                self._conductor.function_traced(function, count)
+            self._updates.leave()
 
     def _told_of_call(
         self, function: Any, args: tuple[Any, ...]
@@ -263,4 +266,8 @@ class Hooks:
 def _is_observed(dataset: Any) -> bool:
     """Leave out the per-device halves of a distributed iterator and pipediag's own datasets."""
     name = type(dataset).__name__
-    return name not in ("_PerDeviceGenerator", "_ReincarnatedPerDeviceGenerator", "_RestructuredDataset")
+    return name not in (
+        "_PerDeviceGenerator",
+        "_ReincarnatedPerDeviceGenerator",
+        "_RestructuredDataset",
+    )

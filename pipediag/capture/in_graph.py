@@ -25,7 +25,7 @@ _INTERVAL_S = 0.2
 
 
 class InGraphLoops:
-    """Counts the steps of in-graph loops, measures the first that trains, and can cancel its call."""
+    """Counts the steps of in-graph loops, measures those that train, and can cancel a call."""
 
     def __init__(
         self,
@@ -77,7 +77,9 @@ class InGraphLoops:
             # A dataset that came as an argument is another object inside the function.
             known = self._argument if self._argument is not None else dataset
             loop = self._loops.new_in_graph_loop(known, user_site())
-            measure = self._measures[id(function)] = InGraphMeasure(loop, _new_counter(), self._with)
+            measure = self._measures[id(function)] = InGraphMeasure(
+                loop, _new_counter(), self._with
+            )
         counter = measure.counter
 
         def counted(batch: Any) -> Any:

@@ -1,7 +1,7 @@
 """What Keras's own frames on the stack say: which phase an iterator belongs to, and its model.
 
-Reading frames at the moment an iterator is made needs no patch of Keras, and works alike for Keras 3
-on any backend and for tf_keras.
+Reading frames at the moment an iterator is made needs no patch of Keras, and works alike for
+Keras 3 on any backend and for tf_keras.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
     values = frame.f_locals
     model = values["self"]
     epoch_iterator = values.get("epoch_iterator") or values.get("data_handler")
-    adapter = getattr(epoch_iterator, "data_adapter", None) or getattr(epoch_iterator, "_adapter", None)
+    adapter = getattr(epoch_iterator, "data_adapter", None) or getattr(
+        epoch_iterator, "_adapter", None
+    )
     source = values.get("x")
     file, line = _defined_at(type(source))
     dataset = getattr(adapter, "py_dataset", None)
@@ -115,7 +117,9 @@ def _user_callbacks(callbacks: Any) -> list[Any]:
 def _callback(callback: Any) -> RecordedCallback:
     own = type(callback)
     file, line = _defined_at(own)
-    hooks = [name for name in _BATCH_HOOKS if any(name in base.__dict__ for base in _users_bases(own))]
+    hooks = [
+        name for name in _BATCH_HOOKS if any(name in base.__dict__ for base in _users_bases(own))
+    ]
     for name in hooks:
         code = getattr(unwrap(getattr(own, name)), "__code__", None)
         if code is not None:
@@ -146,7 +150,11 @@ def _class_name(value: Any) -> str | None:
 
 
 def _loss_name(loss: Any) -> str | None:
-    return loss if loss is None or isinstance(loss, str) else getattr(loss, "name", type(loss).__name__)
+    return (
+        loss
+        if loss is None or isinstance(loss, str)
+        else getattr(loss, "name", type(loss).__name__)
+    )
 
 
 def _number(value: Any) -> int | None:

@@ -68,7 +68,11 @@ class LoopRegistry:
         """Register an iterator that is being made right now, on the current stack."""
         site = call_site()
         phase = phase_of(frames())
-        place = (site.file if site else None, site.line if site else None, phase.method if phase else "")
+        place = (
+            site.file if site else None,
+            site.line if site else None,
+            phase.method if phase else "",
+        )
         loop = self._by_place.get(place)
         if loop is None:
             loop = self._by_place[place] = self._new_loop(site, phase, distributed)
@@ -151,7 +155,9 @@ class LoopRegistry:
             record.keras = describe_fit(frame)
             self.recorder.recording.variables.extend(embedding_tables(frame))
         except Exception as error:
-            self.recorder.note(f"The Keras model could not be described: {type(error).__name__}: {error}")
+            self.recorder.note(
+                f"The Keras model could not be described: {type(error).__name__}: {error}"
+            )
             return
         keras = record.keras
         record.batches_per_call = keras.steps_per_execution
@@ -160,7 +166,7 @@ class LoopRegistry:
 
 
 def _options(dataset: Any) -> dict[str, ParameterValue]:
-    """The options that the user set, flattened: `autotune.enabled`, `threading.private_threadpool_size`."""
+    """The options that the user set, flattened: `threading.private_threadpool_size`, ..."""
     found: dict[str, ParameterValue] = {}
     options = dataset.options()
     for name in getattr(type(options), "__dict__", {}):

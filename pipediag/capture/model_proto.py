@@ -19,7 +19,7 @@ class IteratorModel:
 
 
 def read_model(iterator: Any) -> IteratorModel | None:
-    """The iterator's model, or None where autotune is off or the iterator has none (distributed)."""
+    """The iterator's model; None where autotune is off, or for a distributed iterator."""
     from tensorflow.python.data.experimental.ops import iterator_model_ops
     from tensorflow.python.framework import errors
 

@@ -23,15 +23,16 @@ _SOURCES = (
     "sample_from_datasets choose_from_datasets"
 ).split()
 _TRANSFORMATIONS = (
-    "concatenate rebatch prefetch repeat enumerate shuffle cache take skip shard batch padded_batch "
-    "ragged_batch sparse_batch map flat_map ignore_errors interleave filter window unbatch "
+    "concatenate rebatch prefetch repeat enumerate shuffle cache take skip shard batch "
+    "padded_batch ragged_batch sparse_batch map flat_map ignore_errors interleave filter window unbatch "
     "with_options group_by_window bucket_by_sequence_length snapshot scan take_while unique "
     "rejection_resample"
 ).split()
 _PARAMETERS = frozenset(
     "num_parallel_calls deterministic buffer_size batch_size drop_remainder count cycle_length "
     "block_length reshuffle_each_iteration num_parallel_reads compression_type filename path "
-    "use_unbounded_threadpool seed num_shards index size shift stride pad_to_bucket_boundary".split()
+    "use_unbounded_threadpool seed num_shards index size shift stride "
+    "pad_to_bucket_boundary".split()
 )
 _MARK = "_pipediag_op"
 
@@ -52,12 +53,14 @@ class PlanRecorder:
                 setattr(dataset_class, method, staticmethod(self._wrapped(method, original)))
         for method in _TRANSFORMATIONS:
             if method in dataset_class.__dict__:
-                setattr(dataset_class, method, self._wrapped(method, dataset_class.__dict__[method]))
+                setattr(
+                    dataset_class, method, self._wrapped(method, dataset_class.__dict__[method])
+                )
 
     def install_reader(self, reader_class: type) -> None:
         """Wrap the constructor of a file reader, such as TFRecordDataset."""
         kind = reader_class.__name__.removesuffix("V2")
-        original = reader_class.__init__
+        original = reader_class.__dict__["__init__"]
 
         @functools.wraps(original)
         def constructor(dataset: Any, *args: Any, **kwargs: Any) -> None:
@@ -120,7 +123,9 @@ class PlanRecorder:
         finally:
             self._within.pop()
         elapsed_ms = (time.perf_counter() - began) * 1000
-        self._describe(operation, original, args, kwargs, made if made is not None else result, elapsed_ms)
+        self._describe(
+            operation, original, args, kwargs, made if made is not None else result, elapsed_ms
+        )
         return result
 
     def _describe(
@@ -167,7 +172,7 @@ def _is_tensorflows_own(filename: str) -> bool:
 
 
 def user_site() -> CallSite | None:
-    """The user's line; inside a function that AutoGraph converted, by TensorFlow's own source map."""
+    """The user's line; inside a function that AutoGraph converted, by TensorFlow's source map."""
     if not any(AUTOGRAPH_FILE in frame.f_code.co_filename for frame in _caller_frames()):
         return call_site()
     from tensorflow.python.util import tf_stack
@@ -200,7 +205,9 @@ def _parameters(
 ) -> dict[str, ParameterValue]:
     given = _signature(function).bind(*args, **kwargs).arguments
     parameters = {
-        name: _plain(given[name]) for name in sorted(_PARAMETERS.intersection(given)) if name in given
+        name: _plain(given[name])
+        for name in sorted(_PARAMETERS.intersection(given))
+        if name in given
     }
     if "filenames" in given:
         parameters["file_count"] = _length(given["filenames"])

@@ -11,7 +11,12 @@ from pipediag.capture.recorder import Recorder
 from pipediag.session.recording import RecordedProfilerConflict
 
 MARKER = "pipediag_step"
-_OPTIONS = {"host_tracer_level": 2, "python_tracer_level": 0, "device_tracer_level": 1, "delay_ms": None}
+_OPTIONS = {
+    "host_tracer_level": 2,
+    "python_tracer_level": 0,
+    "device_tracer_level": 1,
+    "delay_ms": None,
+}
 
 
 class Profiler:
@@ -44,9 +49,13 @@ class Profiler:
         def session() -> Any:
             if self._session is not None:
                 self.stop(save=False)
-                self._conflict("pipediag's profile was cut off: attribution to operations is missing")
+                self._conflict(
+                    "pipediag's profile was cut off: attribution to operations is missing"
+                )
             else:
-                self._conflict("its steps were left out of the baseline, as a profiler slows them down")
+                self._conflict(
+                    "its steps were left out of the baseline, as a profiler slows them down"
+                )
             return session_class()
 
         return session

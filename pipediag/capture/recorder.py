@@ -18,7 +18,7 @@ from pipediag.session.recording import (
 
 
 class Recorder:
-    """Owns the recording of this process and knows how to save it without ever losing the last one."""
+    """Owns the recording of this process and saves it without ever losing the last one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -38,7 +38,7 @@ class Recorder:
         )
 
     def save(self) -> None:
-        """Write the recording beside its file and put it in its place; a forked child writes nothing."""
+        """Write the recording beside its file, then replace that; a forked child writes nothing."""
         if os.getpid() != self._pid:
             return
         beside = self._path.with_suffix(".json.part")

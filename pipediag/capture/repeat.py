@@ -6,7 +6,7 @@ from typing import Any
 
 
 def repeated(batch: Any, element_spec: Any) -> Any:
-    """An iterator that hands out `batch` for ever at next to no cost, with the spec of the original.
+    """An iterator that hands out `batch` for ever at next to no cost, with the original's spec.
 
     The same spec keeps a tf.function that takes the iterator from being traced again. Nothing runs
     beside the consumer: default optimisations and autotune are off, so no thread prefetches.

@@ -1,7 +1,7 @@
 """Samples Python stacks beside the training loop, and how long a woken thread waits for the lock.
 
-It runs in a window of its own: a thread that wakes often is itself a rival for the interpreter lock,
-so it must not run while the baseline is measured.
+It runs in a window of its own: a thread that wakes often is itself a rival for the interpreter
+lock, so it must not run while the baseline is measured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,14 @@ _LOCK_READINGS = 60
 _SWITCH_INTERVAL_S = 0.0005
 # Innermost functions of threads that are parked, not running Python.
 _PARKED = frozenset("wait acquire get select poll accept recv join _wait_for_tstate_lock".split())
-_PARKED_FILES = ("threading.py", "queue.py", "selectors.py", "socket.py", "connection.py", "synchronize.py")
+_PARKED_FILES = (
+    "threading.py",
+    "queue.py",
+    "selectors.py",
+    "socket.py",
+    "connection.py",
+    "synchronize.py",
+)
 
 
 class StackSampler:

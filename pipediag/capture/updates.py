@@ -1,7 +1,7 @@
 """Tells training from looking: a step trains when it writes a trainable variable.
 
-Methods of TensorFlow's variables are wrapped. Inside a tf.function they run only while it is traced,
-and mark the function; in steady state a traced step costs nothing here.
+Methods of TensorFlow's variables are wrapped. Inside a tf.function they run only while it is
+traced, and mark the function; in steady state a traced step costs nothing here.
 """
 
 from __future__ import annotations

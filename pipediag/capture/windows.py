@@ -42,7 +42,9 @@ class OpenWindow:
         self.record.end_ns = start_ns + duration_ns
         self.journal.append(self.loop, self.ordinal, start_ns, duration_ns, wait_ns or 0, batches)
 
-    def close_block(self, model: IteratorModel | None, unfinished: int, batches_per_call: int) -> None:
+    def close_block(
+        self, model: IteratorModel | None, unfinished: int, batches_per_call: int
+    ) -> None:
         """End the block with the gap times that belong to its steps.
 
         `unfinished`: gaps at the end of tf.data's list whose step was not recorded.

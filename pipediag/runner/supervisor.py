@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -16,6 +16,7 @@ from typing import Literal
 from pipediag.errors import PipediagError
 from pipediag.runner import cgroup
 from pipediag.runner.death import describe_death
+from pipediag.runner.interpreter_flags import interpreter_flags
 from pipediag.runner.progress import Event, EventReader, OnProgress
 from pipediag.runner.signals import HeldSignals
 from pipediag.session.settings import RunSettings
@@ -94,34 +95,6 @@ def supervise(
         os.close(reading)
     out_of_memory = (cgroup.oom_kills() or 0) > (kills_before or 0)
     return watch.result(out_of_memory)
-
-
-def interpreter_flags(original_arguments: Sequence[str]) -> list[str]:
-    """The options that this interpreter was started with, up to what it was asked to run."""
-    flags: list[str] = []
-    rest = iter(original_arguments[1:])
-    for argument in rest:
-        if not argument.startswith("-") or argument == "-":
-            break
-        own, program_begins = _before_program(argument)
-        if own:
-            flags.append(own)
-        if program_begins:
-            break
-        if argument in ("-W", "-X", "--check-hash-based-pycs"):
-            flags.append(next(rest, ""))
-    return flags
-
-
-def _before_program(argument: str) -> tuple[str, bool]:
-    """The part of an option, such as `-Bm`, before its `-m` or `-c`; and whether there is one."""
-    letters = "" if argument.startswith("--") else argument[1:]
-    for index, letter in enumerate(letters):
-        if letter in "mc":
-            return argument[: index + 1] if index else "", True
-        if letter in "WX":
-            break
-    return argument, False
 
 
 class _Watch:

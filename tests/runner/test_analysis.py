@@ -18,6 +18,10 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "train.py"
 
 
+def _names(directory: str) -> list[str]:
+    return sorted(entry.name for entry in Path(directory).iterdir())
+
+
 def _ignore(_event: object) -> None:
     """Nobody watches."""
 
@@ -49,13 +53,13 @@ def test_a_report_that_cannot_be_written_keeps_the_session(
         analyse(AnalysisRequest(script=script, output=Path("out")), _ignore)
 
     assert "pipediag report" in "".join(refusal.value.__notes__)
-    assert os.listdir("out") == ["session.json"]
+    assert _names("out") == ["session.json"]
 
 
 def test_a_session_that_cannot_be_written_keeps_the_recording(
     script: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def full(**_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(store.tempfile, "mkstemp", full)
@@ -71,10 +75,10 @@ def test_a_session_that_cannot_be_written_keeps_the_recording(
 def test_a_module_that_is_not_there_leaves_the_earlier_report_in_place(script: str) -> None:
     request = AnalysisRequest(script=script, output=Path("out"))
     analyse(request, _ignore)
-    before = sorted(os.listdir("out"))
+    before = _names("out")
 
     with pytest.raises(PipediagError, match="No module named"):
         analyse(AnalysisRequest(script="missing", module=True, output=Path("out")), _ignore)
 
-    assert sorted(os.listdir("out")) == before
-    assert sorted(os.listdir()) == ["out", "train.py"]
+    assert _names("out") == before
+    assert _names(".") == ["out", "train.py"]

@@ -84,7 +84,10 @@ SCRIPTS = {
         print({s.name: str(signal.getsignal(s)) for s in signal.valid_signals()
                if isinstance(s, signal.Signals)}, signal.pthread_sigmask(0, []))
     """,
-    "open descriptors": "import os; print(os.listdir('/proc/self/fd')[:3]); print(open('x', 'w').fileno())",
+    "open descriptors": """
+        import os
+        print(os.listdir("/proc/self/fd")[:3], os.get_inheritable(0))
+    """,
     "own source": """
         import inspect
         def documented():
@@ -166,7 +169,12 @@ SCRIPTS = {
             os.execv(sys.executable, [sys.executable, sys.argv[0], *sys.argv[1:], "again"])
     """,
     "annotations": "x: int = 1; print(__annotations__)",
-    "future": "from __future__ import annotations\ndef f(x: Undefined): pass\nprint(f.__annotations__)",
+    "future": """
+        from __future__ import annotations
+        def f(x: Undefined):
+            pass
+        print(f.__annotations__)
+    """,
     "encoding": "# -*- coding: utf-8 -*-\nprint('Grüße')",
     "shadowed module": "import helper; print(helper.where)",
     "modules that only pipediag needs": """
@@ -278,7 +286,10 @@ def test_symbolic_link_to_a_script(make_probe: MakeProbe) -> None:
 def test_a_module_in_the_working_directory_takes_no_ones_place(make_probe: MakeProbe) -> None:
     """`python nested/script.py` does not look into the working directory; nor may we."""
     probe = make_probe(
-        {"json.py": "raise SystemExit('the wrong json')", "nested/script.py": "import json; print(1)"},
+        {
+            "json.py": "raise SystemExit('the wrong json')",
+            "nested/script.py": "import json; print(1)",
+        },
         "nested/script.py",
     )
     # As the console script does, which leaves the working directory out of the import path.

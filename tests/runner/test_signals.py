@@ -85,7 +85,7 @@ def test_control_c_on_a_terminal_interrupts_the_script_once(make_probe: MakeProb
         stdin=terminal,
         stdout=terminal,
         stderr=terminal,
-        preexec_fn=take_terminal,
+        preexec_fn=take_terminal,  # noqa: PLW1509
     )
     os.close(terminal)
     _read_until(controller, b"ready")

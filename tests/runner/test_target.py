@@ -36,14 +36,14 @@ def test_what_is_not_python_is_refused_with_its_line(content: bytes, words: str)
 
 
 def test_missing_file() -> None:
-    with pytest.raises(PipediagError, match="cannot run nothing.py: No such file"):
+    with pytest.raises(PipediagError, match=r"cannot run nothing\.py: No such file"):
         check_script("nothing.py")
 
 
 def test_directory_without_a_main_module() -> None:
     Path("data").mkdir()
 
-    with pytest.raises(PipediagError, match="holds no __main__.py"):
+    with pytest.raises(PipediagError, match=r"holds no __main__\.py"):
         check_script("data")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from pipediag.session.model import Session
 
-from .expectation import Expectation, all_expectations, discrepancies
+from .expectation import SAMPLES, Expectation, all_expectations, discrepancies
 
 EXPECTATIONS = all_expectations()
 LIMIT_S = 240
@@ -34,7 +34,7 @@ def test_sample_is_diagnosed_as_expected(expected: Expectation, tmp_path: Path) 
     command = [sys.executable, "-m", "pipediag", "analyze", "--budget", "0"]
     done = subprocess.run(
         [*command, "--timeout", "120", "-o", str(output), str(expected.script)],
-        cwd=tmp_path,
+        cwd=SAMPLES.parent,
         capture_output=True,
         text=True,
         timeout=LIMIT_S,
