@@ -38,7 +38,7 @@ def train_step(x, y):
     return loss
 
 
-iterator = iter(dataset)
+iterator = iter(dataset)  # pipediag: loop
 for step in range(STEPS):
     x, y = next(iterator)  # pipediag: loop
     loss = train_step(x, y)

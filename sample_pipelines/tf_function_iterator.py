@@ -38,7 +38,7 @@ def train_step(iterator):
     return loss
 
 
-iterator = iter(dataset)
+iterator = iter(dataset)  # pipediag: loop
 for step in range(1500):
     loss = train_step(iterator)  # pipediag: loop
     if step % 100 == 0:

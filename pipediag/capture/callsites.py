@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 
-_PIPEDIAG = str(Path(__file__).resolve().parent.parent)
+_PIPEDIAG = f"{Path(__file__).resolve().parent.parent}{os.sep}"
 _STANDARD_LIBRARY = str(Path(threading.__file__).parent)
 FRAMEWORKS = frozenset({"tensorflow", "keras", "tf_keras", "jax", "jaxlib"})
 # AutoGraph writes the converted source of a user's function to a file with this in its name.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pipediag.capture.diagnosis import Diagnosis, Instruments, model_of
+from pipediag.capture.environment import describe_environment
 from pipediag.capture.functions import source_location
 from pipediag.capture.loops import Consumer, Loop, LoopRegistry, batch_rows
 from pipediag.capture.repeat import repeated
@@ -117,6 +118,7 @@ class Conductor:
     # What follows from it.
 
     def _interrupt(self, exhausted: bool) -> None:
+        self._learn_role()
         if self._last is not None and self._last.loop.diagnosis is not None and not self._seam:
             self._last.loop.diagnosis.seam(self._last, exhausted)
         self._seam = True
@@ -125,12 +127,12 @@ class Conductor:
         loop = consumer.loop
         record = loop.record
         last = self._last
+        self._learn_role()
         if last is not consumer:
             if last is not None:
                 self._interrupt(exhausted=False)
             self._seam = True
             self._last = consumer
-        self._learn_role(loop)
         continuous, self._seam = not self._seam, False
         if continuous:
             record.elapsed_ns += now_ns - loop.last_ns
@@ -138,7 +140,6 @@ class Conductor:
                 self._early_step(consumer, now_ns - loop.last_ns)
         loop.last_ns = now_ns
         record.steps += record.batches_per_call
-        self._updates.updated = False
         self._updates.tracing_ns = 0
         if loop.diagnosis is not None:
             loop.diagnosis.boundary(consumer, now_ns, wait_ns, continuous)
@@ -167,14 +168,19 @@ class Conductor:
         loop.diagnosis = self._active = Diagnosis(loop, self._with)
         self._diagnosed.append(loop)
         self._with.tell("loop", line=loop.record.line, file=loop.record.file, kind=loop.record.kind)
+        describe_environment(self._with.recorder.recording.environment)
         self._with.recorder.save()
         loop.diagnosis.boundary(consumer, now_ns, None, continuous=False)
 
-    def _learn_role(self, loop: Loop) -> None:
-        """A step that wrote a trainable variable makes its loop a training loop."""
-        if not self._updates.updated or self._last is None or self._last.loop is not loop:
+    def _learn_role(self) -> None:
+        """A step that wrote a trainable variable makes its loop a training loop.
+
+        What is written after a seam, such as weights that are loaded, is no step's work.
+        """
+        updated, self._updates.updated = self._updates.updated, False
+        if not updated or self._last is None or self._seam:
             return
-        record = loop.record
+        record = self._last.loop.record
         if not record.updates_variables:
             record.updates_variables = True
             if record.role == "other":

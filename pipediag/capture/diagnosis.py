@@ -79,6 +79,8 @@ class Diagnosis:
         self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool
     ) -> None:
         """A step ended and the next one begins."""
+        if not self.measuring:
+            return
         if not continuous or self._start_ns is None:
             self._start_ns = now_ns
             if self.phase is Phase.REPEAT and consumer.substitute is None:
@@ -237,7 +239,7 @@ class Diagnosis:
         self._with.tell("window", window="profile")
         self.phase = Phase.PROFILE
         self._window = self._open("profile")
-        refused = self._with.profiler.start()
+        refused = self._with.profiler.start(self._loop.record.id)
         if refused is not None:
             self._window.close(complete=False, reason=refused)
             self._begin_repeat_or_end()

@@ -208,7 +208,7 @@ class InGraphMeasure:
                 self._window.record.stable = settled
                 self._next("baseline")
         elif kind == "baseline" and pace.baseline_done(self._steps_in_window, elapsed, None):
-            refused = self._with.profiler.start()
+            refused = self._with.profiler.start(self.loop.record.id)
             self._next("profile")
             if refused is not None:
                 self._window.record.reason = refused

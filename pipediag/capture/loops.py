@@ -14,6 +14,9 @@ from pipediag.capture.plan import PlanRecorder
 from pipediag.capture.recorder import Recorder
 from pipediag.session.recording import LoopKind, ParameterValue, RecordedLoop
 
+# Reading this alias of `threading` makes TensorFlow warn the user.
+_DEPRECATED_OPTION = "experimental_threading"
+
 HandOver = Literal["next", "call"]
 """How batches leave an iterator: by Python's `next`, or inside a tf.function that was given it."""
 
@@ -169,10 +172,10 @@ def _options(dataset: Any) -> dict[str, ParameterValue]:
     """The options that the user set, flattened: `threading.private_threadpool_size`, ..."""
     found: dict[str, ParameterValue] = {}
     options = dataset.options()
-    for name in getattr(type(options), "__dict__", {}):
-        value = getattr(options, name, None)
-        if name.startswith("_") or callable(value):
+    for name in type(options).__dict__:
+        if name.startswith("_") or name == _DEPRECATED_OPTION:
             continue
+        value = getattr(options, name)
         if isinstance(value, bool | int | float | str):
             found[name] = value
         elif "tensorflow" in type(value).__module__:

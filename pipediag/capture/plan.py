@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import sys
 import time
 from collections.abc import Callable
@@ -24,9 +25,9 @@ _SOURCES = (
 ).split()
 _TRANSFORMATIONS = (
     "concatenate rebatch prefetch repeat enumerate shuffle cache take skip shard batch "
-    "padded_batch ragged_batch sparse_batch map flat_map ignore_errors interleave filter window unbatch "
-    "with_options group_by_window bucket_by_sequence_length snapshot scan take_while unique "
-    "rejection_resample"
+    "padded_batch ragged_batch sparse_batch map flat_map ignore_errors interleave filter window "
+    "unbatch with_options group_by_window bucket_by_sequence_length snapshot scan take_while "
+    "unique rejection_resample"
 ).split()
 _PARAMETERS = frozenset(
     "num_parallel_calls deterministic buffer_size batch_size drop_remainder count cycle_length "
@@ -44,6 +45,7 @@ class PlanRecorder:
         self._recorder = recorder
         self._operations = recorder.recording.operations
         self._within: list[str] = []
+        self._numbers = itertools.count(1)
 
     def install(self, dataset_class: type) -> None:
         """Wrap the sources and transformations of `tf.data.Dataset`."""
@@ -100,7 +102,7 @@ class PlanRecorder:
         if _is_tensorflows_own(caller) or is_pipediags(caller):
             return original(*args, **kwargs)
         site = user_site()
-        op_id = f"op{len(self._operations) + 1}"
+        op_id = f"op{next(self._numbers)}"
         operation = RecordedOperation(
             id=op_id,
             kind=kind,
@@ -118,7 +120,8 @@ class PlanRecorder:
         try:
             result = original(*args, **kwargs)
         except BaseException:
-            self._operations.remove(operation)
+            # With it goes what its function had made.
+            del self._operations[self._operations.index(operation) :]
             raise
         finally:
             self._within.pop()

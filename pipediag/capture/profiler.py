@@ -9,14 +9,7 @@ from typing import Any
 from pipediag.capture.callsites import call_site
 from pipediag.capture.recorder import Recorder
 from pipediag.session.recording import RecordedProfilerConflict
-
-MARKER = "pipediag_step"
-_OPTIONS = {
-    "host_tracer_level": 2,
-    "python_tracer_level": 0,
-    "device_tracer_level": 1,
-    "delay_ms": None,
-}
+from pipediag.trace.marker import STEP_MARKER
 
 
 class Profiler:
@@ -24,7 +17,9 @@ class Profiler:
 
     def __init__(self, recorder: Recorder, directory: Path) -> None:
         self._recorder = recorder
-        self._directory = directory
+        self._root = directory
+        self.directory = directory
+        """Where the last profile went: each loop has a directory of its own."""
         self._session: Any = None
         self._marker: Any = None
         self._module: Any = None
@@ -75,10 +70,6 @@ class Profiler:
         )
 
     @property
-    def directory(self) -> Path:
-        return self._directory
-
-    @property
     def available(self) -> bool:
         return self._module is not None
 
@@ -90,14 +81,16 @@ class Profiler:
     def running(self) -> bool:
         return self._session is not None
 
-    def start(self) -> str | None:
-        """Begin a profile; returns why it could not, or None."""
+    def start(self, loop_id: str) -> str | None:
+        """Begin the profile of a loop; returns why it could not, or None."""
         if self.script_is_profiling:
             return "the script's own profiler was running"
-        self._directory.mkdir(parents=True, exist_ok=True)
+        self.directory = self._root / loop_id
+        self.directory.mkdir(parents=True, exist_ok=True)
         session = self._native.ProfilerSession()
         try:
-            session.start(str(self._directory), dict(_OPTIONS))
+            # TensorFlow 2.21 refuses the levels with a warning each; its own are those we want.
+            session.start(str(self.directory), {})
         except Exception as error:
             return f"TensorFlow's profiler did not start: {error}"
         self._session = session
@@ -108,7 +101,7 @@ class Profiler:
         from tensorflow.python.profiler import trace
 
         self.end_mark()
-        self._marker = trace.Trace(MARKER, step_num=step)
+        self._marker = trace.Trace(STEP_MARKER, step_num=step)
         self._marker.__enter__()
 
     def end_mark(self) -> None:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pipediag.measures.case import Case
 from pipediag.session.model import Bottleneck, Confidence
-
-if TYPE_CHECKING:
-    from pipediag.measures.verdict import Case
 
 ENOUGH_STEPS = 20
 """Own choice: with fewer, the interval of a bootstrap is known to be too narrow."""

@@ -176,7 +176,8 @@ def _differential_sentence(
         return None
     return (
         f"On a repeated batch the step is {share:.0f} % shorter, more than the "
-        f"{native.percent:.0f} % input wait: the pipeline's threads also take CPU from the step."
+        f"{native.percent:.0f} % input wait: the pipeline's threads take CPU from the step too, or "
+        "the machine was busier during the baseline."
     )
 
 

@@ -16,6 +16,8 @@ from pipediag.trace.summary import TraceSummary
 IteratorKey = tuple[str, tuple[str, ...]]
 
 _STRUCTURAL = frozenset({"Root", "Model", "Options", "MaxIntraOpParallelism", "PrivateThreadPool"})
+"""They hand elements through; the root bears the name of the last operation as well."""
+
 _WITH_BUFFER = ("Prefetch", "Shuffle", "Parallel", "MapAndBatch", "Memory", "Cache")
 
 
@@ -58,7 +60,7 @@ def ran_iterators(
             found.append(_from_model(rate, same_path[0] if same_path else None))
     if not rates:
         found = [_from_trace(activity, batches) for same in traced.values() for activity in same]
-    return [iterator for iterator in found if iterator.names or iterator.kind not in _STRUCTURAL]
+    return [iterator for iterator in found if iterator.kind not in _STRUCTURAL]
 
 
 def _traced(trace: TraceSummary | None, known_names: set[str]) -> dict[str, list[IteratorActivity]]:

@@ -59,9 +59,14 @@ def bottleneck(ops: list[Operation]) -> str | None:
     Latency is self time over the calls in flight: what an operation takes of a batch's way. Stages
     that an asynchronous operation separates run at the same time, so that latencies do not add up
     to the step; the slowest operation limits the pipeline all the same, unless several cheap ones
-    in one stage together outweigh it. Of equals the one nearest to the source is named.
+    in one stage together outweigh it. Of equals the one nearest to the source is named. What
+    TensorFlow inserted hands batches on and is not named.
     """
-    costs = [(op.latency_ms_per_step, op.id) for op in ops if op.latency_ms_per_step]
+    costs = [
+        (op.latency_ms_per_step, op.id)
+        for op in ops
+        if op.latency_ms_per_step and not op.inserted_by_tensorflow
+    ]
     if not costs:
         return None
     return max(costs, key=lambda cost: cost[0] or 0.0)[1]

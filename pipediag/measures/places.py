@@ -32,7 +32,7 @@ def input_culprit(
     hot = hot_line(host, "source")
     keras = loop.keras if loop else None
     if keras is not None and keras.data_adapter in _PYTHON_ADAPTERS:
-        source = keras.source or "the Python source"
+        source = _quoted(keras.source) or "the Python source"
         if hot is not None:
             return Culprit(source, hot.file, hot.line, op.id if op else None)
         return Culprit(source, keras.source_file, keras.source_line, op.id if op else None)
@@ -41,7 +41,7 @@ def input_culprit(
     if op.kind == "from_generator" and hot is not None:
         return Culprit("the generator of `from_generator`", hot.file, hot.line, op.id)
     if op.made_by_framework and keras is not None and keras.source_file is not None:
-        what = keras.source or f"`{op.kind}`"
+        what = _quoted(keras.source) or f"`{op.kind}`"
         return Culprit(what, keras.source_file, keras.source_line, op.id)
     return Culprit(f"`{op.kind}`", op.file, op.line, op.id)
 
@@ -63,11 +63,10 @@ def hot_line(host: Host | None, thread: str) -> HotLine | None:
 
 
 def _bottleneck(pipeline: Pipeline | None) -> Operation | None:
-    """The bottleneck operation; one that TensorFlow inserted stands for what it reads from."""
     if pipeline is None:
         return None
-    by_id = {op.id: op for op in pipeline.ops}
-    op = by_id.get(pipeline.bottleneck_op_id or "")
-    while op is not None and op.inserted_by_tensorflow:
-        op = by_id.get(op.parent_ids[0]) if op.parent_ids else None
-    return op
+    return next((op for op in pipeline.ops if op.id == pipeline.bottleneck_op_id), None)
+
+
+def _quoted(name: str | None) -> str | None:
+    return f"`{name}`" if name else None

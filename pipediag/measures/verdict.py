@@ -9,8 +9,8 @@ and overhead is; two within 5 points of each other are called balanced, as no si
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from pipediag.measures.case import Case
 from pipediag.measures.confidence import Doubt, confidence_of, doubts
 from pipediag.measures.differential import FEWEST_STEPS
 from pipediag.measures.groups import Group, group_percents
@@ -25,19 +25,10 @@ from pipediag.measures.wording import (
 )
 from pipediag.session.model import (
     Bottleneck,
-    Ceiling,
     Finding,
-    Host,
-    InputWait,
     Interval,
-    Loop,
-    OtherUse,
-    Perturbation,
-    Pipeline,
-    Script,
     Share,
     StepClass,
-    Steps,
     Verdict,
     VerdictSeverity,
 )
@@ -48,32 +39,6 @@ OVERHEAD_MODERATE_PERCENT = 3.0
 OVERHEAD_HIGH_PERCENT = 15.0
 BALANCED_POINTS = 5.0
 MOST_NEXT_STEPS = 5
-
-
-@dataclass(frozen=True)
-class Case:
-    """All that the verdict rests on: sections of the session."""
-
-    script: Script
-    loops: list[Loop]
-    steps: Steps | None = None
-    steps_missing: str | None = None
-    breakdown: Mapping[StepClass, Share] | None = None
-    breakdown_missing: str | None = None
-    input_wait: InputWait | None = None
-    perturbation: Perturbation | None = None
-    ceiling: Ceiling | None = None
-    pipeline: Pipeline | None = None
-    host: Host | None = None
-    fights_for_lock: bool = False
-    consumer_alone: bool = False
-    """Whether the consumer was measured on a repeated batch."""
-    tensorflow: str | None = None
-    other_uses: list[OtherUse] = field(default_factory=list)
-
-    @property
-    def loop(self) -> Loop | None:
-        return next((loop for loop in self.loops if loop.diagnosed), None)
 
 
 def decide(case: Case) -> Verdict:
@@ -111,7 +76,12 @@ def _decide_measured(case: Case, breakdown: Mapping[StepClass, Share]) -> Verdic
     if share.percent >= INPUT_BOUND_PERCENT:
         culprit = input_culprit(case.pipeline, case.loop, case.host)
         return _verdict(
-            case, "input", "high", input_sentence(share, culprit, case.ceiling), culprit, straddled
+            case,
+            "input",
+            "high",
+            input_sentence(share, culprit, case.ceiling),
+            straddled=straddled,
+            culprit=culprit,
         )
     return _decide_consumer(case, breakdown, straddled)
 
@@ -129,10 +99,11 @@ def _decide_consumer(
     if most - next_most < BALANCED_POINTS:
         sentence = balanced_sentence(first, most, second, next_most) + also
         severity = _severity("overhead", groups["overhead"], moderate)
-        return _verdict(case, "balanced", severity, sentence, None, straddled)
+        return _verdict(case, "balanced", severity, sentence, straddled=straddled)
     sentence = other_sentence(first, most, breakdown, case.ceiling) + also
     culprit = python_culprit(breakdown, case.host) if first == "overhead" else None
-    return _verdict(case, first, _severity(first, most, moderate), sentence, culprit, straddled)
+    severity = _severity(first, most, moderate)
+    return _verdict(case, first, severity, sentence, straddled=straddled, culprit=culprit)
 
 
 def _severity(group: Group, percent: float, input_moderate: bool) -> VerdictSeverity:
@@ -148,8 +119,9 @@ def _verdict(
     bottleneck: Bottleneck,
     severity: VerdictSeverity,
     summary: str,
-    culprit: Culprit | None,
+    *,
     straddled: list[float],
+    culprit: Culprit | None = None,
 ) -> Verdict:
     reasons = doubts(case, bottleneck, straddled)
     return Verdict(

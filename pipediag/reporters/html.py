@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from pipediag.reporters import charts, findings, labels, pipeline_rows, quantities
 from pipediag.reporters.embedded import embed
@@ -19,6 +21,7 @@ _FRAME_BYTES = 20_000
 """Of them for the style sheet, the masthead and the footer."""
 _LONGEST_TEXT = 600
 """Characters of one text; arguments and framework messages can be endless."""
+_CODE = re.compile(r"`([^`\n]+)`")
 
 
 def files(session: Session) -> Iterator[tuple[str, str]]:
@@ -89,8 +92,10 @@ def _environment() -> Environment:
     return environment
 
 
-def _prose(text: str) -> str:
-    return _shorten(quantities.bind_units(text))
+def _prose(text: str) -> Markup:
+    """A sentence of ours as HTML: escaped, what stands between backticks set as code."""
+    escaped = str(escape(_shorten(quantities.bind_units(text))))
+    return Markup(_CODE.sub(r"<code>\1</code>", escaped))
 
 
 def _shorten(text: str, limit: int = _LONGEST_TEXT) -> str:

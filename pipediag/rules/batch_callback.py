@@ -20,8 +20,7 @@ META = Meta(
     looks_at="Callbacks of the user that override per-batch methods, and the stack samples of the "
     "training thread that fall into those methods.",
     why="Keras waits for the device after every batch and then runs each callback; nothing else "
-    "runs "
-    "meanwhile.",
+    "runs meanwhile.",
     edit="Do the work every hundredth batch, or in on_epoch_end.",
     cost="The callback sees fewer values.",
     prediction="99 of 100 calls fall away.",
@@ -62,8 +61,8 @@ def _finding(session: Session, callback: Callback) -> Finding:
     hooks = ", ".join(callback.batch_hooks)
     return META.finding(
         "fail",
-        f"{callback.name} ({hooks}) runs for {percent:.0f} % of the time: work only when "
-        f"`batch % 100 == 0`, or once in `on_epoch_end`.{_where(hottest)}",
+        f"{callback.name} ({hooks}) runs for {percent:.0f} % of the time: work only when `batch % "
+        f"100 == 0`, or once in `on_epoch_end`.{_where(hottest)}",
         place=place,
         evidence=evidence,
         prediction=_prediction(session, percent),

@@ -18,11 +18,9 @@ META = Meta(
     title_failed="The optimizer rewrites a whole embedding table in every step",
     title_passed="Embedding tables are updated where they are touched",
     looks_at="Embedding tables whose update is dense, their size with the optimizer's slots, and "
-    "the "
-    "rows that a step touches.",
+    "the rows that a step touches.",
     why="Adam, RMSprop and momentum keep moving averages of every row, so each step reads and "
-    "writes "
-    "table and slots in full, with time that grows with the table and not with the batch.",
+    "writes table and slots in full, with time that grows with the table and not with the batch.",
     edit="A second optimizer for the table (SGD keeps its updates sparse), or a row-wise Adam.",
     cost="Rows are no longer updated in steps that don't touch them: another optimisation, to be "
     "tuned again.",
@@ -78,8 +76,7 @@ def _finding(session: Session, table: Embedding) -> Finding:
         "informative",
         f"{optimizer} reads and writes all {table.rows} rows of `{table.layer}` in each step "
         f"({moved:.0f} MB with its slots). Where the step is bound by compute, update the table "
-        "with "
-        "SGD or a row-wise Adam.",
+        "with SGD or a row-wise Adam.",
         evidence={
             "layer": table.layer,
             "update_known_from": "the run" if table.update else "the optimizer class",

@@ -33,6 +33,6 @@ def threshold_line(threshold: Threshold) -> str:
 def _about(meta: Meta) -> str:
     needs = ", ".join(meta.needs) or "the environment alone"
     return (
-        f"Concerns {_SUBJECTS[meta.subject]}. Severity when it fails: {meta.severity}. "
-        f"Effect of the edit on results: {meta.effect_on_results}. Needs: {needs}."
+        f"Concerns {_SUBJECTS[meta.subject]}. Severity when it fails: {meta.severity}. Effect of "
+        f"the edit on results: {meta.effect_on_results}. Needs: {needs}."
     )

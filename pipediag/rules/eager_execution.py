@@ -12,8 +12,7 @@ META = Meta(
     title_failed="The training step runs eagerly, operation by operation",
     title_passed="The training step runs as a graph",
     looks_at="run_eagerly in compile, tf.config.run_functions_eagerly, and custom loops that "
-    "update "
-    "variables without a tf.function.",
+    "update variables without a tf.function.",
     why="Each operation is then started from Python by itself, and the compiler sees none of them "
     "together. It is meant for debugging.",
     edit="Remove run_eagerly, or put @tf.function on the step.",

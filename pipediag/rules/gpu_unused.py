@@ -67,8 +67,8 @@ def _advice(environment: Environment) -> str:
         return "JAX runs without its GPU plugin: `pip install 'jax[cuda12]'`."
     if environment.cuda_build is False:
         return (
-            "This TensorFlow is a CPU-only build: install the one with CUDA, "
-            "`pip install 'tensorflow[and-cuda]'`."
+            "This TensorFlow is a CPU-only build: install the one with CUDA, `pip install "
+            "'tensorflow[and-cuda]'`."
         )
     if driver := _message(environment, _DRIVER_MARKS):
         return (
@@ -77,8 +77,8 @@ def _advice(environment: Environment) -> str:
         )
     if library := _message(environment, _LIBRARY_MARKS):
         return (
-            f"TensorFlow can't load its GPU libraries (it logged: {library}). "
-            "`pip install 'tensorflow[and-cuda]'` brings those that this version wants."
+            f"TensorFlow can't load its GPU libraries (it logged: {library}). `pip install "
+            "'tensorflow[and-cuda]'` brings those that this version wants."
         )
     return (
         "TensorFlow was built with CUDA and logged no missing library: look for "

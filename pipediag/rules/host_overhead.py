@@ -12,6 +12,12 @@ OVERHEAD = Threshold(
     "% of the step",
     "XProf: kernel launch or other host time over 15 % of the step is high, over 3 % moderate",
 )
+GAIN = Threshold(
+    "predicted speed-up",
+    1.03,
+    "times",
+    "the gain from which an edit counts as confirmed when it is tried",
+)
 META = Meta(
     id="host-overhead",
     name="Host overhead per step",
@@ -24,10 +30,9 @@ META = Meta(
     edit="compile(steps_per_execution=16), or a tf.function that loops over several batches.",
     cost="Callbacks and progress see every 16th step only; tracing takes longer.",
     prediction="15 of 16 parts of the Python class fall away; the dispatch of operations within "
-    "the "
-    "graph stays, so this is a cautious figure.",
+    "the graph stays, so this is a cautious figure.",
     needs=("loop", "steps", "breakdown"),
-    thresholds=(OVERHEAD,),
+    thresholds=(OVERHEAD, GAIN),
     severity="warn",
     effect_on_results="same results",
 )
@@ -51,10 +56,12 @@ def check(session: Session) -> list[Finding]:
     other = _other_rule(session, loop)
     if other is not None:
         return [META.finding("informative", other, place=place, evidence=evidence)]
+    prediction = _prediction(session)
+    if prediction.speedup is not None and prediction.speedup < GAIN.value:
+        advice = "Hardly any of it is Python, so that sharing calls would gain next to nothing."
+        return [META.finding("informative", advice, place=place, evidence=evidence)]
     return [
-        META.finding(
-            "fail", _advice(loop), place=place, evidence=evidence, prediction=_prediction(session)
-        )
+        META.finding("fail", _advice(loop), place=place, evidence=evidence, prediction=prediction)
     ]
 
 
@@ -75,8 +82,8 @@ def _advice(loop: Loop) -> str:
             f"`for _ in tf.range({STEPS_PER_CALL})`."
         )
     advice = (
-        f"`compile(..., steps_per_execution={STEPS_PER_CALL})` lets {STEPS_PER_CALL} steps share "
-        "a call."
+        f"`compile(..., steps_per_execution={STEPS_PER_CALL})` lets {STEPS_PER_CALL} steps share a "
+        "call."
     )
     if any(callback.batch_hooks for callback in loop.keras.callbacks):
         advice += " Per-batch callbacks then run once for all of them."

@@ -13,14 +13,11 @@ META = Meta(
     title_failed="A cache stands where it freezes or loses data",
     title_passed="Caches stand where they should",
     looks_at="What stands above each cache (random functions, shuffle, endless repeat, padding) "
-    "and "
-    "whether a take behind it keeps it from completing.",
+    "and whether a take behind it keeps it from completing.",
     why="A cache keeps what it saw first. Random augmentation or shuffling above it becomes the "
-    "same "
-    "in every epoch, which is faster and wrong; an endless repeat above it grows without end; a "
-    "take "
-    "behind it stops it before it is complete, so it is thrown away (960 evaluations where 320 "
-    "do).",
+    "same in every epoch, which is faster and wrong; an endless repeat above it grows without end; "
+    "a take behind it stops it before it is complete, so it is thrown away (960 evaluations where "
+    "320 do).",
     edit="Move the cache above the random map or shuffle, or the take above the cache.",
     cost="Moved above a costly map, the cache saves less time; results change to what was meant.",
     prediction="None: the finding is about results, or about a cache that does nothing.",
@@ -55,8 +52,8 @@ def _random(session: Session, cache: Operation) -> Finding | None:
         once = passes_over_data(session) == 1
         return META.finding(
             "informative" if once else "fail",
-            f"Move {call_name(cache)} above {call_name(op)}: the map draws random numbers, and "
-            "the cache repeats the first epoch's draws in all others."
+            f"Move {call_name(cache)} above {call_name(op)}: the map draws random numbers, and the "
+            "cache repeats the first epoch's draws in all others."
             + (" With a single epoch it does no harm yet." if once else ""),
             op=cache,
             evidence={"random_operation": op.id},
@@ -74,8 +71,7 @@ def _frozen_order(session: Session, cache: Operation) -> Finding | None:
     return META.finding(
         "fail",
         f"Move {call_name(above[0])} behind {call_name(cache)}: as it is, every epoch has the "
-        "order "
-        "of the first.",
+        "order of the first.",
         op=cache,
         evidence={"shuffle_operation": above[0].id},
         prediction=Prediction(None, "This is about results, not speed."),

@@ -14,7 +14,7 @@ from pipediag.rules.plan import (
     passes_over_data,
     upstream,
 )
-from pipediag.rules.prediction import less_input
+from pipediag.rules.prediction import class_ms, less_input
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction, Threshold
 from pipediag.session.model import Finding, Operation, Session
@@ -36,8 +36,8 @@ META = Meta(
     edit="`.cache()` behind the map and above shuffle, repeat and anything random.",
     cost="Memory for every element. The first epoch gains nothing. A function that isn't "
     "deterministic would be frozen at its first results.",
-    prediction="The delays above the cache vanish in every epoch but the first: the mean over the "
-    "loop's epochs, never beyond the ceiling.",
+    prediction="In every epoch but the first, the input wait falls to the delays of what stands "
+    "behind the cache: the mean over the loop's epochs, never beyond the ceiling.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, MEMORY),
     severity="warn",
@@ -104,8 +104,7 @@ def _against(session: Session, passes: float | None, size: float | None) -> str 
     if size > available * MEMORY.value / 100.0:
         return (
             f"A cache would take {size / 2**30:.1f} GiB, and {available / 2**30:.1f} GiB are "
-            "available: "
-            "cache to a fast disk with `.cache(path)`, or store the results once."
+            "available: cache to a fast disk with `.cache(path)`, or store the results once."
         )
     return None
 
@@ -147,9 +146,13 @@ def _advice(session: Session, op: Operation) -> str:
 
 
 def _prediction(session: Session, op: Operation, passes: float | None) -> Prediction:
-    above = {measured_at(session, other).id: other for other in [op, *upstream(session, op)]}
-    saved = sum(delay_ms(session, other) or 0.0 for other in above.values())
-    later = less_input(session, saved, on_cpu=False)
+    cost_at = measured_at(session, op).id
+    left = sum(
+        delay_ms(session, other) or 0.0
+        for other in downstream(session, op)
+        if measured_at(session, other).id != cost_at
+    )
+    later = less_input(session, max(0.0, class_ms(session, ["input_wait"]) - left), on_cpu=False)
     if later.speedup is None or passes is None or passes == math.inf:
         return later
     return Prediction(round(passes / (1 + (passes - 1) / later.speedup), 3))

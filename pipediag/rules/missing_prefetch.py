@@ -14,12 +14,11 @@ META = Meta(
     title_failed="Nothing prefetches, and TensorFlow was told not to",
     title_passed="Batches are made ahead of the step",
     looks_at="The last operation of the pipeline, prefetch operations that TensorFlow added by "
-    "itself, "
-    "and the options that switch this off.",
+    "itself, and the options that switch this off.",
     why="TensorFlow appends a prefetch to a pipeline that ends with a synchronous operation, and "
-    "needs "
-    "none behind a parallel map or a fused map and batch. Adding one by hand then changed nothing "
-    "(1.00 times over four rounds). It is missing only where the defaults are switched off.",
+    "needs none behind a parallel map or a fused map and batch. Adding one by hand then changed "
+    "nothing (1.00 times over four rounds). It is missing only where the defaults are switched "
+    "off.",
     edit="`.prefetch(tf.data.AUTOTUNE)` at the end, or the defaults back on.",
     cost="A few more batches in memory.",
     prediction="The step over the longer of its input wait and the rest of it.",
@@ -75,8 +74,8 @@ def _made_ahead(session: Session, last: Operation) -> str | None:
     name = running.iterator_name or ""
     if name.startswith(_ASYNCHRONOUS):
         return (
-            f"The last operation runs as {name}, which works ahead by itself: a prefetch behind "
-            "it gains nothing."
+            f"The last operation runs as {name}, which works ahead by itself: a prefetch behind it "
+            "gains nothing."
         )
     return None
 

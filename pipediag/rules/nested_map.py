@@ -16,8 +16,7 @@ META = Meta(
     looks_at="Maps that were made by the function of a flat_map or interleave, without "
     "num_parallel_calls, where the outer operation runs one call at a time as well.",
     why="TensorFlow makes maps on the main path parallel; those within another operation's "
-    "function "
-    "stay sequential.",
+    "function stay sequential.",
     edit="Move the map behind the flat_map or interleave.",
     cost="A function that needs to know which file it reads must get that as part of the element.",
     prediction=PARALLEL_CALLS,

@@ -11,7 +11,7 @@ from pipediag.rules.interpreter_lock import (
     hottest_line_sentence,
     python_use,
 )
-from pipediag.rules.plan import call_name, operations
+from pipediag.rules.plan import call_name, measured_at, operations
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.model import Finding, Operation, Session
@@ -22,9 +22,8 @@ META = Meta(
     title_failed="Python in a map holds the interpreter lock, so more parallel calls won't help",
     title_passed="Python in maps leaves the interpreter lock free",
     looks_at="Maps that call Python (py_function, numpy_function): the CPU time of the data "
-    "threads, "
-    "how often stack samples meet the function, and how long a thread that wakes must wait for "
-    "the interpreter lock.",
+    "threads, how often stack samples meet the function, and how long a thread that wakes must "
+    "wait for the interpreter lock.",
     why="Only one thread runs Python at a time: num_parallel_calls above 1 gained nothing on a "
     "computing function (55.7, 56.2 and 51.3 batches/s with 1, 2 and 16 calls), while one that "
     "sleeps or reads gains with every call.",
@@ -54,7 +53,8 @@ def _finding(session: Session, op: Operation, use: PythonUse) -> Finding:
         return META.finding("inconclusive", advice, op=op, evidence=use.evidence)
     if use.work != "holds the lock":
         return META.finding("pass", "", op=op, evidence={**use.evidence, "python": use.work})
-    weight = weigh(session, op)
+    # Calls that wait for one lock run in turn, so their time is not to be divided by their number.
+    weight = weigh(session, op, measured_at(session, op).self_ms_per_step)
     ceiling = session.ceiling.speedup_if_input_free if session.ceiling else None
     evidence = {**weight.evidence, **use.evidence, "speedup_at_most": ceiling}
     advice = _advice(session, op) if weight.status == "fail" else weight.sentence
@@ -67,6 +67,5 @@ def _advice(session: Session, op: Operation) -> str:
     given = f" (it has num_parallel_calls={calls}, and still one runs at a time)" if calls else ""
     return (
         f"Rewrite the Python behind {call_name(op)}{given} in TensorFlow operations, or run it "
-        "once "
-        f"beforehand and read the result.{hottest_line_sentence(session)}"
+        f"once beforehand and read the result.{hottest_line_sentence(session)}"
     )

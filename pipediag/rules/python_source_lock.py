@@ -21,16 +21,13 @@ META = Meta(
     title_failed="A Python data source slows the training loop by holding the interpreter lock",
     title_passed="The Python data source leaves the training loop alone",
     looks_at="Loops fed by a PyDataset or a Python generator: the consumer alone on a repeated "
-    "batch "
-    "against the real step, the CPU time of Python threads beside the loop's, the wait for the "
-    "lock.",
+    "batch against the real step, the CPU time of Python threads beside the loop's, the wait for "
+    "the lock.",
     why="The thread that makes batches and the training loop fight for one lock, so the cost "
-    "appears "
-    "in the consumer and not as input wait: a step of 8.3 ms with 9 % input wait fell to 3.0 ms "
-    "when its batches were made beforehand.",
+    "appears in the consumer and not as input wait: a step of 8.3 ms with 9 % input wait fell to "
+    "3.0 ms when its batches were made beforehand.",
     edit="Make batches in other processes (a PyDataset's `workers` with "
-    "`use_multiprocessing=True`), "
-    "with whole-array NumPy, or with tf.data.",
+    "`use_multiprocessing=True`), with whole-array NumPy, or with tf.data.",
     cost="Processes copy what the dataset holds and start slowly; batches may come in another "
     "order.",
     prediction="The real step over the longest of: the step on a repeated batch; the source's CPU "
@@ -123,9 +120,9 @@ def _advice(session: Session, keras: KerasUse | None) -> str:
     hot = hottest_line_sentence(session)
     if keras is not None and keras.data_adapter == "PyDatasetAdapter":
         return (
-            "Make the batches in other processes: `super().__init__(workers="
-            f"{max(2, int(cpus(session)))}, use_multiprocessing=True)`, or build each with "
-            f"whole-array NumPy, which releases the lock.{hot}"
+            "Make the batches in other processes: "
+            f"`super().__init__(workers={max(2, int(cpus(session)))}, use_multiprocessing=True)`, "
+            f"or build each with whole-array NumPy, which releases the lock.{hot}"
         )
     return (
         "Build each batch with whole-array NumPy or in tf.data instead of Python loops: the "

@@ -86,8 +86,8 @@ def _findings_of(rule: Rule, session: Session) -> list[Finding]:
 def _failed_rule(meta: Meta, error: Exception) -> Finding:
     return meta.finding(
         "error",
-        f"This rule stopped with {type(error).__name__}: {error}. The other findings stand; "
-        "please report it with the session.json.",
+        f"This rule stopped with {type(error).__name__}: {error}. The other findings stand; please "
+        "report it with the session.json.",
         evidence={"exception": type(error).__name__, "message": str(error)},
     )
 

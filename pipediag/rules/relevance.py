@@ -41,24 +41,25 @@ def weigh_input(session: Session) -> Weight:
         return Weight("fail", "", evidence)
     if high < INPUT_WAIT.value or share.percent < INPUT_WAIT.value:
         sentence = (
-            f"The step waits for input only {share.percent:.1f} % of its time, "
-            "so changing this would gain nothing now."
+            f"The step waits for input only {share.percent:.1f} % of its time, so changing this "
+            "would gain nothing now."
         )
         return Weight("informative", sentence, evidence)
     sentence = (
-        f"Input wait is {share.percent:.1f} % with an interval of {low:.1f} to {high:.1f} %, "
-        f"which straddles {INPUT_WAIT.value:g} %: measure more steps to be sure that it matters."
+        f"Input wait is {share.percent:.1f} % with an interval of {low:.1f} to {high:.1f} %, which "
+        f"straddles {INPUT_WAIT.value:g} %: measure more steps to be sure that it matters."
     )
     return Weight("informative", sentence, evidence)
 
 
-def weigh(session: Session, op: Operation) -> Weight:
+def weigh(session: Session, op: Operation, delay: float | None = None) -> Weight:
     """Whether the step waits for input, and this operation is a relevant part of the wait.
 
-    Needs the steps and the breakdown.
+    Needs the steps and the breakdown. `delay` (ms per step) stands in for the operation's own,
+    which is reckoned with all its calls running at once.
     """
     waiting = weigh_input(session)
-    delay = delay_ms(session, op)
+    delay = delay_ms(session, op) if delay is None else delay
     if delay is None or session.steps is None:
         return _unmeasured(session, op, waiting)
     percent = 100.0 * delay / session.steps.mean_ms

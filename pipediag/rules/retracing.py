@@ -24,13 +24,11 @@ META = Meta(
     title_failed="The training function is traced or compiled again and again",
     title_passed="The training function is traced once and reused",
     looks_at="How often a training function was traced while the loop ran, and the part of the "
-    "step "
-    "that goes to tracing and compiling.",
+    "step that goes to tracing and compiling.",
     why="A new shape or a new Python number as argument makes tf.function trace anew. Under XLA a "
     "new shape compiles anew without any retrace: 23 lengths cost 245 ms each.",
     edit="Pass tensors instead of Python numbers, reduce_retracing=True; pad to a few fixed "
-    "lengths, "
-    "drop_remainder=True, or jit_compile=False where shapes must vary.",
+    "lengths, drop_remainder=True, or jit_compile=False where shapes must vary.",
     cost="Padding computes on padding; drop_remainder leaves out examples; without XLA some steps "
     "are slower.",
     prediction="The step over the step without its tracing and compiling, where that was measured.",
@@ -67,7 +65,7 @@ def check(session: Session) -> list[Finding]:
         ]
     if steps.retraces:
         advice = f"{steps.retraces} retraces are what a partial last batch or new state explains."
-        return [META.finding("informative", advice, place=place, evidence=evidence)]
+        return [META.finding("pass", advice, place=place, evidence=evidence)]
     return [META.finding("pass", "", place=place, evidence=evidence)]
 
 
@@ -76,14 +74,13 @@ def _advice(loop: Loop, retraces: int) -> str:
     if retraces >= RETRACES.value:
         return (
             f"Call {functions} with tensors in place of Python numbers and with few shapes, or "
-            "give "
-            f"it `reduce_retracing=True`: it was traced {retraces} times more while the loop ran."
+            f"give it `reduce_retracing=True`: it was traced {retraces} times more while the loop "
+            "ran."
         )
     return (
         "XLA compiles for each new shape: pad to a few fixed lengths "
         "(`bucket_by_sequence_length(..., pad_to_bucket_boundary=True)`), or compile the model "
-        "with "
-        "`jit_compile=False`."
+        "with `jit_compile=False`."
     )
 
 

@@ -47,7 +47,7 @@ def _finding(session: Session, op: Operation) -> Finding:
     size = batch.parameters.get("batch_size") if batch else None
     advice = (
         f"Let the generator of {call_name(op)} yield arrays of {size or 'a whole batch of'} rows, "
-        f"with None as first axis in its output_signature, and drop the `batch`."
+        "with None as first axis in its output_signature, and drop the `batch`."
     )
     return META.finding(
         weight.status,

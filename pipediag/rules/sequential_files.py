@@ -20,8 +20,7 @@ META = Meta(
     title_failed="Files are read one after the other, and reading is what the step waits for",
     title_passed="File reading does not hold the step up",
     looks_at="Readers of several files without num_parallel_reads, and readers within a flat_map "
-    "or "
-    "an interleave of one; their delay; how much really comes from disk.",
+    "or an interleave of one; their delay; how much really comes from disk.",
     why="One reader waits for one file at a time. From a slow disk or a network several waits can "
     "overlap; from the page cache there is nothing to wait for, and interleaving local warm files "
     "was 36 % slower (1426 batches/s in place of 2213).",
@@ -30,8 +29,7 @@ META = Meta(
     cost="Records of several files alternate; memory for each open file; slower on warm local "
     "files.",
     prediction="For compressed files, as many readers as there are CPUs. None for plain files: "
-    "what "
-    "the disk gives to several readers can't be known from one.",
+    "what the disk gives to several readers can't be known from one.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FROM_DISK),
     severity="warn",
@@ -106,7 +104,8 @@ def _advice(op: Operation, outer: Operation | None) -> str:
     if outer is not None:
         return (
             f"Replace {call_name(outer)} by `interleave(..., cycle_length=4, "
-            "num_parallel_calls=tf.data.AUTOTUNE)`, with `deterministic=False` where order is free."
+            "num_parallel_calls=tf.data.AUTOTUNE)`, with `deterministic=False` where order is "
+            "free."
         )
     return f"Give {call_name(op)} `num_parallel_reads=tf.data.AUTOTUNE`."
 

@@ -18,13 +18,12 @@ META = Meta(
     title_failed="A stateful map runs one call at a time",
     title_passed="No stateful map is left serial",
     looks_at="Maps without num_parallel_calls whose function is stateful: it calls Python, looks "
-    "up "
-    "a table, draws random numbers or reads a variable.",
+    "up a table, draws random numbers or reads a variable.",
     why="tf.data makes a map parallel by itself only if its function is stateless; a stateful one "
     "stays sequential unless num_parallel_calls is given, whatever AUTOTUNE does elsewhere.",
-    edit="Give `num_parallel_calls=tf.data.AUTOTUNE`; for Python that waits, a number of calls "
-    "and a "
-    "pool of that size; for random numbers, use tf.random.stateless_* with a seed per element too.",
+    edit="Give `num_parallel_calls=tf.data.AUTOTUNE`; for Python that waits, a number of calls and "
+    "a pool of that size; for random numbers, use tf.random.stateless_* with a seed per element "
+    "too.",
     cost="Elements keep their order, but calls overlap: random draws land on other elements than "
     "before, side effects happen in another order, and a function that is not thread-safe breaks.",
     prediction=PARALLEL_CALLS
@@ -78,7 +77,20 @@ def _finding(session: Session, op: Operation) -> Finding:
         return META.finding("informative", advice, op=op, evidence=evidence)
     edit = _edit(session, op, use.work if use else None)
     advice = edit.advice if weight.status == "fail" else weight.sentence
-    return META.finding(weight.status, advice, op=op, evidence=evidence, prediction=edit.prediction)
+    return META.finding(
+        weight.status,
+        advice,
+        op=op,
+        evidence=evidence,
+        prediction=edit.prediction,
+        effect="same results" if _only_looks_up(op.function) else None,
+    )
+
+
+def _only_looks_up(function: OperationFunction) -> bool:
+    """Elements keep their order, so calls without side effects give the same results."""
+    changes = uses(function, PYTHON) or uses(function, VARIABLE) or draws_random(function)
+    return bool(uses(function, LOOKUP)) and not changes
 
 
 def _edit(session: Session, op: Operation, work: PythonWork | None) -> Edit:

@@ -14,8 +14,8 @@ META = Meta(
     title_failed="num_parallel_calls=1 keeps a map from running in parallel",
     title_passed="No stateless map is held to one call",
     looks_at="Maps with an explicit num_parallel_calls=1 and a stateless function.",
-    why="TensorFlow runs a stateless map in parallel by itself, except where a number was given: "
-    "1 is then kept.",
+    why="TensorFlow runs a stateless map in parallel by itself, except where a number was given: 1 "
+    "is then kept.",
     edit="Remove the parameter, or give `tf.data.AUTOTUNE`.",
     cost="More calls in flight hold more elements in memory.",
     prediction=PARALLEL_CALLS,

@@ -32,8 +32,7 @@ META = Meta(
     title_failed="Training waits while a shuffle buffer fills with costly elements",
     title_passed="The shuffle buffer fills quickly",
     looks_at="How long the first batch was waited for, the buffer's size, and what one element "
-    "costs "
-    "above the shuffle.",
+    "costs above the shuffle.",
     why="A shuffle hands out nothing until its buffer is full, and it fills anew in each epoch: "
     "buffer size times the time of one element, with nothing trained meanwhile.",
     edit="Shuffle before the costly map (paths, ids or records in place of decoded elements).",
@@ -71,15 +70,18 @@ def _finding(session: Session, op: Operation, fill_ms: float) -> Finding:
         "estimated_fill_ms": estimate,
         "fill_percent_of_loop": share,
     }
-    explained = estimate is None or estimate >= fill_ms * SHUFFLE_PART.value / 100.0
-    if not explained or not _is_long(session, fill_ms, share):
+    if not _is_long(session, fill_ms, share):
         return META.finding("pass", "", op=op, evidence=evidence)
     costly = [other for other in upstream(session, op) if other.kind in _COSTLY]
+    if estimate is None and costly:
+        advice = f"Whether filling {call_name(op)} is what the first batch waited for is not known."
+        return META.finding("inconclusive", advice, op=op, evidence=evidence)
+    if estimate is None or estimate < fill_ms * SHUFFLE_PART.value / 100.0:
+        return META.finding("pass", "", op=op, evidence=evidence)
     if not costly:
         advice = (
-            f"Filling {call_name(op)} took {fill_ms / 1000:.1f} s and nothing costly stands above "
-            "it: "
-            "a smaller buffer fills sooner and shuffles less."
+            f"Filling {call_name(op)} took {fill_ms / 1000:.1f} s, with nothing costly above it: a "
+            "smaller buffer fills sooner and shuffles less."
         )
         return META.finding("informative", advice, op=op, evidence=evidence)
     slowest = max(costly, key=lambda other: delay_ms(session, other) or 0.0)
@@ -123,8 +125,7 @@ def _advice(op: Operation, slowest: Operation, fill_ms: float) -> str:
     if slowest.kind == "from_generator":
         return (
             f"Let the generator of {call_name(slowest)} shuffle indices itself and drop "
-            f"{call_name(op)}, "
-            f"which took {fill_ms / 1000:.1f} s to fill."
+            f"{call_name(op)}, which took {fill_ms / 1000:.1f} s to fill."
         )
     return (
         f"Move {call_name(op)} above {call_name(slowest)}: it took {fill_ms / 1000:.1f} s to fill "

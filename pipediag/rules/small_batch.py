@@ -18,8 +18,7 @@ BATCH = Threshold(
     256.0,
     "examples",
     "own measurements on a small embedding model: 32 to 128 gave 2.7 times the examples per "
-    "second, "
-    "32 to 512 five times",
+    "second, 32 to 512 five times",
 )
 META = Meta(
     id="small-batch",
@@ -27,13 +26,11 @@ META = Meta(
     title_failed="The batch is small for the fixed cost of a step",
     title_passed="The batch is large enough for the fixed cost of a step",
     looks_at="The part of the step that does not grow with the batch (dispatch and Python), and "
-    "the "
-    "batch size.",
+    "the batch size.",
     why="That part is paid once a step, however many examples it trains.",
     edit="A batch four times as large.",
     cost="Fewer updates an epoch: learning rate and number of epochs must be tuned again, and "
-    "accuracy "
-    "may suffer. More memory.",
+    "accuracy may suffer. More memory.",
     prediction="Examples per second with four times the batch, if dispatch and Python stay as they "
     "are and all else takes four times as long. The ceiling does not bound it.",
     needs=("loop", "steps", "breakdown"),

@@ -21,10 +21,8 @@ META = Meta(
     looks_at="Each shuffle's buffer against the number of elements and the batch behind it, and "
     "whether it comes after a batch.",
     why="An element can come early by no more than the buffer's size. A buffer no larger than a "
-    "batch "
-    "mixes within batches only, and after a batch whole batches change places. This is about how "
-    "well "
-    "the model learns, not about speed.",
+    "batch mixes within batches only, and after a batch whole batches change places. This is about "
+    "how well the model learns, not about speed.",
     edit="A larger buffer, before the batch; shuffle file names too.",
     cost="Memory for the buffer's elements, and time to fill it before the first step.",
     prediction="None: quality, not speed.",
@@ -68,8 +66,7 @@ def _problem(session: Session, op: Operation, buffer: int, count: int | None) ->
     if batch is not None and not any(o.kind == "unbatch" for o in upstream(session, op)):
         return (
             f"Move {call_name(op)} above {call_name(batch)}: behind it, whole batches change "
-            "places "
-            "and their examples stay together."
+            "places and their examples stay together."
         )
     behind = following_batch(session, op)
     size = behind.parameters.get("batch_size") if behind else None

@@ -15,8 +15,7 @@ META = Meta(
     looks_at="Mapped functions whose code names time.sleep, print, open, clocks or NumPy's random, "
     "while their graph calls no Python.",
     why="tf.data traces the function into a graph once and runs the graph. Such Python costs "
-    "nothing "
-    "per element, and a number it drew is the same for every element.",
+    "nothing per element, and a number it drew is the same for every element.",
     edit="Delete it, or use tf.random, tf.print, tf.io where it was meant to act on each element.",
     cost="None, as it does nothing while training runs.",
     prediction="None: removing it changes no speed.",

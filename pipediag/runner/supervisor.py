@@ -118,7 +118,7 @@ class _Watch:
         self._give_up_at: float | None = None
         self._told: dict[str, Event] = {}
         self._ended_ns: int | None = None
-        self._ended_by_us: Literal["timed-out", "hung-in-exit"] | None = None
+        self._ended_by_us: Literal["timed-out", "hung-in-exit", "stopped"] | None = None
 
     def until_exit(self) -> None:
         exited = _exit_descriptor(self._process.pid)
@@ -139,6 +139,9 @@ class _Watch:
         """How it ended; `out_of_memory` says what a SIGKILL means."""
         self._check_started()
         outcome, status, detail = self._ending(out_of_memory)
+        if "not-saved" in self._told:
+            loss = f"Its last recording could not be saved: {self._told['not-saved']['message']}."
+            detail = f"{detail} {loss}" if detail else loss
         assert self._ended_ns is not None
         return ChildResult(outcome, status, detail, self._started_ns, self._ended_ns)
 
@@ -153,13 +156,13 @@ class _Watch:
             self._ended_ns = time.monotonic_ns()
             if event["outcome"] == "stopped":
                 self._give_up_at = time.monotonic() + EXIT_GRACE_S
-        elif event.get("event") == "leaving":
+        elif event.get("event") in ("stopping", "leaving"):
             self._give_up_at = time.monotonic() + EXIT_GRACE_S
 
     def _enforce_limits(self) -> None:
         now = time.monotonic()
         if self._give_up_at is not None and now > self._give_up_at:
-            self._ended_by_us = "hung-in-exit"
+            self._ended_by_us = "hung-in-exit" if "ended" in self._told else "stopped"
             self._process.kill()
             self._give_up_at = None
         elif self._timeout_at is not None and now > self._timeout_at:
@@ -181,15 +184,8 @@ class _Watch:
         ended = self._told.get("ended", {})
         told: ChildOutcome | None = ended.get("outcome")
         status = self._process.returncode
-        if self._ended_by_us == "timed-out":
-            detail = f"It was ended after {self._timeout_s:g} s, as --timeout asked."
-            return "timed-out", None, detail
-        if self._ended_by_us == "hung-in-exit":
-            detail = (
-                f"Its code was over, but the interpreter did not exit within {EXIT_GRACE_S:g} s "
-                "and was killed. A pipeline that still runs Python functions can cause that."
-            )
-            return "hung-in-exit", ended.get("status"), detail
+        if self._ended_by_us is not None:
+            return self._ended_by_us, ended.get("status"), self._why_ended_by_us()
         if told == "stopped":
             return "stopped", None, "Pipediag stopped it after its measurements."
         if told == "interrupted":
@@ -197,6 +193,16 @@ class _Watch:
         if status < 0:
             return "killed", status, describe_death(-status, out_of_memory)
         return told or "exited", status, ended.get("error")
+
+    def _why_ended_by_us(self) -> str:
+        if self._ended_by_us == "timed-out":
+            return f"It was ended after {self._timeout_s:g} s, as --timeout asked."
+        if self._ended_by_us == "hung-in-exit":
+            return (
+                f"Its code was over, but the interpreter did not exit within {EXIT_GRACE_S:g} s "
+                "and was killed. A pipeline that still runs Python functions can cause that."
+            )
+        return "Pipediag ended its process after its measurements, as it did not let itself stop."
 
 
 def _exit_descriptor(pid: int) -> list[int]:

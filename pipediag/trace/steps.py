@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from pipediag.trace.classes import STEP_CLASSES, Activity, StepClass, sweep
 from pipediag.trace.intervals import covered
-from pipediag.trace.threads import STEP_MARKER, events_named
+from pipediag.trace.marker import STEP_MARKER
+from pipediag.trace.threads import events_named
 
 Basis = Literal["markers", "get_next"]
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from pipediag.trace.intervals import EMPTY, Intervals, normalise, total, union
+from pipediag.trace.marker import STEP_MARKER
 from pipediag.trace.reader import Line, TraceEvents
 
-STEP_MARKER = "pipediag_step"
 CAPTURED_FUNCTION = "InstantiatedCapturedFunction::"
 EXECUTOR_WORK = ("ExecutorState::Process", "ExecutorDoneCallback")
 

@@ -49,6 +49,12 @@ def test_only_informs_where_another_edit_comes_first(loop: dict[str, Any], words
     assert words in finding.advice
 
 
+def test_overhead_that_is_not_python_only_informs() -> None:
+    breakdown = make_breakdown(dispatch=30.0, python=2.0, device_compute=68.0)
+    finding = only(host_overhead, make_session(breakdown=breakdown))
+    assert finding.status == "informative"
+
+
 def test_near_misses_pass() -> None:
     assert only(host_overhead, make_session()).status == "pass"
     assert only(host_overhead, session_with(kind="in_graph", keras=None)).status == "pass"

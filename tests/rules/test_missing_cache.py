@@ -36,8 +36,8 @@ def test_fails_and_predicts_the_mean_over_epochs() -> None:
     finding = only(missing_cache, session_with(costly_map()))
     assert finding.status == "fail"
     assert "directly behind `map` at line 12" in finding.advice
-    # All of the wait goes in nine of ten epochs: 10 / (1 + 9 / 3.33).
-    assert finding.predicted_speedup == pytest.approx(10 / (1 + 9 / 3.33), abs=0.001)
+    # Of the 7 ms wait, the batch's 0.1 ms remain in nine of ten epochs.
+    assert finding.predicted_speedup == pytest.approx(10 / (1 + 9 * 0.31), abs=0.001)
     assert finding.evidence["cache_bytes"] == 1e7
     assert finding.effect_on_results == "same results"
 

@@ -16,6 +16,8 @@ def session_with(host: Any, **overrides: Any) -> Session:
         "map",
         elements=32.0,
         self_ms_per_step=9.0,
+        latency_ms_per_step=0.5,
+        parallelism=16,
         parameters={"num_parallel_calls": 16},
         function=make_function(stateful=True, graph_ops={"PyFunc": 1}),
     )
@@ -71,3 +73,14 @@ def test_is_inconclusive_without_stacks_or_host() -> None:
 def test_a_map_without_python_is_none_of_its_business() -> None:
     op = make_operation("map", "map", function=make_function())
     assert only(python_map_lock, session_of(source(), op, batch())).status == "not-applicable"
+
+
+def test_on_a_busy_machine_a_held_lock_is_not_taken_for_waiting() -> None:
+    host = make_host(lock_percent=16.0, threads={"tf_data": 30.0}, hot_python=met(12.0))
+    assert only(python_map_lock, session_with(host)).status == "fail"
+
+
+def test_a_call_that_waits_inside_a_library_is_seen_by_its_idle_cpu() -> None:
+    host = make_host(lock_percent=3.0, threads={"tf_data": 4.0}, hot_python=[])
+    finding = only(python_map_lock, session_with(host))
+    assert (finding.status, finding.evidence["python"]) == ("pass", "waits")

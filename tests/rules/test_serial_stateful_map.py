@@ -42,6 +42,13 @@ def test_says_what_makes_it_stateful(graph_ops: dict[str, int], words: str) -> N
     assert (finding.file, finding.line, finding.op_id) == ("train.py", 12, "map")
 
 
+def test_a_lookup_gives_the_same_results_and_random_numbers_do_not() -> None:
+    lookup = only(serial_stateful_map, session_with(stateful_map()))
+    assert lookup.effect_on_results == "same results"
+    drawn = only(serial_stateful_map, session_with(stateful_map({"RandomUniform": 1})))
+    assert drawn.effect_on_results == "same up to order or rounding"
+
+
 def test_predicts_two_calls_on_two_cpus_and_no_less_than_the_cpu_time() -> None:
     # 9 ms x (1 - 1/2) of 10 ms leaves 5.5 ms, but 1.2 of 2 CPUs were busy: 6 ms at least.
     finding = only(serial_stateful_map, session_with(stateful_map()))

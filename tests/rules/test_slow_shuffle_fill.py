@@ -79,6 +79,14 @@ def test_near_misses_pass(session: Session) -> None:
     assert only(slow_shuffle_fill, session).status == "pass"
 
 
+def test_unmeasured_costs_are_inconclusive() -> None:
+    nothing = {"self_ms_per_step": None}
+    session = session_with(source(**nothing), slow_map(**nothing), shuffle(), batch())
+    assert only(slow_shuffle_fill, session).status == "inconclusive"
+    cheap = session_with(source(**nothing), shuffle(), batch())
+    assert only(slow_shuffle_fill, cheap).status == "pass"
+
+
 def test_missing_data() -> None:
     assert only(slow_shuffle_fill, session_with(fill_ms=None)).status == "inconclusive"
     assert only(slow_shuffle_fill, session_of(source(), batch())).status == "not-applicable"

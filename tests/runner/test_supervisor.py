@@ -165,6 +165,23 @@ def test_a_hang_in_interpreter_exit_keeps_the_status(
     assert capfd.readouterr().out == "exit handler\n"
 
 
+def test_a_script_that_swallows_the_stop_is_ended(
+    run_script: Supervise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "EXIT_GRACE_S", 0.3)
+    text = """
+        import gc, time
+        from pipediag.runner.ending import Ending
+        (ending,) = (thing for thing in gc.get_objects() if type(thing) is Ending)
+        ending.tell("stopping")
+        time.sleep(600)
+    """
+
+    result = run_script(text)
+
+    assert (result.outcome, result.script_status) == ("stopped", None)
+
+
 def test_slow_exit_handlers_and_threads_are_waited_for(
     run_script: Supervise,
     monkeypatch: pytest.MonkeyPatch,

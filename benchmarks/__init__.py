@@ -1,0 +1,1 @@
+"""What pipediag costs and how right it is, measured by running it."""

@@ -1,0 +1,46 @@
+"""All that a verdict rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pipediag.session.model import (
+    Ceiling,
+    Host,
+    InputWait,
+    Loop,
+    OtherUse,
+    Perturbation,
+    Pipeline,
+    Script,
+    Share,
+    StepClass,
+    Steps,
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Sections of the session, and two facts that it does not hold."""
+
+    script: Script
+    loops: list[Loop]
+    steps: Steps | None = None
+    steps_missing: str | None = None
+    breakdown: Mapping[StepClass, Share] | None = None
+    breakdown_missing: str | None = None
+    input_wait: InputWait | None = None
+    perturbation: Perturbation | None = None
+    ceiling: Ceiling | None = None
+    pipeline: Pipeline | None = None
+    host: Host | None = None
+    fights_for_lock: bool = False
+    consumer_alone: bool = False
+    """Whether the consumer was measured on a repeated batch."""
+    tensorflow: str | None = None
+    other_uses: list[OtherUse] = field(default_factory=list)
+
+    @property
+    def loop(self) -> Loop | None:
+        return next((loop for loop in self.loops if loop.diagnosed), None)

@@ -1,0 +1,112 @@
+"""Everything that is measured of one loop, put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipediag.measures.breakdown import break_down
+from pipediag.measures.ceiling import measure_ceiling
+from pipediag.measures.devices import describe_devices
+from pipediag.measures.differential import (
+    FEWEST_STEPS,
+    differential_missing,
+    measure_differential,
+)
+from pipediag.measures.input_wait import (
+    SettledInputWait,
+    native_input_wait,
+    python_threads_fight,
+    settle_input_wait,
+)
+from pipediag.measures.loop_host import stacks_of
+from pipediag.measures.perturbation import measure_perturbation
+from pipediag.measures.pipeline import measure_pipeline
+from pipediag.measures.steps import measure_steps, steps_missing
+from pipediag.measures.traces import trace_of
+from pipediag.session.model import (
+    Ceiling,
+    DeviceActivity,
+    Differential,
+    Host,
+    InputWait,
+    Perturbation,
+    Pipeline,
+    Share,
+    StepClass,
+    Steps,
+)
+from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.trace.steps import StepSplit
+from pipediag.trace.summary import TraceSummary
+
+NO_METHOD = (
+    "Input wait could not be measured: tf.data's gap times were not to be had, the loop does not "
+    "call `next` in Python, and there is no profile."
+)
+
+
+@dataclass(frozen=True)
+class LoopMeasures:
+    """Sections of the session, each None with its reason beside it."""
+
+    steps: Steps | None
+    steps_missing: str | None
+    breakdown: dict[StepClass, Share] | None
+    breakdown_missing: str | None
+    input_wait: InputWait
+    perturbation: Perturbation | None
+    differential: Differential | None
+    differential_missing: str | None
+    ceiling: Ceiling | None
+    pipeline: Pipeline
+    devices: list[DeviceActivity]
+    fights_for_lock: bool
+    trace_missing: str | None
+
+
+def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | None) -> LoopMeasures:
+    """Measures the diagnosed loop; `host` is the host in its baseline."""
+    trace, trace_missing = trace_of(recording, loop)
+    split = trace.steps if trace else None
+    steps = measure_steps(recording, loop)
+    alone = measure_differential(recording, loop)
+    perturbation = measure_perturbation(recording, loop)
+    fights = steps is not None and python_threads_fight(
+        host, stacks_of(recording, loop), steps.mean_ms
+    )
+    wait = settle_input_wait(native_input_wait(recording, loop), split, alone, fights, perturbation)
+    breakdown, breakdown_missing = _breakdown(steps, wait, split)
+    measured = measure_pipeline(recording, loop, trace)
+    return LoopMeasures(
+        steps=steps,
+        steps_missing=None if steps else steps_missing(recording, loop),
+        breakdown=breakdown,
+        breakdown_missing=breakdown_missing,
+        input_wait=wait.summary,
+        perturbation=perturbation,
+        differential=alone.differential if alone else None,
+        differential_missing=None if alone else differential_missing(recording, loop),
+        ceiling=measure_ceiling(wait.chosen, breakdown) if breakdown and wait.chosen else None,
+        pipeline=measured.pipeline,
+        devices=_devices(trace, measured.pipeline, measured.operation_of),
+        fights_for_lock=fights,
+        trace_missing=trace_missing or (trace.missing.get("steps") if trace else None),
+    )
+
+
+def _breakdown(
+    steps: Steps | None, wait: SettledInputWait, split: StepSplit | None
+) -> tuple[dict[StepClass, Share] | None, str | None]:
+    if steps is None or steps.count < FEWEST_STEPS:
+        return None, f"Fewer than {FEWEST_STEPS} steps were measured without a profiler."
+    if wait.chosen is None:
+        return None, NO_METHOD
+    return break_down(steps.mean_ms, wait.chosen, split), None
+
+
+def _devices(
+    trace: TraceSummary | None,
+    pipeline: Pipeline,
+    operation_of: dict[tuple[str, tuple[str, ...]], str],
+) -> list[DeviceActivity]:
+    return describe_devices(trace, pipeline, operation_of) if trace else []

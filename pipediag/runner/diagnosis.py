@@ -1,0 +1,196 @@
+"""From what a run left behind to its session: recording, journal, profile and host samples."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pipediag import __version__
+from pipediag.measures.case import Case
+from pipediag.measures.embeddings import describe_embeddings
+from pipediag.measures.host_samples import host_samples
+from pipediag.measures.loop_host import host_of_loop
+from pipediag.measures.loop_measures import LoopMeasures, measure_loop
+from pipediag.measures.loops import diagnosed_loop, loop_rows
+from pipediag.measures.verdict import decide, with_next_steps
+from pipediag.measures.windows import step_rows, window_rows
+from pipediag.rules.registry import run_rules
+from pipediag.runner.machine import describe_machine
+from pipediag.runner.supervisor import ChildResult
+from pipediag.session.host_track import HostTrack
+from pipediag.session.model import (
+    SCHEMA_VERSION,
+    Environment,
+    OtherUse,
+    ProfilerConflict,
+    Script,
+    Session,
+)
+from pipediag.session.reading import (
+    JOURNAL_FILE,
+    RECORDING_FILE,
+    read_journal,
+    read_recording,
+    recover,
+)
+from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.settings import RunSettings
+
+NOT_COMBINED = "This version of pipediag predicts; it does not try edits yet."
+NO_RECORDING = "The script ended before TensorFlow was seen, so nothing was recorded."
+NO_LOOP = "No training loop was seen."
+
+
+def diagnose(
+    capture_directory: Path, child: ChildResult, host: HostTrack, settings: RunSettings
+) -> Session:
+    """The session of a run, rules and verdict included.
+
+    A child that died early gives a session in which everything that was not measured is None with
+    a reason.
+
+    Raises:
+        PipediagError: the recording is there and can't be read.
+    """
+    recording = read_recording(capture_directory / RECORDING_FILE)
+    session = {
+        "schema_version": SCHEMA_VERSION,
+        "pipediag_version": __version__,
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "script": _script(child, settings),
+        "combined_missing": NOT_COMBINED,
+        "wall_s": (child.ended_ns - child.started_ns) / 1e9,
+    }
+    if recording is None:
+        unknown = {"environment": describe_machine(None), "loops": []}
+        return _conclude(_nothing(NO_RECORDING) | session | unknown)
+    recovered = recover(recording, read_journal(capture_directory / JOURNAL_FILE))
+    session |= _of_run(recording, host, recovered)
+    loop = diagnosed_loop(recording)
+    session["loops"] = loop_rows(recording, loop)
+    if loop is None:
+        return _conclude(_nothing(NO_LOOP) | session)
+    return _conclude_loop(session, recording, loop, host)
+
+
+def _conclude_loop(
+    session: dict[str, Any], recording: Recording, loop: RecordedLoop, track: HostTrack
+) -> Session:
+    environment: Environment = session["environment"]
+    host, host_missing = host_of_loop(track, recording, loop, _cores_allowed(environment))
+    measures = measure_loop(recording, loop, host)
+    notes = [*session["notes"], *([measures.trace_missing] if measures.trace_missing else [])]
+    session |= {
+        "host": host,
+        "host_missing": host_missing,
+        "step_rows": step_rows(recording, loop),
+        "notes": notes,
+        **_sections(measures),
+    }
+    return _conclude(
+        session,
+        fights_for_lock=measures.fights_for_lock,
+        consumer_alone=measures.differential is not None,
+    )
+
+
+def _conclude(
+    session: dict[str, Any], *, fights_for_lock: bool = False, consumer_alone: bool = False
+) -> Session:
+    """Verdict, then the rules, then what they advise."""
+    sections = {
+        name: session[name]
+        for name in (
+            "script",
+            "loops",
+            "steps",
+            "steps_missing",
+            "breakdown",
+            "breakdown_missing",
+            "input_wait",
+            "perturbation",
+            "ceiling",
+            "pipeline",
+            "host",
+            "other_uses",
+        )
+        if name in session
+    }
+    case = Case(
+        **sections,
+        tensorflow=session["environment"].tensorflow,
+        fights_for_lock=fights_for_lock,
+        consumer_alone=consumer_alone,
+    )
+    drafted = Session(**session, combined=None, verdict=decide(case))
+    findings = run_rules(drafted)
+    verdict = with_next_steps(drafted.verdict, findings)
+    return drafted.model_copy(update={"findings": findings, "verdict": verdict})
+
+
+def _script(child: ChildResult, settings: RunSettings) -> Script:
+    return Script(
+        path=settings.script,
+        args=list(settings.args),
+        module=settings.module,
+        status=child.script_status,
+        outcome=child.outcome,
+        detail=child.detail,
+    )
+
+
+def _of_run(recording: Recording, host: HostTrack, recovered: int) -> dict[str, Any]:
+    """What holds for the run whether or not there was a training loop."""
+    environment = describe_machine(recording.environment)
+    notes = list(recording.notes)
+    if recovered:
+        notes.append(
+            f"{recovered} steps were recovered from the journal: the process ended before it could "
+            "write them down."
+        )
+    return {
+        "environment": environment,
+        "embeddings": describe_embeddings(recording.variables),
+        "windows": window_rows(recording),
+        "host_samples": host_samples(
+            host, recording.windows, recording.started_ns, _cores_allowed(environment)
+        ),
+        "other_uses": [OtherUse(**asdict(use)) for use in recording.other_uses],
+        "profiler_conflicts": [
+            ProfilerConflict(**asdict(conflict)) for conflict in recording.profiler_conflicts
+        ],
+        "notes": notes,
+    }
+
+
+def _nothing(reason: str) -> dict[str, Any]:
+    """The sections of a loop, all missing for one reason."""
+    measured = ("steps", "breakdown", "perturbation", "differential", "ceiling", "pipeline", "host")
+    missing: dict[str, Any] = {f"{name}_missing": reason for name in measured}
+    return {**dict.fromkeys(measured), **missing}
+
+
+def _sections(measures: LoopMeasures) -> dict[str, Any]:
+    return {
+        "steps": measures.steps,
+        "steps_missing": measures.steps_missing,
+        "breakdown": measures.breakdown,
+        "breakdown_missing": measures.breakdown_missing,
+        "input_wait": measures.input_wait,
+        "perturbation": measures.perturbation,
+        "perturbation_missing": None if measures.perturbation else measures.steps_missing,
+        "differential": measures.differential,
+        "differential_missing": measures.differential_missing,
+        "ceiling": measures.ceiling,
+        "ceiling_missing": None if measures.ceiling else measures.breakdown_missing,
+        "pipeline": measures.pipeline,
+        "devices": measures.devices,
+    }
+
+
+def _cores_allowed(environment: Environment) -> float:
+    """CPUs that affinity and the control group's quota leave."""
+    quota = environment.cpu_quota
+    return min(float(environment.cores), quota) if quota else float(environment.cores)

@@ -1,0 +1,7 @@
+"""The name that ties the capture's step markers to the trace's steps.
+
+A module of its own, as the capture must not bring numpy into the user's process.
+"""
+
+STEP_MARKER = "pipediag_step"
+"""Name of the event that spans one step on the training thread; its stat `step_num` counts."""

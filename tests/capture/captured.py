@@ -1,0 +1,119 @@
+"""Runs a small script in the child process and holds what it wrote down and printed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from pipediag.session.reading import read_recording
+from pipediag.session.recording import (
+    RecordedLoop,
+    RecordedOperation,
+    RecordedWindow,
+    Recording,
+    WindowKind,
+)
+from pipediag.session.settings import RunSettings
+
+CHECKOUT = Path(__file__).parents[2]
+LIMIT_S = 120
+SHORT_WINDOWS = {"steps": 20, "warmup": 5, "profile_steps": 5}
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A finished run: the recording and what the world saw of the script."""
+
+    script: Path
+    directory: Path
+    recording: Recording
+    stdout: str
+    stderr: str
+    status: int
+
+    def line(self, mark: str) -> int:
+        """Number of the one line of the script that ends in `# mark`."""
+        lines = self.script.read_text(encoding="utf-8").splitlines()
+        found = [n for n, text in enumerate(lines, 1) if text.endswith(f"# {mark}")]
+        assert len(found) == 1, f"{mark!r} marks the lines {found}"
+        return found[0]
+
+    def loop(self, mark: str) -> RecordedLoop:
+        """The one loop at the marked line."""
+        (loop,) = self.loops(mark)
+        return loop
+
+    def loops(self, mark: str) -> list[RecordedLoop]:
+        line = self.line(mark)
+        return [loop for loop in self.recording.loops if loop.line == line]
+
+    def operation(self, mark: str) -> RecordedOperation:
+        """The one tf.data call at the marked line."""
+        line = self.line(mark)
+        (operation,) = [o for o in self.recording.operations if o.line == line]
+        return operation
+
+    def windows(self, loop: RecordedLoop) -> list[RecordedWindow]:
+        return [window for window in self.recording.windows if window.loop_id == loop.id]
+
+    def kinds(self, loop: RecordedLoop) -> set[WindowKind]:
+        """The windows of a loop that were completed."""
+        return {window.kind for window in self.windows(loop) if window.complete}
+
+    def baseline(self, loop: RecordedLoop) -> RecordedWindow:
+        (window,) = [w for w in self.windows(loop) if w.kind == "baseline"]
+        return window
+
+
+def environment(**variables: str) -> dict[str, str]:
+    path = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
+    return {**os.environ, **quiet, "PYTHONPATH": path, **variables}
+
+
+def write_script(directory: Path, text: str) -> Path:
+    script = directory / "script.py"
+    script.write_text(dedent(text), encoding="utf-8")
+    return script
+
+
+def natively(script: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a script without pipediag."""
+    return _run([sys.executable, str(script)], script.parent, variables)
+
+
+def captured(script: Path, variables: dict[str, str], **settings: Any) -> Captured:
+    """Run a script in pipediag's child process."""
+    directory = script.parent
+    asked = RunSettings(
+        script=str(script),
+        args=(),
+        module=False,
+        capture_directory=str(directory / "capture"),
+        **{**SHORT_WINDOWS, **settings},
+    )
+    asked.write(directory / "settings.json")
+    command = [sys.executable, "-m", "pipediag.runner.child", str(directory / "settings.json")]
+    done = _run(command, directory, variables)
+    recording = read_recording(asked.recording_path)
+    assert recording is not None, done.stderr
+    return Captured(script, directory, recording, done.stdout, done.stderr, done.returncode)
+
+
+def _run(
+    command: list[str], directory: Path, variables: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=directory,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import operator
+import sys
+import threading
+from pathlib import Path
+from types import CodeType
+
+import pytest
+
+from pipediag.capture import callsites
+from pipediag.capture.callsites import CallSite, call_site, is_pipediags, is_users, package_of
+
+SITE = "/opt/python/lib/python3.11/site-packages"
+
+
+@pytest.mark.parametrize(
+    ("filename", "package"),
+    [
+        (f"{SITE}/keras/src/trainers/trainer.py", "keras"),
+        (f"{SITE}/six.py", "six"),
+        ("/usr/lib/python3/dist-packages/tensorflow/a.py", "tensorflow"),
+        ("/home/me/keras/train.py", None),
+        ("/home/me/site-packages", None),
+    ],
+)
+def test_package_of_an_installed_file(filename: str, package: str | None) -> None:
+    assert package_of(filename) == package
+
+
+@pytest.mark.parametrize(
+    ("filename", "users"),
+    [
+        ("/home/me/train.py", True),
+        ("relative/train.py", True),
+        (f"{SITE}/somebodys_models/data.py", True),
+        (f"{SITE}/tensorflow/python/a.py", False),
+        (f"{SITE}/tf_keras/src/a.py", False),
+        (f"{SITE}/jax/a.py", False),
+        (threading.__file__, False),
+        (callsites.__file__, False),
+        ("<frozen runpy>", False),
+        ("<string>", False),
+        ("/tmp/__autograph_generated_filek3.py", False),
+    ],
+)
+def test_whose_code_it_is(filename: str, users: bool) -> None:
+    assert is_users(filename) is users
+
+
+def test_pipediags_own_files() -> None:
+    assert is_pipediags(callsites.__file__)
+    assert not is_pipediags(str(Path(callsites.__file__).parents[2] / "pipediagnosis.py"))
+    assert not is_pipediags(__file__)
+
+
+def compiled(filename: str, source: str) -> CodeType:
+    return compile(source, filename, "exec")
+
+
+def test_the_innermost_line_of_the_user(tmp_path: Path) -> None:
+    names: dict[str, object] = {"call_site": call_site}
+    exec(compiled("/home/me/train.py", "\n\ndef run():\n    return call_site()\n"), names)
+
+    assert eval("run()", names) == CallSite("/home/me/train.py", 4, "run", by_framework=False)
+
+
+@pytest.mark.parametrize(("package", "by_framework"), [("keras", True), ("tensorflow", False)])
+def test_a_call_that_a_framework_makes(package: str, by_framework: bool) -> None:
+    names: dict[str, object] = {"call_site": call_site}
+    exec(compiled(f"{SITE}/{package}/a.py", "def fit():\n    return call_site()\n"), names)
+    exec(compiled("/home/me/train.py", "def run():\n\n    return fit()\n"), names)
+
+    assert eval("run()", names) == CallSite("/home/me/train.py", 3, "run", by_framework)
+
+
+def test_no_users_code_on_the_stack() -> None:
+    found: list[CallSite | None] = [CallSite("", 0, "", False)]
+    names: dict[str, object] = {"call_site": call_site, "found": found}
+    exec(compiled(f"{SITE}/tensorflow/a.py", "def run():\n    found[0] = call_site()\n"), names)
+
+    thread = threading.Thread(target=names["run"])  # type: ignore[arg-type]
+    thread.start()
+    thread.join()
+
+    assert found == [None]
+
+
+def test_own_frames_are_left_out() -> None:
+    seen = list(map(operator.attrgetter("f_code"), callsites.frames()))
+
+    assert seen[0] is sys._getframe().f_code
+    assert callsites.__file__ not in {code.co_filename for code in seen}

@@ -1,0 +1,177 @@
+"""Loops that the user wrote, and loops that only look at data, in one script that runs to its end."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.capture.captured import Captured, natively
+from tests.capture.conftest import Capturing
+
+pytestmark = pytest.mark.tensorflow
+
+STEPS = 120
+
+SCRIPT = """
+    import time
+    import numpy as np
+    import tensorflow as tf
+
+    tf.keras.utils.set_random_seed(5)
+    rng = np.random.default_rng(5)
+    x = rng.random((960, 4)).astype("float32")
+    y = rng.random((960, 1)).astype("float32")
+    dataset = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(960, seed=1).batch(8)
+    weights = tf.Variable(tf.zeros([4, 1]))
+
+    def update(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(x @ weights - y))
+        weights.assign_sub(0.01 * tape.gradient(loss, weights))
+
+    compiled = tf.function(update)
+
+    @tf.function
+    def evaluated(x, y):
+        return tf.reduce_mean(tf.square(x @ weights - y))
+
+    @tf.function
+    def from_iterator(iterator):
+        x, y = next(iterator)
+        update(x, y)
+
+    @tf.function
+    def by_number(x, y, number):
+        update(x, y)
+        return number
+
+    for one, _ in dataset.take(1):  # preview
+        print(one.shape)
+    list(dataset)  # list
+
+    for x, y in dataset:  # eager
+        compiled(x, y)
+        time.sleep(0.01)
+    for x, y in dataset:  # held out
+        evaluated(x, y)
+
+    iterator = iter(dataset)  # iterator
+    for _ in range(120):
+        x, y = next(iterator)
+        update(x, y)
+        time.sleep(0.01)
+
+    iterator = iter(dataset)  # taken by a function
+    for _ in range(120):
+        from_iterator(iterator)
+        time.sleep(0.01)
+    try:
+        from_iterator(iterator)
+    except tf.errors.OutOfRangeError:
+        print("past the end")
+
+    for number, (x, y) in enumerate(dataset):  # retracing
+        by_number(x, y, number if number < 10 else 0)
+        time.sleep(0.01)
+
+    print(weights.numpy().tobytes().hex())
+"""
+
+
+@pytest.fixture(scope="module")
+def loops(capturing: Capturing) -> Captured:
+    return capturing(SCRIPT, run_to_end=True)
+
+
+def test_results_are_those_of_a_native_run(loops: Captured) -> None:
+    native = natively(loops.script)
+
+    assert (loops.stdout, loops.status) == (native.stdout, 0)
+    assert loops.recording.outcome == "finished"
+
+
+@pytest.mark.parametrize(
+    ("mark", "kind"),
+    [
+        ("eager", "eager"),
+        ("iterator", "eager"),
+        ("taken by a function", "tf_function"),
+        ("retracing", "eager"),
+    ],
+)
+def test_training_loops_are_found(loops: Captured, mark: str, kind: str) -> None:
+    loop = loops.loop(mark)
+
+    assert (loop.role, loop.kind, loop.updates_variables) == ("training", kind, True)
+    assert (loop.iterators, loop.batch_size) == (1, 8)
+    assert loop.root_op_id == loops.recording.operations[2].id
+    assert loop.steps in (STEPS, STEPS + 1)
+    assert loop.elapsed_ns > 0
+    assert loop.first_step_ns is not None
+
+
+@pytest.mark.parametrize(
+    ("mark", "role"), [("preview", "preview"), ("list", "validation"), ("held out", "validation")]
+)
+def test_loops_that_only_look_are_not_training(loops: Captured, mark: str, role: str) -> None:
+    loop = loops.loop(mark)
+
+    assert loop.role == role
+    assert not loop.updates_variables
+    assert loops.windows(loop) == []
+
+
+@pytest.mark.parametrize("mark", ["eager", "iterator", "taken by a function", "retracing"])
+def test_windows_of_a_training_loop(loops: Captured, mark: str) -> None:
+    loop = loops.loop(mark)
+    windows = loops.windows(loop)
+
+    assert [w.kind for w in windows if w.kind != "warmup"] == ["baseline", "stacks", "profile"]
+    assert loops.kinds(loop) == {"warmup", "baseline", "stacks", "profile"}
+    assert sum(len(block.durations_ns) for block in loops.baseline(loop).blocks) == 20
+    assert windows[-1].trace_directory is not None
+
+
+@pytest.mark.parametrize("mark", ["eager", "iterator", "taken by a function"])
+def test_every_baseline_step_has_a_gap(loops: Captured, mark: str) -> None:
+    blocks = loops.baseline(loops.loop(mark)).blocks
+
+    assert blocks
+    for block in blocks:
+        assert len(block.starts_ns) == len(block.durations_ns) == len(block.gaps_us)
+        assert block.starts_ns == sorted(block.starts_ns)
+
+
+def test_waits_are_known_where_python_calls_next(loops: Captured) -> None:
+    eager = loops.baseline(loops.loop("eager")).blocks
+    inside = loops.baseline(loops.loop("taken by a function")).blocks
+
+    assert all(len(block.waits_ns) == len(block.durations_ns) for block in eager)
+    assert all(block.waits_ns == [] for block in inside)
+
+
+def test_two_snapshots_enclose_the_baseline(loops: Captured) -> None:
+    loop = loops.loop("eager")
+    before, after = [s for s in loops.recording.snapshots if s.loop_id == loop.id][-2:]
+
+    assert before.iterator == after.iterator == 1
+    assert after.iterator_steps - before.iterator_steps >= 20
+    counts = {node.name: node.num_elements for node in after.nodes}
+    assert counts["BatchV2"] >= after.iterator_steps
+    assert counts["TensorSlice"] > counts["BatchV2"]
+
+
+def test_retraces_are_counted(loops: Captured) -> None:
+    loop = loops.loop("retracing")
+
+    assert loop.trace_count == 10
+    assert loop.retrace_steps == list(range(2, 11))
+    assert any(name.endswith(" by_number") for name in loop.step_functions)
+    assert loops.loop("eager").trace_count == 1
+    assert loops.loop("eager").retrace_steps == []
+
+
+def test_stacks_name_the_line_that_holds_the_main_thread(loops: Captured) -> None:
+    stacks = loops.recording.stacks[0]
+
+    assert stacks.samples > 0
+    assert any(line.file == str(loops.script) and line.thread == "main" for line in stacks.lines)

@@ -1,0 +1,189 @@
+"""Keras `fit` on every kind of source, in one script that runs to its end."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.capture.captured import Captured, natively
+from tests.capture.conftest import Capturing
+
+pytestmark = pytest.mark.tensorflow
+
+SCRIPT = """
+    import time
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(7)
+    rng = np.random.default_rng(7)
+    x = rng.integers(0, 50, (640, 3))
+    y = rng.random((640, 1)).astype("float32")
+    dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(8)
+
+    class Rows(keras.utils.PyDataset):
+        def __len__(self):
+            return 80
+
+        def __getitem__(self, index):
+            rows = slice(8 * index, 8 * index + 8)
+            return x[rows], y[rows]
+
+    def batches():
+        for index in range(80):
+            yield x[8 * index : 8 * index + 8], y[8 * index : 8 * index + 8]
+
+    class Slowly(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):  # hook
+            time.sleep(0.01)
+
+    class Quietly(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            pass
+
+    normal = keras.layers.Normalization()
+    normal.adapt(dataset.map(lambda x, y: tf.cast(x, tf.float32)))  # adapt
+    for _ in dataset.take(1):  # preview
+        pass
+
+    model = keras.Sequential(
+        [
+            keras.Input((3,)),
+            keras.layers.Embedding(50, 4, name="table"),
+            keras.layers.Flatten(),
+            keras.layers.Dense(1),
+        ]
+    )
+    model.compile("adam", "mse")
+    callbacks = [Slowly(), Quietly()]
+    model.fit(dataset, validation_data=dataset, epochs=2, verbose=0, callbacks=callbacks)  # dataset
+    model.fit(x, y, batch_size=8, epochs=2, verbose=0, callbacks=[Slowly()])  # arrays
+    model.fit(Rows(workers=2), epochs=2, verbose=0, callbacks=[Slowly()])  # rows
+    model.fit(batches(), epochs=1, verbose=0, callbacks=[Slowly()])  # generator
+    model.fit(dataset.repeat(), steps_per_epoch=30, epochs=5, verbose=0, callbacks=[Slowly()])  # steps
+    model.evaluate(dataset, verbose=0)  # evaluate
+    model.predict(dataset, verbose=0)  # predict
+    print(b"".join(weight.tobytes() for weight in model.get_weights()).hex())
+"""
+
+FITS = ["dataset", "arrays", "rows", "generator", "steps"]
+
+
+@pytest.fixture(scope="module")
+def fits(capturing: Capturing) -> Captured:
+    return capturing(SCRIPT, run_to_end=True)
+
+
+def test_results_are_those_of_a_native_run(fits: Captured) -> None:
+    native = natively(fits.script)
+
+    assert (fits.stdout, fits.status) == (native.stdout, 0)
+    assert fits.recording.notes == []
+
+
+@pytest.mark.parametrize(
+    ("mark", "adapter", "source", "steps"),
+    [
+        ("dataset", "TFDatasetAdapter", "_BatchDataset", 160),
+        ("arrays", "ArrayDataAdapter", "ndarray", 160),
+        ("rows", "PyDatasetAdapter", "Rows", 160),
+        ("generator", "GeneratorDataAdapter", "generator", 80),
+        ("steps", "TFDatasetAdapter", "_RepeatDataset", 150),
+    ],
+)
+def test_each_fit_is_a_training_loop(
+    fits: Captured, mark: str, adapter: str, source: str, steps: int
+) -> None:
+    loop = next(loop for loop in fits.loops(mark) if loop.role == "training")
+
+    assert (loop.kind, loop.updates_variables, loop.batch_size) == ("keras", True, 8)
+    assert loop.keras is not None
+    assert (loop.keras.data_adapter, loop.keras.source) == (adapter, source)
+    assert (loop.keras.model, loop.keras.optimizer, loop.keras.loss) == (
+        "Sequential",
+        "Adam",
+        "mse",
+    )
+    assert loop.steps == steps
+    assert loop.keras.parameter_count == 50 * 4 + 12 + 1
+
+
+@pytest.mark.parametrize("mark", FITS)
+def test_each_fit_is_measured(fits: Captured, mark: str) -> None:
+    loop = next(loop for loop in fits.loops(mark) if loop.role == "training")
+
+    assert fits.kinds(loop) == {"warmup", "baseline", "stacks", "profile"}
+    baseline = fits.baseline(loop)
+    assert sum(len(block.durations_ns) for block in baseline.blocks) == 20
+    for block in baseline.blocks:
+        assert len(block.gaps_us) == len(block.durations_ns)
+
+
+def test_a_validation_inside_fit_is_told_apart(fits: Captured) -> None:
+    training, validation = sorted(fits.loops("dataset"), key=lambda loop: loop.role)
+
+    assert (training.role, validation.role) == ("training", "validation")
+    assert not validation.updates_variables
+    assert fits.windows(validation) == []
+
+
+@pytest.mark.parametrize(
+    ("mark", "role"),
+    [
+        ("adapt", "adapt"),
+        ("preview", "preview"),
+        ("evaluate", "evaluate"),
+        ("predict", "predict"),
+    ],
+)
+def test_other_phases_are_not_training(fits: Captured, mark: str, role: str) -> None:
+    loop = fits.loop(mark)
+
+    assert loop.role == role
+    assert not loop.updates_variables
+    assert fits.windows(loop) == []
+
+
+def test_epochs_and_steps(fits: Captured) -> None:
+    training = next(loop for loop in fits.loops("dataset") if loop.role == "training")
+    stepped = fits.loop("steps")
+
+    assert training.keras is not None
+    assert stepped.keras is not None
+    assert training.planned_steps == 160
+    assert (stepped.keras.epochs, stepped.keras.steps_per_epoch) == (5, 30)
+    assert stepped.planned_steps == 150
+
+
+def test_callbacks_of_the_user(fits: Captured) -> None:
+    training = next(loop for loop in fits.loops("dataset") if loop.role == "training")
+    assert training.keras is not None
+    slowly, quietly = training.keras.callbacks
+
+    assert (slowly.name, slowly.batch_hooks) == ("Slowly", ["on_train_batch_end"])
+    assert (slowly.file, slowly.line) == (str(fits.script), fits.line("hook"))
+    assert (quietly.name, quietly.batch_hooks) == ("Quietly", [])
+
+
+def test_python_dataset_has_its_class_and_workers(fits: Captured) -> None:
+    keras = fits.loop("rows").keras
+
+    assert keras is not None
+    assert (keras.workers, keras.use_multiprocessing) == (2, False)
+    assert keras.source_file == str(fits.script)
+
+
+def test_the_embedding_table_is_found_once(fits: Captured) -> None:
+    tables = {(v.layer, v.rows, v.dim, v.trainable, v.slots) for v in fits.recording.variables}
+
+    assert tables == {("table", 50, 4, True, 2)}
+
+
+def test_environment(fits: Captured) -> None:
+    environment = fits.recording.environment
+
+    assert environment.keras_backend == "tensorflow"
+    assert environment.tensorflow is not None
+    assert environment.keras is not None
+    assert not environment.legacy_keras
+    assert [device.kind for device in environment.devices] == ["CPU"]

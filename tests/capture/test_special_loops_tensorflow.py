@@ -1,0 +1,252 @@
+"""In-graph loops, MirroredStrategy, short epochs, and a script that profiles itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.capture.captured import Captured, natively
+from tests.capture.conftest import Capturing
+
+pytestmark = pytest.mark.tensorflow
+
+IN_GRAPH = """
+    import tensorflow as tf
+
+    weights = tf.Variable(tf.zeros([8]))
+
+    def slowly(x):
+        return tf.random.shuffle(tf.range(20000))[:8] + tf.cast(x, tf.int32)
+
+    dataset = tf.data.Dataset.range(100000).map(slowly).batch(16)  # batch
+
+    @tf.function
+    def epoch(batches):
+        for x in batches:  # loop
+            weights.assign_add(tf.reduce_mean(tf.cast(x, tf.float32), axis=0))
+
+    @tf.function
+    def total(batches):
+        result = tf.constant(0)
+        for x in batches:  # sum
+            result += tf.reduce_sum(x)
+        return result
+
+    total(dataset.take(3))
+    print("before")
+    epoch(dataset)
+    print("never reached")
+"""
+
+MIRRORED = """
+    import time
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration(), tf.config.LogicalDeviceConfiguration()],
+    )
+    keras.utils.set_random_seed(1)
+    strategy = tf.distribute.MirroredStrategy(["/CPU:0", "/CPU:1"])
+    x = np.random.default_rng(1).random((960, 4)).astype("float32")
+    dataset = tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(8)  # batch
+
+    class Slowly(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            time.sleep(0.01)
+
+    with strategy.scope():
+        model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        weights = tf.Variable(tf.zeros([4, 1]))
+    model.fit(dataset, epochs=1, verbose=0, callbacks=[Slowly()])  # fit
+
+    def update(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(x @ weights - y))
+        gradient = tape.gradient(loss, weights)
+        context = tf.distribute.get_replica_context()
+        context.merge_call(
+            lambda s, g: s.extended.update(
+                weights, lambda v, g: v.assign_sub(0.1 * g), args=(s.reduce("SUM", g, axis=None),)
+            ),
+            args=(gradient,),
+        )
+
+    @tf.function
+    def train(x, y):
+        strategy.run(update, args=(x, y))
+
+    distributed = strategy.experimental_distribute_dataset(dataset)
+    for x, y in distributed:  # custom
+        train(x, y)
+        time.sleep(0.01)
+    print(weights.numpy().tobytes().hex())
+"""
+
+EPOCHS = """
+    import os
+    import time
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    x = np.ones((24, 4), "float32")
+    training = tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(8)
+    held_out = tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(4)
+
+    class Own(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            time.sleep(0.01)
+
+        def on_epoch_begin(self, epoch, logs=None):
+            if epoch == 2:
+                tf.profiler.experimental.start("own")  # profiler
+            if epoch == 6:
+                tf.profiler.experimental.stop()
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(
+        training, validation_data=held_out, epochs=60, verbose=0, callbacks=[Own()]
+    )  # end of fit
+"""
+
+OWN_PROFILE_LATE = """
+    import time
+    import tensorflow as tf
+
+    weights = tf.Variable(tf.zeros([4, 1]))
+
+    @tf.function
+    def train(x):
+        weights.assign_add(tf.cast(tf.reduce_sum(x), tf.float32) * tf.ones([4, 1]))
+
+    started = False
+    for x in tf.data.Dataset.range(100000).batch(4):  # loop
+        train(x)
+        time.sleep(0.02)
+        if not started and PROFILE_SEEN():
+            started = True
+            tf.profiler.experimental.start("own")  # profiler
+            for _ in range(3):
+                train(x)
+            tf.profiler.experimental.stop()
+            break
+"""
+
+
+@pytest.fixture(scope="module")
+def in_graph(capturing: Capturing) -> Captured:
+    return capturing(IN_GRAPH)
+
+
+def test_an_in_graph_loop_is_measured_and_stopped(in_graph: Captured) -> None:
+    loop = in_graph.loop("loop")
+
+    assert (loop.kind, loop.role, loop.batch_size) == ("in_graph", "training", 16)
+    assert loop.root_op_id == in_graph.operation("batch").id
+    assert in_graph.kinds(loop) == {"warmup", "baseline", "profile"}
+    assert loop.steps >= 30
+    assert (in_graph.stdout, in_graph.status) == ("before\n", 0)
+    assert in_graph.recording.outcome == "stopped"
+
+
+def test_an_in_graph_loop_that_only_reads_is_not_training(in_graph: Captured) -> None:
+    loop = in_graph.loop("sum")
+
+    assert loop.role != "training"
+    assert loop.steps == 3
+    assert not loop.updates_variables
+
+
+@pytest.fixture(scope="module")
+def mirrored(capturing: Capturing) -> Captured:
+    return capturing(MIRRORED, run_to_end=True)
+
+
+def test_mirrored_results_are_those_of_a_native_run(mirrored: Captured) -> None:
+    native = natively(mirrored.script)
+
+    assert (mirrored.stdout, mirrored.status) == (native.stdout, 0)
+
+
+@pytest.mark.parametrize(("mark", "kind"), [("fit", "keras"), ("custom", "distributed")])
+def test_mirrored_loops(mirrored: Captured, mark: str, kind: str) -> None:
+    loop = mirrored.loop(mark)
+
+    assert (loop.kind, loop.role, loop.steps) == (kind, "training", 120)
+    assert (loop.replicas, loop.iterators, loop.batch_size) == (2, 1, 8)
+    assert loop.root_op_id == mirrored.operation("batch").id
+    assert mirrored.kinds(loop) == {"warmup", "baseline", "stacks", "profile"}
+
+
+def test_logical_devices_are_noted(mirrored: Captured) -> None:
+    environment = mirrored.recording.environment
+
+    assert environment.logical_cpus_configured
+    assert [device.kind for device in environment.devices] == ["CPU", "CPU"]
+
+
+@pytest.fixture(scope="module")
+def epochs(capturing: Capturing) -> Captured:
+    return capturing(EPOCHS, run_to_end=True)
+
+
+def test_windows_span_short_epochs_and_leave_out_the_seams(epochs: Captured) -> None:
+    loop = next(loop for loop in epochs.recording.loops if loop.role == "training")
+    baseline = epochs.baseline(loop)
+
+    assert (loop.steps, loop.planned_steps) == (180, 180)
+    assert loop.seams == 60
+    assert epochs.kinds(loop) == {"warmup", "baseline", "stacks", "profile"}
+    assert all(len(block.durations_ns) <= 2 for block in baseline.blocks)
+    for block in baseline.blocks:
+        assert len(block.gaps_us) == len(block.durations_ns)
+
+
+def test_validation_between_short_epochs_is_no_training(epochs: Captured) -> None:
+    (validation,) = [loop for loop in epochs.recording.loops if loop.role != "training"]
+
+    assert (validation.role, validation.steps) == ("validation", 360)
+    assert not validation.updates_variables
+
+
+def own_profiles(captured: Captured) -> list[Path]:
+    return list(captured.directory.glob("own/**/*.xplane.pb"))
+
+
+def test_the_scripts_own_profiler_keeps_its_right(epochs: Captured) -> None:
+    (conflict,) = epochs.recording.profiler_conflicts
+
+    assert len(own_profiles(epochs)) == 1
+    assert (conflict.file, conflict.line) == (str(epochs.script), epochs.line("profiler"))
+    assert "left out of the baseline" in conflict.consequence
+
+
+@pytest.fixture(scope="module")
+def late_profile(capturing: Capturing) -> Captured:
+    seen = "lambda: 'profile' in [w.kind for w in RECORDER.recording.windows]"
+    find = (
+        "import gc\n    from pipediag.capture.recorder import Recorder\n"
+        "    RECORDER = next(o for o in gc.get_objects() if isinstance(o, Recorder))\n"
+        f"    PROFILE_SEEN = {seen}\n"
+    )
+    return capturing(
+        OWN_PROFILE_LATE.replace("    weights", f"    {find}    weights", 1), profile_steps=1000
+    )
+
+
+def test_our_profile_makes_room_for_the_scripts(late_profile: Captured) -> None:
+    (conflict,) = late_profile.recording.profiler_conflicts
+    loop = late_profile.loop("loop")
+    profile = late_profile.windows(loop)[-1]
+
+    assert late_profile.status == 0, late_profile.stderr
+    assert len(own_profiles(late_profile)) == 1
+    assert "cut off" in conflict.consequence
+    assert conflict.line == late_profile.line("profiler")
+    assert (profile.kind, profile.complete) == ("profile", False)

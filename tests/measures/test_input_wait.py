@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipediag.measures.differential import measure_differential
+from pipediag.measures.input_wait import (
+    Measured,
+    native_input_wait,
+    python_threads_fight,
+    settle_input_wait,
+    trace_input_wait,
+)
+from pipediag.session.model import Perturbation
+from pipediag.session.recording import RecordedStacks
+from tests.factories import (
+    MS,
+    make_block,
+    make_host,
+    make_recorded_loop,
+    make_recording,
+    make_window,
+)
+from tests.measures.traces import make_split
+
+QUIET = Perturbation(baseline_step_ms=10.0, profiled_step_ms=10.0, ratio=1.0)
+
+
+def share(percent: float) -> Measured:
+    return Measured(percent, np.array([percent - 1.0, percent, percent + 1.0]))
+
+
+def test_native_is_step_minus_gap() -> None:
+    recording = make_recording()
+    native = native_input_wait(recording, recording.loops[0])
+    assert native is not None
+    assert native.percent == pytest.approx(70.0)
+    assert native.draws == pytest.approx(70.0)
+
+
+def test_a_gap_longer_than_the_step_is_no_negative_wait() -> None:
+    recording = make_recording(windows=[make_window("baseline", make_block(10, 10.0, 10.2))])
+    native = native_input_wait(recording, recording.loops[0])
+    assert native is not None
+    assert native.percent == 0.0
+    assert (native.draws == 0.0).all()
+
+
+def test_without_gaps_the_time_in_next_is_taken() -> None:
+    block = make_block(10, 10.0, None, waits_ns=[4 * MS] * 10)
+    recording = make_recording(windows=[make_window("baseline", block)])
+    native = native_input_wait(recording, recording.loops[0])
+    assert native is not None
+    assert native.percent == pytest.approx(40.0)
+
+
+def test_without_either_there_is_no_native_share() -> None:
+    recording = make_recording(windows=[make_window("baseline", make_block(gap_ms=None))])
+    assert native_input_wait(recording, recording.loops[0]) is None
+
+
+def test_the_trace_share_is_of_the_profiled_step() -> None:
+    trace = trace_input_wait(make_split(input_wait=3.0, device_compute=9.0))
+    assert trace is not None
+    assert trace.percent == pytest.approx(25.0)
+
+
+def test_native_goes_first() -> None:
+    settled = settle_input_wait(
+        share(70.0), make_split(input_wait=7.0, python=3.0), None, False, QUIET
+    )
+    assert settled.summary.method == "native"
+    assert settled.summary.trace_percent == pytest.approx(70.0)
+    assert settled.summary.disagreement is None
+
+
+def test_a_fought_for_lock_is_settled_by_the_consumer_alone() -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(share(9.0), None, alone, True, QUIET)
+    assert settled.summary.method == "differential"
+    assert settled.chosen is not None
+    assert settled.chosen.percent == pytest.approx(70.0)
+    assert "interpreter lock" in (settled.summary.disagreement or "")
+
+
+def test_a_shorter_step_alone_without_python_threads_only_explains() -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(share(9.0), None, alone, False, QUIET)
+    assert settled.summary.method == "native"
+    assert "take CPU from the step" in (settled.summary.disagreement or "")
+
+
+def test_methods_that_agree_leave_the_native_share_under_a_fought_for_lock() -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(share(68.0), None, alone, True, QUIET)
+    assert settled.summary.method == "native"
+
+
+def test_the_profilers_price_explains_a_different_trace_share() -> None:
+    slowed = Perturbation(baseline_step_ms=10.0, profiled_step_ms=18.0, ratio=1.8)
+    split = make_split(input_wait=2.0, python=8.0)
+    settled = settle_input_wait(share(70.0), split, None, False, slowed)
+    assert "1.80 times as long" in (settled.summary.disagreement or "")
+
+
+def test_only_a_trace_is_better_than_nothing() -> None:
+    settled = settle_input_wait(None, make_split(input_wait=2.0, python=8.0), None, False, None)
+    assert settled.summary.method == "trace"
+    assert settle_input_wait(None, None, None, False, None).summary.method == "none"
+
+
+@pytest.mark.parametrize(
+    ("lock", "cpu_ms", "source", "fight"),
+    [
+        (25.0, 0.0, 0, True),
+        (5.0, 1.0, 0, True),
+        (5.0, 0.9, 19, False),
+        (None, None, 20, True),
+    ],
+)
+def test_who_fights_for_the_lock(
+    lock: float | None, cpu_ms: float | None, source: int, fight: bool
+) -> None:
+    host = make_host(lock_percent=lock, python_source_cpu_ms_per_step=cpu_ms)
+    stacks = RecordedStacks(100, 1, 1, 0, thread_samples={"main": 100, "source": source})
+    assert python_threads_fight(host, [stacks], step_ms=10.0) is fight
+
+
+def test_steps_per_execution_waits_are_per_batch() -> None:
+    block = make_block(5, 20.0, None, gaps_us=[4000] * 10)
+    loop = make_recorded_loop(batches_per_call=2)
+    recording = make_recording(loops=[loop], windows=[make_window("baseline", block)])
+    native = native_input_wait(recording, loop)
+    assert native is not None
+    assert native.percent == pytest.approx(60.0)
