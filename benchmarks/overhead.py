@@ -34,6 +34,7 @@ from benchmarks.comparison import (
     step_time_ratio,
     summarise,
 )
+from pipediag.errors import PipediagError
 
 WORKLOADS = {
     workload.name: workload
@@ -55,6 +56,8 @@ class Rounds:
     capture_ratio: list[float] = field(default_factory=list)
     analyze_ratio: list[float] = field(default_factory=list)
     agreement: list[float] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    """Why rounds that failed are missing from the lists above."""
 
     def add(self, bare: Nanoseconds, captured: BaselineSteps, sampled: BaselineSteps) -> None:
         """Enter one round. Raises UnusableRunError."""
@@ -91,17 +94,21 @@ def main(rounds: int, names: tuple[str, ...], as_json: bool) -> None:
 
 
 def measure(workload: Workload, rounds: int) -> Rounds:
-    """All rounds of one workload."""
+    """All rounds of one workload; ends the program where none is usable."""
     result = Rounds()
     for number in range(rounds):
         try:
             result.add(*one_round(workload, number))
-        except UnusableRunError as error:
-            raise click.ClickException(f"{workload.name}, round {number + 1}: {error}") from error
+        except (UnusableRunError, PipediagError) as error:
+            result.left_out.append(str(error))
+            say(f"{workload.name} round {number + 1}/{rounds} is left out: {error}")
+            continue
         say(
             f"{workload.name} round {number + 1}/{rounds}: bare {result.bare_ms[-1]:.3f} ms, "
             f"capture x{result.capture_ratio[-1]:.4f}, analyze x{result.analyze_ratio[-1]:.4f}"
         )
+    if not result.bare_ms:
+        raise click.ClickException(f"no round of {workload.name} is usable")
     return result
 
 
@@ -123,8 +130,10 @@ def table(results: dict[str, Rounds]) -> str:
         "Median over rounds of the ratio of medians, 95 % bootstrap interval over rounds.",
     ]
     for name, rounds in results.items():
+        left_out = f", {len(rounds.left_out)} left out" if rounds.left_out else ""
         lines.append(
-            f"{name}: bare step {np.median(rounds.bare_ms):.3f} ms, {len(rounds.bare_ms)} rounds"
+            f"{name}: bare step {np.median(rounds.bare_ms):.3f} ms, "
+            f"{len(rounds.bare_ms)} rounds{left_out}"
         )
         for arm, ratios in (("capture", rounds.capture_ratio), ("analyze", rounds.analyze_ratio)):
             ratio = summarise(ratios)

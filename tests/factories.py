@@ -1,7 +1,8 @@
 """Hand-made recordings and sessions, small enough to check by eye.
 
-Session and recording tell of one input-bound Keras `fit`: a 10 ms step of which 7 ms are input wait, a
-serial stateful map at `train.py:12` behind it, and a consumer that would need 3 ms by itself.
+Session and recording tell of one input-bound Keras `fit`: a 10 ms step of which 7 ms are input
+wait, a serial stateful map at `train.py:12` behind it, and a consumer that would need 3 ms by
+itself.
 """
 
 from __future__ import annotations

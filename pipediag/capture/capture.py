@@ -14,7 +14,7 @@ from pipediag.capture.diagnosis import Instruments
 from pipediag.capture.environment import describe_environment
 from pipediag.capture.hooks import Hooks
 from pipediag.capture.in_graph import InGraphLoops
-from pipediag.capture.journal import StepJournal
+from pipediag.capture.journal import open_journal
 from pipediag.capture.loops import LoopRegistry
 from pipediag.capture.pace import Pace
 from pipediag.capture.plan import PlanRecorder
@@ -41,7 +41,7 @@ class Capture:
         loops = LoopRegistry(self._recorder, plan)
         instruments = Instruments(
             recorder=self._recorder,
-            journal=StepJournal(settings.journal_path),
+            journal=open_journal(settings.journal_path),
             profiler=profiler,
             pace=Pace(settings),
             tell=self._tell,
@@ -97,6 +97,7 @@ class Capture:
     def _leave_now(self) -> None:
         """The script swallowed our stop: save, run its exit handlers, and go."""
         self.script_ended("stopped", None, None)
+        self._tell("ended", outcome="stopped", status=None)
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

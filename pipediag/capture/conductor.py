@@ -16,6 +16,8 @@ from pipediag.session.settings import RunSettings
 
 _MOST_DIAGNOSED = 6
 _PREVIEW_BATCHES = 5
+# A loop that has not come back for so long, while another trains, is over.
+_ABANDONED_NS = 3_000_000_000
 
 
 class StopScript(BaseException):
@@ -57,13 +59,17 @@ class Conductor:
 
     def handed_over(self, consumer: Consumer, asked_ns: int, handed_ns: int, batch: Any) -> None:
         """`next` returned a batch to Python."""
-        consumer.batches += 1
         record = consumer.loop.record
+        consumer.batches += 1
+        consumer.waited_ns += handed_ns - asked_ns
         if record.fill_ns is None:
             record.fill_ns = handed_ns - asked_ns
         if record.batch_size is None:
             record.batch_size = batch_rows(batch)
-        self._boundary(consumer, handed_ns, handed_ns - asked_ns)
+        # Keras on JAX asks for `steps_per_execution` batches one by one, and runs them as one step.
+        if (consumer.batches - 1) % record.batches_per_call == 0:
+            waited_ns, consumer.waited_ns = consumer.waited_ns, 0
+            self._boundary(consumer, handed_ns, waited_ns)
         if consumer.keep_batch:
             self._substitute(consumer, batch)
 
@@ -93,8 +99,8 @@ class Conductor:
         """Keras says that an epoch begins or ends: what follows is no part of a step."""
         self._interrupt(exhausted=False)
 
-    def function_traced(self, function: Any, count: int) -> None:
-        """A tf.function was traced, for the `count`th time."""
+    def function_traced(self, function: Any, again: bool) -> None:
+        """A tf.function was traced in a call; `again` where it had been before that call."""
         loop = self._last.loop if self._last is not None else None
         if loop is None or not self._updates.trains(function):
             return
@@ -102,7 +108,7 @@ class Conductor:
         name = source_location(function)
         if name not in loop.record.step_functions:
             loop.record.step_functions.append(name)
-        if count > 1:
+        if again:
             loop.record.retrace_steps.append(loop.record.steps)
         if loop.diagnosis is not None:
             loop.diagnosis.traced()
@@ -145,8 +151,10 @@ class Conductor:
             loop.diagnosis.boundary(consumer, now_ns, wait_ns, continuous)
             if loop.diagnosis is self._active and not self._active.measuring:
                 self._measured(loop)
-        elif loop.trains and self._active is None and len(self._diagnosed) < _MOST_DIAGNOSED:
-            self._begin(loop, consumer, now_ns)
+        elif loop.trains and len(self._diagnosed) < _MOST_DIAGNOSED:
+            self._give_up_the_abandoned(loop, now_ns)
+            if self._active is None:
+                self._begin(loop, consumer, now_ns)
         if self._deadline_ns is not None and now_ns > self._deadline_ns and self._active is None:
             self.stop()
 
@@ -163,6 +171,16 @@ class Conductor:
             if model is not None and model.gaps_us:
                 others = model.gaps_us[0] * 1000 + loop.traced_in_first_step_ns
                 record.fill_ns = max(0, record.first_step_ns - others)
+
+    def _give_up_the_abandoned(self, loop: Loop, now_ns: int) -> None:
+        """A loop that ended too early must not keep a later one from being measured."""
+        if self._active is None:
+            return
+        former = self._active.loop
+        one_fit_after_another = former.fit_begun and loop.fit_begun
+        if one_fit_after_another or now_ns - former.last_ns > _ABANDONED_NS:
+            self._active.finish("the loop ended before this window was full")
+            self._active = None
 
     def _begin(self, loop: Loop, consumer: Consumer, now_ns: int) -> None:
         loop.diagnosis = self._active = Diagnosis(loop, self._with)
@@ -241,5 +259,6 @@ class Conductor:
         if self._raised:
             self._leave()
         self._raised = True
+        self._with.tell("stopping")
         self._with.recorder.recording.stop_reason = "enough was measured"
         raise StopScript

@@ -54,7 +54,7 @@ class Diagnosis:
     """
 
     def __init__(self, loop: Loop, instruments: Instruments) -> None:
-        self._loop = loop
+        self.loop = loop
         self._with = instruments
         self._start_ns: int | None = None
         self._skip = 0
@@ -93,7 +93,7 @@ class Diagnosis:
             self._skip -= 1
         else:
             duration = now_ns - self._start_ns
-            self._window.add(self._start_ns, duration, wait_ns, self._loop.record.batches_per_call)
+            self._window.add(self._start_ns, duration, wait_ns, self.loop.record.batches_per_call)
             self._since_trace.append(duration)
         self._start_ns = now_ns
         self._advance(consumer, now_ns)
@@ -104,11 +104,11 @@ class Diagnosis:
         if self._start_ns is None:
             return
         self._start_ns = None
-        self._loop.record.seams += 1
+        self.loop.record.seams += 1
         if self.measuring and self._window.block.durations_ns:
             model = model_of(consumer)
             self._window.close_block(
-                model, 1 if exhausted else 0, self._loop.record.batches_per_call
+                model, 1 if exhausted else 0, self.loop.record.batches_per_call
             )
 
     def finish(self, reason: str) -> None:
@@ -124,26 +124,34 @@ class Diagnosis:
         self._with.recorder.save()
 
     def _advance(self, consumer: Consumer, now_ns: int) -> None:
-        steps = {
-            Phase.WARMUP: self._during_warmup,
-            Phase.BASELINE: self._during_baseline,
-            Phase.STACKS: self._during_stacks,
-            Phase.PROFILE: self._during_profile,
-            Phase.REPEAT: self._during_repeat,
-        }
-        act = steps[self.phase]
-        if act(consumer, now_ns):
+        if self._act(consumer, now_ns):
             # What we did took time that is no part of the next step.
             self._start_ns = time.monotonic_ns()
         self._mark()
+
+    def _act(self, consumer: Consumer, now_ns: int) -> bool:
+        # Compared, not looked up in a table: to hash an Enum runs Python code, at each step.
+        match self.phase:
+            case Phase.WARMUP:
+                return self._during_warmup(consumer, now_ns)
+            case Phase.BASELINE:
+                return self._during_baseline(consumer, now_ns)
+            case Phase.STACKS:
+                return self._during_stacks(consumer, now_ns)
+            case Phase.PROFILE:
+                return self._during_profile(consumer, now_ns)
+            case Phase.REPEAT:
+                return self._during_repeat(consumer, now_ns)
+            case Phase.DONE:
+                return False
 
     def _mark(self) -> None:
         if self.phase is Phase.PROFILE and self._with.profiler.running:
             self._with.profiler.mark_step(self._window.count)
 
     def _remaining(self) -> int | None:
-        planned = self._loop.record.planned_steps
-        return None if planned is None else max(0, planned - self._loop.record.steps)
+        planned = self.loop.record.planned_steps
+        return None if planned is None else max(0, planned - self.loop.record.steps)
 
     # Each of these returns whether it did something that took time.
 
@@ -158,7 +166,7 @@ class Diagnosis:
             return False
         self._window.record.stable = settled
         self._window.close(complete=True)
-        self._with.tell("window", window="baseline", loop=self._loop.record.line)
+        self._with.tell("window", window="baseline", loop=self.loop.record.line)
         self._first_model = self._read(consumer)
         self._first_steps = consumer.batches
         self._with.recorder.save()
@@ -178,9 +186,9 @@ class Diagnosis:
         if pace.block_done(
             len(window.block.durations_ns),
             window.block_elapsed_ns(),
-            self._loop.record.batches_per_call,
+            self.loop.record.batches_per_call,
         ):
-            window.close_block(model_of(consumer), 0, self._loop.record.batches_per_call)
+            window.close_block(model_of(consumer), 0, self.loop.record.batches_per_call)
             self._skip = pace.steps_to_skip(self._typical_ns())
             return True
         return False
@@ -191,7 +199,7 @@ class Diagnosis:
 
     def _end_baseline(self, consumer: Consumer) -> bool:
         model = self._read(consumer)
-        self._window.close_block(model, 0, self._loop.record.batches_per_call)
+        self._window.close_block(model, 0, self.loop.record.batches_per_call)
         if self._drained(model, consumer) and self._drains < _MOST_DRAINS:
             self._drains += 1
             self._window.record.kind = "warmup"
@@ -239,7 +247,7 @@ class Diagnosis:
         self._with.tell("window", window="profile")
         self.phase = Phase.PROFILE
         self._window = self._open("profile")
-        refused = self._with.profiler.start(self._loop.record.id)
+        refused = self._with.profiler.start(self.loop.record.id)
         if refused is not None:
             self._window.close(complete=False, reason=refused)
             self._begin_repeat_or_end()
@@ -289,12 +297,12 @@ class Diagnosis:
     def _end(self) -> None:
         self.phase = Phase.DONE
         self._with.recorder.save()
-        self._with.tell("measured", loop=self._loop.record.line)
+        self._with.tell("measured", loop=self.loop.record.line)
 
     def _open(self, kind: WindowKind) -> OpenWindow:
         recording = self._with.recorder.recording
         return OpenWindow.begin(
-            kind, self._loop.record.id, self._loop.ordinal, recording, self._with.journal
+            kind, self.loop.record.id, self.loop.ordinal, recording, self._with.journal
         )
 
     def _typical_ns(self) -> float:
@@ -307,9 +315,9 @@ class Diagnosis:
             self._with.recorder.recording.snapshots.append(
                 snapshot(
                     model,
-                    self._loop.record.id,
+                    self.loop.record.id,
                     consumer.ordinal,
-                    self._loop.record.steps,
+                    self.loop.record.steps,
                     consumer.batches,
                 )
             )

@@ -7,12 +7,12 @@ belongs to arrives. Hooks run on every step, so they are short.
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import time
 from collections.abc import Callable
+from importlib.abc import MetaPathFinder
 from typing import Any
-
-import wrapt
 
 from pipediag.capture.conductor import Conductor
 from pipediag.capture.in_graph import InGraphLoops
@@ -47,7 +47,13 @@ class Hooks:
         self._out_of_range: type[Exception] = StopIteration
 
     def install(self) -> None:
-        """Wait for the modules; a hook that does not fit this TensorFlow is left out, and noted."""
+        """Wait for TensorFlow; a hook that does not fit it is left out, and noted."""
+        sys.meta_path.insert(0, _Arrival("tensorflow", self._wait_for_modules))
+
+    def _wait_for_modules(self) -> None:
+        # Not sooner: TensorFlow needs wrapt itself, a script without TensorFlow does not.
+        import wrapt
+
         for module, hook in (
             ("tensorflow.python.data.ops.dataset_ops", self._on_datasets),
             ("tensorflow.python.data.ops.readers", self._on_readers),
@@ -248,7 +254,7 @@ class Hooks:
         finally:
             count = function.experimental_get_tracing_count()
             if count != before:
-                self._conductor.function_traced(function, count)
+                self._conductor.function_traced(function, again=before > 0)
             self._updates.leave()
 
     def _told_of_call(
@@ -261,6 +267,20 @@ class Hooks:
                 iterator = self._conductor.call_begins(consumer, argument, self._pull)
                 return consumer, (*args[:position], iterator, *args[position + 1 :])
         return None, args
+
+
+class _Arrival(MetaPathFinder):
+    """Finds nothing, but tells when a package is about to be imported for the first time."""
+
+    def __init__(self, package: str, arrives: Callable[[], None]) -> None:
+        self._package = package
+        self._arrives = arrives
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        """Called for every import until the package comes."""
+        if fullname == self._package and self in sys.meta_path:
+            sys.meta_path.remove(self)
+            self._arrives()
 
 
 def _is_observed(dataset: Any) -> bool:

@@ -8,6 +8,7 @@ record with a zero start is empty.
 from __future__ import annotations
 
 import mmap
+import os
 import struct
 from pathlib import Path
 
@@ -18,19 +19,32 @@ _CAPACITY = 200_000
 class StepJournal:
     """Appends in well under a microsecond; the operating system keeps the pages when we die."""
 
-    def __init__(self, path: Path) -> None:
-        self._size = _RECORD.size * _CAPACITY
-        with path.open("wb+") as file:
-            file.truncate(self._size)
-            self._map = mmap.mmap(file.fileno(), self._size)
+    def __init__(self, pages: mmap.mmap | None) -> None:
+        self._pages = pages
+        self._size = len(pages) if pages is not None else 0
         self._offset = 0
 
     def append(
         self, loop: int, window: int, start_ns: int, duration_ns: int, wait_ns: int, batches: int
     ) -> None:
         """Write one step; steps past the capacity are left to the recording alone."""
-        if self._offset < self._size:
+        if self._pages is not None and self._offset < self._size:
             _RECORD.pack_into(
-                self._map, self._offset, loop, window, start_ns, duration_ns, wait_ns, batches
+                self._pages, self._offset, loop, window, start_ns, duration_ns, wait_ns, batches
             )
             self._offset += _RECORD.size
+
+
+def open_journal(path: Path) -> StepJournal:
+    """A journal on disk; one that keeps nothing where the disk has no room for it.
+
+    The room is claimed at once: a page that can't be written later would kill the process.
+    """
+    size = _RECORD.size * _CAPACITY
+    try:
+        with path.open("wb+") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+            return StepJournal(mmap.mmap(file.fileno(), size))
+    except (OSError, AttributeError):
+        path.unlink(missing_ok=True)
+        return StepJournal(None)

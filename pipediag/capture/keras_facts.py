@@ -52,10 +52,8 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
     """The model and the arguments of a running `fit`."""
     values = frame.f_locals
     model = values["self"]
-    epoch_iterator = values.get("epoch_iterator") or values.get("data_handler")
-    adapter = getattr(epoch_iterator, "data_adapter", None) or getattr(
-        epoch_iterator, "_adapter", None
-    )
+    epoch_iterator = _epoch_iterator(frame)
+    adapter = _adapter(frame)
     source = values.get("x")
     file, line = _defined_at(type(source))
     dataset = getattr(adapter, "py_dataset", None)
@@ -68,7 +66,8 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
         steps_per_execution=_number(getattr(model, "steps_per_execution", 1)) or 1,
         epochs=_number(values.get("epochs")),
         steps_per_epoch=_number(values.get("steps_per_epoch"))
-        or _number(getattr(epoch_iterator, "num_batches", None)),
+        or _number(getattr(epoch_iterator, "num_batches", None))
+        or _number(getattr(epoch_iterator, "inferred_steps", None)),
         data_adapter=_class_name(adapter),
         source=_class_name(source),
         source_file=file,
@@ -78,6 +77,36 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
         callbacks=[_callback(callback) for callback in _user_callbacks(values.get("callbacks"))],
         parameter_count=_parameter_count(model),
     )
+
+
+def batch_size_of(frame: FrameType) -> int | None:
+    """Rows of a batch as the data adapter of a running `fit` knows them."""
+    adapter = _adapter(frame)
+    size = getattr(adapter, "batch_size", None)
+    size = _number(size() if callable(size) else size)
+    if size is not None:
+        return size
+    size = _number(getattr(getattr(adapter, "py_dataset", None), "batch_size", None))
+    return size or _rows(getattr(adapter, "_first_batches", None))
+
+
+def _rows(batches: Any) -> int | None:
+    """Leading dimension of the first array in nested sequences and dicts of arrays."""
+    while batches is not None and not hasattr(batches, "shape"):
+        if isinstance(batches, dict):
+            batches = list(batches.values())
+        batches = batches[0] if isinstance(batches, list | tuple) and batches else None
+    return _number(batches.shape[0]) if batches is not None and len(batches.shape) else None
+
+
+def _epoch_iterator(frame: FrameType) -> Any:
+    """What walks over the data of a running `fit`: an EpochIterator, or tf_keras's DataHandler."""
+    return frame.f_locals.get("epoch_iterator") or frame.f_locals.get("data_handler")
+
+
+def _adapter(frame: FrameType) -> Any:
+    walker = _epoch_iterator(frame)
+    return getattr(walker, "data_adapter", None) or getattr(walker, "_adapter", None)
 
 
 def embedding_tables(frame: FrameType) -> list[RecordedVariable]:
@@ -90,7 +119,7 @@ def embedding_tables(frame: FrameType) -> list[RecordedVariable]:
             layer=layer.name,
             rows=layer.input_dim,
             dim=layer.output_dim,
-            dtype=str(layer.embeddings.dtype),
+            dtype=getattr(layer.embeddings.dtype, "name", str(layer.embeddings.dtype)),
             trainable=layer.trainable,
             slots=slots.get((layer.input_dim, layer.output_dim), 0) if layer.trainable else 0,
         )

@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pipediag.capture.callsites import CallSite, call_site, frames
-from pipediag.capture.keras_facts import KerasPhase, describe_fit, embedding_tables, phase_of
+from pipediag.capture.keras_facts import (
+    KerasPhase,
+    batch_size_of,
+    describe_fit,
+    embedding_tables,
+    phase_of,
+)
 from pipediag.capture.plan import PlanRecorder
 from pipediag.capture.recorder import Recorder
 from pipediag.session.recording import LoopKind, ParameterValue, RecordedLoop
@@ -33,6 +39,11 @@ class Loop:
     diagnosis: Any = None
 
     @property
+    def fit_begun(self) -> bool:
+        """Whether it is a `fit`, of which none begins before the last one ends."""
+        return self.record.kind == "keras" and self.trains
+
+    @property
     def trains(self) -> bool:
         return self.record.role == "training"
 
@@ -47,6 +58,8 @@ class Consumer:
     element_spec: Any
     hand_over: HandOver = "next"
     batches: int = 0
+    waited_ns: int = 0
+    """Time in `next` since the last step began."""
     substitute: Any = None
     """The iterator that stands in during the differential phase."""
     keep_batch: bool = False
@@ -156,7 +169,10 @@ class LoopRegistry:
         loop.fit_frame = None  # a kept frame would keep the whole data set alive
         try:
             record.keras = describe_fit(frame)
-            self.recorder.recording.variables.extend(embedding_tables(frame))
+            known = self.recorder.recording.variables
+            known.extend(table for table in embedding_tables(frame) if table not in known)
+            if record.batch_size is None:
+                record.batch_size = batch_size_of(frame)
         except Exception as error:
             self.recorder.note(
                 f"The Keras model could not be described: {type(error).__name__}: {error}"

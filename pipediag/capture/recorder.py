@@ -38,12 +38,26 @@ class Recorder:
         )
 
     def save(self) -> None:
-        """Write the recording beside its file, then replace that; a forked child writes nothing."""
+        """Write the recording beside its file, then replace that; a forked child writes nothing.
+
+        A disk that is full must not fail the script in its middle: it is noted, and the recording
+        that was saved before stays.
+        """
+        try:
+            self._write()
+        except OSError as error:
+            self.note(f"A recording could not be saved on the way: {error}.")
+
+    def _write(self) -> None:
         if os.getpid() != self._pid:
             return
         beside = self._path.with_suffix(".json.part")
-        beside.write_text(json.dumps(asdict(self.recording)), encoding="utf-8")
-        beside.replace(self._path)
+        try:
+            beside.write_text(json.dumps(asdict(self.recording)), encoding="utf-8")
+            beside.replace(self._path)
+        except OSError:
+            beside.unlink(missing_ok=True)
+            raise
 
     def note(self, sentence: str) -> None:
         """Keep a sentence for the report, once."""
@@ -51,11 +65,15 @@ class Recorder:
             self.recording.notes.append(sentence)
 
     def end(self, outcome: Outcome, exit_status: int | None, error: str | None) -> None:
-        """Close the recording; the first ending counts."""
+        """Close the recording; the first ending counts.
+
+        Raises:
+            OSError: the last recording could not be written.
+        """
         if self.recording.outcome != "running":
             return
         self.recording.outcome = outcome
         self.recording.exit_status = exit_status
         self.recording.error = error
         self.recording.ended_ns = time.monotonic_ns()
-        self.save()
+        self._write()

@@ -93,7 +93,8 @@ class UpdateWatch:
     def _watched(self, method: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(method)
         def write(variable: Any, *args: Any, **kwargs: Any) -> Any:
-            if variable.trainable:
+            # Counters are made trainable by default too; none of them can be trained.
+            if variable.trainable and variable.dtype.is_floating:
                 self.note()
                 if variable.shape.rank == 2:
                     self.tables[id(variable)] = variable

@@ -1,13 +1,14 @@
 """The iterators that ran for a loop: tf.data's own model, with the names that a profile adds.
 
-The model's numbers go first, as no profiler was running; the profile's stand in where there is no
-model (autotune off, distributed iterators) or where two branches have the same path.
+The model's numbers go first, as no profiler was running. The profile's stand in where there is no
+model (autotune off, distributed iterators), where two branches have the same path, and inside the
+functions of flat_map and interleave, as the model forgets an inner iterator when it is exhausted.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipediag.measures.node_rates import NodeRate
 from pipediag.trace.iterators import IteratorActivity
@@ -46,15 +47,22 @@ class RanIterator:
 
 
 def ran_iterators(
-    rates: list[NodeRate], trace: TraceSummary | None, known_names: set[str]
+    rates: list[NodeRate],
+    trace: TraceSummary | None,
+    plan_names: set[str],
+    other_names: set[str],
 ) -> list[RanIterator]:
-    """Consumer first. Iterators of other pipelines in the profile, by their names, are left out."""
-    traced = _traced(trace, known_names)
+    """Consumer first.
+
+    `plan_names` are the operations' of this pipeline; iterators that bear one of `other_names`
+    belong to another pipeline and are left out. Any other name is TensorFlow's own.
+    """
+    traced = _traced(trace, plan_names, other_names)
     batches = trace.get_next_calls if trace else 0
     found: list[RanIterator] = []
     for rate in rates:
         same_path = traced.pop(rate.path, [])
-        if len(same_path) > 1:
+        if len(same_path) > 1 or (same_path and _in_a_function(rate.path)):
             found += [_from_trace(activity, batches) for activity in same_path]
         else:
             found.append(_from_model(rate, same_path[0] if same_path else None))
@@ -63,12 +71,19 @@ def ran_iterators(
     return [iterator for iterator in found if iterator.kind not in _STRUCTURAL]
 
 
-def _traced(trace: TraceSummary | None, known_names: set[str]) -> dict[str, list[IteratorActivity]]:
+def _traced(
+    trace: TraceSummary | None, plan_names: set[str], other_names: set[str]
+) -> dict[str, list[IteratorActivity]]:
     by_path: dict[str, list[IteratorActivity]] = defaultdict(list)
     for activity in trace.iterators if trace else ():
-        if not activity.names or known_names.intersection(activity.names):
-            by_path[activity.path].append(activity)
+        known = tuple(name for name in activity.names if name in plan_names)
+        if known or not other_names.intersection(activity.names):
+            by_path[activity.path].append(replace(activity, names=known))
     return by_path
+
+
+def _in_a_function(path: str) -> bool:
+    return any("FlatMap" in part or "Interleave" in part for part in path.split("::")[:-1])
 
 
 def _from_model(rate: NodeRate, activity: IteratorActivity | None) -> RanIterator:

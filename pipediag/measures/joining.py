@@ -118,7 +118,8 @@ def _place_unnamed(joined: Joined, iterator: RanIterator, ran: list[RanIterator]
     if above is not None and below in (None, above):
         _give(joined, above, iterator)
     else:
-        joined.inserted.append((iterator, below))
+        last_fused = joined.fused.get(below or "", [])[-1:]
+        joined.inserted.append((iterator, last_fused[0] if last_fused else below))
 
 
 def _nearest(joined: Joined, candidates: list[RanIterator]) -> str | None:

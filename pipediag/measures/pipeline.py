@@ -38,7 +38,9 @@ def measure_pipeline(
     """Join plan, model and profile; without either of the last two the costs are None."""
     plan = plan_of(recording.operations, loop.root_op_id)
     rates = node_rates([s for s in recording.snapshots if s.loop_id == loop.id])
-    ran = ran_iterators(rates, trace, {operation.name for operation in plan})
+    names = {operation.name for operation in plan}
+    others = {operation.name for operation in recording.operations} - names
+    ran = ran_iterators(rates, trace, names, others)
     joined = join(plan, ran)
     ops = with_latency(_with_inserted(_written(plan, joined, bool(ran)), joined))
     return MeasuredPipeline(

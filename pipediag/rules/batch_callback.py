@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from pipediag.rules.callbacks import lines_of, per_batch_callbacks
 from pipediag.rules.prediction import class_percent, without
+from pipediag.rules.relevance import INPUT_BOUND, input_first
 from pipediag.rules.rule import Meta, Place, Prediction, Threshold
 from pipediag.session.model import Callback, Finding, HotLine, Session
 
@@ -25,7 +27,7 @@ META = Meta(
     cost="The callback sees fewer values.",
     prediction="99 of 100 calls fall away.",
     needs=("loop", "keras", "steps"),
-    thresholds=(CALLBACK_SHARE,),
+    thresholds=(CALLBACK_SHARE, INPUT_BOUND),
     severity="warn",
     effect_on_results="same results",
 )
@@ -35,9 +37,7 @@ KEPT = 0.01
 
 def check(session: Session) -> list[Finding]:
     """One finding for each callback with per-batch methods."""
-    loop = session.diagnosed_loop()
-    callbacks = loop.keras.callbacks if loop and loop.keras else []
-    per_batch = [callback for callback in callbacks if callback.batch_hooks]
+    per_batch = per_batch_callbacks(session)
     if not per_batch:
         return [META.finding("not-applicable", "No callback works after every batch.")]
     if session.host is None:
@@ -47,7 +47,7 @@ def check(session: Session) -> list[Finding]:
 
 
 def _finding(session: Session, callback: Callback) -> Finding:
-    lines = _lines(session, callback)
+    lines = lines_of(session, callback)
     percent = sum(line.percent for line in lines)
     hottest = max(lines, key=lambda line: line.percent, default=None)
     evidence = {
@@ -58,6 +58,8 @@ def _finding(session: Session, callback: Callback) -> Finding:
     place: Place = (callback.file, callback.line)
     if percent < CALLBACK_SHARE.value:
         return META.finding("pass", "", place=place, evidence=evidence)
+    if waits := input_first(session):
+        return META.finding("informative", waits, place=place, evidence=evidence)
     hooks = ", ".join(callback.batch_hooks)
     return META.finding(
         "fail",
@@ -71,17 +73,6 @@ def _finding(session: Session, callback: Callback) -> Finding:
 
 def _where(hottest: HotLine | None) -> str:
     return f" Its hottest line is {hottest.file}:{hottest.line}." if hottest else ""
-
-
-def _lines(session: Session, callback: Callback) -> list[HotLine]:
-    hot = session.host.hot_python if session.host else []
-    return [
-        line
-        for line in hot
-        if line.file == callback.file
-        and line.thread == "main"
-        and line.function.rsplit(".", 1)[-1] in callback.batch_hooks
-    ]
 
 
 def _prediction(session: Session, percent: float) -> Prediction:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pipediag.rules.prediction import class_ms, class_percent, without
+from pipediag.rules.callbacks import callbacks_percent
+from pipediag.rules.prediction import class_percent, without
+from pipediag.rules.relevance import INPUT_BOUND, input_first
 from pipediag.rules.rule import Meta, Place, Prediction, Threshold
 from pipediag.session.model import Finding, Loop, Session
 
@@ -23,8 +25,8 @@ META = Meta(
     name="Host overhead per step",
     title_failed="Starting each step from Python takes a relevant part of it",
     title_passed="Starting steps costs little",
-    looks_at="The part of the step in operation dispatch and Python, and how many steps one call "
-    "runs.",
+    looks_at="The part of the step in operation dispatch and Python without the user's callbacks, "
+    "and how many steps one call runs.",
     why="Keras starts every step from Python, reads its metrics back and runs callbacks. Several "
     "steps in one call share that cost.",
     edit="compile(steps_per_execution=16), or a tf.function that loops over several batches.",
@@ -32,7 +34,7 @@ META = Meta(
     prediction="15 of 16 parts of the Python class fall away; the dispatch of operations within "
     "the graph stays, so this is a cautious figure.",
     needs=("loop", "steps", "breakdown"),
-    thresholds=(OVERHEAD, GAIN),
+    thresholds=(OVERHEAD, GAIN, INPUT_BOUND),
     severity="warn",
     effect_on_results="same results",
 )
@@ -44,7 +46,7 @@ def check(session: Session) -> list[Finding]:
     """One finding on the diagnosed loop."""
     loop = session.diagnosed_loop()
     assert loop is not None
-    percent = class_percent(session, ["dispatch", "python"])
+    percent = class_percent(session, ["dispatch", "python"]) - callbacks_percent(session)
     evidence = {
         "dispatch_percent": class_percent(session, ["dispatch"]),
         "python_percent": class_percent(session, ["python"]),
@@ -67,6 +69,8 @@ def check(session: Session) -> list[Finding]:
 
 def _other_rule(session: Session, loop: Loop) -> str | None:
     """Why this is not the rule to act on, or None."""
+    if waits := input_first(session):
+        return waits
     eager = loop.keras.run_eagerly if loop.keras else not loop.step_functions
     if eager or session.environment.run_functions_eagerly:
         return "The step runs eagerly: deal with eager-execution first."
@@ -91,4 +95,8 @@ def _advice(loop: Loop) -> str:
 
 
 def _prediction(session: Session) -> Prediction:
-    return without(session, class_ms(session, ["python"]) * (1 - 1 / STEPS_PER_CALL))
+    own = class_percent(session, ["python"]) - callbacks_percent(session)
+    if session.steps is None:
+        return Prediction(None, "The step was not measured.")
+    saved = session.steps.mean_ms * max(0.0, own) / 100.0
+    return without(session, saved * (1 - 1 / STEPS_PER_CALL))

@@ -55,7 +55,7 @@ def python_use(session: Session, op: Operation) -> PythonUse:
     wall_ms = measured_at(session, op).self_ms_per_step
     if session.host is None or session.steps is None or wall_ms is None:
         return PythonUse("unclear", {"wall_ms_per_step": wall_ms})
-    cores = _data_cores(session.host)
+    cores = data_cores(session.host)
     calls = wall_ms / session.steps.mean_ms
     seen = sum(line.percent for line in session.host.hot_python if line.thread != "main")
     evidence: dict[str, Scalar] = {
@@ -67,7 +67,8 @@ def python_use(session: Session, op: Operation) -> PythonUse:
     return PythonUse(_work(session.host, cores, min(1.0, calls), seen), evidence)
 
 
-def _data_cores(host: Host) -> float:
+def data_cores(host: Host) -> float:
+    """Cores that tf.data's threads and other Python threads keep busy."""
     return (host.threads.get("tf_data", 0.0) + host.threads.get("python_other", 0.0)) / 100.0
 
 

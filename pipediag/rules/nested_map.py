@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.rules.plan import call_name, operations
+from pipediag.rules.plan import call_name, costlier, operations
 from pipediag.rules.prediction import PARALLEL_CALLS, cpus, parallel
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta
@@ -44,9 +44,7 @@ def _is_serial_within_serial(session: Session, op: Operation) -> bool:
 
 def _finding(session: Session, op: Operation) -> Finding:
     outer = session.operation(op.inside_function_of)
-    # Iterators made inside a function have no name of their own in the trace, so the map's cost
-    # is often counted at the operation that runs the function.
-    costs = op if op.self_ms_per_step is not None or outer is None else outer
+    costs = costlier(session, op, outer)
     weight = weigh(session, costs)
     name = call_name(outer) if outer else "the outer operation"
     advice = f"Move {call_name(op)} behind {name}, where TensorFlow can run it in parallel."

@@ -76,6 +76,17 @@ def delay_ms(session: Session, op: Operation) -> float | None:
     return at.latency_ms_per_step if at.latency_ms_per_step is not None else at.self_ms_per_step
 
 
+def costlier(session: Session, inner: Operation, outer: Operation | None) -> Operation:
+    """Where the cost of an operation within another one's function is to be read.
+
+    Each element of the outer operation has an inner iterator of its own, and tf.data's model
+    forgets one that has ended: the greater of the two costs is then the outer operation's.
+    """
+    if outer is None or (delay_ms(session, inner) or 0.0) > (delay_ms(session, outer) or 0.0):
+        return inner
+    return outer
+
+
 def call_name(op: Operation) -> str:
     """How the operation is referred to in advice: `map` at a line, or `map` alone."""
     return f"`{op.kind}` at line {op.line}" if op.line else f"`{op.kind}`"

@@ -45,6 +45,18 @@ def less_input(session: Session, saved_ms: float, *, on_cpu: bool) -> Prediction
     return Prediction(_at_least_one(min(step_ms / left, ceiling)))
 
 
+def unexplained_factor(session: Session) -> float:
+    """How many times longer the input wait is than all delays that were measured, at least 1.
+
+    tf.data does not count what it spends on handing single elements on; that belongs to the
+    operations in proportion to their delays.
+    """
+    ops = session.pipeline.ops if session.pipeline else []
+    own = [op for op in ops if op.fused_into is None]
+    explained = sum(delay_ms(session, op) or 0.0 for op in own)
+    return max(1.0, class_ms(session, ["input_wait"]) / explained) if explained else 1.0
+
+
 def overlapped(session: Session) -> Prediction:
     """Input made beside the step instead of before it: the longer of the two remains."""
     if session.steps is None or session.breakdown is None:

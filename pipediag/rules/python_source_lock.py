@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.rules.interpreter_lock import LOCK, hottest_line, hottest_line_sentence
+from pipediag.rules.interpreter_lock import LOCK, data_cores, hottest_line, hottest_line_sentence
 from pipediag.rules.plan import operations
 from pipediag.rules.prediction import cpus
 from pipediag.rules.relevance import INPUT_WAIT
@@ -10,7 +10,7 @@ from pipediag.rules.rule import Meta, Place, Prediction, Threshold
 from pipediag.session.model import Finding, KerasUse, Operation, Scalar, Session
 
 SOURCE_CPU = Threshold(
-    "CPU time of Python threads beside the training loop",
+    "CPU time of the threads that make batches",
     5.0,
     "% of the step",
     "own choice, equal to the limit on input wait: less can't take that much from the step",
@@ -31,7 +31,8 @@ META = Meta(
     cost="Processes copy what the dataset holds and start slowly; batches may come in another "
     "order.",
     prediction="The real step over the longest of: the step on a repeated batch; the source's CPU "
-    "time spread over the CPUs. None where the consumer was not measured alone.",
+    "time (that of tf.data's threads, which run it) spread over the CPUs. None where the consumer "
+    "was not measured alone.",
     needs=("loop", "steps"),
     thresholds=(INPUT_WAIT, SOURCE_CPU, LOCK),
     severity="warn",
@@ -85,13 +86,12 @@ def _generator(session: Session) -> Operation | None:
 
 def _evidence(session: Session) -> dict[str, Scalar]:
     host, alone, wait = session.host, session.differential, session.input_wait
-    cpu_ms = host.python_source_cpu_ms_per_step if host else None
     return {
         "step_ms": session.steps.mean_ms if session.steps else None,
         "step_on_repeated_batch_ms": alone.step_ms if alone else None,
         "input_share_percent": alone.input_share_percent if alone else None,
         "native_input_wait_percent": wait.native_percent if wait else None,
-        "source_cpu_ms_per_step": cpu_ms,
+        "source_cpu_ms_per_step": _source_cpu_ms(session),
         "lock_percent": host.lock_percent if host else None,
     }
 
@@ -105,15 +105,21 @@ def _input_share(session: Session) -> float | None:
 
 
 def _python_is_busy(session: Session) -> bool | None:
-    """Whether Python threads beside the loop could slow it; None where that was not measured."""
-    host, steps = session.host, session.steps
-    if host is None or steps is None:
+    """Whether the source's threads could slow the loop; None where that was not measured."""
+    cpu_ms = _source_cpu_ms(session)
+    if cpu_ms is None or session.steps is None or session.host is None:
         return None
-    cpu_ms, lock = host.python_source_cpu_ms_per_step, host.lock_percent
-    if cpu_ms is None and lock is None:
-        return None
-    computes = cpu_ms is not None and 100.0 * cpu_ms / steps.mean_ms >= SOURCE_CPU.value
+    lock = session.host.lock_percent
+    computes = 100.0 * cpu_ms / session.steps.mean_ms >= SOURCE_CPU.value
     return computes or (lock is not None and lock >= LOCK.value)
+
+
+def _source_cpu_ms(session: Session) -> float | None:
+    """CPU time per step that making batches takes: a generator runs on a thread of tf.data."""
+    if session.host is None or session.steps is None:
+        return None
+    own = session.host.python_source_cpu_ms_per_step or 0.0
+    return max(own, session.steps.mean_ms * data_cores(session.host))
 
 
 def _advice(session: Session, keras: KerasUse | None) -> str:
@@ -135,6 +141,6 @@ def _prediction(session: Session) -> Prediction:
         return Prediction(
             None, session.differential_missing or "The consumer was not measured alone."
         )
-    source_ms = (session.host.python_source_cpu_ms_per_step or 0.0) if session.host else 0.0
+    source_ms = _source_cpu_ms(session) or 0.0
     left = max(session.differential.step_ms, source_ms / cpus(session))
     return Prediction(round(max(1.0, session.steps.mean_ms / left), 3))

@@ -14,6 +14,12 @@ INPUT_WAIT = Threshold(
     "% of the step",
     "XProf's input-pipeline analysis: under 5 % the input is fine, over 20 % it is the bottleneck",
 )
+INPUT_BOUND = Threshold(
+    "input wait above which the consumer is not what limits",
+    20.0,
+    "% of the step",
+    "XProf's input-pipeline analysis: over 20 % the input is the bottleneck",
+)
 OPERATION_SHARE = Threshold(
     "delay of the operation",
     5.0,
@@ -70,6 +76,17 @@ def weigh(session: Session, op: Operation, delay: float | None = None) -> Weight
         )
         return Weight("informative", sentence, evidence)
     return Weight(waiting.status, waiting.sentence, evidence)
+
+
+def input_first(session: Session) -> str | None:
+    """Why time saved in the consumer would be waited away, as a sentence, or None."""
+    share = _input_wait(session)
+    if share.ci95_percent[0] < INPUT_BOUND.value:
+        return None
+    return (
+        f"The step waits for input {share.percent:.0f} % of its time, and would wait longer for "
+        "what is saved elsewhere: deal with the input first."
+    )
 
 
 def _unmeasured(session: Session, op: Operation, waiting: Weight) -> Weight:

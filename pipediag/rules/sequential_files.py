@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipediag.rules.plan import READERS, call_name, operations
-from pipediag.rules.prediction import cpus, parallel
+from pipediag.rules.plan import READERS, call_name, costlier, delay_ms, operations
+from pipediag.rules.prediction import class_ms, cpus, less_input
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction, Threshold
 from pipediag.session.model import Finding, Operation, Session
@@ -65,8 +65,9 @@ def _is_sequential(session: Session, op: Operation) -> bool:
 
 def _finding(session: Session, op: Operation) -> Finding:
     outer = session.operation(op.inside_function_of)
-    costs = op if op.self_ms_per_step is not None or outer is None else outer
-    weight = weigh(session, costs)
+    costs = op if _maps_too(session, outer) else costlier(session, op, outer)
+    delay = _delay_ms(session, costs)
+    weight = weigh(session, costs, delay)
     disk = _disk_percent(session, costs)
     packed = op.parameters.get("compression_type") not in (None, "")
     evidence = {
@@ -85,7 +86,7 @@ def _finding(session: Session, op: Operation) -> Finding:
         _advice(op, outer),
         op=op,
         evidence=evidence,
-        prediction=_prediction(session, costs, packed),
+        prediction=_prediction(session, delay, packed),
     )
 
 
@@ -110,7 +111,28 @@ def _advice(op: Operation, outer: Operation | None) -> str:
     return f"Give {call_name(op)} `num_parallel_reads=tf.data.AUTOTUNE`."
 
 
-def _prediction(session: Session, op: Operation, packed: bool) -> Prediction:
-    if not packed:
+def _maps_too(session: Session, outer: Operation | None) -> bool:
+    """Whether the outer operation's function also maps, so that its cost is not that of reading."""
+    return outer is not None and any(
+        op.inside_function_of == outer.id for op in operations(session, "map")
+    )
+
+
+def _delay_ms(session: Session, op: Operation) -> float | None:
+    """Delay of reading, with the input wait that no operation explains.
+
+    A reader of several files has an iterator for each, and tf.data's model forgets those that have
+    ended, with what they cost.
+    """
+    measured = delay_ms(session, op)
+    if measured is None:
+        return None
+    every = session.pipeline.ops if session.pipeline else []
+    explained = sum(delay_ms(session, other) or 0.0 for other in every if other.fused_into is None)
+    return measured + max(0.0, class_ms(session, ["input_wait"]) - explained)
+
+
+def _prediction(session: Session, delay: float | None, packed: bool) -> Prediction:
+    if not packed or delay is None:
         return Prediction(None, "What the disk gives to several readers can't be known from one.")
-    return parallel(session, op, cpus(session), on_cpu=True)
+    return less_input(session, delay * (1 - 1 / cpus(session)), on_cpu=True)

@@ -63,7 +63,8 @@ def check(session: Session) -> list[Finding]:
 
 def _finding(session: Session, op: Operation, fill_ms: float) -> Finding:
     estimate = _fill_estimate_ms(session, op)
-    share = _share_of_loop(session, fill_ms)
+    # The first wait also holds the pipeline's start, which later epochs don't repeat.
+    share = _share_of_loop(session, fill_ms if estimate is None else min(fill_ms, estimate))
     evidence: dict[str, Scalar] = {
         "fill_ms": fill_ms,
         "buffer_size": op.buffer_size or op.parameters.get("buffer_size"),
@@ -72,7 +73,7 @@ def _finding(session: Session, op: Operation, fill_ms: float) -> Finding:
     }
     if not _is_long(session, fill_ms, share):
         return META.finding("pass", "", op=op, evidence=evidence)
-    costly = [other for other in upstream(session, op) if other.kind in _COSTLY]
+    costly = [other for other in upstream(session, op) if _is_costly(other)]
     if estimate is None and costly:
         advice = f"Whether filling {call_name(op)} is what the first batch waited for is not known."
         return META.finding("inconclusive", advice, op=op, evidence=evidence)
@@ -92,6 +93,10 @@ def _finding(session: Session, op: Operation, fill_ms: float) -> Finding:
         evidence=evidence,
         prediction=_prediction(share),
     )
+
+
+def _is_costly(op: Operation) -> bool:
+    return op.kind in _COSTLY and not op.removed_by_tensorflow
 
 
 def _fill_estimate_ms(session: Session, op: Operation) -> float | None:

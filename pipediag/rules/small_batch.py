@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pipediag.rules.callbacks import callbacks_percent
 from pipediag.rules.plan import BATCHING, operations
-from pipediag.rules.prediction import class_ms, class_percent
+from pipediag.rules.prediction import class_percent
+from pipediag.rules.relevance import INPUT_BOUND, input_first
 from pipediag.rules.rule import Meta, Place, Prediction, Threshold
 from pipediag.session.model import Finding, Session
 
@@ -34,7 +36,7 @@ META = Meta(
     prediction="Examples per second with four times the batch, if dispatch and Python stay as they "
     "are and all else takes four times as long. The ceiling does not bound it.",
     needs=("loop", "steps", "breakdown"),
-    thresholds=(FIXED_COST, BATCH),
+    thresholds=(FIXED_COST, BATCH, INPUT_BOUND),
     severity="warn",
     effect_on_results="changes a hyper-parameter",
 )
@@ -48,7 +50,7 @@ def check(session: Session) -> list[Finding]:
     assert loop is not None
     assert steps is not None
     size = steps.batch_size or loop.batch_size
-    percent = class_percent(session, ["dispatch", "python"])
+    percent = class_percent(session, ["dispatch", "python"]) - callbacks_percent(session)
     evidence = {"batch_size": size, "fixed_cost_percent": percent, "step_ms": steps.mean_ms}
     if size is None:
         return [META.finding("inconclusive", "The batch size is not known.", evidence=evidence)]
@@ -56,6 +58,8 @@ def check(session: Session) -> list[Finding]:
     place: Place = (batch.file, batch.line) if batch else (loop.file, loop.line)
     if size >= BATCH.value or percent < FIXED_COST.value:
         return [META.finding("pass", "", place=place, evidence=evidence)]
+    if waits := input_first(session):
+        return [META.finding("informative", waits, op=batch, place=place, evidence=evidence)]
     return [
         META.finding(
             "fail",
@@ -64,11 +68,11 @@ def check(session: Session) -> list[Finding]:
             op=batch,
             place=place,
             evidence=evidence,
-            prediction=_prediction(session, steps.mean_ms),
+            prediction=_prediction(percent, steps.mean_ms),
         )
     ]
 
 
-def _prediction(session: Session, step_ms: float) -> Prediction:
-    fixed = class_ms(session, ["dispatch", "python"])
+def _prediction(fixed_percent: float, step_ms: float) -> Prediction:
+    fixed = step_ms * fixed_percent / 100.0
     return Prediction(round(FACTOR * step_ms / (fixed + FACTOR * (step_ms - fixed)), 3))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipediag.rules.graph_ops import PYTHON, uses
 from pipediag.rules.interpreter_lock import CPU_OF_CALLS, LOCK, SEEN, python_use
-from pipediag.rules.plan import call_name, delay_ms, operations, option
+from pipediag.rules.plan import call_name, measured_at, operations, option
 from pipediag.rules.prediction import cpus, less_input
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction
@@ -22,7 +22,8 @@ META = Meta(
     edit="`options.threading.private_threadpool_size = 16`, or `map(..., "
     "use_unbounded_threadpool=True)`.",
     cost="More requests at once to whatever is waited for, and a little memory for each thread.",
-    prediction="The input wait shrinks by the map's delay times (1 - CPUs/16).",
+    prediction="The input wait shrinks by the map's time over the pool's threads, times (1 - "
+    "threads/16).",
     needs=("loop", "pipeline", "steps", "breakdown", "host"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, CPU_OF_CALLS, LOCK, SEEN),
     severity="warn",
@@ -53,7 +54,7 @@ def _finding(session: Session, op: Operation) -> Finding:
         return META.finding("inconclusive", advice, op=op, evidence=evidence)
     if use.work != "waits" or pool is None or pool >= POOL:
         return META.finding("pass", "", op=op, evidence=evidence)
-    weight = weigh(session, op)
+    weight = weigh(session, op, _pooled_delay_ms(session, op, pool))
     advice = (
         f"The calls of {call_name(op)} mostly wait, and only {pool} run at once. Add "
         f"`options.threading.private_threadpool_size = {POOL}` with `ds.with_options(options)`, "
@@ -78,8 +79,14 @@ def _pool_size(session: Session, op: Operation) -> int | None:
     return max(1, int(cpus(session)))
 
 
+def _pooled_delay_ms(session: Session, op: Operation, pool: int) -> float | None:
+    """What the map adds to a step when only as many calls run as the pool has threads."""
+    self_ms = measured_at(session, op).self_ms_per_step
+    return None if self_ms is None else self_ms / pool
+
+
 def _prediction(session: Session, op: Operation, pool: int) -> Prediction:
-    delay = delay_ms(session, op)
+    delay = _pooled_delay_ms(session, op, pool)
     if delay is None:
         return Prediction(None, "What the map costs was not measured.")
     return less_input(session, delay * (1 - pool / POOL), on_cpu=False)

@@ -140,6 +140,11 @@ def test_a_round_gives_both_ratios_and_the_bare_step() -> None:
     assert rounds.agreement == [pytest.approx(1.0)]
 
 
+def test_rounds_that_were_left_out_are_counted() -> None:
+    rounds = Rounds([2.0], [1.0], [1.0], [1.0], left_out=["the script left no recording"])
+    assert "1 rounds, 1 left out" in table({"some_loop": rounds})
+
+
 def test_the_table_names_workload_ratio_interval_and_judgement() -> None:
     rounds = Rounds([2.0, 2.0], [1.01, 1.01], [1.05, 1.05], [1.0, 1.0])
     text = table({"some_loop": rounds})

@@ -7,14 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipediag.capture.journal import StepJournal
+from pipediag.capture.journal import open_journal
 from pipediag.session.reading import read_journal
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from pipediag.capture.journal import StepJournal
-journal = StepJournal(Path(sys.argv[1]))
+from pipediag.capture.journal import open_journal
+journal = open_journal(Path(sys.argv[1]))
 for step in range(3):
     journal.append(0, 1, 100 + step, 10, 4, 1)
 os.kill(os.getpid(), signal.SIGKILL)
@@ -22,7 +22,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_records_are_six_little_endian_integers(tmp_path: Path) -> None:
-    journal = StepJournal(tmp_path / "steps.journal")
+    journal = open_journal(tmp_path / "steps.journal")
 
     journal.append(loop=1, window=2, start_ns=300, duration_ns=40, wait_ns=5, batches=6)
 
@@ -47,7 +47,7 @@ def test_steps_outlive_a_killed_process(tmp_path: Path) -> None:
 
 def test_steps_past_the_capacity_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "steps.journal"
-    journal = StepJournal(path)
+    journal = open_journal(path)
     size = path.stat().st_size
 
     for step in range(size // 48 + 2):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -20,7 +19,11 @@ def test_a_saved_recording_can_be_read(tmp_path: Path) -> None:
     assert read.outcome == "running"
 
 
-def test_a_failing_save_leaves_the_last_recording(
+def full(*_: object, **__: object) -> int:
+    raise OSError("no space left on device")
+
+
+def test_a_full_disk_leaves_the_last_recording_and_the_script(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "recording.json"
@@ -28,15 +31,22 @@ def test_a_failing_save_leaves_the_last_recording(
     recorder.save()
     before = path.read_text()
 
-    def full(*_: object, **__: object) -> str:
-        raise OSError("no space left on device")
-
-    recorder.note("later")
-    monkeypatch.setattr(json, "dumps", full)
-    with pytest.raises(OSError, match="no space"):
-        recorder.save()
+    monkeypatch.setattr(Path, "write_text", full)
+    recorder.save()
 
     assert path.read_text() == before
+    assert list(tmp_path.iterdir()) == [path]
+    assert "no space left on device" in recorder.recording.notes[0]
+
+
+def test_a_last_recording_that_cannot_be_written_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = Recorder(tmp_path / "recording.json")
+    monkeypatch.setattr(Path, "write_text", full)
+
+    with pytest.raises(OSError, match="no space"):
+        recorder.end("finished", 0, None)
 
 
 def test_no_half_file_is_left_beside(tmp_path: Path) -> None:

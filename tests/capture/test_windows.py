@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.capture.journal import StepJournal
+from pipediag.capture.journal import open_journal
 from pipediag.capture.model_proto import IteratorModel
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.windows import OpenWindow
@@ -18,7 +18,7 @@ def recorder(tmp_path: Path) -> Recorder:
 
 @pytest.fixture
 def window(tmp_path: Path, recorder: Recorder) -> OpenWindow:
-    journal = StepJournal(tmp_path / "steps.journal")
+    journal = open_journal(tmp_path / "steps.journal")
     return OpenWindow.begin("baseline", "loop1", 0, recorder.recording, journal)
 
 

@@ -6,7 +6,14 @@ import pytest
 
 from pipediag.rules import batch_callback
 from pipediag.session.model import Callback, HotLine, Session
-from tests.factories import make_host, make_keras, make_loop, make_session
+from tests.factories import (
+    make_breakdown,
+    make_compute_bound_session,
+    make_host,
+    make_keras,
+    make_loop,
+    make_session,
+)
 from tests.rules.sessions import only
 
 SLOW = Callback(name="Logger", file="train.py", line=30, batch_hooks=["on_train_batch_end"])
@@ -25,7 +32,8 @@ def line(percent: float, **overrides: Any) -> HotLine:
 
 def session_with(*lines: HotLine, callback: Callback = SLOW) -> Session:
     loop = make_loop(keras=make_keras(callbacks=[callback]))
-    return make_session(loops=[loop], host=make_host(hot_python=list(lines)))
+    host = make_host(hot_python=list(lines))
+    return make_compute_bound_session(loops=[loop], host=host)
 
 
 def test_fails_at_the_callback_and_names_its_hottest_line() -> None:
@@ -54,6 +62,13 @@ def test_qualified_names_count() -> None:
 )
 def test_near_misses_pass(lines: list[HotLine]) -> None:
     assert only(batch_callback, session_with(*lines)).status == "pass"
+
+
+def test_while_the_input_is_the_bottleneck_it_only_informs() -> None:
+    session = session_with(line(50.0)).model_copy(update={"breakdown": make_breakdown()})
+    finding = only(batch_callback, session)
+    assert finding.status == "informative"
+    assert "deal with the input first" in finding.advice
 
 
 def test_an_epoch_callback_is_none_of_its_business() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from pipediag.rules import host_overhead
-from pipediag.session.model import Callback, Session
-from tests.factories import make_breakdown, make_keras, make_loop, make_session
+from pipediag.session.model import Callback, HotLine, Session
+from tests.factories import make_breakdown, make_host, make_keras, make_loop, make_session
 from tests.rules.sessions import only
 
 OVERHEAD = make_breakdown(dispatch=20.0, python=32.0, device_compute=48.0)
@@ -47,6 +47,22 @@ def test_only_informs_where_another_edit_comes_first(loop: dict[str, Any], words
     finding = only(host_overhead, session_with(**loop))
     assert finding.status == "informative"
     assert words in finding.advice
+
+
+def test_while_the_input_is_the_bottleneck_it_only_informs() -> None:
+    breakdown = make_breakdown(input_wait=40.0, dispatch=20.0, python=20.0)
+    finding = only(host_overhead, make_session(breakdown=breakdown))
+    assert finding.status == "informative"
+    assert "deal with the input first" in finding.advice
+
+
+def test_callbacks_of_the_user_are_left_to_their_own_rule() -> None:
+    hot = HotLine(
+        file="train.py", line=33, function="Logger.on_train_batch_end", percent=40.0, thread="main"
+    )
+    session = session_with(keras=make_keras(callbacks=[HOOK]))
+    session = session.model_copy(update={"host": make_host(hot_python=[hot])})
+    assert only(host_overhead, session).status == "pass"
 
 
 def test_overhead_that_is_not_python_only_informs() -> None:

@@ -46,6 +46,16 @@ def test_fails_with_the_cost_of_the_outer_operation(kind: str) -> None:
     assert finding.predicted_speedup == pytest.approx(10 / 6, abs=0.001)
 
 
+def test_a_cost_that_the_model_forgot_is_read_at_the_outer_operation() -> None:
+    session = session_with()
+    assert session.pipeline is not None
+    *others, inner = session.pipeline.ops
+    inner = inner.model_copy(update={"self_ms_per_step": 0.2})
+    pipeline = session.pipeline.model_copy(update={"ops": [*others, inner]})
+    session = session.model_copy(update={"pipeline": pipeline})
+    assert only(nested_map, session).evidence["delay_ms_per_step"] == 8.0
+
+
 def test_parallel_ones_pass() -> None:
     assert only(nested_map, session_with(calls=-1)).status == "pass"
     assert only(nested_map, session_with("interleave", outer_calls=-1)).status == "pass"

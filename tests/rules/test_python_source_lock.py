@@ -11,13 +11,12 @@ from tests.rules.sessions import batch, keeps_up, only, session_of, source
 
 HIDDEN = Differential(step_ms=3.0, ci95_ms=(2.9, 3.1), steps=30, input_share_percent=70.0)
 INNOCENT = Differential(step_ms=9.8, ci95_ms=(9.6, 10.0), steps=30, input_share_percent=2.0)
-UNSEEN = {"lock_percent": None, "python_source_cpu_ms_per_step": None}
 LINE = HotLine(file="data.py", line=7, function="__getitem__", percent=60.0, thread="source")
 
 
 def session_with(adapter: str = "PyDatasetAdapter", **overrides: Any) -> Session:
     keras = make_keras(data_adapter=adapter, source_file="data.py", source_line=3)
-    host = make_host(hot_python=[LINE], lock_percent=50.0, python_source_cpu_ms_per_step=5.0)
+    host = make_host(hot_python=[LINE], python_source_cpu_ms_per_step=5.0, threads={})
     values = {"loops": [make_loop(keras=keras)], "differential": HIDDEN, "host": host, **overrides}
     framework = source(made_by_framework=True)
     return session_of(framework, **values)
@@ -32,8 +31,8 @@ def test_a_pydataset_that_hides_in_the_consumer_fails() -> None:
     assert finding.predicted_speedup == pytest.approx(10 / 3, abs=0.001)
 
 
-def test_source_cpu_bounds_the_prediction() -> None:
-    host = make_host(python_source_cpu_ms_per_step=9.0)
+def test_cpu_of_the_threads_that_run_it_bounds_the_prediction() -> None:
+    host = make_host(python_source_cpu_ms_per_step=0.0, threads={"tf_data": 90.0})
     finding = only(python_source_lock, session_with(host=host))
     assert finding.predicted_speedup == pytest.approx(10 / 4.5, abs=0.001)
 
@@ -59,8 +58,13 @@ def test_an_innocent_source_passes() -> None:
     assert only(python_source_lock, session_with(differential=INNOCENT)).status == "pass"
 
 
+def test_a_lock_that_is_waited_for_counts_as_busy() -> None:
+    host = make_host(lock_percent=50.0, python_source_cpu_ms_per_step=None, threads={})
+    assert only(python_source_lock, session_with(host=host)).status == "fail"
+
+
 def test_input_cost_without_busy_python_passes() -> None:
-    host = make_host(lock_percent=1.0, python_source_cpu_ms_per_step=0.1)
+    host = make_host(lock_percent=1.0, python_source_cpu_ms_per_step=0.1, threads={})
     assert only(python_source_lock, session_with(host=host)).status == "pass"
 
 
@@ -71,9 +75,7 @@ def test_without_the_differential_a_visible_wait_fails_and_nothing_is_predicted(
     assert finding.evidence["prediction_missing"] == "The batch can't be repeated."
 
 
-@pytest.mark.parametrize(
-    "overrides", [{"host": None}, {"host": make_host(**UNSEEN)}, {"breakdown": None}, keeps_up()]
-)
+@pytest.mark.parametrize("overrides", [{"host": None}, {"breakdown": None}, keeps_up()])
 def test_without_the_differential_a_hidden_cost_is_inconclusive(overrides: dict[str, Any]) -> None:
     session = session_with(**{"differential": None, **overrides})
     assert only(python_source_lock, session).status == "inconclusive"

@@ -80,6 +80,25 @@ def test_a_flat_map_over_files_fails() -> None:
     assert "Replace `flat_map` at line 4 by `interleave" in finding.advice
 
 
+def test_wait_that_nothing_explains_is_the_readers() -> None:
+    op = reader(self_ms_per_step=0.3, parameters={"file_count": 10, "compression_type": "GZIP"})
+    finding = only(sequential_files, session_with(op, host=WARM))
+    assert finding.status == "fail"
+    # 7 ms of wait, 0.4 ms of it explained by reader and batch.
+    assert finding.evidence["delay_ms_per_step"] == pytest.approx(6.9)
+
+
+def test_a_flat_map_that_maps_too_is_not_blamed_for_reading() -> None:
+    session = nested("flat_map", None)
+    assert session.pipeline is not None
+    inner = make_operation("map", "map", self_ms_per_step=7.0, inside_function_of="outer")
+    *others, read = session.pipeline.ops
+    read = read.model_copy(update={"self_ms_per_step": 0.1})
+    pipeline = session.pipeline.model_copy(update={"ops": [*others, read, inner]})
+    session = session.model_copy(update={"pipeline": pipeline})
+    assert only(sequential_files, session).status == "informative"
+
+
 def test_a_parallel_interleave_passes() -> None:
     assert only(sequential_files, nested("interleave", -1)).status == "pass"
 

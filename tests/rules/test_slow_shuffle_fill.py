@@ -71,6 +71,12 @@ def test_without_costly_work_above_it_only_informs() -> None:
     [
         session_with(fill_ms=20.0),
         session_with(projected_s=600.0),
+        session_with(
+            source(self_ms_per_step=None),
+            slow_map(removed_by_tensorflow=True, self_ms_per_step=None),
+            shuffle(),
+            batch(),
+        ),
         # The wait is start-up: 250 ms of filling explain little of 5 s.
         session_with(fill_ms=5000.0),
     ],

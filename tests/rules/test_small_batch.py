@@ -33,6 +33,13 @@ def test_a_step_that_computes_passes() -> None:
     assert only(small_batch, make_session(breakdown=breakdown)).status == "pass"
 
 
+def test_while_the_input_is_the_bottleneck_it_only_informs() -> None:
+    breakdown = make_breakdown(input_wait=40.0, dispatch=30.0, python=20.0)
+    finding = only(small_batch, make_session(breakdown=breakdown))
+    assert finding.status == "informative"
+    assert "deal with the input first" in finding.advice
+
+
 def test_missing_data_is_inconclusive() -> None:
     session = make_session(
         breakdown=FIXED, steps=make_steps(batch_size=None), loops=[make_loop(batch_size=None)]

@@ -21,7 +21,7 @@ def session_with(
         "map",
         "map",
         self_ms_per_step=16.0,
-        latency_ms_per_step=8.0,
+        latency_ms_per_step=1.0,
         parameters={"num_parallel_calls": 16, **(parameters or {})},
         function=make_function(stateful=True, graph_ops={"PyFunc": 1}),
     )
@@ -33,8 +33,9 @@ def test_fails_where_calls_wait_for_two_threads() -> None:
     finding = only(waiting_map_pool, session_with())
     assert finding.status == "fail"
     assert "private_threadpool_size = 16" in finding.advice
-    # 8 ms x (1 - 2/16) is all of the 7 ms wait: the ceiling.
+    # 16 ms of calls on two threads, (1 - 2/16) of that, is all of the 7 ms wait: the ceiling.
     assert finding.predicted_speedup == pytest.approx(3.33)
+    assert finding.evidence["delay_ms_per_step"] == 8.0
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -12,7 +14,7 @@ import pytest
 from pipediag.errors import PipediagError
 from pipediag.runner import supervisor
 from pipediag.runner.progress import Event
-from pipediag.runner.supervisor import ChildResult, supervise
+from pipediag.runner.supervisor import ChildResult, end_process_tree, supervise
 from pipediag.session.settings import RunSettings
 
 Supervise = Callable[..., ChildResult]
@@ -114,29 +116,37 @@ def test_exit_handlers_run_after_a_stop(
     assert capfd.readouterr().out == "saved\n"
 
 
-def test_timeout_ends_the_script_and_what_it_started(run_script: Supervise, tmp_path: Path) -> None:
-    text = """
-        import signal, subprocess, sys, time
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-        open({path!r}, "w").write(str(sleeper.pid))
-        time.sleep(600)
-    """
-    pid_file = tmp_path / "pid"
-
-    result = run_script(text.format(path=str(pid_file)), timeout_s=3)
+def test_timeout_ends_the_script(run_script: Supervise) -> None:
+    result = run_script("import time; time.sleep(600)", timeout_s=1)
 
     assert (result.outcome, result.script_status) == ("timed-out", None)
-    assert _dies(int(pid_file.read_text()))
+    assert "--timeout" in (result.detail or "")
 
 
-def test_timeout_kills_what_ignores_sigterm(
-    run_script: Supervise, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(supervisor, "TERMINATE_GRACE_S", 0.2)
-    text = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+STARTS_ANOTHER = """
+import signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, {handler})
+sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(sleeper.pid, flush=True)
+time.sleep(600)
+"""
 
-    assert run_script(text, timeout_s=2).outcome == "timed-out"
+
+@pytest.mark.parametrize(
+    ("handler", "status"),
+    [("lambda *_: sys.exit(5)", 5), ("signal.SIG_IGN", -signal.SIGKILL)],
+    ids=["leaves on SIGTERM", "ignores SIGTERM"],
+)
+def test_a_process_is_ended_with_all_it_started(handler: str, status: int) -> None:
+    command = [sys.executable, "-c", STARTS_ANOTHER.format(handler=handler)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        started = int(process.stdout.readline())
+
+        end_process_tree(process, grace_s=30 if status > 0 else 0.1)
+
+        assert process.wait(30) == status
+    assert _dies(started)
 
 
 HANGS_IN_EXIT = """

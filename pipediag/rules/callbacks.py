@@ -1,0 +1,31 @@
+"""The part of the step that the user's own per-batch callbacks take."""
+
+from __future__ import annotations
+
+from pipediag.session.model import Callback, HotLine, Session
+
+
+def per_batch_callbacks(session: Session) -> list[Callback]:
+    """Callbacks of the diagnosed loop that override a per-batch method."""
+    loop = session.diagnosed_loop()
+    callbacks = loop.keras.callbacks if loop and loop.keras else []
+    return [callback for callback in callbacks if callback.batch_hooks]
+
+
+def lines_of(session: Session, callback: Callback) -> list[HotLine]:
+    """The hot lines of the training thread that lie within the callback's per-batch methods."""
+    hot = session.host.hot_python if session.host else []
+    return [
+        line
+        for line in hot
+        if line.file == callback.file
+        and line.thread == "main"
+        and line.function.rsplit(".", 1)[-1] in callback.batch_hooks
+    ]
+
+
+def callbacks_percent(session: Session) -> float:
+    """Percent of the stack samples in any per-batch callback."""
+    lines = [line for cb in per_batch_callbacks(session) for line in lines_of(session, cb)]
+    unique = {(line.file, line.line, line.function): line.percent for line in lines}
+    return sum(unique.values())

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipediag.capture.updates import UpdateWatch
+
+
+class Variable:
+    def __init__(self, trainable: bool, rank: int, floating: bool = True) -> None:
+        self.trainable = trainable
+        self.dtype = SimpleNamespace(is_floating=floating)
+        self.shape = SimpleNamespace(rank=rank)
+        self.value = 0
+
+    def assign(self, value: int) -> int:
+        self.value = value
+        return value
+
+    def read(self) -> int:
+        return self.value
+
+
+class Optimizer:
+    def apply_gradients(self, gradients: list[int]) -> int:
+        return len(gradients)
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> UpdateWatch:
+    monkeypatch.setattr(Variable, "assign", Variable.assign)
+    monkeypatch.setattr(Optimizer, "apply_gradients", Optimizer.apply_gradients)
+    watch = UpdateWatch()
+    watch.install_variables(Variable)
+    watch.install_optimizer(Optimizer, "apply_gradients")
+    return watch
+
+
+def test_writing_a_trainable_variable_is_an_update(watch: UpdateWatch) -> None:
+    variable = Variable(trainable=True, rank=1)
+
+    assert variable.assign(3) == variable.read() == 3
+    assert watch.updated
+    assert watch.tables == {}
+
+
+def test_writing_a_counter_or_reading_is_none(watch: UpdateWatch) -> None:
+    Variable(trainable=False, rank=1).assign(3)
+    Variable(trainable=True, rank=0, floating=False).assign(4)
+    Variable(trainable=True, rank=1).read()
+
+    assert not watch.updated
+
+
+def test_tables_are_remembered(watch: UpdateWatch) -> None:
+    table = Variable(trainable=True, rank=2)
+    table.assign(1)
+
+    assert list(watch.tables.values()) == [table]
+
+
+def test_an_optimizers_step_is_an_update(watch: UpdateWatch) -> None:
+    assert Optimizer().apply_gradients([1, 2]) == 2
+    assert watch.updated
+
+
+def test_a_function_that_was_traced_with_an_update_always_updates(watch: UpdateWatch) -> None:
+    outer, inner, other = object(), object(), object()
+    watch.enter(outer)
+    watch.enter(inner)
+    Variable(trainable=True, rank=1).assign(1)
+    watch.leave()
+    watch.leave()
+    watch.updated = False
+
+    watch.enter(other)
+    watch.leave()
+    assert (watch.trains(other), watch.updated) == (False, False)
+
+    watch.enter(outer)
+    assert (watch.trains(outer), watch.trains(inner), watch.updated) == (True, True, True)
+
+
+def test_the_outermost_function(watch: UpdateWatch) -> None:
+    outer = object()
+    assert (watch.outermost, watch.inside_function) == (None, False)
+    watch.enter(outer)
+    watch.enter(object())
+    assert (watch.outermost, watch.inside_function) == (outer, True)
+
+
+def test_only_tracing_below_a_function_is_timed(
+    watch: UpdateWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(0, 1000, 10))
+    monkeypatch.setattr("time.monotonic_ns", lambda: next(clock))
+
+    def trace(depth: int) -> Any:
+        return timed(depth - 1) if depth else "graph"
+
+    timed = watch.timed(trace)
+    assert timed(0) == "graph"
+    assert watch.tracing_ns == 0
+
+    watch.enter(object())
+    assert timed(2) == "graph"
+    assert watch.tracing_ns == 10

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from pipediag.measures.node_rates import node_rates
+from tests.factories import make_node, make_snapshot
+
+
+def test_rates_are_differences_of_two_snapshots() -> None:
+    rates = {rate.path: rate for rate in node_rates([make_snapshot(10), make_snapshot(50)])}
+    assert list(rates) == [
+        "Root",
+        "Root::Prefetch",
+        "Root::Prefetch::MapAndBatch",
+        "Root::Prefetch::MapAndBatch::TensorSlice",
+    ]
+    mapped = rates["Root::Prefetch::MapAndBatch"]
+    assert (mapped.elements, mapped.self_ms) == (1.0, 9.0)
+    assert mapped.bytes_per_element == 4096.0
+    assert (mapped.parallelism, mapped.tunable) == (1, False)
+    source = rates["Root::Prefetch::MapAndBatch::TensorSlice"]
+    assert (source.elements, source.self_ms) == (32.0, pytest.approx(0.64))
+    assert source.bytes_per_element is None
+
+
+def test_counters_of_another_iterator_are_not_subtracted() -> None:
+    rates = node_rates([make_snapshot(90, iterator=1), make_snapshot(20, iterator=2)])
+    assert rates[1].elements == 1.0
+
+
+def test_the_last_pair_counts() -> None:
+    slow = make_snapshot(10)
+    slow.nodes[2].processing_time_ns = 10**12
+    rates = node_rates([slow, make_snapshot(20), make_snapshot(30)])
+    assert rates[2].self_ms == 9.0
+
+
+def test_branches_of_one_path_are_summed() -> None:
+    nodes = [
+        make_node(1, "ParallelInterleaveV4", [2, 3]),
+        make_node(2, "TFRecord[0]", [], num_elements=30),
+        make_node(3, "TFRecord[1]", [], num_elements=10),
+    ]
+    rates = node_rates([make_snapshot(10, nodes=nodes)])
+    assert [(rate.path, rate.elements) for rate in rates[1:]] == [
+        ("ParallelInterleaveV4::TFRecord", 4.0)
+    ]
+
+
+def test_no_batches_no_rates() -> None:
+    assert node_rates([]) == []
+    assert node_rates([make_snapshot(0)]) == []

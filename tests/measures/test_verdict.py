@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.measures.case import Case
+from pipediag.measures.verdict import decide, with_next_steps
+from pipediag.session.model import Ceiling, HotLine, OtherUse, Perturbation, Script, Share
+from tests.factories import (
+    make_breakdown,
+    make_finding,
+    make_host,
+    make_input_wait,
+    make_keras,
+    make_loop,
+    make_operation,
+    make_pipeline,
+    make_steps,
+    make_verdict,
+)
+
+STOPPED = Script(path="train.py", args=[], outcome="stopped")
+
+
+def case(**overrides: Any) -> Case:
+    values: dict[str, Any] = {
+        "script": STOPPED,
+        "loops": [make_loop()],
+        "steps": make_steps(),
+        "breakdown": make_breakdown(),
+        "input_wait": make_input_wait(),
+        "perturbation": Perturbation(baseline_step_ms=10.0, profiled_step_ms=11.0, ratio=1.1),
+        "ceiling": Ceiling(speedup_if_input_free=3.333, next_bottleneck="device_compute"),
+        "pipeline": make_pipeline(),
+        "host": make_host(),
+        "tensorflow": "2.21.0",
+    }
+    return Case(**{**values, **overrides})
+
+
+def with_interval(low: float, percent: float, high: float) -> dict[Any, Share]:
+    shares = make_breakdown(input_wait=percent, device_compute=95.0 - percent)
+    wait = shares["input_wait"].model_copy(update={"ci95_percent": (low, high)})
+    return {**shares, "input_wait": wait}
+
+
+def test_input_bound_names_the_operation_and_its_line() -> None:
+    verdict = decide(case())
+    assert (verdict.bottleneck, verdict.severity, verdict.confidence) == ("input", "high", "high")
+    assert (verdict.file, verdict.line, verdict.op_id) == ("train.py", 12, "map_0")
+    assert verdict.summary == (
+        "Highly input-bound: 70 % of each step (7 ms) is waiting for input; `map` at train.py:12 "
+        "costs most. Free input would make training 3.33x as fast."
+    )
+
+
+@pytest.mark.parametrize(
+    ("percents", "bottleneck", "severity"),
+    [
+        ({"input_wait": 1.0, "device_compute": 80.0, "dispatch": 15.0}, "compute", "ok"),
+        ({"input_wait": 10.0, "device_compute": 80.0, "dispatch": 5.0}, "compute", "moderate"),
+        ({"device_compute": 30.0, "dispatch": 40.0, "python": 25.0}, "overhead", "high"),
+        ({"device_compute": 20.0, "device_copy": 50.0, "collective": 20.0}, "transfer", "high"),
+        ({"device_compute": 45.0, "dispatch": 44.0}, "balanced", "high"),
+        ({"device_compute": 20.0, "dispatch": 20.0}, "inconclusive", "unknown"),
+    ],
+)
+def test_what_bounds_the_step(percents: dict[str, float], bottleneck: str, severity: str) -> None:
+    verdict = decide(case(breakdown=make_breakdown(**percents)))
+    assert (verdict.bottleneck, verdict.severity) == (bottleneck, severity)
+
+
+def test_moderate_input_is_mentioned() -> None:
+    shares = make_breakdown(input_wait=10.0, device_compute=85.0)
+    assert "Moderately input-bound as well" in decide(case(breakdown=shares)).summary
+
+
+@pytest.mark.parametrize(
+    ("interval", "bottleneck", "confidence"),
+    [
+        ((18.0, 22.0, 26.0), "input", "medium"),
+        ((14.0, 18.0, 22.0), "compute", "medium"),
+        ((3.0, 6.0, 9.0), "compute", "medium"),
+        ((3.0, 12.0, 22.0), "inconclusive", "low"),
+        ((21.0, 22.0, 23.0), "input", "high"),
+    ],
+)
+def test_an_interval_that_straddles_a_limit_says_so(
+    interval: tuple[float, float, float], bottleneck: str, confidence: str
+) -> None:
+    verdict = decide(case(breakdown=with_interval(*interval)))
+    assert (verdict.bottleneck, verdict.confidence) == (bottleneck, confidence)
+    straddles = any("straddles" in reason for reason in verdict.reasons)
+    assert straddles is (confidence != "high")
+
+
+def test_under_five_steps_there_is_no_verdict() -> None:
+    verdict = decide(case(steps=make_steps(count=4)))
+    assert verdict.bottleneck == "inconclusive"
+    assert "Only 4 steps" in verdict.summary
+
+
+def test_no_steps_at_all_give_the_reason() -> None:
+    verdict = decide(case(steps=None, steps_missing="Only 1 steps were seen, all of them warm-up."))
+    assert verdict.bottleneck == "inconclusive"
+    assert "all of them warm-up" in verdict.summary
+
+
+def test_no_training_loop_says_what_was_seen_and_what_is_needed() -> None:
+    session = OtherUse(what="`tf.compat.v1.Session.run`", file="tf1.py", line=9, count=12)
+    evaluated = make_loop(role="evaluate", diagnosed=False, line=30, steps=5)
+    verdict = decide(case(loops=[evaluated], other_uses=[session]))
+    assert verdict.bottleneck == "inconclusive"
+    assert "`tf.compat.v1.Session.run` at tf1.py:9 (12 times)" in verdict.summary
+    assert "`evaluate` at train.py:30 (5 batches)" in verdict.summary
+    assert "Pipediag needs a training loop" in verdict.summary
+
+
+def test_a_script_that_failed_before_it_trained_says_how() -> None:
+    script = Script(path="t.py", args=[], outcome="raised", status=1, detail="ValueError: no rows")
+    verdict = decide(case(script=script, loops=[], tensorflow=None))
+    assert "ended early: ValueError: no rows." in verdict.summary
+    assert "did not import TensorFlow" in verdict.summary
+
+
+def test_a_profile_that_is_missing_leaves_the_consumer_open() -> None:
+    missing = Perturbation(
+        baseline_step_ms=10.0, profiled_step_ms=None, ratio=None, missing="No step was profiled."
+    )
+    verdict = decide(
+        case(breakdown=make_breakdown(input_wait=1.0, python=0.0), perturbation=missing)
+    )
+    assert verdict.bottleneck == "inconclusive"
+    assert "Not input-bound" in verdict.summary
+    assert any("No step was profiled." in reason for reason in verdict.reasons)
+
+
+def test_doubts_lower_the_confidence() -> None:
+    shaken = case(steps=make_steps(count=8, stable=False))
+    assert decide(shaken).confidence == "low"
+    assert decide(case(steps=make_steps(count=8))).confidence == "medium"
+    assert decide(case(input_wait=make_input_wait(method="trace"))).confidence == "low"
+    assert decide(case(fights_for_lock=True)).confidence == "medium"
+    assert decide(case(fights_for_lock=True, consumer_alone=True)).confidence == "high"
+
+
+def test_a_python_source_is_named_by_its_hottest_line() -> None:
+    keras = make_keras(data_adapter="PyDatasetAdapter", source="Rows", source_line=3)
+    verdict = decide(case(loops=[make_loop(keras=keras)]))
+    assert (verdict.file, verdict.line) == ("train.py", 6)
+    assert "`Rows` at train.py:6" in verdict.summary
+
+
+def test_without_stacks_a_python_source_is_named_by_its_class() -> None:
+    keras = make_keras(
+        data_adapter="PyDatasetAdapter", source="Rows", source_file="data.py", source_line=3
+    )
+    verdict = decide(case(loops=[make_loop(keras=keras)], host=None))
+    assert (verdict.file, verdict.line) == ("data.py", 3)
+
+
+def test_a_generator_is_named_by_its_hottest_line_and_else_by_its_call() -> None:
+    pipeline = make_pipeline(ops=[make_operation("map_0", "from_generator", line=27)])
+    assert decide(case(pipeline=pipeline)).line == 6
+    assert decide(case(pipeline=pipeline, host=None)).line == 27
+
+
+def test_overhead_in_python_names_the_line_of_the_training_thread() -> None:
+    line = HotLine(file="train.py", line=40, function="on_batch", percent=60.0, thread="main")
+    shares = make_breakdown(device_compute=10.0, python=70.0, dispatch=15.0)
+    verdict = decide(case(breakdown=shares, host=make_host(hot_python=[line])))
+    assert (verdict.bottleneck, verdict.line) == ("overhead", 40)
+
+
+def test_next_steps_are_the_advice_of_failed_findings_once_each() -> None:
+    findings = [
+        make_finding(advice="First."),
+        make_finding(advice="First."),
+        make_finding(status="informative", advice="Not needed."),
+        make_finding(advice="Second."),
+    ]
+    assert with_next_steps(make_verdict(), findings).next_steps == ["First.", "Second."]
+
+
+def test_what_must_be_done_first_stands_alone() -> None:
+    findings = [
+        make_finding("gpu-unused", advice="Install CUDA."),
+        make_finding(advice="Batch.", needs_first="gpu-unused"),
+    ]
+    assert with_next_steps(make_verdict(), findings).next_steps == ["Install CUDA."]

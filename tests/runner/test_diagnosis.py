@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipediag.errors import PipediagError
+from pipediag.runner.diagnosis import NO_LOOP, NO_RECORDING, diagnose
+from pipediag.runner.supervisor import ChildResult
+from pipediag.session.host_track import HostTrack
+from pipediag.session.model import Session
+from pipediag.session.recording import RecordedOtherUse, Recording
+from pipediag.session.settings import RunSettings
+from tests.factories import MS, make_block, make_recorded_loop, make_recording, make_window
+
+UNSAMPLED = HostTrack(pid=100, missing="The host was not sampled.")
+
+
+def diagnosed(folder: Path, recording: Recording | None, **ending: Any) -> Session:
+    values: dict[str, Any] = {
+        "outcome": "stopped",
+        "script_status": None,
+        "detail": None,
+        "started_ns": 1000 * MS,
+        "ended_ns": 6000 * MS,
+    }
+    child = ChildResult(**{**values, **ending})
+    settings = RunSettings("train.py", ("--fast",), False, str(folder))
+    if recording is not None:
+        (folder / "recording.json").write_text(json.dumps(asdict(recording)), encoding="utf-8")
+    return diagnose(folder, child, UNSAMPLED, settings)
+
+
+def test_a_whole_run_becomes_a_session(tmp_path: Path) -> None:
+    session = diagnosed(tmp_path, make_recording())
+    assert session.verdict.bottleneck == "input"
+    assert (session.verdict.line, session.verdict.op_id) == (12, "op2")
+    assert session.steps is not None
+    assert session.steps.mean_ms == 10.0
+    assert session.breakdown is not None
+    assert sum(share.percent for share in session.breakdown.values()) == pytest.approx(100.0)
+    assert session.script.args == ["--fast"]
+    assert session.wall_s == 5.0
+    assert session.host is None
+    assert session.host_missing == "The host was not sampled."
+    assert session.combined is None
+    assert session.combined_missing
+    assert len(session.step_rows) == 70
+    assert session.findings
+
+
+def test_the_session_survives_its_json(tmp_path: Path) -> None:
+    session = diagnosed(tmp_path, make_recording())
+    assert Session.model_validate_json(session.model_dump_json()) == session
+
+
+def test_advice_of_failed_findings_becomes_the_next_steps(tmp_path: Path) -> None:
+    session = diagnosed(tmp_path, make_recording())
+    advice = {finding.advice for finding in session.findings if finding.status == "fail"}
+    assert advice
+    assert set(session.verdict.next_steps) <= advice
+
+
+def test_a_child_that_died_before_it_recorded_anything(tmp_path: Path) -> None:
+    session = diagnosed(
+        tmp_path, None, outcome="killed", script_status=-9, detail="It was killed by SIGKILL."
+    )
+    assert session.verdict.bottleneck == "inconclusive"
+    assert "killed by SIGKILL" in session.verdict.summary
+    assert (session.steps, session.steps_missing) == (None, NO_RECORDING)
+    assert session.script.status == -9
+    assert session.loops == []
+
+
+def test_a_script_that_trains_nothing_gets_its_sentence(tmp_path: Path) -> None:
+    recording = make_recording(
+        loops=[make_recorded_loop(role="other", role_reason="no variable was written")],
+        windows=[],
+        other_uses=[RecordedOtherUse("`Session.run`", "tf1.py", 9, 1)],
+    )
+    session = diagnosed(tmp_path, recording, outcome="finished", script_status=0)
+    assert session.verdict.bottleneck == "inconclusive"
+    assert "`Session.run` at tf1.py:9 (once)" in session.verdict.summary
+    assert session.breakdown_missing == NO_LOOP
+    assert [loop.diagnosed for loop in session.loops] == [False]
+    assert session.pipeline is None
+
+
+def test_a_killed_child_loses_no_step(tmp_path: Path) -> None:
+    recording = make_recording(windows=[make_window("warmup")], snapshots=[], outcome="running")
+    starts = [(4000 + 10 * index) * MS for index in range(30)]
+    records = [struct.pack("<6q", 0, 1, start, 10 * MS, 6 * MS, 1) for start in starts]
+    (tmp_path / "steps.journal").write_bytes(b"".join(records))
+    session = diagnosed(tmp_path, recording, outcome="killed", script_status=-9)
+    assert session.steps is not None
+    assert session.steps.count == 30
+    assert session.input_wait is not None
+    assert session.input_wait.native_percent == pytest.approx(60.0)
+    assert any("30 steps were recovered" in note for note in session.notes)
+
+
+def test_one_step_training_is_inconclusive(tmp_path: Path) -> None:
+    window = make_window("warmup", make_block(1), complete=False, reason="the script finished")
+    session = diagnosed(tmp_path, make_recording(windows=[window], snapshots=[]))
+    assert session.verdict.bottleneck == "inconclusive"
+    assert "Only 1 steps were seen" in session.verdict.summary
+    assert session.ceiling is None
+
+
+def test_a_damaged_recording_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "recording.json").write_text("{", encoding="utf-8")
+    with pytest.raises(PipediagError, match="not complete JSON"):
+        diagnosed(tmp_path, None)
