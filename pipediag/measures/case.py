@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pipediag.measures.input_wait import Contention
 from pipediag.session.model import (
     Ceiling,
     Host,
@@ -35,7 +36,7 @@ class Case:
     ceiling: Ceiling | None = None
     pipeline: Pipeline | None = None
     host: Host | None = None
-    fights_for_lock: bool = False
+    contention: Contention | None = None
     consumer_alone: bool = False
     """Whether the consumer was measured on a repeated batch."""
     tensorflow: str | None = None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipediag.measures.case import Case
+from pipediag.measures.input_wait import Contention
 from pipediag.session.model import Bottleneck, Confidence
 
 ENOUGH_STEPS = 20
@@ -13,6 +14,8 @@ ENOUGH_STEPS = 20
 
 PERTURBED_RATIO = 1.5
 """Own choice: the proportions of a profile that made steps half as long again are doubtful."""
+
+_FOUGHT_FOR: dict[Contention, str] = {"lock": "the interpreter lock", "cpu": "the CPUs"}
 
 
 @dataclass(frozen=True)
@@ -67,10 +70,10 @@ def _about_input(case: Case) -> Iterator[Doubt]:
             "profiler slows steps down.",
             weight=2,
         )
-    if wait.method == "native" and case.fights_for_lock and not case.consumer_alone:
+    if wait.method == "native" and case.contention is not None and not case.consumer_alone:
         yield Doubt(
-            "Python threads fight with the training loop for the interpreter lock, and the loop "
-            "was not measured on a repeated batch: input may cost more than it seems.",
+            f"The pipeline fights with the training loop for {_FOUGHT_FOR[case.contention]}, and "
+            "the loop was not measured on a repeated batch: input may cost more than it seems.",
         )
 
 

@@ -5,14 +5,16 @@
 - trace: time in GetNext while no device computes, from the profile.
 - differential: what the step loses when one batch is handed out again and again.
 
-The native share is the one to use, except where Python threads make the input: they fight with the
-training loop for the interpreter lock, which slows the consumer and not GetNext. There the consumer
-alone on a repeated batch settles it.
+The native share is the one to use, except where the pipeline and the training loop fight for what
+both need, as that slows the consumer and not GetNext: Python threads that make the input fight for
+the interpreter lock; tf.data's threads fight for the CPUs once all of them are busy. There the
+consumer alone on a repeated batch settles it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -31,9 +33,24 @@ SOURCE_CPU_PERCENT = 10.0
 """CPU time of other Python threads, in percent of the step, from which they count as busy. Own
 choice: below it they can't have slowed the loop by more than twice the 5 % that matter."""
 
+CPU_BUSY_PERCENT = 80.0
+"""CPU use of the process, of the CPUs that it may use, from which its threads wait for each other.
+Own choice: a loop that alternates between serial and parallel parts rarely gets nearer to 100."""
+
+PIPELINE_CPU_PERCENT = 20.0
+"""CPU use of tf.data's threads, of one CPU, from which they count in that. Own choice."""
+
 CLEARLY_POINTS = 5.0
 """Percentage points between two intervals from which the methods are said to disagree: the width of
 the band that the field calls fine."""
+
+Contention = Literal["lock", "cpu"]
+
+_FIGHTS: dict[Contention, str] = {
+    "lock": "Python threads that make the input fight with the training loop for the interpreter "
+    "lock",
+    "cpu": "all CPUs are busy, and the pipeline's threads take them from the training loop",
+}
 
 
 @dataclass(frozen=True)
@@ -56,13 +73,13 @@ def settle_input_wait(
     native: Measured | None,
     split: StepSplit | None,
     alone: ConsumerAlone | None,
-    fights_for_lock: bool,
+    contention: Contention | None,
     perturbation: Perturbation | None,
 ) -> SettledInputWait:
     """Choose the method, and say where the others differ and why."""
     trace = trace_input_wait(split) if split is not None else None
     chosen, method = native, "native"
-    if alone is not None and (native is None or _hidden_by_lock(native, alone, fights_for_lock)):
+    if alone is not None and (native is None or _hides_input(native, alone, contention)):
         percent = alone.differential.input_share_percent
         chosen, method = Measured(percent, alone.share_draws), "differential"
     elif native is None:
@@ -73,7 +90,9 @@ def settle_input_wait(
             "native_ci95_percent": interval(native.draws) if native else None,
             "trace_percent": trace.percent if trace else None,
             "method": method,
-            "disagreement": _disagreement(native, trace, alone, method, perturbation),
+            "disagreement": _disagreement(
+                native, trace, alone, contention if method == "differential" else None, perturbation
+            ),
         }
     )
     return SettledInputWait(summary, chosen)
@@ -110,6 +129,17 @@ def trace_input_wait(split: StepSplit) -> Measured | None:
     return _share(np.column_stack(columns).astype(float))
 
 
+def contention_of(
+    host: Host | None, stacks: list[RecordedStacks], step_ms: float
+) -> Contention | None:
+    """What the pipeline and the training loop fight for, if anything."""
+    if python_threads_fight(host, stacks, step_ms):
+        return "lock"
+    if host is None or host.cpu_percent < CPU_BUSY_PERCENT:
+        return None
+    return "cpu" if host.threads.get("tf_data", 0.0) >= PIPELINE_CPU_PERCENT else None
+
+
 def python_threads_fight(host: Host | None, stacks: list[RecordedStacks], step_ms: float) -> bool:
     """Whether Python threads beside the training loop are busy enough to slow it by the lock."""
     if host is not None:
@@ -142,35 +172,35 @@ def _share(rows: Floats) -> Measured:
     )
 
 
-def _hidden_by_lock(native: Measured, alone: ConsumerAlone, fights_for_lock: bool) -> bool:
-    return fights_for_lock and alone.interval[0] > interval(native.draws)[1] + CLEARLY_POINTS
+def _hides_input(native: Measured, alone: ConsumerAlone, contention: Contention | None) -> bool:
+    return contention is not None and alone.interval[0] > interval(native.draws)[1] + CLEARLY_POINTS
 
 
 def _disagreement(
     native: Measured | None,
     trace: Measured | None,
     alone: ConsumerAlone | None,
-    method: str,
+    contention: Contention | None,
     perturbation: Perturbation | None,
 ) -> str | None:
     sentences = [
-        _differential_sentence(native, alone, method),
+        _differential_sentence(native, alone, contention),
         _trace_sentence(native, trace, perturbation),
     ]
     return " ".join(sentence for sentence in sentences if sentence) or None
 
 
 def _differential_sentence(
-    native: Measured | None, alone: ConsumerAlone | None, method: str
+    native: Measured | None, alone: ConsumerAlone | None, contention: Contention | None
 ) -> str | None:
     if native is None or alone is None:
         return None
     share = alone.differential.input_share_percent
-    if method == "differential":
+    if contention is not None:
         return (
             f"tf.data's gap times see {native.percent:.0f} % input wait, but on a repeated batch "
-            f"the step is {share:.0f} % shorter: Python threads that make the input fight with "
-            "the training loop for the interpreter lock, which slows the loop and not GetNext."
+            f"the step is {share:.0f} % shorter: {_FIGHTS[contention]}, which slows the loop and "
+            "not GetNext."
         )
     if alone.interval[0] <= interval(native.draws)[1] + CLEARLY_POINTS:
         return None

@@ -13,9 +13,10 @@ from pipediag.measures.differential import (
     measure_differential,
 )
 from pipediag.measures.input_wait import (
+    Contention,
     SettledInputWait,
+    contention_of,
     native_input_wait,
-    python_threads_fight,
     settle_input_wait,
 )
 from pipediag.measures.loop_host import stacks_of
@@ -60,7 +61,7 @@ class LoopMeasures:
     ceiling: Ceiling | None
     pipeline: Pipeline
     devices: list[DeviceActivity]
-    fights_for_lock: bool
+    contention: Contention | None
     trace_missing: str | None
 
 
@@ -71,10 +72,10 @@ def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | None) ->
     steps = measure_steps(recording, loop)
     alone = measure_differential(recording, loop)
     perturbation = measure_perturbation(recording, loop)
-    fights = steps is not None and python_threads_fight(
-        host, stacks_of(recording, loop), steps.mean_ms
+    contention = contention_of(host, stacks_of(recording, loop), steps.mean_ms) if steps else None
+    wait = settle_input_wait(
+        native_input_wait(recording, loop), split, alone, contention, perturbation
     )
-    wait = settle_input_wait(native_input_wait(recording, loop), split, alone, fights, perturbation)
     breakdown, breakdown_missing = _breakdown(steps, wait, split)
     measured = measure_pipeline(recording, loop, trace)
     return LoopMeasures(
@@ -89,7 +90,7 @@ def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | None) ->
         ceiling=measure_ceiling(wait.chosen, breakdown) if breakdown and wait.chosen else None,
         pipeline=measured.pipeline,
         devices=_devices(trace, measured.pipeline, measured.operation_of),
-        fights_for_lock=fights,
+        contention=contention,
         trace_missing=trace_missing or (trace.missing.get("steps") if trace else None),
     )
 

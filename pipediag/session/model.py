@@ -26,9 +26,7 @@ StepClass = Literal[
     "device_wait",
     "unattributed",
 ]
-FindingStatus = Literal[
-    "fail", "pass", "informative", "not-applicable", "inconclusive", "error"
-]
+FindingStatus = Literal["fail", "pass", "informative", "not-applicable", "inconclusive", "error"]
 FindingSeverity = Literal["error", "warn", "info"]
 EffectOnResults = Literal[
     "same results",
@@ -55,7 +53,14 @@ class Script(Record):
     status: int | None = None
     """The script's own exit status; negative for a signal; None where pipediag stopped it."""
     outcome: Literal[
-        "finished", "stopped", "exited", "raised", "interrupted", "killed", "timed-out", "hung-in-exit"
+        "finished",
+        "stopped",
+        "exited",
+        "raised",
+        "interrupted",
+        "killed",
+        "timed-out",
+        "hung-in-exit",
     ]
     """How it ended."""
     detail: str | None = None
@@ -282,7 +287,7 @@ class Host(Record):
     cores_busy: float
     cores_allowed: float
     threads: dict[str, float]
-    """CPU percent of one core by pool: `tf_data`, `eigen`, `python_main`, `python_other`, `others`."""
+    """Percent of one core by pool: `tf_data`, `eigen`, `python_main`, `python_other`, `others`."""
     rss_bytes: int
     rss_peak_bytes: int | None = None
     available_bytes: int | None = None
@@ -337,7 +342,10 @@ class Trial(Record):
     blocks: int | None = None
 
 
-NOT_TRIED = Trial(state="not_tried", reason="This version of pipediag predicts; it does not try edits yet.")
+NOT_TRIED = Trial(
+    state="not_tried",
+    reason="This version of pipediag predicts; it does not try edits yet.",
+)
 
 
 class Finding(Record):

@@ -34,7 +34,7 @@ class RecordedFunction:
     python_names: list[str]
     """Global and attribute names that the function's bytecode mentions, such as `sleep`."""
     python_function_names: list[str] = field(default_factory=list)
-    """`file:line name` of each Python function it calls back through py_function or numpy_function."""
+    """`file:line name` of each Python function that it calls back (py_function, numpy_function)."""
     trace_count: int | None = None
     """How often the Python body ran. The rate of elements says how often it did not."""
     trace_ms: float | None = None
@@ -55,7 +55,7 @@ class RecordedOperation:
     parent_ids: list[str] = field(default_factory=list)
     """Operations whose elements this one consumes."""
     parameters: dict[str, ParameterValue] = field(default_factory=dict)
-    """Buffer sizes, batch sizes, parallel calls, file counts: None where the user left the default."""
+    """Buffer sizes, batch sizes, parallel calls, file counts; what was left out is not here."""
     function: RecordedFunction | None = None
     cardinality: int | None = None
     """Elements in one pass; None when unknown, -1 when infinite."""
@@ -147,8 +147,8 @@ class RecordedLoop:
 class RecordedBlock:
     """Consecutive steps without a seam, with tf.data's own gap times for them.
 
-    Lists run in parallel, one entry a step: `starts_ns[i]` is when step i began (its batch was asked
-    for or handed over), `durations_ns[i]` lasts to the next step's begin.
+    Lists run in parallel, one entry a step: `starts_ns[i]` is when step i began (its batch was
+    asked for or handed over), `durations_ns[i]` lasts to the next step's begin.
     """
 
     starts_ns: list[int] = field(default_factory=list)
@@ -225,7 +225,7 @@ class StackLine:
 
 @dataclass
 class RecordedStacks:
-    """Python stacks sampled beside the training loop, and how long the sampler waited for the lock."""
+    """Python stacks sampled beside the training loop, and the sampler's waits for the lock."""
 
     samples: int
     interval_ns: int
@@ -268,7 +268,7 @@ class RecordedEnvironment:
     jax: str | None = None
     numpy: str | None = None
     cuda_build: bool | None = None
-    """Whether this TensorFlow was built with CUDA or ROCm; None when TensorFlow was not imported."""
+    """Whether this TensorFlow was built with CUDA or ROCm; None when it was not imported."""
     devices: list[RecordedDevice] = field(default_factory=list)
     cuda_visible_devices: str | None = None
     logical_cpus_configured: bool = False
@@ -307,7 +307,7 @@ class Recording:
     started_ns: int
     outcome: Outcome
     exit_status: int | None
-    """The status with which the script ended by itself; None while it runs or when it was stopped."""
+    """The script's own exit status; None while it runs or when it was stopped."""
     ended_ns: int | None
     stop_reason: str | None
     error: str | None

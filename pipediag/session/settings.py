@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Passed to the child as a JSON file. Paths are absolute, as the script may change directory."""
+    """Passed to the child as a JSON file. Paths are absolute: the script may change directory."""
 
     script: str
     """As typed: a path, or a module name where `module` is true."""

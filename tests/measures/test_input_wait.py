@@ -6,6 +6,7 @@ import pytest
 from pipediag.measures.differential import measure_differential
 from pipediag.measures.input_wait import (
     Measured,
+    contention_of,
     native_input_wait,
     python_threads_fight,
     settle_input_wait,
@@ -67,7 +68,7 @@ def test_the_trace_share_is_of_the_profiled_step() -> None:
 
 def test_native_goes_first() -> None:
     settled = settle_input_wait(
-        share(70.0), make_split(input_wait=7.0, python=3.0), None, False, QUIET
+        share(70.0), make_split(input_wait=7.0, python=3.0), None, None, QUIET
     )
     assert settled.summary.method == "native"
     assert settled.summary.trace_percent == pytest.approx(70.0)
@@ -77,7 +78,7 @@ def test_native_goes_first() -> None:
 def test_a_fought_for_lock_is_settled_by_the_consumer_alone() -> None:
     recording = make_recording()
     alone = measure_differential(recording, recording.loops[0])
-    settled = settle_input_wait(share(9.0), None, alone, True, QUIET)
+    settled = settle_input_wait(share(9.0), None, alone, "lock", QUIET)
     assert settled.summary.method == "differential"
     assert settled.chosen is not None
     assert settled.chosen.percent == pytest.approx(70.0)
@@ -87,7 +88,7 @@ def test_a_fought_for_lock_is_settled_by_the_consumer_alone() -> None:
 def test_a_shorter_step_alone_without_python_threads_only_explains() -> None:
     recording = make_recording()
     alone = measure_differential(recording, recording.loops[0])
-    settled = settle_input_wait(share(9.0), None, alone, False, QUIET)
+    settled = settle_input_wait(share(9.0), None, alone, None, QUIET)
     assert settled.summary.method == "native"
     assert "take CPU from the step" in (settled.summary.disagreement or "")
 
@@ -95,21 +96,21 @@ def test_a_shorter_step_alone_without_python_threads_only_explains() -> None:
 def test_methods_that_agree_leave_the_native_share_under_a_fought_for_lock() -> None:
     recording = make_recording()
     alone = measure_differential(recording, recording.loops[0])
-    settled = settle_input_wait(share(68.0), None, alone, True, QUIET)
+    settled = settle_input_wait(share(68.0), None, alone, "lock", QUIET)
     assert settled.summary.method == "native"
 
 
 def test_the_profilers_price_explains_a_different_trace_share() -> None:
     slowed = Perturbation(baseline_step_ms=10.0, profiled_step_ms=18.0, ratio=1.8)
     split = make_split(input_wait=2.0, python=8.0)
-    settled = settle_input_wait(share(70.0), split, None, False, slowed)
+    settled = settle_input_wait(share(70.0), split, None, None, slowed)
     assert "1.80 times as long" in (settled.summary.disagreement or "")
 
 
 def test_only_a_trace_is_better_than_nothing() -> None:
-    settled = settle_input_wait(None, make_split(input_wait=2.0, python=8.0), None, False, None)
+    settled = settle_input_wait(None, make_split(input_wait=2.0, python=8.0), None, None, None)
     assert settled.summary.method == "trace"
-    assert settle_input_wait(None, None, None, False, None).summary.method == "none"
+    assert settle_input_wait(None, None, None, None, None).summary.method == "none"
 
 
 @pytest.mark.parametrize(
@@ -136,3 +137,22 @@ def test_steps_per_execution_waits_are_per_batch() -> None:
     native = native_input_wait(recording, loop)
     assert native is not None
     assert native.percent == pytest.approx(60.0)
+
+
+def test_cpus_that_are_all_busy_are_settled_by_the_consumer_alone_too() -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(share(23.0), None, alone, "cpu", QUIET)
+    assert settled.summary.method == "differential"
+    assert "all CPUs are busy" in (settled.summary.disagreement or "")
+
+
+@pytest.mark.parametrize(
+    ("cpu", "tf_data", "contention"),
+    [(95.0, 90.0, "cpu"), (60.0, 90.0, None), (95.0, 5.0, None)],
+)
+def test_when_the_cpus_are_fought_for(cpu: float, tf_data: float, contention: str | None) -> None:
+    threads = {"tf_data": tf_data}
+    quiet = {"lock_percent": 0.0, "python_source_cpu_ms_per_step": 0.0}
+    host = make_host(cpu_percent=cpu, threads=threads, **quiet)
+    assert contention_of(host, [], 10.0) == contention

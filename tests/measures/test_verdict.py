@@ -141,8 +141,8 @@ def test_doubts_lower_the_confidence() -> None:
     assert decide(shaken).confidence == "low"
     assert decide(case(steps=make_steps(count=8))).confidence == "medium"
     assert decide(case(input_wait=make_input_wait(method="trace"))).confidence == "low"
-    assert decide(case(fights_for_lock=True)).confidence == "medium"
-    assert decide(case(fights_for_lock=True, consumer_alone=True)).confidence == "high"
+    assert decide(case(contention="lock")).confidence == "medium"
+    assert decide(case(contention="lock", consumer_alone=True)).confidence == "high"
 
 
 def test_a_python_source_is_named_by_its_hottest_line() -> None:

@@ -1,0 +1,77 @@
+"""How often each sample is diagnosed as its expectation says.
+
+    python -m benchmarks.samples --rounds 5 [NAME...]
+
+Runs `pipediag analyze --budget 0` with its defaults on every sample, round by round, so that a
+sample's runs lie far apart on a noisy machine. Prints each miss with what was found, and at the end
+one line a sample. The exit status is 1 if any run missed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+
+from pipediag.session.store import load_session
+from tests.samples.expectation import Expectation, all_expectations, discrepancies
+
+LIMIT_S = 300
+
+
+def run_once(expected: Expectation, output: Path) -> list[str]:
+    """Diagnose one sample; the sentences say where the session differs from the expectation."""
+    command = [sys.executable, "-m", "pipediag", "analyze", "--budget", "0", "--force", "-q"]
+    done = subprocess.run(
+        [*command, "--timeout", "120", "-o", str(output), str(expected.script)],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    if done.returncode not in expected.exit_status:
+        return [f"exit status {done.returncode}: {done.stderr[-400:]}"]
+    return discrepancies(expected, load_session(output))
+
+
+def describe(output: Path) -> str:
+    """The figures of a run, for a reader who looks for the reason of a miss."""
+    session = load_session(output)
+    wait = session.breakdown["input_wait"].percent if session.breakdown else None
+    step = session.steps.median_ms if session.steps else None
+    method = session.input_wait.method if session.input_wait else None
+    return f"{session.verdict.bottleneck}: step {step} ms, input wait {wait} % by {method}"
+
+
+@click.command()
+@click.option("--rounds", default=5, show_default=True, help="Runs of each sample.")
+@click.argument("names", nargs=-1)
+def main(rounds: int, names: tuple[str, ...]) -> None:
+    """Run the samples and count how often each is diagnosed as expected."""
+    chosen = [e for e in all_expectations() if not names or e.name in names]
+    hits = {expected.name: 0 for expected in chosen if not expected.missing_modules}
+    with tempfile.TemporaryDirectory() as directory:
+        for number in range(1, rounds + 1):
+            for expected in chosen:
+                if expected.missing_modules:
+                    continue
+                output = Path(directory) / expected.name
+                began = time.monotonic()
+                misses = run_once(expected, output)
+                hits[expected.name] += not misses
+                verdict = "miss" if misses else "ok"
+                took = time.monotonic() - began
+                click.echo(f"round {number} {verdict:4} {expected.name} ({took:.0f} s)")
+                for miss in misses:
+                    click.echo(f"    {miss}; {describe(output)}")
+    for name, count in hits.items():
+        click.echo(f"{count} of {rounds}  {name}")
+    sys.exit(any(count < rounds for count in hits.values()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Keras 2, which `TF_USE_LEGACY_KERAS=1` brings back; it needs a package of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from tests.capture.captured import Captured, natively
+from tests.capture.conftest import Capturing
+
+pytestmark = [
+    # Not a matter of JAX, but of its environment: the first one must do without tf_keras.
+    pytest.mark.jax,
+    pytest.mark.skipif(
+        importlib.util.find_spec("tf_keras") is None, reason="tf_keras is not installed"
+    ),
+]
+
+SCRIPT = """
+    import time
+    import numpy as np
+    import tensorflow as tf
+
+    tf.keras.utils.set_random_seed(3)
+    x = np.random.default_rng(0).integers(0, 50, (640, 3))
+    y = np.ones((640, 1), "float32")
+    dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(8)
+
+    class Slowly(tf.keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):  # hook
+            time.sleep(0.01)
+
+    layers = tf.keras.layers
+    table = layers.Embedding(50, 4, input_length=3, name="table")
+    model = tf.keras.Sequential([table, layers.Flatten(), layers.Dense(1)])
+    model.compile("adam", "mse")
+    slowly = [Slowly()]
+    model.fit(dataset, validation_data=dataset, epochs=2, verbose=0, callbacks=slowly)  # dataset
+    model.evaluate(dataset, verbose=0)  # evaluate
+    model.predict(dataset, verbose=0)  # predict
+    model.fit(x, y, batch_size=8, epochs=2, verbose=0, callbacks=slowly)  # arrays
+    print(b"".join(weight.tobytes() for weight in model.get_weights()).hex())
+"""
+LEGACY = {"TF_USE_LEGACY_KERAS": "1"}
+
+
+@pytest.fixture(scope="module")
+def fits(capturing: Capturing) -> Captured:
+    return capturing(SCRIPT, LEGACY, run_to_end=True)
+
+
+def test_results_are_those_of_a_native_run(fits: Captured) -> None:
+    native = natively(fits.script, **LEGACY)
+
+    assert (fits.stdout, fits.status) == (native.stdout, 0)
+    assert fits.recording.notes == []
+
+
+@pytest.mark.parametrize(
+    ("mark", "adapter"), [("dataset", "DatasetAdapter"), ("arrays", "TensorLikeDataAdapter")]
+)
+def test_each_fit_is_a_training_loop(fits: Captured, mark: str, adapter: str) -> None:
+    loop = next(loop for loop in fits.loops(mark) if loop.role == "training")
+
+    assert loop.keras is not None
+    assert (loop.keras.data_adapter, loop.keras.optimizer) == (adapter, "Adam")
+    assert (loop.steps, loop.planned_steps, loop.batch_size, loop.seams) == (160, 160, 8, 2)
+    assert fits.kinds(loop) == {"warmup", "baseline", "stacks", "profile"}
+    for block in fits.baseline(loop).blocks:
+        assert len(block.gaps_us) == len(block.durations_ns)
+
+
+def test_the_first_trace_is_no_retrace(fits: Captured) -> None:
+    loop = next(loop for loop in fits.loops("dataset") if loop.role == "training")
+
+    assert (loop.trace_count, loop.retrace_steps) == (1, [])
+
+
+def test_other_phases_are_not_training(fits: Captured) -> None:
+    validation = next(loop for loop in fits.loops("dataset") if loop.role != "training")
+    others = [validation, fits.loop("evaluate"), fits.loop("predict")]
+
+    assert [loop.role for loop in others] == ["validation", "evaluate", "predict"]
+    assert not any(loop.updates_variables for loop in others)
+
+
+def test_callbacks_and_tables(fits: Captured) -> None:
+    keras = next(loop for loop in fits.loops("dataset") if loop.role == "training").keras
+    assert keras is not None
+    (slowly,) = keras.callbacks
+    (table,) = fits.recording.variables
+
+    assert (slowly.name, slowly.line) == ("Slowly", fits.line("hook"))
+    assert (table.layer, table.rows, table.dim, table.dtype, table.slots) == (
+        "table",
+        50,
+        4,
+        "float32",
+        2,
+    )
+
+
+def test_environment(fits: Captured) -> None:
+    assert fits.recording.environment.legacy_keras
+    assert fits.recording.environment.keras is not None
