@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,15 +68,29 @@ def run_sampled(workload: Workload, directory: Path) -> BaselineSteps:
     settings = _settings(workload, directory)
     sampler = HostSampler()
     try:
-        supervise(
-            settings,
-            timeout_s=TIMEOUT_S,
-            on_started=sampler.start,
-            on_progress=lambda _event: None,
-        )
+        with _standard_error_in(directory / "stderr"):
+            supervise(
+                settings,
+                timeout_s=TIMEOUT_S,
+                on_started=sampler.start,
+                on_progress=lambda _event: None,
+            )
     finally:
         sampler.stop()
     return _baseline(settings, directory)
+
+
+@contextmanager
+def _standard_error_in(path: Path) -> Iterator[None]:
+    """Send what a child writes there to a file, as the other arms do; it inherits ours."""
+    ours = os.dup(2)
+    try:
+        with path.open("wb") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
 
 
 def _settings(workload: Workload, directory: Path) -> RunSettings:

@@ -662,7 +662,6 @@ def make_recording(**overrides: Any) -> Recording:
             cuda_build=False,
             devices=[RecordedDevice("/device:CPU:0", "CPU")],
         ),
-        "diagnosed_loop_id": "loop1",
         "operations": make_plan(),
         "loops": [make_recorded_loop()],
         "windows": [

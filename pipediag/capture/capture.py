@@ -16,6 +16,7 @@ from pipediag.capture.hooks import Hooks
 from pipediag.capture.in_graph import InGraphLoops
 from pipediag.capture.journal import open_journal
 from pipediag.capture.loops import LoopRegistry
+from pipediag.capture.other_uses import OtherUses
 from pipediag.capture.pace import Pace
 from pipediag.capture.plan import PlanRecorder
 from pipediag.capture.profiler import Profiler
@@ -57,6 +58,7 @@ class Capture:
             self._updates,
             profiler,
             self._in_graph,
+            OtherUses(self._recorder.recording.other_uses),
             self._recorder.note,
         )
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
-from pipediag.capture.diagnosis import Diagnosis, Instruments, model_of
+from pipediag.capture.diagnosis import Diagnosis, Instruments, Phase, model_of
 from pipediag.capture.environment import describe_environment
 from pipediag.capture.functions import source_location
 from pipediag.capture.loops import Consumer, Loop, LoopRegistry, batch_rows
@@ -51,11 +52,27 @@ class Conductor:
         self._raised = False
         self.current_call: Consumer | None = None
 
+    @property
+    def in_a_loop(self) -> bool:
+        """Whether any iterator has handed over a batch so far."""
+        return self._last is not None
+
     # What the hooks report.
 
-    def iterator_made(self, iterator: Any, dataset: Any, distributed: bool = False) -> Consumer:
-        """A Python-level iterator was made."""
-        return self._loops.consumer_for(iterator, dataset, distributed)
+    def iterator_made(
+        self, iterator: Any, dataset: Any, distributed: bool = False
+    ) -> Consumer | None:
+        """A Python-level iterator was made; None where it is none of the script's own loops."""
+        # tf.data's threads run generators, and what those read is part of the pipeline.
+        if isinstance(threading.current_thread(), threading._DummyThread):
+            return None
+        try:
+            return self._loops.consumer_for(iterator, dataset, distributed)
+        except Exception as error:
+            self._with.recorder.note(
+                f"A loop could not be watched: {type(error).__name__}: {error}"
+            )
+            return None
 
     def handed_over(self, consumer: Consumer, asked_ns: int, handed_ns: int, batch: Any) -> None:
         """`next` returned a batch to Python."""
@@ -92,6 +109,10 @@ class Conductor:
 
     def exhausted(self, consumer: Consumer) -> None:
         """The iterator has no more batches."""
+        if consumer.hand_over == "call":
+            # The call was counted when it began, and found nothing.
+            consumer.batches -= consumer.loop.record.batches_per_call
+            consumer.loop.record.steps -= consumer.loop.record.batches_per_call
         if consumer is self._last:
             self._interrupt(exhausted=True)
 
@@ -148,7 +169,7 @@ class Conductor:
         record.steps += record.batches_per_call
         self._updates.tracing_ns = 0
         if loop.diagnosis is not None:
-            loop.diagnosis.boundary(consumer, now_ns, wait_ns, continuous)
+            self._measure(loop.diagnosis, consumer, now_ns, wait_ns, continuous)
             if loop.diagnosis is self._active and not self._active.measuring:
                 self._measured(loop)
         elif loop.trains and len(self._diagnosed) < _MOST_DIAGNOSED:
@@ -157,6 +178,23 @@ class Conductor:
                 self._begin(loop, consumer, now_ns)
         if self._deadline_ns is not None and now_ns > self._deadline_ns and self._active is None:
             self.stop()
+
+    def _measure(
+        self,
+        diagnosis: Diagnosis,
+        consumer: Consumer,
+        now_ns: int,
+        wait_ns: int | None,
+        continuous: bool,
+    ) -> None:
+        try:
+            diagnosis.boundary(consumer, now_ns, wait_ns, continuous)
+        except Exception as error:
+            # A fault of ours must not become the script's.
+            diagnosis.phase = Phase.DONE
+            self._with.recorder.note(
+                f"Measuring failed, and was given up: {type(error).__name__}: {error}"
+            )
 
     def _early_step(self, consumer: Consumer, duration_ns: int) -> None:
         """The first two steps tell what starting up took."""

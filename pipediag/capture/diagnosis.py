@@ -80,6 +80,7 @@ class Diagnosis:
     ) -> None:
         """A step ended and the next one begins."""
         if not self.measuring:
+            self._start_ns = now_ns
             return
         if not continuous or self._start_ns is None:
             self._start_ns = now_ns

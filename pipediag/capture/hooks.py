@@ -17,6 +17,7 @@ from typing import Any
 from pipediag.capture.conductor import Conductor
 from pipediag.capture.in_graph import InGraphLoops
 from pipediag.capture.loops import Consumer
+from pipediag.capture.other_uses import STEP_WITHOUT_DATASET, OtherUses
 from pipediag.capture.plan import PlanRecorder
 from pipediag.capture.profiler import Profiler
 from pipediag.capture.updates import UpdateWatch
@@ -34,8 +35,10 @@ class Hooks:
         updates: UpdateWatch,
         profiler: Profiler,
         in_graph: InGraphLoops,
+        other_uses: OtherUses,
         note: Callable[[str], None],
     ) -> None:
+        self._other_uses = other_uses
         self._note = note
         self._conductor = conductor
         self._in_graph = in_graph
@@ -71,6 +74,7 @@ class Hooks:
             ("tensorflow.python.framework.func_graph", self._on_tracing),
             ("tensorflow.python.ops.resource_variable_ops", self._on_variables),
             ("tensorflow.python.profiler.profiler_v2", self._on_profiler),
+            ("tensorflow.python.client.session", self._on_session),
             ("tensorflow.python.training.optimizer", self._on_v1_optimizer),
             ("keras.src.callbacks.callback_list", self._on_callback_list),
             ("tf_keras.src.callbacks", self._on_callback_list),
@@ -112,6 +116,9 @@ class Hooks:
 
     def _on_tracing(self, module: Any) -> None:
         module.func_graph_from_py_func = self._updates.timed(module.func_graph_from_py_func)
+
+    def _on_session(self, module: Any) -> None:
+        self._other_uses.install_session(module.BaseSession)
 
     def _on_profiler(self, module: Any) -> None:
         self._profiler.install(module)
@@ -253,6 +260,8 @@ class Hooks:
             raise
         finally:
             count = function.experimental_get_tracing_count()
+            if not self._conductor.in_a_loop and self._updates.trains(function):
+                self._other_uses.note(STEP_WITHOUT_DATASET)
             if count != before:
                 self._conductor.function_traced(function, again=before > 0)
             self._updates.leave()

@@ -16,13 +16,13 @@ def diagnosed_loop(recording: Recording) -> RecordedLoop | None:
     """The training loop that costs most; None where nothing trained.
 
     A loop with a baseline goes before one without: an expensive loop that was cut off in its
-    warm-up has nothing to diagnose. Among equals the child's own choice, then the first.
+    warm-up has nothing to diagnose. Among equals the first.
     """
     training = [loop for loop in recording.loops if loop.role == "training"]
 
-    def rank(loop: RecordedLoop) -> tuple[bool, float, bool]:
+    def rank(loop: RecordedLoop) -> tuple[bool, float]:
         measured = len(step_ms(recording, loop, "baseline")) >= FEWEST_STEPS
-        return measured, cost_s(recording, loop), loop.id == recording.diagnosed_loop_id
+        return measured, cost_s(recording, loop)
 
     return max(training, key=rank, default=None)
 

@@ -313,7 +313,6 @@ class Recording:
     error: str | None
     """Type and message of the exception that ended the script."""
     environment: RecordedEnvironment
-    diagnosed_loop_id: str | None = None
     operations: list[RecordedOperation] = field(default_factory=list)
     loops: list[RecordedLoop] = field(default_factory=list)
     windows: list[RecordedWindow] = field(default_factory=list)

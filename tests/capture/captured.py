@@ -52,10 +52,10 @@ class Captured:
         line = self.line(mark)
         return [loop for loop in self.recording.loops if loop.line == line]
 
-    def operation(self, mark: str) -> RecordedOperation:
-        """The one tf.data call at the marked line."""
-        line = self.line(mark)
-        (operation,) = [o for o in self.recording.operations if o.line == line]
+    def operation(self, mark: str, kind: str | None = None) -> RecordedOperation:
+        """The one tf.data call, of that kind, at the marked line."""
+        at_line = [o for o in self.recording.operations if o.line == self.line(mark)]
+        (operation,) = [o for o in at_line if kind in (None, o.kind)]
         return operation
 
     def windows(self, loop: RecordedLoop) -> list[RecordedWindow]:

@@ -19,7 +19,7 @@ IN_GRAPH = """
     def slowly(x):
         return tf.random.shuffle(tf.range(20000))[:8] + tf.cast(x, tf.int32)
 
-    dataset = tf.data.Dataset.range(100000).map(slowly).batch(16)  # batch
+    dataset = tf.data.Dataset.range(100000).map(slowly).batch(16)  # pipeline
 
     @tf.function
     def epoch(batches):
@@ -52,7 +52,7 @@ MIRRORED = """
     keras.utils.set_random_seed(1)
     strategy = tf.distribute.MirroredStrategy(["/CPU:0", "/CPU:1"])
     x = np.random.default_rng(1).random((960, 4)).astype("float32")
-    dataset = tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(8)  # batch
+    dataset = tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(8)  # pipeline
 
     class Slowly(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
@@ -148,7 +148,7 @@ def test_an_in_graph_loop_is_measured_and_stopped(in_graph: Captured) -> None:
     loop = in_graph.loop("loop")
 
     assert (loop.kind, loop.role, loop.batch_size) == ("in_graph", "training", 16)
-    assert loop.root_op_id == in_graph.operation("batch").id
+    assert loop.root_op_id == in_graph.operation("pipeline", "batch").id
     assert in_graph.kinds(loop) == {"warmup", "baseline", "profile"}
     assert loop.steps >= 30
     assert (in_graph.stdout, in_graph.status) == ("before\n", 0)
@@ -180,7 +180,7 @@ def test_mirrored_loops(mirrored: Captured, mark: str, kind: str) -> None:
 
     assert (loop.kind, loop.role, loop.steps) == (kind, "training", 120)
     assert (loop.replicas, loop.iterators, loop.batch_size) == (2, 1, 8)
-    assert loop.root_op_id == mirrored.operation("batch").id
+    assert loop.root_op_id == mirrored.operation("pipeline", "batch").id
     assert mirrored.kinds(loop) == {"warmup", "baseline", "stacks", "profile"}
 
 

@@ -26,21 +26,16 @@ def test_a_damaged_profile_is_a_reason_and_no_error(tmp_path: Path) -> None:
 
 
 def test_of_several_profiles_each_loop_gets_its_own(tmp_path: Path) -> None:
-    for name in ("1", "2"):
-        run = tmp_path / "plugins" / "profile" / name
+    loops = [make_recorded_loop(), make_recorded_loop(id="loop2")]
+    for loop in loops:
+        run = tmp_path / loop.id / "plugins" / "profile" / "run"
         run.mkdir(parents=True)
         (run / "host.xplane.pb").write_bytes(b"")
-    loops = [make_recorded_loop(), make_recorded_loop(id="loop2")]
     windows = [
-        make_window("profile", trace_directory=str(tmp_path), loop_id=loop.id) for loop in loops
+        make_window("profile", trace_directory=str(tmp_path / loop.id), loop_id=loop.id)
+        for loop in loops
     ]
     recording = make_recording(loops=loops, windows=windows)
     reasons = [trace_of(recording, loop)[1] or "" for loop in loops]
-    assert "profile/1/host.xplane.pb" in reasons[0]
-    assert "profile/2/host.xplane.pb" in reasons[1]
-
-
-def test_profiles_that_cannot_be_told_apart_are_not_used(tmp_path: Path) -> None:
-    windows = [make_window("profile", trace_directory=str(tmp_path)) for _ in range(2)]
-    recording = make_recording(windows=windows)
-    assert "can't be told" in (trace_of(recording, recording.loops[0])[1] or "")
+    assert "loop1/plugins/profile/run/host.xplane.pb" in reasons[0]
+    assert "loop2/plugins/profile/run/host.xplane.pb" in reasons[1]
