@@ -14,6 +14,9 @@ from pipediag.session.recording import Recording
 GOAL = 1.02
 """The ratio of step times that pipediag sets itself as a limit."""
 
+FEWEST_ROUNDS = 6
+"""Of fewer, not even the whole range holds the true median in 95 % of cases: 1 - 2 ** (1 - n)."""
+
 Nanoseconds = NDArray[np.int64]
 Span = tuple[int, int]
 
@@ -31,7 +34,7 @@ class BaselineSteps:
     durations_ns: Nanoseconds
     """By the script's own clock, one for each position."""
     recorded_ns: Nanoseconds
-    """By pipediag, for the same window; as good as the same steps."""
+    """The same steps as pipediag recorded them."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class Ratio:
     @property
     def judgement(self) -> str:
         """How the interval lies to the goal: `met`, `missed`, or `undecided` where it straddles."""
+        if self.rounds < FEWEST_ROUNDS:
+            return "undecided (too few rounds)"
         if self.high <= GOAL:
             return "met"
         return "missed" if self.low > GOAL else "undecided"
@@ -65,16 +70,27 @@ def baseline_spans(recording: Recording) -> list[Span]:
     ]
 
 
-def recorded_durations(recording: Recording) -> Nanoseconds:
-    """Pipediag's own durations of the steps in the baseline window."""
-    durations = [
-        duration
+def recorded_steps(recording: Recording) -> tuple[Nanoseconds, Nanoseconds]:
+    """Starts and durations of the steps in the baseline window, by pipediag's clock."""
+    blocks = [
+        block
         for window in recording.windows
         if window.kind == "baseline" and window.complete
         for block in window.blocks
-        for duration in block.durations_ns
     ]
-    return np.array(durations, dtype=np.int64)
+    starts = [start for block in blocks for start in block.starts_ns]
+    durations = [duration for block in blocks for duration in block.durations_ns]
+    return np.array(starts, dtype=np.int64), np.array(durations, dtype=np.int64)
+
+
+def nearest(sorted_times: Nanoseconds, times: Nanoseconds) -> NDArray[np.int64]:
+    """For each time, the position of the entry of `sorted_times` that is nearest to it."""
+    if len(sorted_times) == 1:
+        return np.zeros(len(times), dtype=np.int64)
+    after = np.clip(np.searchsorted(sorted_times, times), 1, len(sorted_times) - 1)
+    before = after - 1
+    closer_after = sorted_times[after] - times < times - sorted_times[before]
+    return np.where(closer_after, after, before).astype(np.int64)
 
 
 def steps_inside(stamps: Nanoseconds, spans: Iterable[Span]) -> NDArray[np.int64]:
@@ -101,7 +117,9 @@ def baseline_steps(stamps: Nanoseconds, recording: Recording) -> BaselineSteps:
             f"there is no complete baseline window; the script {recording.outcome} after "
             f"{len(stamps)} steps. {recording.error or ' '.join(recording.notes)}"
         )
-    return BaselineSteps(positions, np.diff(stamps)[positions], recorded_durations(recording))
+    starts, recorded = recorded_steps(recording)
+    same = nearest(starts, stamps[positions])
+    return BaselineSteps(positions, np.diff(stamps)[positions], recorded[same])
 
 
 def step_time_ratio(bare: Nanoseconds, watched: BaselineSteps) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 VOCABULARY = 1000
 LENGTH = 64
-BATCH = 128
+BATCH = 256
 WORDS = [f"Word{number}," if number % 7 else f"word{number}." for number in range(1500)]
 KEEP = [0.9 if number < 300 else 1.0 for number in range(len(WORDS))]
 INDEX = {word.strip(".,").lower(): number for number, word in enumerate(WORDS)}

@@ -189,7 +189,7 @@ class Diagnosis:
             window.block_elapsed_ns(),
             self.loop.record.batches_per_call,
         ):
-            window.close_block(model_of(consumer), 0, self.loop.record.batches_per_call)
+            window.close_block(self._read(consumer), 0, self.loop.record.batches_per_call)
             self._skip = pace.steps_to_skip(self._typical_ns())
             return True
         return False

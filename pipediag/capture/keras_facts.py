@@ -63,7 +63,7 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
         loss=_loss_name(getattr(model, "loss", None)),
         run_eagerly=bool(getattr(model, "run_eagerly", False)),
         jit_compile=getattr(model, "jit_compile", None),
-        steps_per_execution=_number(getattr(model, "steps_per_execution", 1)) or 1,
+        steps_per_execution=batches_per_call(frame),
         epochs=_number(values.get("epochs")),
         steps_per_epoch=_number(values.get("steps_per_epoch"))
         or _number(getattr(epoch_iterator, "num_batches", None))
@@ -77,6 +77,11 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
         callbacks=[_callback(callback) for callback in _user_callbacks(values.get("callbacks"))],
         parameter_count=_parameter_count(model),
     )
+
+
+def batches_per_call(frame: FrameType) -> int:
+    """`steps_per_execution` of the model whose `fit` is running."""
+    return _number(getattr(frame.f_locals.get("self"), "steps_per_execution", 1)) or 1
 
 
 def batch_size_of(frame: FrameType) -> int | None:

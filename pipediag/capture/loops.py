@@ -12,6 +12,7 @@ from pipediag.capture.callsites import CallSite, call_site, frames
 from pipediag.capture.keras_facts import (
     KerasPhase,
     batch_size_of,
+    batches_per_call,
     describe_fit,
     embedding_tables,
     phase_of,
@@ -135,6 +136,8 @@ class LoopRegistry:
             ordinal=len(loops) - 1,
             fit_frame=phase.frame if phase and phase.role == "training" else None,
         )
+        if loop.fit_frame is not None:
+            record.batches_per_call = batches_per_call(loop.fit_frame)
         self._loops.append(loop)
         return loop
 
@@ -179,7 +182,6 @@ class LoopRegistry:
             )
             return
         keras = record.keras
-        record.batches_per_call = keras.steps_per_execution
         if keras.epochs and keras.steps_per_epoch:
             record.planned_steps = keras.epochs * keras.steps_per_epoch
 

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 from pipediag.session.recording import ModelNode, ModelSnapshot
 
@@ -30,12 +31,13 @@ class NodeRate:
 
 
 def node_rates(snapshots: list[ModelSnapshot]) -> list[NodeRate]:
-    """Consumer first. From the last two snapshots of one iterator with batches between them.
+    """Consumer first. From the first and the last snapshot of one iterator, batches between them.
 
-    Where no iterator was read twice (epochs shorter than a window) the last one's counters since
-    its start are used, and then the fill of its buffers is counted in.
+    tf.data forgets the operations of an exhausted branch, so of several iterators the one with the
+    most operations counts. Where no iterator was read twice (epochs shorter than a window) the
+    counters since its start are used, and then the fill of its buffers is counted in.
     """
-    pair = _last_pair(snapshots)
+    pair = _fullest_pair(snapshots)
     if pair is None:
         return []
     before, after = pair
@@ -47,15 +49,29 @@ def node_rates(snapshots: list[ModelSnapshot]) -> list[NodeRate]:
     return [_rate(path, nodes, earlier, steps) for path, nodes in grouped.items()]
 
 
-def _last_pair(
+def _fullest_pair(
     snapshots: list[ModelSnapshot],
 ) -> tuple[ModelSnapshot | None, ModelSnapshot] | None:
-    for position in range(len(snapshots) - 1, 0, -1):
-        before, after = snapshots[position - 1], snapshots[position]
-        if before.iterator == after.iterator and after.iterator_steps > before.iterator_steps:
-            return before, after
-    used = [snapshot for snapshot in snapshots if snapshot.iterator_steps > 0]
-    return (None, used[-1]) if used else None
+    by_iterator: dict[int, list[ModelSnapshot]] = defaultdict(list)
+    for snapshot in snapshots:
+        if snapshot.iterator_steps > 0:
+            by_iterator[snapshot.iterator].append(snapshot)
+    pairs = [
+        (before, after)
+        for read in by_iterator.values()
+        for before, after in combinations(read, 2)
+        if after.iterator_steps > before.iterator_steps
+    ]
+    if pairs:
+        return max(pairs, key=lambda pair: (len(pair[1].nodes), _steps_between(*pair)))
+    single = [snapshot for read in by_iterator.values() for snapshot in read]
+    if not single:
+        return None
+    return None, max(single, key=lambda snapshot: (len(snapshot.nodes), snapshot.iterator_steps))
+
+
+def _steps_between(before: ModelSnapshot, after: ModelSnapshot) -> int:
+    return after.iterator_steps - before.iterator_steps
 
 
 def _walk(snapshot: ModelSnapshot) -> Iterator[tuple[str, ModelNode]]:

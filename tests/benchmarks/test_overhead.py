@@ -12,6 +12,7 @@ from benchmarks.comparison import (
     agreement,
     baseline_spans,
     baseline_steps,
+    nearest,
     step_time_ratio,
     steps_inside,
     summarise,
@@ -79,12 +80,17 @@ def test_spans_are_the_blocks_of_complete_baseline_windows() -> None:
 
 
 def test_the_disturbed_step_between_two_blocks_is_left_out() -> None:
-    recorded = recording(window("baseline", (10, [10, 10]), (75, [10])))
+    recorded = recording(window("baseline", (10, [10, 11]), (75, [10])))
     # The script's clock ticks just before pipediag's; the step from 29 to 74 held a reading.
     found = baseline_steps(stamps(-1, 9, 19, 29, 74, 85, 95), recorded)
     assert found.positions.tolist() == [2]
     assert found.durations_ns.tolist() == [10]
-    assert found.recorded_ns.tolist() == [10, 10, 10]
+    assert found.recorded_ns.tolist() == [11]
+
+
+def test_each_step_is_held_against_the_nearest_recorded_one() -> None:
+    assert nearest(stamps(10, 20, 40), stamps(0, 9, 16, 29, 31, 90)).tolist() == [0, 0, 1, 1, 2, 2]
+    assert nearest(stamps(10), stamps(0, 90)).tolist() == [0, 0]
 
 
 def test_a_run_without_a_baseline_is_unusable_and_says_how_it_ended() -> None:
@@ -125,7 +131,11 @@ def test_the_interval_holds_the_median_and_stays_within_the_rounds() -> None:
     [(1.0, 1.02, "met"), (1.01, 1.03, "undecided"), (1.021, 1.03, "missed")],
 )
 def test_the_goal_is_met_missed_or_undecided(low: float, high: float, judgement: str) -> None:
-    assert Ratio(1.015, low, high, 5).judgement == judgement
+    assert Ratio(1.015, low, high, 6).judgement == judgement
+
+
+def test_few_rounds_decide_nothing() -> None:
+    assert Ratio(1.0, 1.0, 1.0, 5).judgement == "undecided (too few rounds)"
 
 
 def test_a_round_gives_both_ratios_and_the_bare_step() -> None:
@@ -146,9 +156,9 @@ def test_rounds_that_were_left_out_are_counted() -> None:
 
 
 def test_the_table_names_workload_ratio_interval_and_judgement() -> None:
-    rounds = Rounds([2.0, 2.0], [1.01, 1.01], [1.05, 1.05], [1.0, 1.0])
+    rounds = Rounds([2.0] * 6, [1.01] * 6, [1.05] * 6, [1.0] * 6)
     text = table({"some_loop": rounds})
-    assert "some_loop: bare step 2.000 ms, 2 rounds" in text
+    assert "some_loop: bare step 2.000 ms, 6 rounds" in text
     assert "capture  1.0100 [1.0100, 1.0100]  goal met" in text
     assert "analyze  1.0500 [1.0500, 1.0500]  goal missed" in text
     assert report({"some_loop": rounds}, [])["workloads"]["some_loop"]["analyze"]["median"] == 1.05

