@@ -46,7 +46,6 @@ class Capture:
             profiler=profiler,
             pace=Pace(settings),
             tell=self._tell,
-            may_repeat=not settings.run_to_end,
         )
         self._in_graph = InGraphLoops(
             loops, self._updates, instruments, stop_after=not settings.run_to_end

@@ -272,8 +272,7 @@ class Conductor:
         self._active = None
         if self._settings.run_to_end:
             return
-        rest = self._rest_of(loop)
-        if rest is None or rest > self._settings.look_ahead_s or self._was_disturbed():
+        if self._with.pace.ends_here(loop.seconds_left) or self._was_disturbed():
             self.stop()
         elif self._deadline_ns is None:
             self._deadline_ns = time.monotonic_ns() + int(self._settings.look_ahead_s * 1e9)
@@ -284,13 +283,6 @@ class Conductor:
             window.kind == "repeat" and window.blocks
             for window in self._with.recorder.recording.windows
         )
-
-    def _rest_of(self, loop: Loop) -> float | None:
-        """Seconds that the loop would still take, or None where the script does not say."""
-        record = loop.record
-        if record.planned_steps is None or record.steps == 0:
-            return None
-        return (record.planned_steps - record.steps) * record.elapsed_ns / record.steps / 1e9
 
     def stop(self) -> None:
         """End the script here; one that swallows the exception is left by force the next time."""

@@ -17,7 +17,7 @@ from pipediag.capture.model_proto import IteratorModel, read_model, snapshot
 from pipediag.capture.pace import Pace
 from pipediag.capture.profiler import Profiler
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.stacks import StackSampler
+from pipediag.capture.stacks import StackSampler, fought_for
 from pipediag.capture.windows import OpenWindow
 from pipediag.session.recording import ModelNode, WindowKind
 
@@ -43,7 +43,6 @@ class Instruments:
     profiler: Profiler
     pace: Pace
     tell: Callable[..., None]
-    may_repeat: bool
 
 
 class Diagnosis:
@@ -63,6 +62,7 @@ class Diagnosis:
         self._first_model: IteratorModel | None = None
         self._first_steps = 0
         self._stacks: StackSampler | None = None
+        self._lock_is_fought_for = False
         self._cpu_at_start: dict[str, int] = {}
         self.phase = Phase.WARMUP
         self._window = self._open("warmup")
@@ -227,31 +227,33 @@ class Diagnosis:
         before, after = _stocked(self._first_model.nodes), _stocked(model.nodes)
         return used > 0 and before - after > _DRAINED_SHARE * used
 
-    def _during_stacks(self, _consumer: Consumer, now_ns: int) -> bool:
+    def _during_stacks(self, consumer: Consumer, now_ns: int) -> bool:
         if not self._with.pace.stacks_done(self._window.count, self._window.elapsed_ns(now_ns)):
             return False
         self._end_stacks()
         self._window.close(complete=True)
-        self._begin_profile()
+        self._begin_profile(consumer)
         return True
 
     def _end_stacks(self) -> None:
         assert self._stacks is not None
-        self._with.recorder.recording.stacks.append(self._stacks.stop())
+        sampled = self._stacks.stop()
+        self._with.recorder.recording.stacks.append(sampled)
+        self._lock_is_fought_for = fought_for(sampled)
         self._stacks = None
         after = _thread_cpu()
         self._window.record.python_thread_cpu_ns = {
             name: cpu - self._cpu_at_start.get(name, 0) for name, cpu in after.items()
         }
 
-    def _begin_profile(self) -> None:
+    def _begin_profile(self, consumer: Consumer) -> None:
         self._with.tell("window", window="profile")
         self.phase = Phase.PROFILE
         self._window = self._open("profile")
         refused = self._with.profiler.start(self.loop.record.id)
         if refused is not None:
             self._window.close(complete=False, reason=refused)
-            self._begin_repeat_or_end()
+            self._repeat_or_end(consumer)
             return
         self._skip = 1
 
@@ -264,7 +266,7 @@ class Diagnosis:
         else:
             return False
         self._with.recorder.save()
-        self._begin_repeat_or_end(consumer)
+        self._repeat_or_end(consumer)
         return True
 
     def _end_profile(self) -> None:
@@ -274,14 +276,24 @@ class Diagnosis:
         else:
             self._with.recorder.note(f"There is no trace: {failed}.")
 
-    def _begin_repeat_or_end(self, consumer: Consumer | None = None) -> None:
-        if consumer is None or not self._with.may_repeat or consumer.distributed:
+    def _repeat_or_end(self, consumer: Consumer) -> None:
+        if not self._may_repeat(consumer):
             self._end()
             return
         self._with.tell("window", window="repeat")
         self.phase = Phase.REPEAT
         self._window = self._open("repeat")
         self._hand_out_again(consumer)
+
+    def _may_repeat(self, consumer: Consumer) -> bool:
+        """A repeated batch spoils the training, so that the script must be stopped afterwards.
+
+        That is done where it would be stopped anyway, and where nothing else tells what input
+        costs: Python threads that fight with the loop for the interpreter lock.
+        """
+        if consumer.distributed or self._with.pace.settings.run_to_end:
+            return False
+        return self._with.pace.ends_here(self.loop.seconds_left) or self._lock_is_fought_for
 
     def _hand_out_again(self, consumer: Consumer) -> None:
         consumer.keep_batch = True

@@ -48,6 +48,14 @@ class Loop:
     def trains(self) -> bool:
         return self.record.role == "training"
 
+    @property
+    def seconds_left(self) -> float | None:
+        """What the loop would still take, or None where the script does not say."""
+        record = self.record
+        if record.planned_steps is None or record.steps == 0:
+            return None
+        return (record.planned_steps - record.steps) * record.elapsed_ns / record.steps / 1e9
+
 
 @dataclass
 class Consumer:

@@ -96,6 +96,12 @@ class Pace:
             or (count >= 2 and elapsed_ns >= 10 * _SECOND)
         )
 
+    def ends_here(self, seconds_left: float | None) -> bool:
+        """Whether a measured loop is stopped, rather than let run on to see what comes after it."""
+        if self.settings.run_to_end:
+            return False
+        return seconds_left is None or seconds_left > self.settings.look_ahead_s
+
     def repeat_done(self, count: int, elapsed_ns: int) -> bool:
         """20 steps and 0.7 s, or 5 steps after 3 s; 6 s at most."""
         return (

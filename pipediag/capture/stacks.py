@@ -18,7 +18,7 @@ from pipediag.session.recording import RecordedStacks, StackLine
 _INTERVAL_NS = 5_000_000
 _LOCK_READINGS = 60
 # A thread that computes for less than Python's switch interval (5 ms) would never be caught at it.
-_SWITCH_INTERVAL_S = 0.0005
+_SWITCH_INTERVAL_S = 0.00005
 # Innermost functions of threads that are parked, not running Python.
 _PARKED = frozenset("wait acquire get select poll accept recv join _wait_for_tstate_lock".split())
 _PARKED_FILES = (
@@ -99,6 +99,16 @@ class StackSampler:
         if ident == self._training_thread:
             return "main"
         return "source" if users is not None else "other"
+
+
+def fought_for(stacks: RecordedStacks) -> bool:
+    """Whether it looks as if Python threads beside the training loop kept the lock from it.
+
+    A tenth of the time waited, and a tenth of the samples in such a thread: generous, as it only
+    decides whether to measure the loop alone.
+    """
+    waited = stacks.lock_wait_ns >= 0.1 * max(1, stacks.elapsed_ns)
+    return waited and stacks.thread_samples.get("source", 0) >= 0.1 * max(1, stacks.samples)
 
 
 def _is_parked(frame: FrameType) -> bool:

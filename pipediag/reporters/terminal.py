@@ -24,7 +24,12 @@ from pipediag.reporters.quantities import (
     percent_interval,
     speedup,
 )
-from pipediag.reporters.terminal_limits import MAX_LINES, SPARING, UNLIMITED, Limits
+from pipediag.reporters.terminal_limits import (
+    MAX_LINES,
+    SPARING,
+    UNLIMITED,
+    Limits,
+)
 from pipediag.session.model import Finding, Session
 
 _VERDICT_STYLE = {"ok": "green", "moderate": "yellow", "high": "red", "unknown": "cyan"}
@@ -84,12 +89,13 @@ class _Summary:
         head.truncate(_MAX_WIDTH, overflow="ellipsis")
         head.no_wrap, head.overflow = True, "ellipsis"
         yield head
-        yield self._paragraph(verdict.summary, "bold")
+        yield self._paragraph(verdict.summary, "bold", self._limits.leading_characters)
         grid = _grid()
         for index, reason in enumerate(verdict.reasons[: self._limits.reasons]):
             grid.add_row(Text("Why" if index == 0 else "", "dim"), self._paragraph(reason))
         for index, step in enumerate(verdict.next_steps[: self._limits.next_steps]):
-            grid.add_row(Text("Do first" if index == 0 else "", "dim"), self._paragraph(step))
+            leading = self._paragraph(step, limit=self._limits.leading_characters)
+            grid.add_row(Text("Do first" if index == 0 else "", "dim"), leading)
         yield grid
 
     def _breakdown(self) -> Iterator[RenderableType]:
@@ -165,8 +171,10 @@ class _Summary:
         yield Text()
         yield Text("Findings", "bold")
         grid = _grid(gap=1)
+        said = self._session.verdict.next_steps[: self._limits.next_steps]
         for index, finding in enumerate(shown[: self._limits.findings]):
             advised = index < self._limits.advised and finding.status == "fail"
+            advised = advised and finding.advice not in said
             grid.add_row(f"{index + 1:2}.", self._finding(finding, advised))
         yield grid
         if len(shown) > self._limits.findings:
@@ -192,8 +200,8 @@ class _Summary:
     def _missing(self, what: str, reason: str | None) -> RenderableType:
         return self._paragraph(f"{what}: {reason or labels.NO_REASON}", "dim")
 
-    def _paragraph(self, text: str, style: str = "") -> Text:
-        limit = self._limits.characters
+    def _paragraph(self, text: str, style: str = "", limit: int | None = None) -> Text:
+        limit = limit or self._limits.characters
         text = " ".join(text.split())
         return Text(text if len(text) <= limit else text[: limit - 1].rstrip() + "…", style)
 

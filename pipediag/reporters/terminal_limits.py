@@ -19,6 +19,8 @@ class Limits:
     """How many findings show their advice."""
     characters: int
     """Of one paragraph."""
+    leading_characters: int
+    """Of the verdict and of each thing to do first, which matter more than the rest."""
 
 
 UNLIMITED = Limits(
@@ -29,6 +31,7 @@ UNLIMITED = Limits(
     findings=1000,
     advised=1000,
     characters=10_000,
+    leading_characters=10_000,
 )
 
 SPARING = (
@@ -40,6 +43,7 @@ SPARING = (
         findings=5,
         advised=3,
         characters=240,
+        leading_characters=400,
     ),
     Limits(
         reasons=2,
@@ -49,6 +53,7 @@ SPARING = (
         findings=4,
         advised=1,
         characters=156,
+        leading_characters=400,
     ),
     Limits(
         reasons=2,
@@ -58,6 +63,7 @@ SPARING = (
         findings=4,
         advised=0,
         characters=156,
+        leading_characters=400,
     ),
     Limits(
         reasons=1,
@@ -67,6 +73,7 @@ SPARING = (
         findings=2,
         advised=0,
         characters=150,
+        leading_characters=150,
     ),
 )
 """Tried in turn; the last one fits any session at 80 columns."""

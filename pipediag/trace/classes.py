@@ -81,14 +81,8 @@ _DERIVED_IDS = 32
 _COPY = re.compile(r"Mem(cpy|set)|__amd_rocclr_(copy|fill)")
 _COLLECTIVE = re.compile(r"(nccl|rccl)", re.IGNORECASE)
 
-_OPERATION = re.compile(r"[^\s:]+:(?!:)[A-Za-z_][\w>]*$")
-_WRAPPER_OPERATION = re.compile(
-    r".*:(__\w+|(Stateful|Stateless)?PartitionedCall|(Stateless)?(If|While|Case)|RemoteCall"
-    r"|(Xla|_Xla)(\w*Launch\w*|Run|Compile\w*)|IteratorGetNext\w*|MultiDeviceIterator\w*)$"
-)
 _GET_NEXT = re.compile(r"IteratorGetNext(Sync|AsOptional)?Op::DoCompute$")
 _EAGER_KERNEL = re.compile(r"KernelAndDeviceFunc::Run$")
-_EXECUTOR = re.compile(r"ExecutorState::|FunctionRun$|Executor(Done|Propagate)")
 _COMPILE = re.compile(
     r"(?!\$).*(Compiler?::|::Compile|\bCompileTo|[Cc]ompil(e|ing|ation)\b|graph_building"
     r"|HLO passes)"
@@ -108,37 +102,33 @@ class Activity:
     """When each class holds, each by itself: overlaps are not resolved yet."""
 
     line: Line | None
-    """The training thread."""
+    """The training thread; None where the loop runs inside a graph and no call of it ended."""
     by_class: dict[StepClass, Intervals]
     get_next: Intervals
     """The consumer in GetNext, whatever the device does."""
+    loop: GraphLoop | None = None
+    """The loop over a dataset inside a graph, where the steps are its."""
 
 
 def classify(events: TraceEvents) -> Activity:
     """The class of every event, as one set of intervals for each class."""
     line = training_line(events)
     functions = captured_function_ids(events)
-    others = [host for host in events.host_lines if not is_pipeline_thread(host)]
-    launching = union(*(_executor_time(host, functions) for host in others))
     get_next = union(*(_get_next_time(host, functions) for host in events.host_lines))
-    by_class: dict[StepClass, Intervals] = {"input_wait": get_next}
-    if line is not None:
-        by_class |= _training_thread(line)
-    if events.accelerators:
-        by_class |= _accelerator_classes(events.accelerators)
-        otherwise = union(launching, by_class.get("compile", EMPTY))
-        blocked = EMPTY if line is None else subtract(_graph_calls(line), otherwise)
-        by_class["device_wait"] = union(by_class.get("device_wait", EMPTY), blocked)
-        by_class["dispatch"] = union(by_class.get("dispatch", EMPTY), launching)
-    else:
-        kernels = EMPTY if line is None else _eager_kernels(line)
-        by_class["device_compute"] = union(
-            kernels, *(_operations(host, functions) for host in others)
-        )
+    loop = None
+    if not is_marked(line) and len(get_next) < FEWEST_BATCHES:
+        loop = find_graph_loop(events)
+    if loop is not None:
+        line, get_next = None, loop.input
+    others = [host for host in events.host_lines if not is_pipeline_thread(host)]
+    threads = _Threads(line, events.host_lines, others, functions, loop)
+    by_class = _on_accelerators(events, threads) if events.accelerators else _on_cpu(threads)
+    by_class["input_wait"] = get_next
     return Activity(
         line=line,
         by_class={name: by_class.get(name, EMPTY) for name in STEP_CLASSES[:-1]},
         get_next=get_next,
+        loop=loop,
     )
 
 
@@ -187,12 +177,11 @@ def _accelerator_classes(planes: list[Plane]) -> dict[StepClass, Intervals]:
 
 def _training_thread(line: Line) -> dict[StepClass, Intervals]:
     traced, called = _function_calls(line)
-    thunks = _chosen(line, _thunk_names(line))
     return {
         "device_wait": named_intervals(line, _SYNCHRONISE),
         "compile": union(named_intervals(line, _COMPILE), traced),
         "dispatch": union(
-            named_intervals(line, _DISPATCH), named_intervals(line, _OPERATION), called, thunks
+            named_intervals(line, _DISPATCH), named_intervals(line, OPERATION), called, thunks(line)
         ),
         "python": normalise([line.start_ns.min()], [line.end_ns.max()]),
     }
@@ -200,7 +189,7 @@ def _training_thread(line: Line) -> dict[StepClass, Intervals]:
 
 def _function_calls(line: Line) -> tuple[Intervals, Intervals]:
     """When the line was in a call of a tf.function that traced it anew, and in any call."""
-    keys = _names_with(line, "tf_function_call")
+    keys = names_with(line, "tf_function_call")
     indices = np.flatnonzero(line.named(keys)).tolist()
     traced = [
         index
@@ -211,16 +200,6 @@ def _function_calls(line: Line) -> tuple[Intervals, Intervals]:
         normalise(line.start_ns[traced], line.end_ns[traced]),
         normalise(line.start_ns[indices], line.end_ns[indices]),
     )
-
-
-def _operations(line: Line, functions: set[int]) -> Intervals:
-    keys = _thunk_names(line)
-    keys |= {
-        key
-        for key, name in line.used_names.items()
-        if _OPERATION.match(name) and not _WRAPPER_OPERATION.match(name)
-    }
-    return subtract(_chosen(line, keys), pipeline_function_time(line, functions))
 
 
 def _eager_kernels(line: Line) -> Intervals:
@@ -242,11 +221,6 @@ def _eager_calls(line: Line, *, graph_only: bool) -> Intervals:
     return normalise(line.start_ns[chosen], line.end_ns[chosen])
 
 
-def _executor_time(line: Line, functions: set[int]) -> Intervals:
-    busy = union(named_intervals(line, _EXECUTOR), named_intervals(line, _OPERATION))
-    return subtract(busy, pipeline_function_time(line, functions))
-
-
 def _get_next_time(line: Line, functions: set[int]) -> Intervals:
     """The consumer in GetNext; a tf.data function that reads another iterator is no consumer."""
     keys = [key for key, name in line.used_names.items() if _GET_NEXT.match(name)]
@@ -255,22 +229,4 @@ def _get_next_time(line: Line, functions: set[int]) -> Intervals:
         for index in np.flatnonzero(line.named(keys)).tolist()
         if step_id(line, index) not in functions
     ]
-    return normalise(line.start_ns[chosen], line.end_ns[chosen])
-
-
-def _thunk_names(line: Line) -> set[int]:
-    """Names of what XLA ran on this line."""
-    return _names_with(line, "hlo_op")
-
-
-def _names_with(line: Line, stat: str) -> set[int]:
-    """Names whose first event carries the statistic; a TraceMe site always writes the same ones."""
-    keys, first = np.unique(line.name_ids, return_index=True)
-    return {
-        int(key) for key, index in zip(keys, first, strict=True) if stat in line.stats(int(index))
-    }
-
-
-def _chosen(line: Line, keys: set[int]) -> Intervals:
-    chosen = line.named(keys)
     return normalise(line.start_ns[chosen], line.end_ns[chosen])

@@ -19,7 +19,7 @@ from pipediag.trace.reader import Line, TraceEvents
 CAPTURED_FUNCTION = "InstantiatedCapturedFunction::"
 EXECUTOR_WORK = ("ExecutorState::Process", "ExecutorDoneCallback")
 
-_FRAMEWORK_CALL = re.compile(r"TFE_|EagerExecute$|PjitFunction|PJRT_LoadedExecutable_Execute")
+_FUNCTION_CALL = re.compile(r"TFE_Py_Execute|PjitFunction|PJRT_LoadedExecutable_Execute")
 
 
 def is_pipeline_thread(line: Line) -> bool:
@@ -45,14 +45,15 @@ def training_line(events: TraceEvents) -> Line | None:
     """The thread that runs the training loop.
 
     It is the one with pipediag's step markers; without any, the one that spends most time in calls
-    into TensorFlow or JAX; None where no thread makes such calls.
+    of graph functions; None where no such call begins and ends in the profile. Single operations
+    show nothing: pipediag itself reads the counter of a loop inside a graph from another thread.
     """
     marked = [(sum(1 for _ in events_named(line, STEP_MARKER)), line) for line in events.host_lines]
     best = max(marked, key=lambda pair: pair[0], default=(0, None))
     if best[0]:
         return best[1]
     callers = [
-        (total(named_intervals(line, _FRAMEWORK_CALL)), line)
+        (total(named_intervals(line, _FUNCTION_CALL)), line)
         for line in events.host_lines
         if not is_pipeline_thread(line)
     ]
@@ -74,8 +75,8 @@ def step_id(line: Line, index: int) -> int:
     return int(line.stat(index, "id") or 0)
 
 
-def pipeline_function_time(line: Line, function_ids: set[int]) -> Intervals:
-    """When a thread that is not tf.data's own executed a tf.data function."""
+def function_time(line: Line, function_ids: set[int]) -> Intervals:
+    """When the thread executed one of these runs of graph functions."""
     spans = [
         (line.start_ns[index], line.end_ns[index])
         for index in events_named(line, *EXECUTOR_WORK)

@@ -14,6 +14,7 @@ from pipediag.capture import conductor as module
 from pipediag.capture.conductor import Conductor, StopScript
 from pipediag.capture.diagnosis import Phase
 from pipediag.capture.loops import Consumer, Loop
+from pipediag.capture.pace import Pace
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.updates import UpdateWatch
 from pipediag.session.recording import LoopKind, LoopRole, RecordedLoop
@@ -63,8 +64,10 @@ class Stage:
         self.left = False
         self.now = SECOND
         registry: Any = SimpleNamespace(all=lambda: self.loops, describe_keras=lambda loop: None)
-        instruments: Any = SimpleNamespace(recorder=self.recorder, tell=lambda *_, **__: None)
         settings = RunSettings("train.py", (), False, str(path))
+        instruments: Any = SimpleNamespace(
+            recorder=self.recorder, tell=lambda *_, **__: None, pace=Pace(settings)
+        )
         self.conductor = Conductor(registry, self.updates, instruments, settings, self.leave)
 
     def leave(self) -> None:

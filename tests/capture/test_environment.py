@@ -21,7 +21,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> RecordedEnvironment:
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, name: str, **facts: object) -> None:
-    monkeypatch.setitem(sys.modules, name, SimpleNamespace(**facts))  # type: ignore[misc]
+    monkeypatch.setitem(sys.modules, name, SimpleNamespace(**facts))
 
 
 def pretend_tensorflow(monkeypatch: pytest.MonkeyPatch, initialised: bool, cuda: bool) -> None:

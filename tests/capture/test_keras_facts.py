@@ -84,7 +84,12 @@ def fit(
 
 
 def model(**facts: Any) -> Any:
-    usual = {"layers": [], "optimizer": None, "loss": "mse", "count_params": lambda: 12}
+    usual: dict[str, Any] = {
+        "layers": [],
+        "optimizer": None,
+        "loss": "mse",
+        "count_params": lambda: 12,
+    }
     return SimpleNamespace(**{**usual, **facts})
 
 

@@ -90,7 +90,7 @@ def test_a_shorter_step_alone_without_python_threads_only_explains() -> None:
     alone = measure_differential(recording, recording.loops[0])
     settled = settle_input_wait(share(9.0), None, alone, None, QUIET)
     assert settled.summary.method == "native"
-    assert "take CPU from the step" in (settled.summary.disagreement or "")
+    assert "take CPU from it" in (settled.summary.disagreement or "")
 
 
 def test_methods_that_agree_leave_the_native_share_under_a_fought_for_lock() -> None:
@@ -116,10 +116,11 @@ def test_only_a_trace_is_better_than_nothing() -> None:
 @pytest.mark.parametrize(
     ("lock", "cpu_ms", "source", "fight"),
     [
-        (25.0, 0.0, 0, True),
-        (5.0, 1.0, 0, True),
-        (5.0, 0.9, 19, False),
-        (None, None, 20, True),
+        (25.0, 0.0, 10, True),
+        (10.0, 1.0, 0, True),
+        (25.0, 0.9, 9, False),
+        (9.9, 5.0, 80, False),
+        (None, 5.0, 80, False),
     ],
 )
 def test_who_fights_for_the_lock(
