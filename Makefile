@@ -46,7 +46,8 @@ COMPILE = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 -
 
 lock: $(READY) ## Resolve the locked versions anew (make lock UPGRADE=--upgrade for the newest)
 	$(COMPILE) $(UPGRADE) --group dev -o requirements/dev.txt pyproject.toml
-	$(COMPILE) $(UPGRADE) --group dev-jax -c requirements/dev.txt -o requirements/jax.txt pyproject.toml
+	$(COMPILE) $(UPGRADE) --group dev-jax -c requirements/dev.txt \
+		--override requirements/jax-overrides.txt -o requirements/jax.txt pyproject.toml
 
 clean: ## Remove the environments and what tools left behind
 	rm -rf $(VENV) $(VENV_JAX) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis \
@@ -61,6 +62,6 @@ $(READY) $(READY_JAX): pyproject.toml
 		{ echo "pipediag needs Python 3.11 or newer; found: '$(PYTHON)'. Set PYTHON=/path/to/python3.11." >&2; exit 1; }
 	@echo "Setting up $(@D) from $(filter requirements/%,$^): a few minutes, once."
 	@test -x $(@D)/bin/pip || "$(PYTHON)" -m venv $(@D)
-	@$(@D)/bin/python -m pip install --quiet --require-hashes -r $(filter requirements/%,$^)
+	@$(@D)/bin/python -m pip install --quiet --no-deps --require-hashes -r $(filter requirements/%,$^)
 	@$(@D)/bin/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@

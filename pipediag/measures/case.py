@@ -45,3 +45,8 @@ class Case:
     @property
     def loop(self) -> Loop | None:
         return next((loop for loop in self.loops if loop.diagnosed), None)
+
+    @property
+    def averaged(self) -> bool:
+        """Whether a timed sample is a mean over an interval: no clock sees steps inside a graph."""
+        return self.loop is not None and self.loop.kind == "in_graph"

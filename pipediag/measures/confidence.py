@@ -7,13 +7,17 @@ from dataclasses import dataclass
 
 from pipediag.measures.case import Case
 from pipediag.measures.input_wait import Contention
-from pipediag.session.model import Bottleneck, Confidence
+from pipediag.session.model import Bottleneck, Confidence, Perturbation
 
 ENOUGH_STEPS = 20
-"""Own choice: with fewer, the interval of a bootstrap is known to be too narrow."""
+"""Own choice: with fewer, the interval of a bootstrap is known to be too narrow. Samples that are
+means of many steps each scatter less, so of those the fewest that a verdict needs are enough."""
 
 PERTURBED_RATIO = 1.5
 """Own choice: the proportions of a profile that made steps half as long again are doubtful."""
+
+SLOWED_RATIO = 1.1
+"""Own choice: under it, a share taken from the profile is off by a tenth of itself at most."""
 
 _FOUGHT_FOR: dict[Contention, str] = {"lock": "the interpreter lock", "cpu": "the CPUs"}
 
@@ -47,7 +51,7 @@ def doubts(case: Case, bottleneck: Bottleneck | None, straddled: list[float]) ->
 def _about_steps(case: Case) -> Iterator[Doubt]:
     if case.steps is None:
         return
-    if case.steps.count < ENOUGH_STEPS:
+    if case.steps.count < ENOUGH_STEPS and not case.averaged:
         yield Doubt(f"Only {case.steps.count} steps; {ENOUGH_STEPS} make the interval reliable.")
     if not case.steps.stable:
         yield Doubt("The step time had not settled when the baseline began.")
@@ -65,16 +69,20 @@ def _about_input(case: Case) -> Iterator[Doubt]:
     if wait.disagreement is not None:
         yield Doubt(wait.disagreement, weight=0)
     if wait.method == "trace":
-        yield Doubt(
-            "tf.data's gap times were not to be had, so the input wait is the profile's, and the "
-            "profiler slows steps down.",
-            weight=2,
-        )
+        yield _about_trace(case.perturbation)
     if wait.method == "native" and case.contention is not None and not case.consumer_alone:
         yield Doubt(
             f"The pipeline fights with the training loop for {_FOUGHT_FOR[case.contention]}, and "
             "the loop was not measured on a repeated batch: input may cost more than it seems.",
         )
+
+
+def _about_trace(perturbation: Perturbation | None) -> Doubt:
+    first = "tf.data's gap times were not to be had, so the input wait is the profile's"
+    ratio = perturbation.ratio if perturbation is not None else None
+    if ratio is not None and ratio < SLOWED_RATIO:
+        return Doubt(f"{first}; profiled steps took {ratio:.2f} times as long as others.")
+    return Doubt(f"{first}, and the profiler slows steps down.", weight=2)
 
 
 def _about_profile(case: Case, bottleneck: Bottleneck | None) -> Iterator[Doubt]:

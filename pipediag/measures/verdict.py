@@ -168,10 +168,11 @@ def _reasons(case: Case, sentences: list[str]) -> list[str]:
     steps = case.steps
     if steps is None:
         return sentences
+    what = "mean steps over intervals" if case.averaged else "steps"
     measured = (
-        f"{steps.count} steps without a profiler, median {steps.median_ms:.4g} ms (95 % interval "
-        f"{steps.ci95_ms[0]:.4g} to {steps.ci95_ms[1]:.4g} ms); {steps.warmup_count} warm-up steps "
-        "left out."
+        f"{steps.count} {what} without a profiler, median {steps.median_ms:.4g} ms (95 % interval "
+        f"{steps.ci95_ms[0]:.4g} to {steps.ci95_ms[1]:.4g} ms); {steps.warmup_count} warm-up "
+        f"{'intervals' if case.averaged else 'steps'} left out."
     )
     return [measured, *sentences]
 
@@ -180,6 +181,7 @@ def _few_steps(case: Case) -> str:
     if case.steps is None:
         return missing_sentence(case.steps_missing)
     return (
-        f"Only {case.steps.count} steps were seen after the warm-up; a verdict needs "
+        f"Only {case.steps.count} {'intervals' if case.averaged else 'steps'} were seen after the "
+        f"warm-up; a verdict needs "
         f"{FEWEST_STEPS}. Let the script train longer, or ask for a shorter --warmup."
     )

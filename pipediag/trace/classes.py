@@ -10,15 +10,17 @@ The choices, and why:
   `EagerExecute`. On a CPU that event is compute, and the 10 to 40 us around it are dispatch. Where
   `EagerExecute` says `is_func`, it is the wait for a whole graph, so the executor's events count.
 - tf.data's own functions run operations too. They are not the training step's compute, whatever
-  thread they are on.
+  thread they are on; but the body of a loop inside a graph is, though tf.data runs it.
 - Input wait is the time in `IteratorGetNextOp::DoCompute`, which is where the consumer blocks. The
   scheduling of that operation is dispatch. A multi-device iterator's GetNext is called by a
-  background prefetcher and blocks nobody.
+  background prefetcher and blocks nobody. A loop over a dataset inside a graph waits in the
+  iterator below its scan.
 - A call with `tf_function_call` = `traced-*` is compilation from end to end: the graph's building,
   its optimisation and XLA's compiler. Other compilation is known by the compilers' event names.
 - Dispatch is any call into TensorFlow, JAX or XLA on the training thread, and on an accelerator
   also what the executor threads do, which is launching. On a CPU it includes the time in which a
   graph function runs but no operation does: executor overhead, or threads that wait for a core.
+  Inside a graph that loops by itself there is no training thread, and all the rest is dispatch.
 - Waiting for the device: the runtime's synchronisation calls, and on an accelerator the time in
   which the training thread is blocked in a graph function that neither launches nor compiles.
 - Python is the rest of the training thread's time: callbacks, metrics, logging, sleep, NumPy, and
@@ -34,6 +36,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from pipediag.trace.graph_loop import FEWEST_BATCHES, GraphLoop, find_graph_loop
 from pipediag.trace.intervals import (
     EMPTY,
     Intervals,
@@ -46,12 +49,12 @@ from pipediag.trace.reader import Line, Plane, TraceEvents
 from pipediag.trace.threads import (
     captured_function_ids,
     events_named,
-    is_pipeline_thread,
+    is_marked,
     named_intervals,
-    pipeline_function_time,
     step_id,
     training_line,
 )
+from pipediag.trace.training_graph import OPERATION, TrainingGraph, names_with, thunks
 
 StepClass = Literal[
     "device_compute",
@@ -120,10 +123,14 @@ def classify(events: TraceEvents) -> Activity:
         loop = find_graph_loop(events)
     if loop is not None:
         line, get_next = None, loop.input
-    others = [host for host in events.host_lines if not is_pipeline_thread(host)]
-    threads = _Threads(line, events.host_lines, others, functions, loop)
-    by_class = _on_accelerators(events, threads) if events.accelerators else _on_cpu(threads)
-    by_class["input_wait"] = get_next
+    body = loop.body_ids if loop is not None else frozenset()
+    graph = TrainingGraph(events.host_lines, frozenset(functions) - body, body)
+    by_class = _on_host(line, graph, get_next, loop)
+    if events.accelerators:
+        by_class = _with_accelerators(by_class, events.accelerators, graph, line)
+    else:
+        kernels = EMPTY if line is None else _eager_kernels(line)
+        by_class["device_compute"] = union(kernels, graph.operations())
     return Activity(
         line=line,
         by_class={name: by_class.get(name, EMPTY) for name in STEP_CLASSES[:-1]},
@@ -158,6 +165,46 @@ def device_class(name: str) -> StepClass:
     if _COPY.match(name):
         return "device_copy"
     return "collective" if _COLLECTIVE.match(name) else "device_compute"
+
+
+def _on_host(
+    line: Line | None, graph: TrainingGraph, get_next: Intervals, loop: GraphLoop | None
+) -> dict[StepClass, Intervals]:
+    """What the consumer did: on the training thread, or where there is none inside one graph."""
+    if line is not None:
+        return {"input_wait": get_next, **_training_thread(line)}
+    return {
+        "input_wait": get_next,
+        "device_wait": graph.in_body(_SYNCHRONISE),
+        "compile": graph.in_body(_COMPILE),
+        "dispatch": loop.running if loop is not None else _from_first_to_last(get_next),
+    }
+
+
+def _from_first_to_last(get_next: Intervals) -> Intervals:
+    """A loop that only hands over batches, and calls nothing from Python, runs inside a graph."""
+    if len(get_next) < FEWEST_BATCHES:
+        return EMPTY
+    return normalise([get_next[0, 0]], [get_next[-1, 1]])
+
+
+def _with_accelerators(
+    host: dict[StepClass, Intervals],
+    accelerators: list[Plane],
+    graph: TrainingGraph,
+    line: Line | None,
+) -> dict[StepClass, Intervals]:
+    """The executor's threads launch; a graph call in which they do not is a wait for the device."""
+    launching = graph.executing()
+    calls = host["dispatch"] if line is None else _graph_calls(line)
+    called = EMPTY if line is None else host["dispatch"]
+    blocked = subtract(calls, union(launching, host["compile"]))
+    return {
+        **host,
+        **_accelerator_classes(accelerators),
+        "device_wait": union(host["device_wait"], blocked),
+        "dispatch": union(called, launching),
+    }
 
 
 def _accelerator_classes(planes: list[Plane]) -> dict[StepClass, Intervals]:

@@ -12,6 +12,9 @@ An `Iterator::Root::A::B` event is one GetNext call of B, made by A on A's threa
   call count once, parallel calls count each. A `*Produce` event belongs to the parent that its
   nested call names.
 
+A loop over a dataset inside a graph has iterators of its own above the input pipeline's, called
+`ReduceIterator::Root::Prefetch::Scan` or alike. They are left out: the scan takes Root's place.
+
 What a profile cannot say: CPU time (a function that sleeps or waits for the interpreter lock counts
 as working), the time of operations inside a function that wait without a thread, and the work of
 functions that began before the profile did.
@@ -65,15 +68,17 @@ class _FunctionCall:
 class _Attribution:
     """Gathers the records, thread by thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, scan_names: frozenset[str]) -> None:
         self.records: Records = {}
+        self._scans = scan_names
+        self._calls = (_CALL, *(f"{name}::" for name in scan_names))
         self._keys: dict[tuple[str, int], IteratorKey] = {}
         self._keys_by_id: dict[int, IteratorKey] = {}
         self._functions: dict[int, _FunctionCall] = {}
 
     def add_calls(self, line: Line) -> None:
         """Every GetNext call on the thread."""
-        for index in events_named(line, _CALL):
+        for index in events_named(line, *self._calls):
             key = self._key(line, index)
             record = self.records.setdefault(key, IteratorRecord(_is_asynchronous(key)))
             record.calls.append((line, index))
@@ -84,7 +89,9 @@ class _Attribution:
         relevant = [
             key
             for key, name in line.used_names.items()
-            if name.startswith((_CALL, _RUN_ASYNC)) or _WORKER.match(name)
+            if name.startswith((*self._calls, _RUN_ASYNC))
+            or name in self._scans
+            or _WORKER.match(name)
         ]
         for event in nested_events(line, relevant):
             name = line.event_name(event.index)
@@ -92,7 +99,7 @@ class _Attribution:
                 self._add_worker(line, event, worker.group(1))
                 continue
             call = event.parent if name.startswith(_RUN_ASYNC) else event
-            if call is not None and line.event_name(call.index).startswith(_CALL):
+            if call is not None and self._is_call(line, call):
                 record = self.records[self._key(line, call.index)]
                 (record.waits if record.asynchronous else record.work).extend(event.alone)
 
@@ -114,15 +121,21 @@ class _Attribution:
     def _key(self, line: Line, index: int) -> IteratorKey:
         known = (line.event_name(index), step_id(line, index))
         if known not in self._keys:
-            key = iterator_key(known[0], str(line.stat(index, "name") or ""))
+            path = _path(known[0], self._scans)
+            key = path, user_names(str(line.stat(index, "name") or ""))
             self._keys[known] = self._keys_by_id[known[1]] = key
         return self._keys[known]
 
+    def _is_call(self, line: Line, event: Nested) -> bool:
+        return line.event_name(event.index).startswith(self._calls)
+
     def _add_worker(self, line: Line, event: Nested, kind: str) -> None:
+        if any(line.event_name(child.index) in self._scans for child in event.children):
+            return
         started = []
         owner = None
         for child in event.children:
-            if line.event_name(child.index).startswith(_CALL):
+            if self._is_call(line, child):
                 parent = int(line.stat(child.index, "parent_id") or 0)
                 owner = owner or self._keys_by_id.get(parent)
             else:
@@ -140,9 +153,12 @@ class _Attribution:
         return found[0] if len(found) == 1 else None
 
 
-def pipeline_records(events: TraceEvents) -> Records:
-    """Every iterator that the profile saw a call of."""
-    attribution = _Attribution()
+def pipeline_records(events: TraceEvents, scan_names: frozenset[str] = frozenset()) -> Records:
+    """Every iterator that the profile saw a call of.
+
+    `scan_names` are the events of the loop inside a graph whose input it is, where there is one.
+    """
+    attribution = _Attribution(scan_names)
     for line in events.host_lines:
         attribution.add_calls(line)
     for line in events.host_lines:
@@ -152,10 +168,12 @@ def pipeline_records(events: TraceEvents) -> Records:
     return attribution.close()
 
 
-def iterator_key(event_name: str, name: str) -> IteratorKey:
+def _path(event_name: str, scan_names: frozenset[str]) -> str:
     """The iterator that a call's event belongs to; instance numbers are dropped."""
-    path = _INSTANCE.sub("", event_name.removeprefix(_CALL))
-    return path, user_names(name)
+    for scan in scan_names:
+        if event_name.startswith(f"{scan}::"):
+            event_name = "Root" + event_name.removeprefix(scan)
+    return _INSTANCE.sub("", event_name.removeprefix(_CALL))
 
 
 def user_names(name: str) -> tuple[str, ...]:

@@ -9,14 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipediag.trace.classes import STEP_CLASSES, Activity, StepClass, sweep
+from pipediag.trace.graph_loop import FEWEST_BATCHES
 from pipediag.trace.intervals import covered
 from pipediag.trace.marker import STEP_MARKER
 from pipediag.trace.threads import events_named
 
-Basis = Literal["markers", "get_next"]
-
-FEWEST_BATCHES = 3
-"""Two hand-overs may be two replicas' first batches; a third makes it a loop."""
+Basis = Literal["markers", "scan", "get_next"]
 
 
 @dataclass(frozen=True)
@@ -66,12 +64,13 @@ def split_steps(activity: Activity, steps: StepWindows) -> StepSplit:
 
 
 def find_steps(activity: Activity) -> StepWindows | None:
-    """The marked steps; without markers, from one batch's hand-over to the next; None if neither.
+    """The marked steps; without markers, from one batch to the next; None if neither.
 
-    A loop inside a graph function has no markers, but its GetNext events show where each batch was
-    handed over: a step is then the time between the ends of two of them.
+    A loop inside a graph function has no markers. Over a dataset, its scan shows where each batch
+    was asked for. Over an iterator, GetNext events show where each batch was handed over: a step is
+    then the time between the ends of two of them.
     """
-    return _marked_steps(activity) or _fetched_steps(activity)
+    return _marked_steps(activity) or _scanned_steps(activity) or _fetched_steps(activity)
 
 
 def _marked_steps(activity: Activity) -> StepWindows | None:
@@ -85,6 +84,13 @@ def _marked_steps(activity: Activity) -> StepWindows | None:
         int(line.stats(index).get("step_num", position)) for position, index in enumerate(found)
     )
     return StepWindows(np.column_stack((starts, ends)), numbers, "markers")
+
+
+def _scanned_steps(activity: Activity) -> StepWindows | None:
+    if activity.loop is None or not len(activity.loop.steps):
+        return None
+    windows = activity.loop.steps
+    return StepWindows(windows, tuple(range(len(windows))), "scan")
 
 
 def _fetched_steps(activity: Activity) -> StepWindows | None:

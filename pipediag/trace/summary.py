@@ -41,7 +41,8 @@ def summarise(path: Path) -> TraceSummary:
     activity = classify(events)
     steps = find_steps(activity)
     window = _window(events, steps)
-    records = pipeline_records(events)
+    loop = activity.loop
+    records = pipeline_records(events, loop.scan_names if loop else frozenset())
     iterators = iterator_activity(events, records, window)
     devices = device_traces(events, activity, records, window if steps else None)
     return TraceSummary(
@@ -50,10 +51,17 @@ def summarise(path: Path) -> TraceSummary:
         steps=split_steps(activity, steps) if steps else None,
         iterators=tuple(iterators),
         devices=tuple(devices),
-        get_next_calls=sum(entry.calls for entry in iterators if entry.kind == "Root"),
+        get_next_calls=_batches(steps, iterators),
         accelerated=bool(events.accelerators),
         missing=_missing(steps, iterators, devices),
     )
+
+
+def _batches(steps: StepWindows | None, iterators: list[IteratorActivity]) -> int:
+    """The root's calls; a scan has none above the input pipeline, but a step for every batch."""
+    if steps is not None and steps.basis == "scan":
+        return len(steps.windows)
+    return sum(entry.calls for entry in iterators if entry.kind == "Root")
 
 
 def _window(events: TraceEvents, steps: StepWindows | None) -> tuple[int, int]:

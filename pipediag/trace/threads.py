@@ -8,7 +8,7 @@ are told apart from the training graph by the step id that the executor's events
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 import numpy as np
 
@@ -61,6 +61,11 @@ def training_line(events: TraceEvents) -> Line | None:
     return line if time_ns else None
 
 
+def is_marked(line: Line | None) -> bool:
+    """Whether the line bears pipediag's step markers."""
+    return line is not None and any(True for _ in events_named(line, STEP_MARKER))
+
+
 def captured_function_ids(events: TraceEvents) -> set[int]:
     """Step ids of the functions that tf.data ran."""
     return {
@@ -75,11 +80,13 @@ def step_id(line: Line, index: int) -> int:
     return int(line.stat(index, "id") or 0)
 
 
-def function_time(line: Line, function_ids: set[int]) -> Intervals:
+def function_time(line: Line, function_ids: Set[int]) -> Intervals:
     """When the thread executed one of these runs of graph functions."""
+    if not function_ids:
+        return EMPTY
     spans = [
         (line.start_ns[index], line.end_ns[index])
         for index in events_named(line, *EXECUTOR_WORK)
-        if function_ids and step_id(line, index) in function_ids
+        if step_id(line, index) in function_ids
     ]
     return union(normalise(*zip(*spans, strict=True))) if spans else EMPTY

@@ -40,7 +40,8 @@ SEVERAL_STEPS_A_CALL = """
 
 @pytest.fixture(scope="module")
 def sample(capturing: Capturing) -> Captured:
-    return capturing((CHECKOUT / "sample_pipelines/jax_fit.py").read_text(encoding="utf-8"))
+    script = (CHECKOUT / "sample_pipelines/jax_fit.py").read_text(encoding="utf-8")
+    return capturing(script, look_ahead_s=0.0)
 
 
 def test_the_loop_is_training(sample: Captured) -> None:

@@ -189,3 +189,19 @@ def test_what_must_be_done_first_stands_alone() -> None:
         make_finding(advice="Batch.", needs_first="gpu-unused"),
     ]
     assert with_next_steps(make_verdict(), findings).next_steps == ["Install CUDA."]
+
+
+def test_an_interval_of_steps_inside_a_graph_counts_as_a_sample() -> None:
+    loops = [make_loop(kind="in_graph")]
+    wait = make_input_wait(native_percent=None, native_ci95_percent=None, method="trace")
+    verdict = decide(case(loops=loops, steps=make_steps(count=5), input_wait=wait))
+    assert (verdict.bottleneck, verdict.confidence) == ("input", "low")
+    assert verdict.reasons[0].startswith("5 mean steps over intervals without a profiler")
+    assert not any("Only 5" in reason for reason in verdict.reasons)
+    assert any("the input wait is the profile's" in reason for reason in verdict.reasons)
+
+
+def test_too_few_intervals_of_steps_inside_a_graph() -> None:
+    verdict = decide(case(loops=[make_loop(kind="in_graph")], steps=make_steps(count=4)))
+    assert verdict.bottleneck == "inconclusive"
+    assert verdict.summary.startswith("Only 4 intervals were seen after the warm-up")

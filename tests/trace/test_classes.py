@@ -15,7 +15,7 @@ from pipediag.trace.classes import (
     stream_lines,
     sweep,
 )
-from tests.trace.builder import TraceBuilder, add_eager_call, add_graph_call
+from tests.trace.builder import TraceBuilder, add_eager_call, add_graph_call, add_steps
 
 
 def spans(activity: Activity, name: StepClass) -> list[list[int]]:
@@ -72,6 +72,7 @@ def test_an_operation_that_only_calls_a_function_is_not_compute(tmp_path: Path) 
 def test_an_eager_kernel_is_compute_and_its_wrapper_dispatch(tmp_path: Path) -> None:
     builder = TraceBuilder()
     line = builder.host().line("python")
+    add_steps(line, 50, 300)
     add_eager_call(line, "MatMul", 100, 200)
     activity = classify(builder.events(tmp_path))
     assert spans(activity, "device_compute") == [[110, 190]]

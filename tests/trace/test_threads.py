@@ -4,11 +4,11 @@ from pathlib import Path
 
 from pipediag.trace.threads import (
     captured_function_ids,
+    function_time,
     is_pipeline_thread,
-    pipeline_function_time,
     training_line,
 )
-from tests.trace.builder import TraceBuilder
+from tests.trace.builder import TraceBuilder, add_eager_call
 
 
 def test_the_thread_with_the_markers_trains(tmp_path: Path) -> None:
@@ -39,6 +39,12 @@ def test_a_profile_without_calls_has_no_training_thread(tmp_path: Path) -> None:
     assert training_line(empty_profile().events(tmp_path)) is None
 
 
+def test_a_thread_that_only_reads_a_variable_trains_nothing(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    add_eager_call(builder.host().line("python"), "ReadVariableOp", 0, 100)
+    assert training_line(builder.events(tmp_path)) is None
+
+
 def empty_profile() -> TraceBuilder:
     builder = TraceBuilder()
     builder.plane("/host:metadata")
@@ -59,5 +65,5 @@ def test_tf_datas_functions_on_a_shared_thread(tmp_path: Path) -> None:
     functions = captured_function_ids(events)
     assert functions == {-3, -4}
     assert [is_pipeline_thread(line) for line in events.host_lines] == [True, False]
-    assert pipeline_function_time(events.host_lines[1], functions).tolist() == [[0, 15]]
-    assert pipeline_function_time(events.host_lines[1], set()).tolist() == []
+    assert function_time(events.host_lines[1], functions).tolist() == [[0, 15]]
+    assert function_time(events.host_lines[1], set()).tolist() == []
