@@ -228,7 +228,8 @@ class Diagnosis:
         return used > 0 and before - after > _DRAINED_SHARE * used
 
     def _during_stacks(self, consumer: Consumer, now_ns: int) -> bool:
-        if not self._with.pace.stacks_done(self._window.count, self._window.elapsed_ns(now_ns)):
+        elapsed = self._window.elapsed_ns(now_ns)
+        if not self._with.pace.stacks_done(self._window.count, elapsed, self._remaining()):
             return False
         self._end_stacks()
         self._window.close(complete=True)

@@ -22,6 +22,7 @@ from pipediag.capture.windows import OpenWindow
 from pipediag.session.recording import WindowKind
 
 _INTERVAL_S = 0.2
+_FEWEST_INTERVALS = 5
 
 
 class InGraphLoops:
@@ -162,9 +163,12 @@ class InGraphMeasure:
     def poll(self) -> None:
         """Read the counter while the call runs."""
         now, count = time.monotonic_ns(), int(self.counter.numpy())
-        last, self._last = self._last, (now, count)
         self.loop.record.steps = count
-        if last is None or count == last[1] or self.done:
+        last = self._last
+        if last is not None and count == last[1]:
+            return
+        self._last = (now, count)
+        if last is None or self.done:
             return
         steps = count - last[1]
         average = (now - last[0]) // steps
@@ -207,6 +211,8 @@ class InGraphMeasure:
             if warm:
                 self._window.record.stable = settled
                 self._next("baseline")
+        elif kind == "baseline" and self._window.count < _FEWEST_INTERVALS:
+            return
         elif kind == "baseline" and pace.baseline_done(self._steps_in_window, elapsed, None):
             refused = self._with.profiler.start(self.loop.record.id)
             self._next("profile")
@@ -225,7 +231,8 @@ class InGraphMeasure:
         self._with.tell("window", window=kind)
         self._window = self._open(kind)
         self._steps_in_window = 0
-        self._last = None
+        # Neither this interval nor what the call did before belongs to the new window.
+        self._last = self._began = None
 
     def _end(self, complete: bool) -> None:
         self._window.close(complete=complete, reason=self._window.record.reason)

@@ -61,11 +61,15 @@ class Pace:
         return abs(late - early) <= _STABLE_WITHIN * early
 
     def baseline_done(self, count: int, elapsed_ns: int, remaining: int | None) -> bool:
-        """30 steps and 2 s; fewer where steps are long or the script has few of them."""
-        if self.settings.steps is not None:
-            return count >= self.settings.steps
+        """30 steps and 2 s; fewer where steps are long or the script has few of them.
+
+        Even steps that were asked for give way to a script that ends sooner: the profile needs
+        some as well.
+        """
         if remaining is not None and count >= 10 and count >= remaining:
             return True
+        if self.settings.steps is not None:
+            return count >= self.settings.steps
         return (
             (count >= 30 and elapsed_ns >= 2 * _SECOND)
             or (count >= 10 and elapsed_ns >= 6 * _SECOND)
@@ -82,8 +86,10 @@ class Pace:
         """Steps disturbed by a reading of the model (a few milliseconds)."""
         return 2 if step_ns < _SMALL_STEP_NS else 1
 
-    def stacks_done(self, count: int, elapsed_ns: int) -> bool:
-        """0.7 s and 5 steps, 3 s at most."""
+    def stacks_done(self, count: int, elapsed_ns: int, remaining: int | None) -> bool:
+        """0.7 s and 5 steps, 3 s at most; hardly any where the profile needs those that are left."""
+        if remaining is not None and remaining < 40 and count >= 2:
+            return True
         return (count >= 5 and elapsed_ns >= 0.7 * _SECOND) or elapsed_ns >= 3 * _SECOND
 
     def profile_done(self, count: int, elapsed_ns: int) -> bool:

@@ -17,7 +17,7 @@ PERTURBED_RATIO = 1.5
 """Own choice: the proportions of a profile that made steps half as long again are doubtful."""
 
 SLOWED_RATIO = 1.1
-"""Own choice: under it, a share taken from the profile is off by a tenth of itself at most."""
+"""Own choice: under it, a share of the profiled step is off by about a tenth of itself at most."""
 
 _FOUGHT_FOR: dict[Contention, str] = {"lock": "the interpreter lock", "cpu": "the CPUs"}
 

@@ -106,7 +106,7 @@ class _Summary:
         steps = session.steps
         title = (
             f"A step takes {milliseconds(steps.median_ms)} ({interval(steps.ci95_ms, 'ms')}); "
-            f"{number(steps.count)} steps after {number(steps.warmup_count)} of warm-up"
+            f"{number(steps.count)} {self._unit()} after {number(steps.warmup_count)} of warm-up"
         )
         yield Text(title, "bold")
         if session.breakdown is None:
@@ -127,6 +127,11 @@ class _Summary:
             )
         yield table
         yield from self._ceiling()
+
+    def _unit(self) -> str:
+        """A loop inside a tf.function is timed in intervals of several steps."""
+        loop = self._session.diagnosed_loop()
+        return "intervals" if loop is not None and loop.kind == "in_graph" else "steps"
 
     def _ceiling(self) -> Iterator[RenderableType]:
         ceiling = self._session.ceiling

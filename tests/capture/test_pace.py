@@ -74,8 +74,14 @@ def test_baseline(count: int, elapsed_s: int, remaining: int | None, done: bool)
 
 
 def test_the_users_number_of_steps_counts() -> None:
-    assert not pace(steps=100).baseline_done(99, 60 * SECOND, 1)
+    assert not pace(steps=100).baseline_done(99, 60 * SECOND, None)
+    assert not pace(steps=100).baseline_done(99, 60 * SECOND, 100)
     assert pace(steps=100).baseline_done(100, 0, None)
+
+
+def test_more_steps_than_the_script_has_are_not_waited_for() -> None:
+    assert pace(steps=100).baseline_done(20, 0, 20)
+    assert not pace(steps=100).baseline_done(9, 0, 1)
 
 
 def test_a_block_ends_before_gap_times_are_lost() -> None:
@@ -92,9 +98,15 @@ def test_short_steps_skip_two_after_a_reading() -> None:
 
 
 def test_stacks() -> None:
-    assert not pace().stacks_done(4, SECOND)
-    assert pace().stacks_done(5, SECOND)
-    assert pace().stacks_done(1, 3 * SECOND)
+    assert not pace().stacks_done(4, SECOND, None)
+    assert pace().stacks_done(5, SECOND, None)
+    assert pace().stacks_done(1, 3 * SECOND, None)
+
+
+def test_stacks_leave_the_last_steps_to_the_profile() -> None:
+    assert pace().stacks_done(2, 0, 39)
+    assert not pace().stacks_done(1, 0, 39)
+    assert not pace().stacks_done(2, 0, 40)
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,14 @@ def test_an_interval_of_steps_inside_a_graph_counts_as_a_sample() -> None:
     assert any("the input wait is the profile's" in reason for reason in verdict.reasons)
 
 
+def test_a_profile_that_did_not_slow_the_step_is_doubted_less() -> None:
+    wait = make_input_wait(method="trace")
+    little = Perturbation(baseline_step_ms=10.0, profiled_step_ms=10.4, ratio=1.04)
+    verdict = decide(case(input_wait=wait, perturbation=little))
+    assert verdict.confidence == "medium"
+    assert any("1.04 times as long" in reason for reason in verdict.reasons)
+
+
 def test_too_few_intervals_of_steps_inside_a_graph() -> None:
     verdict = decide(case(loops=[make_loop(kind="in_graph")], steps=make_steps(count=4)))
     assert verdict.bottleneck == "inconclusive"

@@ -66,3 +66,19 @@ def add_input(producer: LineBuilder, start: int, function: int) -> None:
         name="src",
     )
     producer.event("InstantiatedCapturedFunction::RunAsync", start + 8, start + 12, id=function)
+
+
+def prefetching_loop() -> TraceBuilder:
+    """Three steps over a pipeline that ends in a prefetch, like the loop itself."""
+    builder = TraceBuilder()
+    host = builder.host()
+    loop, producer = host.line("tf_data_prefetch/1"), host.line("tf_data_prefetch/2")
+    for start in STEP_STARTS:
+        loop.event("PrefetchProduce", start - 2, start + 462, element_id=1)
+        loop.event(SCAN, start, start + 460, id=SCANNED, parent_id=PREFETCH)
+        loop.event(f"{SCAN}::Prefetch", start, start + 300, id=INPUT, parent_id=SCANNED)
+        loop.event("InstantiatedCapturedFunction::Run", start + 310, start + 450, id=-start)
+        producer.event("PrefetchProduce", start + 20, start + 70, element_id=2)
+        name = f"{SCAN}::Prefetch::Range"
+        producer.event(name, start + 30, start + 60, id=SOURCE, parent_id=INPUT)
+    return builder
