@@ -57,6 +57,7 @@ class Diagnosis:
         self._with = instruments
         self._start_ns: int | None = None
         self._skip = 0
+        self._decide_every = 1
         self._since_trace: list[int] = []
         self._drains = 0
         self._first_model: IteratorModel | None = None
@@ -97,6 +98,8 @@ class Diagnosis:
             self._window.add(self._start_ns, duration, wait_ns, self.loop.record.batches_per_call)
             self._since_trace.append(duration)
         self._start_ns = now_ns
+        if self.phase is Phase.BASELINE and len(self._window.block.starts_ns) % self._decide_every:
+            return
         self._advance(consumer, now_ns)
 
     def seam(self, consumer: Consumer, exhausted: bool) -> None:
@@ -178,6 +181,7 @@ class Diagnosis:
         self.phase = Phase.BASELINE
         self._window = self._open("baseline")
         self._skip = self._with.pace.steps_to_skip(self._typical_ns())
+        self._decide_every = self._with.pace.steps_between_decisions(self._typical_ns())
 
     def _during_baseline(self, consumer: Consumer, now_ns: int) -> bool:
         window, pace = self._window, self._with.pace

@@ -47,6 +47,7 @@ class Hooks:
         self._profiler = profiler
         self._inside_distributed = False
         self._pull: Callable[[Any], Any] = next
+        self._iterator_classes: tuple[type, ...] = ()
         self._out_of_range: type[Exception] = StopIteration
 
     def install(self) -> None:
@@ -172,6 +173,7 @@ class Hooks:
             return batch
 
         self._pull = advance
+        self._iterator_classes += (owned,)
         owned._create_iterator = create_iterator
         owned._next_internal = next_internal
 
@@ -216,6 +218,7 @@ class Hooks:
             conductor.handed_over(consumer, asked, time.monotonic_ns(), batch)
             return batch
 
+        self._iterator_classes += (module.DistributedIteratorBase,)
         module.DistributedIteratorBase.get_next = get_next
 
     def _on_functions(self, module: Any) -> None:
@@ -245,13 +248,14 @@ class Hooks:
     ) -> Any:
         """A call of a tf.function from the script's own level."""
         in_graph = self._in_graph
-        if in_graph.runs(function) and in_graph.enough:
+        loops_itself = in_graph.runs(function)
+        if loops_itself and in_graph.enough:
             self._conductor.stop()
         before = function.experimental_get_tracing_count()
-        consumer, args = self._told_of_call(function, args)
+        consumer, args = (None, args) if loops_itself else self._told_of_call(args)
         self._updates.enter(function)
         try:
-            if before == 0 or in_graph.runs(function):
+            if before == 0 or loops_itself:
                 return in_graph.call(function, args, lambda: original(function, *args, **kwargs))
             return original(function, *args, **kwargs)
         except self._out_of_range:
@@ -266,13 +270,14 @@ class Hooks:
                 self._conductor.function_traced(function, again=before > 0)
             self._updates.leave()
 
-    def _told_of_call(
-        self, function: Any, args: tuple[Any, ...]
-    ) -> tuple[Consumer | None, tuple[Any, ...]]:
+    def _told_of_call(self, args: tuple[Any, ...]) -> tuple[Consumer | None, tuple[Any, ...]]:
         """Report a call that is given one of our iterators, and give it the one it should use."""
         for position, argument in enumerate(args):
-            consumer = getattr(argument, "__dict__", {}).get(_CONSUMER)
-            if consumer is not None and not self._in_graph.runs(function):
+            # By class first: a tensor has no dictionary until it is asked for one.
+            if not isinstance(argument, self._iterator_classes):
+                continue
+            consumer = argument.__dict__.get(_CONSUMER)
+            if consumer is not None:
                 iterator = self._conductor.call_begins(consumer, argument, self._pull)
                 return consumer, (*args[:position], iterator, *args[position + 1 :])
         return None, args

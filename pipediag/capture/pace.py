@@ -12,6 +12,7 @@ _SECOND = 1_000_000_000
 _GAPS_KEPT = 96
 _STABLE_WITHIN = 0.15
 _SMALL_STEP_NS = 50_000_000
+_TINY_STEP_NS = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,12 @@ class Pace:
         """Steps disturbed by a reading of the model (a few milliseconds)."""
         return 2 if step_ns < _SMALL_STEP_NS else 1
 
+    def steps_between_decisions(self, step_ns: float) -> int:
+        """How often the baseline asks whether it is over: seldom where that costs a percent."""
+        return 8 if step_ns < _TINY_STEP_NS and self.settings.steps is None else 1
+
     def stacks_done(self, count: int, elapsed_ns: int, remaining: int | None) -> bool:
-        """0.7 s and 5 steps, 3 s at most; hardly any where the profile needs those that are left."""
+        """0.7 s and 5 steps, 3 s at most; fewer where the profile needs those that are left."""
         if remaining is not None and remaining < 40 and count >= 2:
             return True
         return (count >= 5 and elapsed_ns >= 0.7 * _SECOND) or elapsed_ns >= 3 * _SECOND

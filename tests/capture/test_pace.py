@@ -97,6 +97,12 @@ def test_short_steps_skip_two_after_a_reading() -> None:
     assert pace().steps_to_skip(50 * MS) == 1
 
 
+def test_tiny_steps_are_asked_about_seldom() -> None:
+    assert pace().steps_between_decisions(4_999_999) == 8
+    assert pace().steps_between_decisions(5_000_000) == 1
+    assert pace(steps=20).steps_between_decisions(1_000_000) == 1
+
+
 def test_stacks() -> None:
     assert not pace().stacks_done(4, SECOND, None)
     assert pace().stacks_done(5, SECOND, None)
