@@ -100,7 +100,7 @@ def _deliver(results: list[GateResult], format_name: str, output: Path | None) -
 
 
 def _write(path: Path, text: str) -> None:
-    from pipediag.reporters.files import write_text
+    from pipediag.session.files import write_text
 
     # A link (/dev/stdout is one), a pipe or a device is written to; replacing it would destroy it.
     if path.is_symlink() or (path.exists() and not path.is_file() and not path.is_dir()):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipediag.errors import PipediagError
 from pipediag.reporters import csv, html, json
-from pipediag.reporters.files import write_text
+from pipediag.session.files import write_text
 from pipediag.session.model import Session
 
 Reporter = Callable[[Session], Iterator[tuple[str, str]]]

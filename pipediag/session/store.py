@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from pipediag.errors import PipediagError
+from pipediag.session.files import write_text
 from pipediag.session.model import SCHEMA_VERSION, Session
 
 SESSION_FILE = "session.json"
@@ -31,22 +30,7 @@ def save_session(session: Session, path: Path) -> Path:
         PipediagError: it cannot be written; what was there is untouched.
     """
     file = path / SESSION_FILE if path.is_dir() else path
-    temporary: Path | None = None
-    try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
-        temporary = Path(name)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            # Else only the owner could read it: temporary files are made private.
-            os.fchmod(descriptor, 0o666 & ~_umask())
-            stream.write(dump_session(session))
-        temporary.replace(file)
-    except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise PipediagError(
-            f"cannot write {file}: {error.strerror}. Free some space or choose another directory "
-            "with --output."
-        ) from error
+    write_text(file, dump_session(session))
     return file
 
 
@@ -104,9 +88,3 @@ def _problems(error: ValidationError) -> str:
     if len(problems) > MOST_PROBLEMS_SHOWN:
         shown.append(f"and {len(problems) - MOST_PROBLEMS_SHOWN} more")
     return "; ".join(shown)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.errors import PipediagError
 from pipediag.runner.analysis import AnalysisRequest, analyse, default_output
-from pipediag.session import store
+from pipediag.session import files
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_session_that_cannot_be_written_keeps_the_recording(
     def full(**_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(store.tempfile, "mkstemp", full)
+    monkeypatch.setattr(files.tempfile, "mkstemp", full)
 
     with pytest.raises(PipediagError, match="No space left") as refusal:
         analyse(AnalysisRequest(script=script, output=Path("out")), _ignore)

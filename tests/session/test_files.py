@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.errors import PipediagError
-from pipediag.reporters.files import write_text
+from pipediag.session.files import write_text
 
 
 def test_makes_the_directory_and_writes_utf_8_without_translating_line_ends(

@@ -1,4 +1,4 @@
-"""Writing a report file so that a reader sees the old one or the new one, never half of one."""
+"""Writing a file so that a reader sees the old one or the new one, never half of one."""
 
 from __future__ import annotations
 
