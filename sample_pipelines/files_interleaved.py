@@ -54,4 +54,4 @@ with tempfile.TemporaryDirectory() as folder:
         ]
     )
     model.compile(optimizer="sgd", loss="binary_crossentropy")
-    model.fit(dataset, epochs=12, verbose=2)  # pipediag: loop
+    model.fit(dataset, epochs=60, verbose=2)  # pipediag: loop

@@ -150,7 +150,8 @@ class Diagnosis:
                 return False
 
     def _mark(self) -> None:
-        if self.phase is Phase.PROFILE and self._with.profiler.running:
+        # A step that is skipped, as it pays for the profiler's start, is not marked either.
+        if self.phase is Phase.PROFILE and self._with.profiler.running and not self._skip:
             self._with.profiler.mark_step(self._window.count)
 
     def _remaining(self) -> int | None:

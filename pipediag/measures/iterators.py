@@ -62,8 +62,11 @@ def ran_iterators(
     found: list[RanIterator] = []
     for rate in rates:
         same_path = traced.pop(rate.path, [])
-        if len(same_path) > 1 or (same_path and _in_a_function(rate.path)):
+        inner = _in_a_function(rate.path)
+        if len(same_path) > 1 or (same_path and inner):
             found += [_from_trace(activity, batches) for activity in same_path]
+        elif inner:
+            found.append(_without_costs(_from_model(rate, None)))
         else:
             found.append(_from_model(rate, same_path[0] if same_path else None))
     if not rates:
@@ -100,6 +103,11 @@ def _from_model(rate: NodeRate, activity: IteratorActivity | None) -> RanIterato
         buffer_size=rate.buffer_size or (activity.buffer_size if activity else None),
         buffered_elements=buffered,
     )
+
+
+def _without_costs(iterator: RanIterator) -> RanIterator:
+    """An inner iterator that no profile saw: the model has counted the last of many alone."""
+    return replace(iterator, elements=None, self_ms=None, bytes_per_element=None)
 
 
 def _from_trace(activity: IteratorActivity, batches: int) -> RanIterator:
