@@ -85,6 +85,12 @@ def missing_sentence(reason: str | None) -> str:
     return f"No verdict: {reason or 'the step was not measured.'}"
 
 
+NO_TENSORFLOW = (
+    "TensorFlow is not installed beside pipediag. Install the build that you use, or "
+    "`pip install 'pipediag[tensorflow]'`, and run this again."
+)
+
+
 def no_loop_sentence(
     script: Script, loops: list[Loop], other_uses: list[OtherUse], tensorflow: str | None
 ) -> str:
@@ -94,6 +100,8 @@ def no_loop_sentence(
     if seen:
         more = f" and {len(seen) - _MOST_SEEN} more" if len(seen) > _MOST_SEEN else ""
         what = "What was seen: " + "; ".join(seen[:_MOST_SEEN]) + more + "."
+    elif "No module named 'tensorflow'" in (script.detail or ""):
+        what = NO_TENSORFLOW
     elif tensorflow is None:
         what = "The script did not import TensorFlow."
     else:

@@ -124,6 +124,13 @@ def test_a_script_that_failed_before_it_trained_says_how() -> None:
     assert "did not import TensorFlow" in verdict.summary
 
 
+def test_a_missing_tensorflow_is_told_with_what_to_install() -> None:
+    why = "ModuleNotFoundError: No module named 'tensorflow'"
+    failed = Script(path="t.py", args=[], outcome="raised", status=1, detail=why)
+    verdict = decide(case(script=failed, loops=[], tensorflow=None))
+    assert "pip install 'pipediag[tensorflow]'" in verdict.summary
+
+
 def test_a_profile_that_is_missing_leaves_the_consumer_open() -> None:
     missing = Perturbation(
         baseline_step_ms=10.0, profiled_step_ms=None, ratio=None, missing="No step was profiled."
