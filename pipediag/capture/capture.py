@@ -25,8 +25,6 @@ from pipediag.capture.updates import UpdateWatch
 from pipediag.session.recording import Outcome
 from pipediag.session.settings import RunSettings
 
-_PYTHON_SOURCES = frozenset({"from_generator"})
-
 
 class Capture:
     """Watches the script that this process runs, and writes the recording."""
@@ -69,11 +67,7 @@ class Capture:
     @property
     def leave_abruptly(self) -> bool:
         """Whether a pipeline may still call Python, which hangs one interpreter exit in two."""
-        return any(
-            operation.kind in _PYTHON_SOURCES
-            or (operation.function is not None and operation.function.python_function_names)
-            for operation in self._recorder.recording.operations
-        )
+        return self._recorder.pipelines_call_python
 
     def script_ended(self, outcome: Outcome, exit_status: int | None, error: str | None) -> None:
         """Write the final recording; a forked child and a second call do nothing."""

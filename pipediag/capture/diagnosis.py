@@ -17,12 +17,14 @@ from pipediag.capture.model_proto import IteratorModel, read_model, snapshot
 from pipediag.capture.pace import Pace
 from pipediag.capture.profiler import Profiler
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.stacks import StackSampler, fought_for
+from pipediag.capture.stacks import StackSampler
 from pipediag.capture.windows import OpenWindow
 from pipediag.session.recording import ModelNode, WindowKind
 
 _DRAINED_SHARE = 0.2
 _MOST_DRAINS = 3
+# Of shorter epochs no step can be spared.
+_LONG_EPOCH = 10
 
 
 class Phase(Enum):
@@ -58,12 +60,12 @@ class Diagnosis:
         self._start_ns: int | None = None
         self._skip = 0
         self._decide_every = 1
+        self._steps_in_epoch = 0
         self._since_trace: list[int] = []
         self._drains = 0
         self._first_model: IteratorModel | None = None
         self._first_steps = 0
         self._stacks: StackSampler | None = None
-        self._lock_is_fought_for = False
         self._cpu_at_start: dict[str, int] = {}
         self.phase = Phase.WARMUP
         self._window = self._open("warmup")
@@ -85,10 +87,15 @@ class Diagnosis:
             return
         if not continuous or self._start_ns is None:
             self._start_ns = now_ns
+            if consumer.hand_over == "call" and self._steps_in_epoch >= _LONG_EPOCH:
+                # The call asks for the first batch itself, and so waits for the pipeline's start.
+                self._skip = max(self._skip, 1)
+            self._steps_in_epoch = 0
             if self.phase is Phase.REPEAT and consumer.substitute is None:
                 self._hand_out_again(consumer)
             self._mark()
             return
+        self._steps_in_epoch += 1
         if self._with.profiler.script_is_profiling:
             self._skip = max(self._skip, 2)
         if self._skip > 0:
@@ -243,9 +250,7 @@ class Diagnosis:
 
     def _end_stacks(self) -> None:
         assert self._stacks is not None
-        sampled = self._stacks.stop()
-        self._with.recorder.recording.stacks.append(sampled)
-        self._lock_is_fought_for = fought_for(sampled)
+        self._with.recorder.recording.stacks.append(self._stacks.stop())
         self._stacks = None
         after = _thread_cpu()
         self._window.record.python_thread_cpu_ns = {
@@ -294,12 +299,13 @@ class Diagnosis:
     def _may_repeat(self, consumer: Consumer) -> bool:
         """A repeated batch spoils the training, so that the script must be stopped afterwards.
 
-        That is done where it would be stopped anyway, and where nothing else tells what input
-        costs: Python threads that fight with the loop for the interpreter lock.
+        That is done where it would be stopped anyway, and where nothing else may tell what input
+        costs: Python in the pipeline fights with the loop for the interpreter lock.
         """
         if consumer.distributed or self._with.pace.settings.run_to_end:
             return False
-        return self._with.pace.ends_here(self.loop.seconds_left) or self._lock_is_fought_for
+        recorder, pace = self._with.recorder, self._with.pace
+        return pace.ends_here(self.loop.seconds_left) or recorder.pipelines_call_python
 
     def _hand_out_again(self, consumer: Consumer) -> None:
         consumer.keep_batch = True

@@ -37,6 +37,11 @@ class Recorder:
             ),
         )
 
+    @property
+    def pipelines_call_python(self) -> bool:
+        """Whether any pipeline of the script calls into Python while it runs."""
+        return any(operation.calls_python for operation in self.recording.operations)
+
     def save(self) -> None:
         """Write the recording beside its file, then replace that; a forked child writes nothing.
 

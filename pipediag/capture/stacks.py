@@ -101,16 +101,6 @@ class StackSampler:
         return "source" if users is not None else "other"
 
 
-def fought_for(stacks: RecordedStacks) -> bool:
-    """Whether it looks as if Python threads beside the training loop kept the lock from it.
-
-    A tenth of the time waited, and a tenth of the samples in such a thread: generous, as it only
-    decides whether to measure the loop alone.
-    """
-    waited = stacks.lock_wait_ns >= 0.1 * max(1, stacks.elapsed_ns)
-    return waited and stacks.thread_samples.get("source", 0) >= 0.1 * max(1, stacks.samples)
-
-
 def _is_parked(frame: FrameType) -> bool:
     code = frame.f_code
     return code.co_name in _PARKED and code.co_filename.endswith(_PARKED_FILES)

@@ -45,6 +45,11 @@ Own choice: a loop that alternates between serial and parallel parts rarely gets
 PIPELINE_CPU_PERCENT = 20.0
 """CPU use of tf.data's threads, of one CPU, from which they count in that. Own choice."""
 
+PYTHON_PIPELINE_CPU_PERCENT = 50.0
+"""CPU use of the threads that make the input, of one CPU, from which Python functions in them
+compute rather than wait. Own choice: on this project's samples those that wait stay under 35, those
+that compute lie over 55."""
+
 CLEARLY_POINTS = 5.0
 """Percentage points between two intervals from which the methods are said to disagree: the width of
 the band that the field calls fine."""
@@ -135,14 +140,25 @@ def trace_input_wait(split: StepSplit) -> Measured | None:
 
 
 def contention_of(
-    host: Host | None, stacks: list[RecordedStacks], step_ms: float
+    host: Host | None, stacks: list[RecordedStacks], step_ms: float, calls_python: bool
 ) -> Contention | None:
-    """What the pipeline and the training loop fight for, if anything."""
+    """What the pipeline and the training loop fight for, if anything.
+
+    A pipeline that `calls_python` and keeps its threads busy holds the interpreter lock meanwhile,
+    however well short calls hide that from samples.
+    """
     if python_threads_fight(host, stacks, step_ms):
+        return "lock"
+    if calls_python and _pipeline_cpu_percent(host) >= PYTHON_PIPELINE_CPU_PERCENT:
         return "lock"
     if host is None or host.cpu_percent < CPU_BUSY_PERCENT:
         return None
     return "cpu" if host.threads.get("tf_data", 0.0) >= PIPELINE_CPU_PERCENT else None
+
+
+def _pipeline_cpu_percent(host: Host | None) -> float:
+    pools = host.threads if host is not None else {}
+    return pools.get("tf_data", 0.0) + pools.get("python_other", 0.0)
 
 
 def python_threads_fight(host: Host | None, stacks: list[RecordedStacks], step_ms: float) -> bool:

@@ -22,6 +22,7 @@ from pipediag.measures.input_wait import (
 from pipediag.measures.loop_host import stacks_of
 from pipediag.measures.perturbation import measure_perturbation
 from pipediag.measures.pipeline import measure_pipeline
+from pipediag.measures.plan import plan_of
 from pipediag.measures.steps import measure_steps, steps_missing
 from pipediag.measures.traces import trace_of
 from pipediag.session.model import (
@@ -72,7 +73,7 @@ def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | None) ->
     steps = measure_steps(recording, loop)
     alone = measure_differential(recording, loop)
     perturbation = measure_perturbation(recording, loop)
-    contention = contention_of(host, stacks_of(recording, loop), steps.mean_ms) if steps else None
+    contention = _contention(recording, loop, host, steps)
     wait = settle_input_wait(
         native_input_wait(recording, loop), split, alone, contention, perturbation
     )
@@ -93,6 +94,16 @@ def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | None) ->
         contention=contention,
         trace_missing=trace_missing or (trace.missing.get("steps") if trace else None),
     )
+
+
+def _contention(
+    recording: Recording, loop: RecordedLoop, host: Host | None, steps: Steps | None
+) -> Contention | None:
+    if steps is None:
+        return None
+    plan = plan_of(recording.operations, loop.root_op_id)
+    calls_python = any(operation.calls_python for operation in plan)
+    return contention_of(host, stacks_of(recording, loop), steps.mean_ms, calls_python)
 
 
 def _breakdown(

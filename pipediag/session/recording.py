@@ -66,6 +66,13 @@ class RecordedOperation:
     inside_function_of: str | None = None
     """The operation whose function made this dataset (`flat_map`, `interleave`)."""
 
+    @property
+    def calls_python(self) -> bool:
+        """Whether elements pass through Python while the pipeline runs, not only while traced."""
+        if self.kind == "from_generator":
+            return True
+        return self.function is not None and bool(self.function.python_function_names)
+
 
 @dataclass
 class RecordedCallback:

@@ -156,4 +156,17 @@ def test_when_the_cpus_are_fought_for(cpu: float, tf_data: float, contention: st
     threads = {"tf_data": tf_data}
     quiet = {"lock_percent": 0.0, "python_source_cpu_ms_per_step": 0.0}
     host = make_host(cpu_percent=cpu, threads=threads, **quiet)
-    assert contention_of(host, [], 10.0) == contention
+    assert contention_of(host, [], 10.0, calls_python=False) == contention
+
+
+@pytest.mark.parametrize(
+    ("tf_data", "calls_python", "contention"),
+    [(50.0, True, "lock"), (49.0, True, None), (90.0, False, None)],
+)
+def test_a_busy_pipeline_of_python_holds_the_lock(
+    tf_data: float, calls_python: bool, contention: str | None
+) -> None:
+    host = make_host(
+        cpu_percent=60.0, lock_percent=1.0, threads={"tf_data": tf_data, "python_other": 0.0}
+    )
+    assert contention_of(host, [], 10.0, calls_python) == contention
