@@ -19,7 +19,7 @@ PERTURBED_RATIO = 1.5
 SLOWED_RATIO = 1.1
 """Own choice: under it, a share of the profiled step is off by about a tenth of itself at most."""
 
-_FOUGHT_FOR: dict[Contention, str] = {"lock": "the interpreter lock", "cpu": "the CPUs"}
+_FOUGHT_FOR: dict[Contention, str] = {"lock": "the interpreter lock"}
 
 
 @dataclass(frozen=True)

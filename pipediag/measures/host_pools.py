@@ -60,7 +60,12 @@ def _runtime_start(track: HostTrack) -> tuple[_Age, _Age] | None:
     if not compute:
         return None
     first = compute[0]
-    runners = [_age(t) for t in track.threads.values() if t.name == "tf_graph_runner"]
+    # A script that ran an operation of its own before has made the runner before the pools.
+    runners = [
+        _age(thread)
+        for thread in track.threads.values()
+        if thread.name == "tf_graph_runner" and _age(thread) > first
+    ]
     last = min(runners, default=(first[0] + _START_TICKS, 0))
     return first, last
 

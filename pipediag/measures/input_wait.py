@@ -38,13 +38,6 @@ SOURCE_CPU_PERCENT = 10.0
 """CPU time of other Python threads, in percent of the step, from which they count as busy. Own
 choice: below it they can't have slowed the loop by more than twice the 5 % that matter."""
 
-CPU_BUSY_PERCENT = 80.0
-"""CPU use of the process, of the CPUs that it may use, from which its threads wait for each other.
-Own choice: a loop that alternates between serial and parallel parts rarely gets nearer to 100."""
-
-PIPELINE_CPU_PERCENT = 20.0
-"""CPU use of tf.data's threads, of one CPU, from which they count in that. Own choice."""
-
 PYTHON_PIPELINE_CPU_PERCENT = 50.0
 """CPU use of the threads that make the input, of one CPU, from which Python functions in them
 compute rather than wait. Own choice: on this project's samples those that wait stay under 35, those
@@ -54,12 +47,11 @@ CLEARLY_POINTS = 5.0
 """Percentage points between two intervals from which the methods are said to disagree: the width of
 the band that the field calls fine."""
 
-Contention = Literal["lock", "cpu"]
+Contention = Literal["lock"]
 
 _FIGHTS: dict[Contention, str] = {
     "lock": "Python threads that make the input fight with the training loop for the interpreter "
     "lock",
-    "cpu": "all CPUs are busy, and the pipeline's threads take them from the training loop",
 }
 
 
@@ -151,9 +143,7 @@ def contention_of(
         return "lock"
     if calls_python and _pipeline_cpu_percent(host) >= PYTHON_PIPELINE_CPU_PERCENT:
         return "lock"
-    if host is None or host.cpu_percent < CPU_BUSY_PERCENT:
-        return None
-    return "cpu" if host.threads.get("tf_data", 0.0) >= PIPELINE_CPU_PERCENT else None
+    return None
 
 
 def _pipeline_cpu_percent(host: Host | None) -> float:

@@ -69,3 +69,15 @@ def test_python_threads_are_those_that_python_made() -> None:
     window.python_thread_cpu_ns["Dummy-3#900"] = 1
     window.python_thread_cpu_ns["a#b#77"] = 1
     assert python_threads([make_window("baseline", 0, 1), window]) == {PID, SOURCE, 77}
+
+
+def test_a_graph_runner_that_came_before_the_pools_does_not_end_the_start() -> None:
+    threads = {
+        1: ThreadSeen(1, "python", 100),
+        2: ThreadSeen(2, "tf_graph_runner", 413),
+        3: ThreadSeen(3, "python", 414),
+        4: ThreadSeen(4, "tf_Compute", 414),
+        5: ThreadSeen(5, "tf_Compute", 495),
+    }
+    pools = thread_pools(HostTrack(1, threads=threads), {1})
+    assert (pools[3], pools[4], pools[5]) == ("eigen", "eigen", "tf_data")

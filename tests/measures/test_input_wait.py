@@ -140,25 +140,6 @@ def test_steps_per_execution_waits_are_per_batch() -> None:
     assert native.percent == pytest.approx(60.0)
 
 
-def test_cpus_that_are_all_busy_are_settled_by_the_consumer_alone_too() -> None:
-    recording = make_recording()
-    alone = measure_differential(recording, recording.loops[0])
-    settled = settle_input_wait(share(23.0), None, alone, "cpu", QUIET)
-    assert settled.summary.method == "differential"
-    assert "all CPUs are busy" in (settled.summary.disagreement or "")
-
-
-@pytest.mark.parametrize(
-    ("cpu", "tf_data", "contention"),
-    [(95.0, 90.0, "cpu"), (60.0, 90.0, None), (95.0, 5.0, None)],
-)
-def test_when_the_cpus_are_fought_for(cpu: float, tf_data: float, contention: str | None) -> None:
-    threads = {"tf_data": tf_data}
-    quiet = {"lock_percent": 0.0, "python_source_cpu_ms_per_step": 0.0}
-    host = make_host(cpu_percent=cpu, threads=threads, **quiet)
-    assert contention_of(host, [], 10.0, calls_python=False) == contention
-
-
 @pytest.mark.parametrize(
     ("tf_data", "calls_python", "contention"),
     [(50.0, True, "lock"), (49.0, True, None), (90.0, False, None)],
