@@ -121,6 +121,7 @@ class Steps(Record):
     median_ms: float
     p95_ms: float
     ci95_ms: Interval
+    """Of the median."""
     examples_per_s: float | None
     batch_size: int | None
     first_step_ms: float | None = None
