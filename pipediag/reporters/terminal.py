@@ -91,6 +91,9 @@ class _Summary:
         yield head
         yield self._paragraph(verdict.summary, "bold", self._limits.leading_characters)
         grid = _grid()
+        script = self._session.script
+        if script.outcome not in ("finished", "stopped", "exited") and script.detail:
+            grid.add_row(Text("Script", "dim"), self._paragraph(script.detail))
         for index, reason in enumerate(verdict.reasons[: self._limits.reasons]):
             grid.add_row(Text("Why" if index == 0 else "", "dim"), self._paragraph(reason))
         for index, step in enumerate(verdict.next_steps[: self._limits.next_steps]):

@@ -112,3 +112,11 @@ def test_no_directory_no_pointer_to_a_report() -> None:
     render(factories.make_session(), Console(file=stream, width=80), output_directory=None)
 
     assert "report.html" not in stream.getvalue()
+
+
+def test_a_script_that_was_killed_is_told_of() -> None:
+    session = factories.make_session()
+    killed = session.script.model_copy(update={"outcome": "killed", "detail": "SIGKILL ended it."})
+    text = shown(session.model_copy(update={"script": killed}))
+    assert "SIGKILL ended it." in text
+    assert "SIGKILL" not in shown(session)
