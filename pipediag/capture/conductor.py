@@ -50,7 +50,6 @@ class Conductor:
         self._diagnosed: list[Loop] = []
         self._deadline_ns: int | None = None
         self._raised = False
-        self.current_call: Consumer | None = None
 
     @property
     def in_a_loop(self) -> bool:

@@ -70,10 +70,6 @@ class Profiler:
         )
 
     @property
-    def available(self) -> bool:
-        return self._module is not None
-
-    @property
     def script_is_profiling(self) -> bool:
         return self._module is not None and self._module._profiler is not None
 
