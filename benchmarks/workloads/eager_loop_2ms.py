@@ -11,7 +11,7 @@ path, steps = sys.argv[1], int(sys.argv[2])
 rng = np.random.default_rng(8)
 features = rng.normal(size=(8192, 64)).astype(np.float32)
 labels = rng.normal(size=(8192, 1)).astype(np.float32)
-dataset = tf.data.Dataset.from_tensor_slices((features, labels)).shuffle(8192).batch(256).repeat()
+dataset = tf.data.Dataset.from_tensor_slices((features, labels)).shuffle(8192).batch(416).repeat()
 model = keras.Sequential(
     [
         keras.Input(shape=(64,)),
