@@ -250,7 +250,7 @@ class Diagnosis:
 
     def _end_stacks(self) -> None:
         assert self._stacks is not None
-        self._with.recorder.recording.stacks.append(self._stacks.stop())
+        self._with.recorder.recording.stacks.append(self._stacks.stop(self.loop.record.id))
         self._stacks = None
         after = _thread_cpu()
         self._window.record.python_thread_cpu_ns = {

@@ -45,11 +45,12 @@ class StackSampler:
         self._thread = threading.Thread(target=self._run, name="pipediag-stacks", daemon=True)
         self._thread.start()
 
-    def stop(self) -> RecordedStacks:
-        """End sampling and return what was seen."""
+    def stop(self, loop_id: str) -> RecordedStacks:
+        """End sampling and return what was seen, as that loop's."""
         self._ended.set()
         self._thread.join(timeout=1)
         return RecordedStacks(
+            loop_id=loop_id,
             samples=self._samples,
             interval_ns=_INTERVAL_NS,
             elapsed_ns=self._watched_ns,

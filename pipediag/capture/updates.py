@@ -22,8 +22,6 @@ class UpdateWatch:
 
     def __init__(self) -> None:
         self.updated = False
-        self.tables: dict[int, Any] = {}
-        """Trainable variables of rank two that were written, by id."""
         self.tracing_ns = 0
         """Time spent tracing functions called from the script's own level, since the last step."""
         self._tracing = False
@@ -96,8 +94,6 @@ class UpdateWatch:
             # Counters are made trainable by default too; none of them can be trained.
             if variable.trainable and variable.dtype.is_floating:
                 self.note()
-                if variable.shape.rank == 2:
-                    self.tables[id(variable)] = variable
             return method(variable, *args, **kwargs)
 
         return write

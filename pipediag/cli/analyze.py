@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipediag.cli.gate_config import load_gate_config
 from pipediag.cli.main import color_choice
 
 if TYPE_CHECKING:
@@ -148,12 +149,7 @@ def _option_names(command: click.Command) -> list[str]:
 
 def _gate_config(options: dict[str, Any]) -> GateConfig:
     # Before the script is run: a misspelt key must not cost a whole run.
-    from pipediag.gate.config import load_config, reject_unknown_rules
-    from pipediag.rules.registry import RULES
-
-    config = load_config(options["config"])
-    reject_unknown_rules(config, [rule.META.id for rule in RULES])
-    return config.override(
+    return load_gate_config(options["config"]).override(
         fail_on=options["fail_on"], allow_inconclusive=options["allow_inconclusive"]
     )
 

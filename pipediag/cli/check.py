@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipediag.cli.gate_config import load_gate_config
+
 if TYPE_CHECKING:
     from pipediag.gate import GateConfig, GateResult
 
@@ -62,19 +64,10 @@ def command(
     """
     from pipediag.gate import worst_status
 
-    config = _load_config(config_path).override(allow_inconclusive=allow_inconclusive)
+    config = load_gate_config(config_path).override(allow_inconclusive=allow_inconclusive)
     results = _evaluate_all(sessions, config)
     _deliver(results, format_name, output)
     ctx.exit(worst_status(results).value)
-
-
-def _load_config(path: Path | None) -> GateConfig:
-    from pipediag.gate.config import load_config, reject_unknown_rules
-    from pipediag.rules.registry import RULES
-
-    config = load_config(path)
-    reject_unknown_rules(config, [rule.META.id for rule in RULES])
-    return config
 
 
 def _evaluate_all(paths: tuple[Path, ...], config: GateConfig) -> list[GateResult]:

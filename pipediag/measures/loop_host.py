@@ -32,10 +32,8 @@ def host_of_loop(
 
 
 def stacks_of(recording: Recording, loop: RecordedLoop) -> list[RecordedStacks]:
-    """The stack samples of the loop: they are written down in the order of the stacks windows."""
-    windows = [window for window in recording.windows if window.kind == "stacks"]
-    paired = zip(windows, recording.stacks, strict=False)
-    return [stacks for window, stacks in paired if window.loop_id == loop.id]
+    """The stack samples taken beside the loop."""
+    return [stacks for stacks in recording.stacks if stacks.loop_id == loop.id]
 
 
 def _with_stacks(recording: Recording, loop: RecordedLoop, window: WindowNs) -> WindowNs:

@@ -18,10 +18,13 @@ class NextCommand:
     command: str
 
 
-def next_command(session: Session, output_directory: Path | None) -> NextCommand:
-    """What to run next: again with more steps, again after an edit, or the gate."""
+def next_command(session: Session, output_directory: Path | None) -> NextCommand | None:
+    """What to run next: again with more steps, again after an edit, or the gate.
+
+    None where no step was measured: the same command would end the same way.
+    """
     if session.steps is None:
-        return NextCommand("To try again", _analyze(session, output_directory))
+        return None
     if session.verdict.bottleneck == "inconclusive":
         steps = str(max(_LONGER_RUN_STEPS, 4 * session.steps.count))
         return NextCommand(

@@ -202,7 +202,8 @@ class _Summary:
         if self._directory is not None:
             grid.add_row(Text("Report", "dim"), Text(str(self._directory / "report.html")))
         following = next_command(self._session, self._directory)
-        grid.add_row(Text(following.purpose, "dim"), self._paragraph(following.command, "bold"))
+        if following is not None:
+            grid.add_row(Text(following.purpose, "dim"), self._paragraph(following.command, "bold"))
         return grid
 
     def _missing(self, what: str, reason: str | None) -> RenderableType:

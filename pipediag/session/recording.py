@@ -234,6 +234,7 @@ class StackLine:
 class RecordedStacks:
     """Python stacks sampled beside the training loop, and the sampler's waits for the lock."""
 
+    loop_id: str
     samples: int
     interval_ns: int
     elapsed_ns: int

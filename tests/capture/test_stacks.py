@@ -59,7 +59,7 @@ def sampled() -> RecordedStacks:
     limit = time.monotonic() + LIMIT_S
     while sampler._samples < ENOUGH and time.monotonic() < limit:
         time.sleep(0.01)
-    return sampler.stop()
+    return sampler.stop("fit")
 
 
 def lines_in(stacks: RecordedStacks, function: Callable[..., object]) -> list[StackLine]:
@@ -114,6 +114,6 @@ def test_the_switch_interval_is_put_back() -> None:
 
 
 def test_a_sampler_that_is_stopped_at_once_has_no_samples() -> None:
-    stacks = StackSampler(threading.get_ident()).stop()
+    stacks = StackSampler(threading.get_ident()).stop("fit")
 
     assert (stacks.samples, stacks.lines) == (0, [])

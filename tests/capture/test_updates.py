@@ -9,10 +9,9 @@ from pipediag.capture.updates import UpdateWatch
 
 
 class Variable:
-    def __init__(self, trainable: bool, rank: int, floating: bool = True) -> None:
+    def __init__(self, trainable: bool, floating: bool = True) -> None:
         self.trainable = trainable
         self.dtype = SimpleNamespace(is_floating=floating)
-        self.shape = SimpleNamespace(rank=rank)
         self.value = 0
 
     def assign(self, value: int) -> int:
@@ -39,26 +38,18 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> UpdateWatch:
 
 
 def test_writing_a_trainable_variable_is_an_update(watch: UpdateWatch) -> None:
-    variable = Variable(trainable=True, rank=1)
+    variable = Variable(trainable=True)
 
     assert variable.assign(3) == variable.read() == 3
     assert watch.updated
-    assert watch.tables == {}
 
 
 def test_writing_a_counter_or_reading_is_none(watch: UpdateWatch) -> None:
-    Variable(trainable=False, rank=1).assign(3)
-    Variable(trainable=True, rank=0, floating=False).assign(4)
-    Variable(trainable=True, rank=1).read()
+    Variable(trainable=False).assign(3)
+    Variable(trainable=True, floating=False).assign(4)
+    Variable(trainable=True).read()
 
     assert not watch.updated
-
-
-def test_tables_are_remembered(watch: UpdateWatch) -> None:
-    table = Variable(trainable=True, rank=2)
-    table.assign(1)
-
-    assert list(watch.tables.values()) == [table]
 
 
 def test_an_optimizers_step_is_an_update(watch: UpdateWatch) -> None:
@@ -70,7 +61,7 @@ def test_a_function_that_was_traced_with_an_update_always_updates(watch: UpdateW
     outer, inner, other = object(), object(), object()
     watch.enter(outer)
     watch.enter(inner)
-    Variable(trainable=True, rank=1).assign(1)
+    Variable(trainable=True).assign(1)
     watch.leave()
     watch.leave()
     watch.updated = False

@@ -138,7 +138,7 @@ def test_nothing_is_missing_from_a_good_window() -> None:
 
 
 def make_stacks(lines: list[StackLine], lock_wait_ms: int = 0) -> RecordedStacks:
-    return RecordedStacks(50, 10 * MS, 500 * MS, lock_wait_ms * MS, lines)
+    return RecordedStacks("fit", 50, 10 * MS, 500 * MS, lock_wait_ms * MS, lines)
 
 
 def test_hot_lines_of_several_recordings_are_added_up() -> None:

@@ -127,7 +127,7 @@ def test_who_fights_for_the_lock(
     lock: float | None, cpu_ms: float | None, source: int, fight: bool
 ) -> None:
     host = make_host(lock_percent=lock, python_source_cpu_ms_per_step=cpu_ms)
-    stacks = RecordedStacks(100, 1, 1, 0, thread_samples={"main": 100, "source": source})
+    stacks = RecordedStacks("fit", 100, 1, 1, 0, thread_samples={"main": 100, "source": source})
     assert python_threads_fight(host, [stacks], step_ms=10.0) is fight
 
 

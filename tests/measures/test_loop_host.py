@@ -3,14 +3,13 @@ from __future__ import annotations
 from pipediag.measures.loop_host import host_of_loop, stacks_of
 from pipediag.session.host_track import HostTrack
 from pipediag.session.recording import RecordedStacks
-from tests.factories import make_recorded_loop, make_recording, make_window
+from tests.factories import make_recorded_loop, make_recording
 
 
-def test_stacks_belong_to_the_window_they_were_taken_in() -> None:
-    first, second = (RecordedStacks(n, 1, 1, 0) for n in (10, 20))
-    windows = [make_window("stacks"), make_window("stacks", loop_id="loop2")]
+def test_stacks_belong_to_the_loop_they_were_taken_beside() -> None:
     loops = [make_recorded_loop(), make_recorded_loop(id="loop2")]
-    recording = make_recording(loops=loops, windows=windows, stacks=[first, second])
+    first, second = (RecordedStacks(loop.id, 10, 1, 1, 0) for loop in loops)
+    recording = make_recording(loops=loops, stacks=[second, first])
     assert stacks_of(recording, loops[0]) == [first]
     assert stacks_of(recording, loops[1]) == [second]
 
