@@ -106,12 +106,20 @@ def _input_share(session: Session) -> float | None:
 
 def _python_is_busy(session: Session) -> bool | None:
     """Whether the source's threads could slow the loop; None where that was not measured."""
+    if _hides_from_get_next(session):
+        return True
     cpu_ms = _source_cpu_ms(session)
     if cpu_ms is None or session.steps is None or session.host is None:
         return None
     lock = session.host.lock_percent
     computes = 100.0 * cpu_ms / session.steps.mean_ms >= SOURCE_CPU.value
     return computes or (lock is not None and lock >= LOCK.value)
+
+
+def _hides_from_get_next(session: Session) -> bool:
+    """Whether the measures found that busy Python threads hide the input's cost in the loop."""
+    wait = session.input_wait
+    return wait is not None and wait.method == "differential" and wait.native_percent is not None
 
 
 def _source_cpu_ms(session: Session) -> float | None:

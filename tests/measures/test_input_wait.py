@@ -114,19 +114,22 @@ def test_only_a_trace_is_better_than_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lock", "cpu_ms", "source", "fight"),
+    ("lock", "beside", "cpu_ms", "source", "fight"),
     [
-        (25.0, 0.0, 10, True),
-        (10.0, 1.0, 0, True),
-        (25.0, 0.9, 9, False),
-        (9.9, 5.0, 80, False),
-        (None, 5.0, 80, False),
+        (25.0, 0.0, 0.0, 10, True),
+        (10.0, 0.0, 1.0, 0, True),
+        (25.0, 90.0, 0.9, 9, False),
+        (9.9, 49.0, 5.0, 80, False),
+        (9.9, 50.0, 5.0, 0, True),
+        (None, 49.0, 5.0, 80, False),
+        (None, 50.0, 0.0, 80, True),
     ],
 )
 def test_who_fights_for_the_lock(
-    lock: float | None, cpu_ms: float | None, source: int, fight: bool
+    lock: float | None, beside: float, cpu_ms: float | None, source: int, fight: bool
 ) -> None:
-    host = make_host(lock_percent=lock, python_source_cpu_ms_per_step=cpu_ms)
+    pools = {"eigen": beside, "python_main": 80.0}
+    host = make_host(lock_percent=lock, python_source_cpu_ms_per_step=cpu_ms, threads=pools)
     stacks = RecordedStacks("fit", 100, 1, 1, 0, thread_samples={"main": 100, "source": source})
     assert python_threads_fight(host, [stacks], step_ms=10.0) is fight
 
@@ -147,7 +150,6 @@ def test_steps_per_execution_waits_are_per_batch() -> None:
 def test_a_busy_pipeline_of_python_holds_the_lock(
     tf_data: float, calls_python: bool, contention: str | None
 ) -> None:
-    host = make_host(
-        cpu_percent=60.0, lock_percent=1.0, threads={"tf_data": tf_data, "python_other": 0.0}
-    )
+    pools = {"tf_data": tf_data, "python_other": 0.0}
+    host = make_host(lock_percent=1.0, python_source_cpu_ms_per_step=0.0, threads=pools)
     assert contention_of(host, [], 10.0, calls_python) == contention

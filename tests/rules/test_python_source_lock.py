@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules import python_source_lock
-from pipediag.session.model import Differential, HotLine, Session
+from pipediag.session.model import Differential, HotLine, InputWait, Session
 from tests.factories import make_host, make_keras, make_loop, make_operation
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
 
@@ -66,6 +66,18 @@ def test_a_lock_that_is_waited_for_counts_as_busy() -> None:
 def test_input_cost_without_busy_python_passes() -> None:
     host = make_host(lock_percent=1.0, python_source_cpu_ms_per_step=0.1, threads={})
     assert only(python_source_lock, session_with(host=host)).status == "pass"
+
+
+def test_a_cost_that_the_measures_found_hidden_needs_no_other_sign() -> None:
+    host = make_host(lock_percent=1.0, python_source_cpu_ms_per_step=0.0, threads={})
+    wait = InputWait(
+        native_percent=2.0,
+        native_ci95_percent=(1.0, 3.0),
+        trace_percent=None,
+        method="differential",
+        disagreement=None,
+    )
+    assert only(python_source_lock, session_with(host=host, input_wait=wait)).status == "fail"
 
 
 def test_without_the_differential_a_visible_wait_fails_and_nothing_is_predicted() -> None:
