@@ -1,25 +1,33 @@
-"""The three ways in which a workload is run: bare, under capture alone, and as `analyze` does."""
+"""The three ways in which a workload is run: bare, under capture alone, and as `analyze` does.
+
+    python -m benchmarks.arms ARM WORKLOAD WARMUP BASELINE DIRECTORY
+
+runs one of them to its end, as a process that can be stopped and resumed with all its children.
+"""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.comparison import BaselineSteps, Nanoseconds, UnusableRunError, baseline_steps
+from pipediag.errors import PipediagError
 from pipediag.runner.host_sampler import HostSampler
 from pipediag.runner.supervisor import CHILD, supervise
 from pipediag.session.reading import read_recording
 from pipediag.session.settings import RunSettings
 
 WORKLOADS_DIRECTORY = Path(__file__).with_name("workloads")
-TIMEOUT_S = 180.0
+TIMEOUT_S = 600.0
+"""For one arm, which stands still for two thirds of the time."""
+
+ARMS = ("bare", "capture", "analyze")
+STAMPS = "stamps"
+SETTINGS = "settings.json"
 
 
 @dataclass(frozen=True)
@@ -40,57 +48,52 @@ class Workload:
         return self.warmup + self.baseline + self.baseline // 5 + 50
 
 
-def run_bare(workload: Workload, directory: Path) -> Nanoseconds:
-    """Run the script as it is; returns the beginnings of its steps.
+def run_arm(arm: str, workload: Workload, directory: Path) -> None:
+    """Run the workload to its end in one of the `ARMS`; what it leaves lies in the directory.
 
     Raises:
         UnusableRunError: it failed.
     """
-    stamps = directory / "stamps"
-    _run([str(workload.script), str(stamps), str(workload.steps)])
-    return _read_stamps(stamps)
-
-
-def run_captured(workload: Workload, directory: Path) -> BaselineSteps:
-    """Run it with capture hooked in, and nothing beside it. Raises UnusableRunError."""
+    if arm == "bare":
+        _run([str(workload.script), str(directory / STAMPS), str(workload.steps)])
+        return
     settings = _settings(workload, directory)
-    path = directory / "settings.json"
-    settings.write(path)
-    _run([str(CHILD), str(path)])
-    return _baseline(settings, directory)
+    settings.write(directory / SETTINGS)
+    if arm == "capture":
+        _run([str(CHILD), str(directory / SETTINGS)])
+    else:
+        _supervise(settings)
 
 
-def run_sampled(workload: Workload, directory: Path) -> BaselineSteps:
-    """Run it as `analyze` does: supervised, host sampler beside it. Raises UnusableRunError.
+def bare_stamps(directory: Path) -> Nanoseconds:
+    """The beginnings of the bare run's steps. Raises UnusableRunError."""
+    return _read_stamps(directory)
+
+
+def watched_steps(directory: Path) -> BaselineSteps:
+    """The baseline steps of a watched run. Raises UnusableRunError."""
+    settings = RunSettings.read(directory / SETTINGS)
+    recording = read_recording(settings.recording_path)
+    if recording is None:
+        raise UnusableRunError("the child left no recording")
+    return baseline_steps(_read_stamps(directory), recording)
+
+
+def _supervise(settings: RunSettings) -> None:
+    """As `analyze` runs it: supervised, host sampler beside it.
 
     What `analyze` does afterwards, diagnosing and reporting, cannot touch the steps.
     """
-    settings = _settings(workload, directory)
     sampler = HostSampler()
     try:
-        with _standard_error_in(directory / "stderr"):
-            supervise(
-                settings,
-                timeout_s=TIMEOUT_S,
-                on_started=sampler.start,
-                on_progress=lambda _event: None,
-            )
+        supervise(
+            settings,
+            timeout_s=TIMEOUT_S,
+            on_started=sampler.start,
+            on_progress=lambda _event: None,
+        )
     finally:
         sampler.stop()
-    return _baseline(settings, directory)
-
-
-@contextmanager
-def _standard_error_in(path: Path) -> Iterator[None]:
-    """Send what a child writes there to a file, as the other arms do; it inherits ours."""
-    ours = os.dup(2)
-    try:
-        with path.open("wb") as file:
-            os.dup2(file.fileno(), 2)
-        yield
-    finally:
-        os.dup2(ours, 2)
-        os.close(ours)
 
 
 def _settings(workload: Workload, directory: Path) -> RunSettings:
@@ -98,7 +101,7 @@ def _settings(workload: Workload, directory: Path) -> RunSettings:
     capture.mkdir()
     return RunSettings(
         script=str(workload.script),
-        args=(str(directory / "stamps"), str(workload.steps)),
+        args=(str(directory / STAMPS), str(workload.steps)),
         module=False,
         capture_directory=str(capture),
         warmup=workload.warmup,
@@ -123,15 +126,21 @@ def _run(arguments: list[str]) -> None:
         )
 
 
-def _baseline(settings: RunSettings, directory: Path) -> BaselineSteps:
-    recording = read_recording(settings.recording_path)
-    if recording is None:
-        raise UnusableRunError("the child left no recording")
-    return baseline_steps(_read_stamps(directory / "stamps"), recording)
-
-
-def _read_stamps(path: Path) -> Nanoseconds:
+def _read_stamps(directory: Path) -> Nanoseconds:
+    path = directory / STAMPS
     if not path.exists():
-        raise UnusableRunError(f"the script did not write {path.name}")
+        raise UnusableRunError("the script did not write its stamps")
     stamps: Nanoseconds = np.fromfile(path, dtype=np.int64)
     return stamps
+
+
+def main(arm: str, name: str, warmup: str, baseline: str, directory: str) -> None:
+    """Run an arm; what went wrong is said on standard error."""
+    try:
+        run_arm(arm, Workload(name, int(warmup), int(baseline)), Path(directory))
+    except (UnusableRunError, PipediagError) as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -3,9 +3,9 @@
     python benchmarks/overhead.py [--rounds N] [--workload NAME]... [--json]
 
 The scripts note when each step begins, by the same code in all arms. Compared are the steps of
-pipediag's baseline window with the bare run's steps at the same positions. The arms of a round
-follow each other directly and change places from round to round, so that a drift of the machine
-cancels out.
+pipediag's baseline window with the bare run's steps at the same positions. The arms of a round are
+alive together and take turns of a quarter of a second, so that whatever else the machine does slows
+all of them alike. The few steps that hold a pause do not move a median.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from typing import Any
 
 import click
 import numpy as np
+import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.arms import Workload, run_bare, run_captured, run_sampled
+from benchmarks.arms import ARMS, TIMEOUT_S, Workload, bare_stamps, watched_steps
 from benchmarks.comparison import (
     GOAL,
     BaselineSteps,
@@ -34,18 +35,17 @@ from benchmarks.comparison import (
     step_time_ratio,
     summarise,
 )
-from pipediag.errors import PipediagError
+from benchmarks.turns import take_turns
 
 WORKLOADS = {
     workload.name: workload
     for workload in (
-        Workload("keras_fit_2ms", warmup=600, baseline=1000),
-        Workload("eager_loop_2ms", warmup=600, baseline=1000),
+        Workload("keras_fit_2ms", warmup=600, baseline=3000),
+        Workload("eager_loop_2ms", warmup=600, baseline=3000),
         Workload("eager_loop_20ms", warmup=40, baseline=150),
         Workload("input_bound", warmup=200, baseline=400),
     )
 }
-ARMS = ("bare", "capture", "analyze")
 
 
 @dataclass
@@ -98,8 +98,8 @@ def measure(workload: Workload, rounds: int) -> Rounds:
     result = Rounds()
     for number in range(rounds):
         try:
-            result.add(*one_round(workload, number))
-        except (UnusableRunError, PipediagError) as error:
+            result.add(*one_round(workload))
+        except (UnusableRunError, TimeoutError) as error:
             result.left_out.append(str(error))
             say(f"{workload.name} round {number + 1}/{rounds} is left out: {error}")
             continue
@@ -112,15 +112,36 @@ def measure(workload: Workload, rounds: int) -> Rounds:
     return result
 
 
-def one_round(workload: Workload, number: int) -> tuple[Nanoseconds, BaselineSteps, BaselineSteps]:
-    """Each arm once; every round begins with another one."""
-    run = {"bare": run_bare, "capture": run_captured, "analyze": run_sampled}
-    came: dict[str, Any] = {}
-    for turn in range(len(ARMS)):
-        arm = ARMS[(number + turn) % len(ARMS)]
-        with tempfile.TemporaryDirectory(prefix="pipediag-overhead-") as directory:
-            came[arm] = run[arm](workload, Path(directory))
-    return came["bare"], came["capture"], came["analyze"]
+def one_round(workload: Workload) -> tuple[Nanoseconds, BaselineSteps, BaselineSteps]:
+    """All arms, in turns.
+
+    Raises:
+        UnusableRunError: an arm failed.
+        TimeoutError: an arm did not end.
+    """
+    with tempfile.TemporaryDirectory(prefix="pipediag-overhead-") as scratch:
+        directories = {arm: Path(scratch) / arm for arm in ARMS}
+        processes = [_start(arm, workload, directory) for arm, directory in directories.items()]
+        take_turns(processes, timeout_s=TIMEOUT_S)
+        for arm, process in zip(ARMS, processes, strict=True):
+            if process.returncode != 0:
+                said = (directories[arm] / "stderr").read_text(errors="replace")
+                raise UnusableRunError(f"{arm} ended with status {process.returncode}:\n{said}")
+        return (
+            bare_stamps(directories["bare"]),
+            watched_steps(directories["capture"]),
+            watched_steps(directories["analyze"]),
+        )
+
+
+def _start(arm: str, workload: Workload, directory: Path) -> psutil.Popen:
+    directory.mkdir()
+    windows = str(workload.warmup), str(workload.baseline)
+    command = [sys.executable, "-m", "benchmarks.arms", arm, workload.name, *windows]
+    with (directory / "stderr").open("wb") as said:
+        return psutil.Popen(
+            [*command, str(directory)], cwd=Path(__file__).parents[1], stdout=said, stderr=said
+        )
 
 
 def table(results: dict[str, Rounds]) -> str:
