@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipediag.session.devices import DeviceActivity, DeviceGap
 from pipediag.session.model import (
     SCHEMA_VERSION,
     Ceiling,
     Device,
-    DeviceActivity,
-    DeviceGap,
     Differential,
     Embedding,
     Environment,
@@ -279,8 +278,8 @@ def make_host(**overrides: Any) -> Host:
 
 def make_device(**overrides: Any) -> DeviceActivity:
     values: dict[str, Any] = {
-        "name": "/host:CPU executors",
-        "kind": "CPU",
+        "name": "CPU",
+        "kind": "cpu",
         "span_ms": 100.0,
         "busy_ms": 20.0,
         "idle_ms": 80.0,

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pipediag.session.model import Interval
+from pipediag.session.record import Interval
 
 DRAWS = 1000
 _SEED = 20240229

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pipediag.measures.bootstrap import Floats, interval, resampled_means
 from pipediag.measures.input_wait import Measured
 from pipediag.session.model import Share, StepClass
-from pipediag.trace.steps import StepSplit
+from pipediag.trace.steps.windows import StepSplit
 
 CLASSES: tuple[StepClass, ...] = get_args(StepClass)
 CONSUMER_CLASSES: tuple[StepClass, ...] = tuple(c for c in CLASSES if c != "input_wait")

@@ -1,17 +1,35 @@
-"""Busy and idle time of each device in the profile, with the operation behind each input gap."""
+"""What each device did in the profile, as the session and trace reports hold it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from pipediag.measures.iterators import IteratorKey
-from pipediag.session.model import DeviceActivity, DeviceGap, Pipeline
-from pipediag.trace.devices import DeviceTrace, Gap
+from pipediag.session.devices import (
+    DeviceActivity,
+    DeviceCopies,
+    DeviceGap,
+    DeviceKernel,
+    DeviceLaunches,
+    GapBucket,
+)
+from pipediag.session.model import Pipeline
+from pipediag.trace.device.copies import Copies
+from pipediag.trace.device.gaps import GAP_CAUSES
+from pipediag.trace.device.kernels import Kernel
+from pipediag.trace.device.traces import DeviceTrace
 from pipediag.trace.summary import TraceSummary
 
 MOST_GAPS = 2000
 """A profile of small operations has a hundred thousand gaps; the longest are kept, and the sums
 hold all."""
+
+MOST_KERNELS = 20
+"""Kept by name, those that took most time; the sums hold all."""
+
+_BUCKETS_US = (10.0, 100.0, 1_000.0, 10_000.0, 100_000.0)
 
 
 def describe_devices(
@@ -27,33 +45,147 @@ def _describe(
     pipeline: Pipeline | None,
     operation_of: Mapping[IteratorKey, str],
 ) -> DeviceActivity:
-    longest = sorted(device.gaps, key=lambda gap: -gap.duration_ns)[:MOST_GAPS]
-    kept = sorted(longest, key=lambda gap: gap.start_ns)
+    order = np.argsort(-device.gaps.lengths_ns, kind="stable")[:MOST_GAPS]
+    causes = device.gaps.causes
+    overlap = device.overlap
+    matmuls = [kernel for kernel in device.kernels if kernel.matmul]
     return DeviceActivity(
         name=device.name,
         kind=device.kind,
+        model=device.model,
         span_ms=device.span_ns / 1e6,
         busy_ms=device.busy_ns / 1e6,
         idle_ms=device.idle_ns / 1e6,
-        busy_percent=100.0 * device.busy_ns / device.span_ns if device.span_ns else 0.0,
-        idle_percent=100.0 * device.idle_ns / device.span_ns if device.span_ns else 0.0,
+        busy_percent=_percent(device.busy_ns, device.span_ns),
+        idle_percent=_percent(device.idle_ns, device.span_ns),
         longest_gap_ms=device.longest_gap_ns / 1e6,
         noise_ms=device.noise_ns / 1e6,
-        gaps=[_gap(gap, trace.window_ns[0], pipeline, operation_of) for gap in kept],
+        gap_floor_us=device.gap_floor_ns / 1e3,
+        causes_ms={cause: ns / 1e6 for cause, ns in device.gaps.by_cause().items()},
+        gap_count=len(device.gaps),
+        gap_histogram=_histogram(device),
+        compute_ms=overlap.compute_ns / 1e6 if overlap else None,
+        copy_ms=overlap.copy_ns / 1e6 if overlap else None,
+        exposed_copy_ms=overlap.exposed_copy_ns / 1e6 if overlap else None,
+        collective_ms=overlap.collective_ns / 1e6 if overlap else None,
+        exposed_collective_ms=overlap.exposed_collective_ns / 1e6 if overlap else None,
+        matmul_ms=_milliseconds(matmuls) if device.kernels else None,
+        tensor_core_ms=(
+            _milliseconds([kernel for kernel in matmuls if kernel.tensor_core])
+            if device.kernels
+            else None
+        ),
+        copies=[_copies(copies) for copies in device.copies],
+        kernels=[_kernel(kernel) for kernel in device.kernels[:MOST_KERNELS]],
+        launches=_launches(device),
+        gaps=[
+            _gap(device, gap, causes[gap], trace, pipeline, operation_of)
+            for gap in np.sort(order).tolist()
+        ],
     )
 
 
 def _gap(
-    gap: Gap, start_ns: int, pipeline: Pipeline | None, operation_of: Mapping[IteratorKey, str]
+    device: DeviceTrace,
+    gap: int,
+    cause: str,
+    trace: TraceSummary,
+    pipeline: Pipeline | None,
+    operation_of: Mapping[IteratorKey, str],
 ) -> DeviceGap:
-    op_id = operation_of.get(gap.iterator) if gap.iterator is not None else None
-    ops = pipeline.ops if pipeline else []
-    op = next((op for op in ops if op.id == op_id), None)
+    start, end = device.gaps.spans[gap].tolist()
+    details = device.gaps.details
+    of_input = cause == "input"
+    iterator = details.iterator(gap) if of_input else None
+    op_id = operation_of.get(iterator) if iterator is not None else None
+    op = next((op for op in (pipeline.ops if pipeline else []) if op.id == op_id), None)
+    buffered = float(details.buffered_elements[gap])
     return DeviceGap(
-        start_ms=(gap.start_ns - start_ns) / 1e6,
-        duration_ms=gap.duration_ns / 1e6,
-        cause=gap.cause,
+        start_ms=(start - trace.window_ns[0]) / 1e6,
+        duration_ms=(end - start) / 1e6,
+        cause=cause,
+        causes_ms={
+            name: ns / 1e6
+            for name, ns in zip(GAP_CAUSES, device.gaps.split_ns[gap].tolist(), strict=True)
+            if ns
+        },
         op_id=op_id,
         file=op.file if op else None,
         line=op.line if op else None,
+        iterator=iterator[0] if iterator else None,
+        buffered_elements=None if np.isnan(buffered) or not of_input else buffered,
+        doing=details.doing.get(gap),
+        step=_step_at(trace, start),
     )
+
+
+def _step_at(trace: TraceSummary, time_ns: int) -> int | None:
+    if trace.steps is None:
+        return None
+    windows = trace.steps.steps.windows
+    place = int(np.searchsorted(windows[:, 0], time_ns, side="right")) - 1
+    return place if place >= 0 and time_ns < windows[place, 1] else None
+
+
+def _histogram(device: DeviceTrace) -> list[GapBucket]:
+    """All gaps by length, those under the floor in a bucket of their own; empty ones left out."""
+    floor_us = device.gap_floor_ns / 1e3
+    edges = [0.0, floor_us, *(edge for edge in _BUCKETS_US if edge > floor_us)]
+    lengths_us = device.gap_lengths_ns / 1e3
+    bucket = np.searchsorted(edges, lengths_us, side="right") - 1
+    counts = np.bincount(bucket, minlength=len(edges))
+    sums = np.bincount(bucket, weights=lengths_us, minlength=len(edges))
+    return [
+        GapBucket(from_us=start, to_us=end, count=int(count), ms=float(time) / 1e3)
+        for start, end, count, time in zip(edges, [*edges[1:], None], counts, sums, strict=True)
+        if count
+    ]
+
+
+def _copies(copies: Copies) -> DeviceCopies:
+    known = copies.bytes is not None and copies.summed_ns > 0
+    return DeviceCopies(
+        direction=copies.direction,
+        count=copies.count,
+        ms=copies.running_ns / 1e6,
+        exposed_ms=copies.exposed_ns / 1e6,
+        bytes=copies.bytes,
+        gb_per_s=(copies.bytes or 0) / copies.summed_ns if known else None,
+    )
+
+
+def _kernel(kernel: Kernel) -> DeviceKernel:
+    return DeviceKernel(
+        name=kernel.name,
+        count=kernel.count,
+        ms=kernel.total_ns / 1e6,
+        matmul=kernel.matmul,
+        tensor_core=kernel.tensor_core,
+    )
+
+
+def _launches(device: DeviceTrace) -> DeviceLaunches | None:
+    found = device.launches
+    if found is None:
+        return None
+    return DeviceLaunches(
+        kernels=found.kernels,
+        per_s=found.kernels / (device.span_ns / 1e9) if device.span_ns else 0.0,
+        matched=found.matched,
+        median_kernel_us=found.median_kernel_ns / 1e3,
+        median_launch_us=_microseconds(found.median_launch_ns),
+        shorter_than_launch_percent=found.shorter_than_launch_percent,
+        median_delay_us=_microseconds(found.median_delay_ns),
+    )
+
+
+def _milliseconds(kernels: list[Kernel]) -> float:
+    return sum(kernel.total_ns for kernel in kernels) / 1e6
+
+
+def _microseconds(nanoseconds: float | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / 1e3
+
+
+def _percent(part: int, whole: int) -> float:
+    return 100.0 * part / whole if whole else 0.0

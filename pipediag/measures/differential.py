@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from pipediag.measures.bootstrap import Floats, interval, resampled_means
 from pipediag.measures.windows import step_ms, windows_of
-from pipediag.session.model import Differential, Interval
+from pipediag.session.model import Differential
+from pipediag.session.record import Interval
 from pipediag.session.recording import RecordedLoop, Recording
 
 FEWEST_STEPS = 5

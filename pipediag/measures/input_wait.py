@@ -23,7 +23,7 @@ from pipediag.measures.differential import FEWEST_STEPS, ConsumerAlone
 from pipediag.measures.windows import blocks_of, gap_waits_ms, next_waits_ms
 from pipediag.session.model import Host, InputWait, Perturbation
 from pipediag.session.recording import RecordedLoop, RecordedStacks, Recording
-from pipediag.trace.steps import StepSplit
+from pipediag.trace.steps.windows import StepSplit
 
 LOCK_PERCENT = 10.0
 """Share of time spent waiting for the interpreter lock from which it may be fought for. Own choice:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 
 from pipediag.measures.node_rates import NodeRate
-from pipediag.trace.iterators import IteratorActivity
+from pipediag.trace.pipeline.iterators import IteratorActivity
 from pipediag.trace.summary import TraceSummary
 
 IteratorKey = tuple[str, tuple[str, ...]]

@@ -25,9 +25,9 @@ from pipediag.measures.pipeline import measure_pipeline
 from pipediag.measures.plan import plan_of
 from pipediag.measures.steps import measure_steps, steps_missing
 from pipediag.measures.traces import trace_of
+from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import (
     Ceiling,
-    DeviceActivity,
     Differential,
     Host,
     InputWait,
@@ -38,7 +38,7 @@ from pipediag.session.model import (
     Steps,
 )
 from pipediag.session.recording import RecordedLoop, Recording
-from pipediag.trace.steps import StepSplit
+from pipediag.trace.steps.windows import StepSplit
 from pipediag.trace.summary import TraceSummary
 
 NO_METHOD = (

@@ -23,15 +23,8 @@ from pipediag.measures.wording import (
     no_loop_sentence,
     other_sentence,
 )
-from pipediag.session.model import (
-    Bottleneck,
-    Finding,
-    Interval,
-    Share,
-    StepClass,
-    Verdict,
-    VerdictSeverity,
-)
+from pipediag.session.model import Bottleneck, Finding, Share, StepClass, Verdict, VerdictSeverity
+from pipediag.session.record import Interval
 
 INPUT_FINE_PERCENT = 5.0
 INPUT_BOUND_PERCENT = 20.0

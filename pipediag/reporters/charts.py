@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipediag.session.model import DeviceActivity, Interval, Session, Share, StepClass
+from pipediag.session.model import Session, Share, StepClass
+from pipediag.session.record import Interval
 
 MAX_BUCKETS = 500
 CLIP_FACTOR = 3.0
@@ -118,32 +118,3 @@ def whisker(percent: float, bounds: Interval, full: float = 100.0) -> Whisker:
         return min(100.0, max(0.0, 100.0 * value / full))
 
     return Whisker(scaled(percent), scaled(bounds[0]), scaled(bounds[1]))
-
-
-@dataclass(frozen=True)
-class IdleCause:
-    """All idle gaps of a device that have one cause."""
-
-    cause: str
-    count: int
-    total_ms: float
-    longest_ms: float
-    percent_of_span: float
-
-
-def idle_causes(device: DeviceActivity) -> list[IdleCause]:
-    """Longest in total first."""
-    durations: defaultdict[str, list[float]] = defaultdict(list)
-    for gap in device.gaps:
-        durations[gap.cause].append(gap.duration_ms)
-    causes = [
-        IdleCause(
-            cause=cause,
-            count=len(values),
-            total_ms=sum(values),
-            longest_ms=max(values),
-            percent_of_span=100.0 * sum(values) / device.span_ms if device.span_ms else 0.0,
-        )
-        for cause, values in durations.items()
-    ]
-    return sorted(causes, key=lambda cause: -cause.total_ms)

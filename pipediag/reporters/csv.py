@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from pipediag.session.model import Scalar, Session
-
-Row = Mapping[str, Scalar]
+from pipediag.reporters.device_rows import (
+    DEVICE_COLUMNS,
+    GAP_COLUMNS,
+    Row,
+    device_rows,
+    gap_rows,
+)
+from pipediag.session.devices import DeviceActivity
+from pipediag.session.model import Session
+from pipediag.session.record import Scalar
 
 POOLS = ("tf_data", "eigen", "python_main", "python_other", "others")
 
@@ -65,16 +72,6 @@ FINDING_COLUMNS = (
     "trial_blocks",
     "needs_first",
 )
-GAP_COLUMNS = (
-    "device",
-    "device_kind",
-    "start_ms",
-    "duration_ms",
-    "cause",
-    "op_id",
-    "file",
-    "line",
-)
 HOST_COLUMNS = (
     "at_ms",
     "window",
@@ -93,8 +90,14 @@ def files(session: Session) -> Iterator[tuple[str, str]]:
     yield "steps.csv", _table(STEP_COLUMNS, (row.model_dump() for row in session.step_rows))
     yield "pipeline.csv", _table(PIPELINE_COLUMNS, _pipeline_rows(session))
     yield "findings.csv", _table(FINDING_COLUMNS, _finding_rows(session))
-    yield "gaps.csv", _table(GAP_COLUMNS, _gap_rows(session))
+    yield from device_files(session.devices)
     yield "host.csv", _table(HOST_COLUMNS, _host_rows(session))
+
+
+def device_files(devices: Sequence[DeviceActivity]) -> Iterator[tuple[str, str]]:
+    """The tables of devices and of their gaps, of a session or of any profile."""
+    yield "gaps.csv", _table(GAP_COLUMNS, gap_rows(devices))
+    yield "devices.csv", _table(DEVICE_COLUMNS, device_rows(devices))
 
 
 def _table(columns: Sequence[str], rows: Iterable[Row]) -> str:
@@ -163,12 +166,6 @@ def _finding_rows(session: Session) -> Iterator[Row]:
             "trial_blocks": trial.blocks,
             "needs_first": finding.needs_first,
         }
-
-
-def _gap_rows(session: Session) -> Iterator[Row]:
-    for device in session.devices:
-        for gap in device.gaps:
-            yield {"device": device.name, "device_kind": device.kind, **gap.model_dump()}
 
 
 def _host_rows(session: Session) -> Iterator[Row]:

@@ -40,6 +40,8 @@ class Encoded:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for line in console.render_lines(self._renderable, options, pad=False):
             text = [Segment(_encodable(part.text, console.encoding), part.style) for part in line]
+            # A control character took no cell; what stands for it takes one.
+            text = Segment.adjust_line_length(text, options.max_width, pad=False)
             while text and not text[-1].text.strip():
                 text.pop()
             if text:

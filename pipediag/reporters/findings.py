@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from pipediag.reporters import labels
 from pipediag.reporters.quantities import interval, speedup
 from pipediag.session.model import Finding, Session
+from pipediag.session.trace_report import TraceReport
 
 _SEVERITY_ORDER = {"error": 0, "warn": 1, "info": 2}
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The findings of a session, sorted by what a reader does with them."""
+    """The findings of a session or of a profile, sorted by what a reader does with them."""
 
     to_do: list[Finding] = field(default_factory=list)
     to_know: list[Finding] = field(default_factory=list)
@@ -22,7 +23,7 @@ class Groups:
     not_applicable: list[Finding] = field(default_factory=list)
 
 
-def group(session: Session) -> Groups:
+def group(session: Session | TraceReport) -> Groups:
     """Each group is sorted: most severe first, then by gain; prerequisites before the rest."""
     groups = Groups()
     for finding in sorted(session.findings, key=_urgency):

@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipediag.reporters import charts, findings, labels, pipeline_rows, quantities
+from pipediag.reporters import charts, findings, idle_time, labels, pipeline_rows, quantities
 from pipediag.reporters.embedded import embed
 from pipediag.reporters.places import Places
 from pipediag.session.model import Session
@@ -78,13 +78,17 @@ def _environment() -> Environment:
         shorten=_shorten,
         prose=_prose,
         gap_cause=labels.gap_cause,
+        measured=quantities.measured,
+        microseconds=quantities.microseconds,
+        shown_iterator=idle_time.shown_iterator,
     )
     environment.globals.update(
         labels=labels,
         interval=quantities.interval,
         evidence=quantities.evidence,
         whisker=charts.whisker,
-        idle_causes=charts.idle_causes,
+        idle_parts=idle_time.idle_parts,
+        longest_gaps=idle_time.longest_gaps,
         gain=findings.gain,
         parallel_calls=pipeline_rows.parallel_calls,
         buffer_fill=pipeline_rows.buffer_fill,

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from pipediag.session.devices import CopyDirection, GapCause
 from pipediag.session.model import (
     Bottleneck,
     FindingStatus,
@@ -11,6 +15,7 @@ from pipediag.session.model import (
     TrialState,
     VerdictSeverity,
 )
+from pipediag.session.trace_report import StepBasis
 
 BOTTLENECK: dict[Bottleneck, str] = {
     "input": "Input-bound",
@@ -95,14 +100,68 @@ POOL: dict[str, str] = {
     "others": "Other threads",
 }
 
+GAP_CAUSE: dict[GapCause, str] = {
+    "input": "Waiting for input",
+    "copy": "Blocking copy",
+    "compile": "Compile and retrace",
+    "collective": "Another device busy",
+    "sync": "Waiting for a result",
+    "launch": "Launching operations",
+    "python": "Python",
+    "queued": "Queued on the device",
+    "unknown": "Unexplained",
+}
+
+GAP_CAUSE_MEANING: dict[GapCause, str] = {
+    "input": "the consumer was blocked in GetNext",
+    "copy": "the host was in a copy that blocks",
+    "compile": "tracing functions and compiling graphs",
+    "collective": "another device was still at work",
+    "sync": "the host waited for a result before it launched more",
+    "launch": "the host was dispatching operations and kernels",
+    "python": "callbacks, logging and other Python between the calls",
+    "queued": "launched in time, but not yet begun by the device",
+    "unknown": "no event of the profile accounts for it",
+}
+
+COPY_DIRECTION: dict[CopyDirection, str] = {
+    "host_to_device": "host to device",
+    "device_to_host": "device to host",
+    "device_to_device": "within device",
+    "peer_to_peer": "between devices",
+    "set": "memory set",
+    "unknown": "unknown",
+}
+
+STEP_BASIS: dict[StepBasis, str] = {
+    "markers": "pipediag's markers",
+    "annotations": "the framework's step annotations",
+    "scan": "the scan of the loop inside a graph",
+    "get_next": "the hand-over of batches",
+    "roots": "repeated calls of one function",
+    "period": "a period in the device's activity",
+}
+
 NO_REASON = "Not measured; no reason was recorded."
 
 
 def gap_cause(cause: str) -> str:
-    """What the host was doing while a device had nothing to do."""
-    return next((label for name, label in STEP_CLASS.items() if name == cause), None) or (
-        cause.replace("_", " ")
-    )
+    """Why a device had nothing to do; a cause of a newer version as it is called there."""
+    return _known(GAP_CAUSE, cause) or cause.replace("_", " ")
+
+
+def gap_cause_meaning(cause: str) -> str:
+    """What that says, or the empty string for a cause of a newer version."""
+    return _known(GAP_CAUSE_MEANING, cause)
+
+
+def step_class(name: str) -> str:
+    """Where time of the step went."""
+    return _known(STEP_CLASS, name) or name.replace("_", " ")
+
+
+def _known(labels: Mapping[Any, str], name: str) -> str:
+    return labels.get(name, "")
 
 
 def command_line(script: Script) -> str:

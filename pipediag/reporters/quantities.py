@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipediag.session.model import Interval, Scalar
+from pipediag.session.record import Interval, Scalar
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 NOTHING = "\N{EN DASH}"
@@ -61,6 +61,13 @@ def milliseconds(value: float | None) -> str:
     if value >= 10_000:
         return seconds(value / 1000)
     return f"{measured(value)}{NO_BREAK}ms"
+
+
+def microseconds(value: float | None) -> str:
+    """A duration given in microseconds; milliseconds from ten thousand on."""
+    if value is not None and value >= 10_000:
+        return milliseconds(value / 1000)
+    return NOTHING if value is None else f"{measured(value)}{NO_BREAK}µs"
 
 
 def seconds(value: float | None) -> str:

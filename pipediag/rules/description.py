@@ -32,7 +32,9 @@ def threshold_line(threshold: Threshold) -> str:
 
 def _about(meta: Meta) -> str:
     needs = ", ".join(meta.needs) or "the environment alone"
+    first = ", ".join(meta.yields_to)
+    yields = f" Only informs where one of these fails: {first}." if first else ""
     return (
         f"Concerns {_SUBJECTS[meta.subject]}. Severity when it fails: {meta.severity}. Effect of "
-        f"the edit on results: {meta.effect_on_results}. Needs: {needs}."
+        f"the edit on results: {meta.effect_on_results}. Needs: {needs}.{yields}"
     )

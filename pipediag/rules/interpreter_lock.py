@@ -14,7 +14,8 @@ from typing import Literal
 
 from pipediag.rules.plan import measured_at
 from pipediag.rules.rule import Threshold
-from pipediag.session.model import Host, HotLine, Operation, Scalar, Session
+from pipediag.session.model import Host, HotLine, Operation, Session
+from pipediag.session.record import Scalar
 
 CPU_OF_CALLS = Threshold(
     "CPU time of the data threads",

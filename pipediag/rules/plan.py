@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from pipediag.session.model import Operation, Scalar, Session
+from pipediag.session.model import Operation, Session
+from pipediag.session.record import Scalar
 
 BATCHING = ("batch", "padded_batch", "ragged_batch")
 READERS = ("TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset", "CsvDataset")

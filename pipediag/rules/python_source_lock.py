@@ -7,7 +7,8 @@ from pipediag.rules.plan import operations
 from pipediag.rules.prediction import cpus
 from pipediag.rules.relevance import INPUT_WAIT
 from pipediag.rules.rule import Meta, Place, Prediction, Threshold
-from pipediag.session.model import Finding, KerasUse, Operation, Scalar, Session
+from pipediag.session.model import Finding, KerasUse, Operation, Session
+from pipediag.session.record import Scalar
 
 SOURCE_CPU = Threshold(
     "CPU time of the threads that make batches",

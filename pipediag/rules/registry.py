@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+
 from pipediag.rules import (
     batch_callback,
     debug_mode,
     dense_embedding_update,
+    device_straggler,
     disabled_defaults,
     eager_execution,
+    exposed_host_copy,
     gpu_unused,
     host_overhead,
+    input_gap,
+    launch_bound,
     misplaced_cache,
     missing_cache,
     missing_prefetch,
+    mixed_precision,
     nested_map,
     per_element_map,
+    python_gap,
     python_map_lock,
     python_source_lock,
     retracing,
@@ -24,13 +33,28 @@ from pipediag.rules import (
     single_call_map,
     slow_shuffle_fill,
     small_batch,
+    small_kernels,
     small_shuffle,
+    sync_point,
     trace_only_python,
     waiting_map_pool,
 )
-from pipediag.rules.rule import Meta, Rule
+from pipediag.rules.rule import DeviceRule, Meta, Rule
 from pipediag.rules.sections import lacking
+from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Finding, Session
+
+DEVICE_RULES: tuple[DeviceRule, ...] = (
+    input_gap,
+    exposed_host_copy,
+    small_kernels,
+    launch_bound,
+    sync_point,
+    python_gap,
+    device_straggler,
+    mixed_precision,
+)
+"""Those that a profile without a session can answer too."""
 
 RULES: tuple[Rule, ...] = (
     gpu_unused,
@@ -57,6 +81,7 @@ RULES: tuple[Rule, ...] = (
     host_overhead,
     small_batch,
     dense_embedding_update,
+    *DEVICE_RULES,
 )
 
 _STATUS_ORDER = ("fail", "informative", "error", "inconclusive", "pass", "not-applicable")
@@ -68,19 +93,36 @@ def run_rules(session: Session) -> list[Finding]:
 
     Order: failed before the rest; among the failed a missing GPU, then what makes results wrong,
     then speed by predicted gain, then quality. While the GPU is missing, other advice points to it.
+    A rule that yields to another one only informs where that one fails.
     """
-    findings = [found for rule in RULES for found in _findings_of(rule, session)]
-    findings = _after_preconditions(findings)
-    return sorted(findings, key=_urgency)
+    findings = [
+        found
+        for rule in RULES
+        for found in _guarded(rule.META, partial(_findings_of, rule, session))
+    ]
+    return _in_order(_after_preconditions(_yielding(findings)))
+
+
+def run_device_rules(devices: Sequence[DeviceActivity]) -> list[Finding]:
+    """What the device rules say of a profile without a session, ordered and guarded alike."""
+    findings = [
+        found
+        for rule in DEVICE_RULES
+        for found in _guarded(rule.META, partial(rule.check_devices, devices))
+    ]
+    return _in_order(_yielding(findings))
+
+
+def _guarded(meta: Meta, check: Callable[[], list[Finding]]) -> list[Finding]:
+    try:
+        return check()
+    except Exception as error:  # noqa: BLE001  one broken rule must not cost the report
+        return [_failed_rule(meta, error)]
 
 
 def _findings_of(rule: Rule, session: Session) -> list[Finding]:
-    meta = rule.META
-    try:
-        lack = lacking(meta, session)
-        return [lack] if lack is not None else rule.check(session)
-    except Exception as error:  # noqa: BLE001  one broken rule must not cost the report
-        return [_failed_rule(meta, error)]
+    lack = lacking(rule.META, session)
+    return [lack] if lack is not None else rule.check(session)
 
 
 def _failed_rule(meta: Meta, error: Exception) -> Finding:
@@ -90,6 +132,26 @@ def _failed_rule(meta: Meta, error: Exception) -> Finding:
         "report it with the session.json.",
         evidence={"exception": type(error).__name__, "message": str(error)},
     )
+
+
+def _yielding(findings: list[Finding]) -> list[Finding]:
+    failed = {finding.rule for finding in findings if finding.status == "fail"}
+    return [_yielded(finding, failed) for finding in findings]
+
+
+def _yielded(finding: Finding, failed: set[str]) -> Finding:
+    meta = _meta(finding)
+    other = next((rule for rule in meta.yields_to if rule in failed), None)
+    if finding.status != "fail" or other is None:
+        return finding
+    informed = meta.finding(
+        "informative",
+        f"{other} knows more of the same cause: follow its advice first.",
+        op_id=finding.op_id,
+        place=(finding.file, finding.line),
+        evidence=finding.evidence,
+    )
+    return informed.model_copy(update={"needs_first": other})
 
 
 def _after_preconditions(findings: list[Finding]) -> list[Finding]:
@@ -106,6 +168,10 @@ def _after_preconditions(findings: list[Finding]) -> list[Finding]:
     ]
 
 
+def _in_order(findings: list[Finding]) -> list[Finding]:
+    return sorted(findings, key=_urgency)
+
+
 def _urgency(finding: Finding) -> tuple[int, int, float]:
     return (
         _STATUS_ORDER.index(finding.status),
@@ -115,4 +181,8 @@ def _urgency(finding: Finding) -> tuple[int, int, float]:
 
 
 def _subject(finding: Finding) -> str:
-    return next(rule.META.subject for rule in RULES if rule.META.id == finding.rule)
+    return _meta(finding).subject
+
+
+def _meta(finding: Finding) -> Meta:
+    return next(rule.META for rule in RULES if rule.META.id == finding.rule)

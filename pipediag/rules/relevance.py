@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from pipediag.rules.plan import delay_ms, measured_at
 from pipediag.rules.rule import Threshold
-from pipediag.session.model import FindingStatus, Operation, Scalar, Session, Share
+from pipediag.session.model import FindingStatus, Operation, Session, Share
+from pipediag.session.record import Scalar
 
 INPUT_WAIT = Threshold(
     "input wait",

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import (
     EffectOnResults,
     Finding,
     FindingSeverity,
     FindingStatus,
     Operation,
-    Scalar,
     Session,
 )
+from pipediag.session.record import Scalar
 
-Section = Literal["loop", "keras", "steps", "breakdown", "pipeline", "host"]
+Section = Literal["loop", "keras", "steps", "breakdown", "pipeline", "host", "devices"]
 Subject = Literal["precondition", "correctness", "quality", "speed"]
 Place = tuple[str | None, int | None]
 
@@ -60,6 +61,8 @@ class Meta:
     severity: FindingSeverity
     effect_on_results: EffectOnResults
     subject: Subject = "speed"
+    yields_to: tuple[str, ...] = ()
+    """Rules that know more of the same cause: where one of them fails, this one only informs."""
 
     def finding(
         self,
@@ -67,6 +70,7 @@ class Meta:
         advice: str,
         *,
         op: Operation | None = None,
+        op_id: str | None = None,
         place: Place | None = None,
         evidence: Mapping[str, Scalar] | None = None,
         prediction: Prediction | None = None,
@@ -87,7 +91,7 @@ class Meta:
             severity=(severity or self.severity) if failed else "info",
             file=file,
             line=line,
-            op_id=op.id if op else None,
+            op_id=op.id if op else op_id,
             evidence=numbers,
             advice=advice,
             effect_on_results=(effect or self.effect_on_results) if failed else None,
@@ -114,6 +118,14 @@ class Rule(Protocol):
 
     def check(self, session: Session) -> list[Finding]:
         """The findings on this session, whose sections named in `META.needs` are all present."""
+        ...
+
+
+class DeviceRule(Rule, Protocol):
+    """A rule that a profile alone can answer, with or without a session around it."""
+
+    def check_devices(self, devices: Sequence[DeviceActivity]) -> list[Finding]:
+        """The findings on these devices, however many and of whatever kind."""
         ...
 
 

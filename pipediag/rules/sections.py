@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipediag.rules.devices import NO_DEVICE
 from pipediag.rules.rule import Meta
 from pipediag.session.model import Finding, FindingStatus, Session
 
@@ -61,6 +62,12 @@ def _host(session: Session) -> Lack | None:
     return "inconclusive", session.host_missing or "The host was not sampled."
 
 
+def _devices(session: Session) -> Lack | None:
+    if session.devices:
+        return None
+    return _loop(session) or ("inconclusive", session.breakdown_missing or NO_DEVICE)
+
+
 _LACKS = {
     "loop": _loop,
     "keras": _keras,
@@ -68,4 +75,5 @@ _LACKS = {
     "breakdown": _breakdown,
     "pipeline": _pipeline,
     "host": _host,
+    "devices": _devices,
 }

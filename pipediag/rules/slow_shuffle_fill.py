@@ -6,7 +6,8 @@ import math
 
 from pipediag.rules.plan import call_name, delay_ms, operations, passes_over_data, upstream
 from pipediag.rules.rule import Meta, Prediction, Threshold
-from pipediag.session.model import Finding, Operation, Scalar, Session
+from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.record import Scalar
 
 FILL_SHARE = Threshold(
     "time to fill the buffer",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pipediag.rules.plan import BATCHING, call_name, following_batch, operations, upstream
 from pipediag.rules.rule import Meta, Prediction, Threshold
-from pipediag.session.model import Finding, Operation, Scalar, Session
+from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.record import Scalar
 
 COVERAGE = Threshold(
     "buffer size",

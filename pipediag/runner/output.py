@@ -19,6 +19,7 @@ REPORT_FILES = frozenset(
         "pipeline.csv",
         "findings.csv",
         "gaps.csv",
+        "devices.csv",
         "host.csv",
         "trace",
     }

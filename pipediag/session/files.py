@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from pipediag.errors import PipediagError
 
@@ -22,7 +25,14 @@ _WHAT_TO_DO = {
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file whole or not at all.
+    """Writes a file whole or not at all. Raises PipediagError like `replacing`."""
+    with replacing(path) as file:
+        file.write(text.encode("utf-8"))
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """The file to write to; it takes its place at `path` when the block ends without an error.
 
     Raises:
         PipediagError: naming the file, why it could not be written and what to do. What was at
@@ -33,17 +43,18 @@ def write_text(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         temporary = Path(name)
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
-            stream.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     except OSError as error:
+        raise PipediagError(_explain(path, error)) from error
+    finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
-        raise PipediagError(explain(path, error)) from error
 
 
-def explain(path: Path, error: OSError) -> str:
+def _explain(path: Path, error: OSError) -> str:
     """Why the file could not be written, and what to do about it."""
     advice = _WHAT_TO_DO.get(error.errno or 0, "Choose another directory with -o.")
     return f"Could not write {path}: {error.strerror or error}. {advice}"

@@ -6,9 +6,10 @@ says why. Field names carry their units.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pipediag.session.devices import DeviceActivity
+from pipediag.session.record import Interval, Record, Scalar
 
 SCHEMA_VERSION = "1"
 
@@ -35,14 +36,6 @@ EffectOnResults = Literal[
     "not safe here",
 ]
 TrialState = Literal["confirmed", "refuted", "inconclusive", "not_tried"]
-Interval = Annotated[tuple[float, float], Field(description="95 % interval: low, high")]
-Scalar = int | float | str | bool | None
-
-
-class Record(BaseModel):
-    """Base of every record: immutable; keys that a newer minor version added are ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
 
 
 class Script(Record):
@@ -242,28 +235,6 @@ class Pipeline(Record):
     options: dict[str, Scalar] = {}
     autotune_enabled: bool = True
     missing: str | None = None
-
-
-class DeviceGap(Record):
-    start_ms: float
-    duration_ms: float
-    cause: str
-    op_id: str | None = None
-    file: str | None = None
-    line: int | None = None
-
-
-class DeviceActivity(Record):
-    name: str
-    kind: str
-    span_ms: float
-    busy_ms: float
-    idle_ms: float
-    busy_percent: float
-    idle_percent: float
-    longest_gap_ms: float
-    noise_ms: float
-    gaps: list[DeviceGap]
 
 
 class HotLine(Record):

@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipediag.trace.classes import classify
-from pipediag.trace.devices import DeviceTrace, device_traces
-from pipediag.trace.iterators import IteratorActivity, iterator_activity
-from pipediag.trace.pipeline import pipeline_records
-from pipediag.trace.reader import TraceEvents, read
-from pipediag.trace.steps import StepSplit, StepWindows, find_steps, split_steps
+from pipediag.trace.device.traces import GAP_FLOOR_NS, DeviceTrace, device_traces
+from pipediag.trace.events import TraceEvents
+from pipediag.trace.host.classes import classify
+from pipediag.trace.pipeline.iterators import IteratorActivity, iterator_activity
+from pipediag.trace.pipeline.records import pipeline_records
+from pipediag.trace.reader import read
+from pipediag.trace.steps.windows import StepSplit, StepWindows, find_steps, split_steps
+
+_OWN_WINDOWS = frozenset({"markers", "scan", "get_next"})
+"""Steps in whose window the devices are looked at. Annotations of others, and steps that were only
+inferred, don't say that what lies outside them is no training: then the whole recording counts."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +42,19 @@ def summarise(path: Path) -> TraceSummary:
 
     Raises PipediagError where it cannot be read.
     """
-    events = read(path)
+    return summarise_events(read(path))
+
+
+def summarise_events(events: TraceEvents, gap_floor_ns: int = GAP_FLOOR_NS) -> TraceSummary:
+    """Says where the steps' time of a profile went; gaps under the floor are summed apart."""
     activity = classify(events)
-    steps = find_steps(activity)
+    steps = find_steps(events, activity)
     window = _window(events, steps)
     loop = activity.loop
     records = pipeline_records(events, loop.scan_names if loop else frozenset())
     iterators = iterator_activity(events, records, window)
-    devices = device_traces(events, activity, records, window if steps else None)
+    measured = window if steps is not None and steps.basis in _OWN_WINDOWS else None
+    devices = device_traces(events, activity, records, measured, gap_floor_ns)
     return TraceSummary(
         path=events.path,
         window_ns=window,
@@ -82,7 +92,8 @@ def _missing(
     missing = {}
     if steps is None:
         missing["steps"] = (
-            "The profile holds no step marker and too few batches to see steps by them."
+            "The profile holds no step marker or annotation, too few batches to see steps by them, "
+            "and nothing on the host or a device that repeats."
         )
     if not iterators:
         missing["iterators"] = "The profile holds no tf.data iterator event."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipediag.session.model import Finding, Operation, Script, Session, StepRow
 from tests import factories
+from tests.reporters import devices
 
 HOSTILE = "</script><img src=x onerror=alert(1)>&\"'{{ 7 * 7 }}\u2028\x1b[31m"
 
@@ -57,7 +58,10 @@ def hostile() -> Session:
     finding: Finding = factories.make_finding(
         title=HOSTILE, advice=HOSTILE, file=f"/p/{HOSTILE}.py", evidence={HOSTILE: HOSTILE}
     )
+    gap = devices.make_gap(file=f"/p/{HOSTILE}.py", iterator=HOSTILE, doing=HOSTILE)
+    kernel = devices.make_gpu().kernels[0].model_copy(update={"name": HOSTILE})
     return factories.make_session(
+        devices=[devices.make_gpu(name=HOSTILE, model=HOSTILE, gaps=[gap], kernels=[kernel])],
         script=Script(path="train.py", args=[HOSTILE], outcome="raised", detail=HOSTILE),
         verdict=factories.make_verdict(summary=HOSTILE, reasons=[HOSTILE], next_steps=[HOSTILE]),
         pipeline=factories.make_pipeline(ops=[operation], options={HOSTILE: HOSTILE}),
@@ -106,7 +110,13 @@ def enormous() -> Session:
         )
         for index, duration in enumerate(samples)
     ]
+    kernels = [devices.make_gpu().kernels[0].model_copy(update={"name": unbroken})] * 20
+    gaps = [devices.make_gap(start_ms=float(index), doing=unbroken) for index in range(500)]
     return factories.make_session(
+        devices=[
+            devices.make_gpu(name=f"GPU:{index}", model=endless, gaps=gaps, kernels=kernels)
+            for index in range(20)
+        ],
         script=Script(path="train.py", args=[unbroken * 5] * 20, outcome="stopped"),
         verdict=factories.make_verdict(
             summary=endless, reasons=[endless] * 30, next_steps=[endless] * 30

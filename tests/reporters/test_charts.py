@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipediag.reporters import charts
-from pipediag.session.model import DeviceGap
 from tests import factories
 
 
@@ -83,18 +82,3 @@ def test_no_samples_no_strip() -> None:
 
 def test_whisker_stays_in_the_drawing() -> None:
     assert charts.whisker(50.0, (-3.0, 130.0)) == charts.Whisker(50.0, 0.0, 100.0)
-
-
-def test_idle_gaps_are_added_up_by_cause() -> None:
-    gaps = [
-        DeviceGap(start_ms=0.0, duration_ms=5.0, cause="input_wait"),
-        DeviceGap(start_ms=9.0, duration_ms=1.0, cause="python"),
-        DeviceGap(start_ms=20.0, duration_ms=7.0, cause="input_wait"),
-    ]
-
-    causes = charts.idle_causes(factories.make_device(gaps=gaps, span_ms=100.0))
-
-    assert causes == [
-        charts.IdleCause("input_wait", 2, 12.0, 7.0, 12.0),
-        charts.IdleCause("python", 1, 1.0, 1.0, 1.0),
-    ]

@@ -10,7 +10,7 @@ from pipediag.session.model import Session
 from tests import factories
 from tests.reporters import sessions
 
-NAMES = ["steps.csv", "pipeline.csv", "findings.csv", "gaps.csv", "host.csv"]
+NAMES = ["steps.csv", "pipeline.csv", "findings.csv", "gaps.csv", "devices.csv", "host.csv"]
 
 
 def read(session: Session, name: str) -> list[dict[str, str]]:
@@ -39,7 +39,7 @@ def test_rows_are_the_session_s() -> None:
         "batch_0",
         "tf_prefetch_0",
     ]
-    assert read(session, "gaps.csv")[0]["device"] == "/host:CPU executors"
+    assert read(session, "gaps.csv")[0]["device"] == "CPU"
     assert read(session, "host.csv")[0]["tf_data_cpu_percent_of_a_core"] == "95.0"
 
 

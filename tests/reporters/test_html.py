@@ -9,12 +9,13 @@ import pytest
 from pipediag.reporters import html
 from pipediag.session.model import Session
 from tests import factories
-from tests.reporters import sessions
+from tests.reporters import devices, sessions
 from tests.reporters.pages import Element, Page
 
 SESSIONS: dict[str, Callable[[], Session]] = {
     "input-bound": factories.make_session,
     "compute-bound": factories.make_compute_bound_session,
+    "on a GPU": lambda: factories.make_session(devices=[devices.make_gpu()]),
     "nothing measured": sessions.nothing_measured,
     "hostile": sessions.hostile,
     "enormous": sessions.enormous,

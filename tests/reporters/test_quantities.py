@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pipediag.reporters import quantities
-from pipediag.session.model import Scalar
+from pipediag.session.record import Scalar
 
 
 @pytest.mark.parametrize(

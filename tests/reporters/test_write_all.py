@@ -8,7 +8,15 @@ from pipediag import reporters
 from pipediag.errors import PipediagError
 from tests import factories
 
-FILES = {"report.html", "steps.csv", "pipeline.csv", "findings.csv", "gaps.csv", "host.csv"}
+FILES = {
+    "report.html",
+    "steps.csv",
+    "pipeline.csv",
+    "findings.csv",
+    "gaps.csv",
+    "devices.csv",
+    "host.csv",
+}
 
 
 def test_writes_every_file_and_says_which(tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from pipediag.rules import gpu_unused, misplaced_cache, registry, serial_stateful_map
-from pipediag.rules.registry import RULES, run_rules
+from pipediag.rules.registry import DEVICE_RULES, RULES, run_device_rules, run_rules
 from pipediag.rules.rule import Rule
 from pipediag.session.model import Session
 from tests.factories import make_compute_bound_session, make_environment, make_session
+from tests.rules.devices import gpu, launches
 
 RULES_DIRECTORY = Path(registry.__file__).parent
 
@@ -52,6 +53,7 @@ def test_a_session_with_nothing_measured_is_no_error() -> None:
         ceiling=None,
         input_wait=None,
         loops=[],
+        devices=[],
     )
     assert {finding.status for finding in run_rules(bare)} == {"not-applicable"}
 
@@ -116,3 +118,38 @@ def test_a_failure_without_prediction_says_why() -> None:
     for finding in run_rules(session):
         if finding.status == "fail" and finding.predicted_speedup is None:
             assert finding.evidence["prediction_missing"]
+
+
+def test_every_rule_that_asks_devices_only_is_a_device_rule() -> None:
+    asking = {rule.META.id for rule in RULES if hasattr(rule, "check_devices")}
+    assert asking == {rule.META.id for rule in DEVICE_RULES}
+    assert {rule.META.needs for rule in DEVICE_RULES} == {("devices",)}
+
+
+def test_rules_yield_to_rules_that_exist() -> None:
+    known = {rule.META.id for rule in RULES}
+    for rule in RULES:
+        assert set(rule.META.yields_to) <= known - {rule.META.id}
+
+
+def test_a_profile_gets_one_finding_of_each_device_rule() -> None:
+    for devices in ([], [gpu()], [gpu(name="GPU:0"), gpu(name="GPU:1")]):
+        findings = run_device_rules(devices)
+        assert {found.rule for found in findings} == {rule.META.id for rule in DEVICE_RULES}
+        assert {found.status for found in findings} <= {"pass", "not-applicable", "inconclusive"}
+
+
+def test_a_profile_s_findings_are_in_order_of_urgency() -> None:
+    device = gpu({"launch": 16.0, "python": 16.0, "sync": 10.0}, gaps=[], launches=launches())
+    failed = [found.rule for found in run_device_rules([device]) if found.status == "fail"]
+    assert failed == ["python-gap", "sync-point", "launch-bound"]
+
+
+def test_a_broken_device_rule_costs_only_its_own_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(devices: object) -> list[object]:
+        raise ZeroDivisionError("span")
+
+    monkeypatch.setattr(DEVICE_RULES[0], "check_devices", broken)
+    findings = run_device_rules([gpu()])
+    assert len(findings) == len(DEVICE_RULES)
+    assert [found.rule for found in findings if found.status == "error"] == ["input-gap"]

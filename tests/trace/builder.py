@@ -6,8 +6,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pipediag.trace.reader import TraceEvents, read
-from pipediag.trace.schema import xspace_class
+from pipediag.trace.events import TraceEvents
+from pipediag.trace.reader import read
+from pipediag.trace.xplane.schema import message_class
 
 
 class LineBuilder:
@@ -55,6 +56,10 @@ class PlaneBuilder:
         entry = next(item for item in self._message.event_metadata if item.key == wanted)
         self.add_stat(entry.value.stats, key, value)
 
+    def stat(self, key: str, value: int | float | str) -> None:
+        """A statistic of the plane itself."""
+        self.add_stat(self._message.stats, key, value)
+
     def add_stat(self, stats: Any, key: str, value: int | float | str) -> None:
         stat = stats.add(metadata_id=self._stat_key(key))
         if isinstance(value, str):
@@ -77,7 +82,7 @@ class TraceBuilder:
     """A whole profile."""
 
     def __init__(self) -> None:
-        self._space = xspace_class()()
+        self._space = message_class("XSpace")()
 
     def plane(self, name: str) -> PlaneBuilder:
         return PlaneBuilder(self._space.planes.add(name=name.encode()))

@@ -1,15 +1,16 @@
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from pipediag.errors import PipediagError
-from pipediag.trace.reader import read
-from pipediag.trace.schema import xspace_class
+from pipediag.trace import file_bytes
+from pipediag.trace.reader import read, read_file, read_profile
+from pipediag.trace.xplane.schema import message_class
 from tests.trace.builder import TraceBuilder
+from tests.trace.kineto.builder import KinetoBuilder
 
 
 def test_columns_are_absolute_nanoseconds_sorted_by_start(tmp_path: Path) -> None:
@@ -25,7 +26,7 @@ def test_columns_are_absolute_nanoseconds_sorted_by_start(tmp_path: Path) -> Non
 
 
 def test_both_ends_round_down_to_a_nanosecond(tmp_path: Path) -> None:
-    space = xspace_class()()
+    space = message_class("XSpace")()
     line = space.planes.add(name=b"/host:CPU").lines.add(timestamp_ns=7)
     line.events.add(metadata_id=1, offset_ps=1_900, duration_ps=1_200)
     path = tmp_path / "a.xplane.pb"
@@ -50,7 +51,7 @@ def test_statistics_of_every_kind(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_not_utf8_costs_one_character(tmp_path: Path) -> None:
-    space = xspace_class()()
+    space = message_class("XSpace")()
     plane = space.planes.add(name=b"/host:CPU")
     plane.event_metadata.add(key=1).value.name = b"kernel\xff"
     plane.lines.add(name=b"l\xfe").events.add(metadata_id=1)
@@ -61,7 +62,7 @@ def test_a_name_that_is_not_utf8_costs_one_character(tmp_path: Path) -> None:
 
 
 def test_an_event_without_metadata_has_an_empty_name(tmp_path: Path) -> None:
-    space = xspace_class()()
+    space = message_class("XSpace")()
     space.planes.add(name=b"/host:CPU").lines.add().events.add(metadata_id=4)
     path = tmp_path / "a.xplane.pb"
     path.write_bytes(space.SerializeToString())
@@ -75,68 +76,46 @@ def test_a_visible_gpu_on_which_nothing_ran_is_no_accelerator(tmp_path: Path) ->
     assert [plane.name for plane in builder.events(tmp_path).accelerators] == ["/device:GPU:1"]
 
 
-def test_the_newest_run_of_a_log_directory(tmp_path: Path) -> None:
-    for run, event in (("2026_01_02_00_00_00", "new"), ("2026_01_01_00_00_00", "old")):
-        folder = tmp_path / "logs" / "plugins" / "profile" / run
-        folder.mkdir(parents=True)
-        builder = TraceBuilder()
-        builder.host().line("python").event(event, 0, 1)
-        builder.save(folder)
-    assert read(tmp_path).host_lines[0].event_name(0) == "new"
-
-
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"", "is empty"),
-        (b"not a profile at all", "not an XPlane profile"),
-        (b"\x12\x03abc", "holds no planes"),
-    ],
-)
-def test_bad_files_are_told_in_one_line(tmp_path: Path, data: bytes, said: str) -> None:
-    path = tmp_path / "bad.xplane.pb"
-    path.write_bytes(data)
-    with pytest.raises(PipediagError, match=said) as caught:
-        read(path)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_profile_cut_short_is_told(tmp_path: Path) -> None:
+def test_a_packed_profile_is_the_profile(tmp_path: Path) -> None:
     builder = TraceBuilder()
     builder.host().line("python").event("event", 0, 1)
-    path = builder.save(tmp_path)
-    path.write_bytes(path.read_bytes()[:-4])
-    with pytest.raises(PipediagError, match="cut short"):
-        read(path)
+    path = tmp_path / "vm.xplane.pb.gz"
+    path.write_bytes(gzip.compress(builder.save(tmp_path).read_bytes()))
+    profile = read_profile(path)
+    assert (profile.format, profile.events.event_count) == ("xplane", 1)
 
 
-def test_no_profile_there(tmp_path: Path) -> None:
-    with pytest.raises(PipediagError, match=r"no \*\.xplane\.pb"):
-        read(tmp_path)
-    with pytest.raises(PipediagError, match="There is no profile at"):
-        read(tmp_path / "missing")
+def test_json_is_a_kineto_trace_whatever_its_name(tmp_path: Path) -> None:
+    path = KinetoBuilder().kernel("k", 1, 2).save(tmp_path, "trace.xplane.pb")
+    assert read_profile(path).format == "kineto"
 
 
-def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = TraceBuilder().save(tmp_path)
-
-    def refuse(_: Path) -> bytes:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "read_bytes", refuse)
-    with pytest.raises(PipediagError, match="Permission denied"):
-        read(path)
-
-
-@settings(max_examples=60)
-@given(st.binary(min_size=1, max_size=80))
-def test_any_bytes_give_a_profile_or_a_message(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes
+def test_a_mapped_file_is_read_like_a_small_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path_factory.mktemp("any") / "x.xplane.pb"
-    path.write_bytes(data)
-    try:
-        planes, message = len(read(path).planes), ""
-    except PipediagError as error:
-        planes, message = 0, str(error)
-    assert planes or str(path) in message
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    for start in range(3_000):
+        line.event("event", start, start + 1, id=start)
+    path = builder.save(tmp_path)
+    small = read_file(path).host_lines[0]
+    monkeypatch.setattr(file_bytes, "MAPPED_FROM_BYTES", 5_000)
+    mapped = read_file(path).host_lines[0]
+    assert mapped.start_ns.tolist() == small.start_ns.tolist() == list(range(3_000))
+    # Statistics are looked at after their pages were given back.
+    assert mapped.integers("id", np.arange(3_000)).tolist() == list(range(3_000))
+
+
+def test_a_profile_may_be_replaced_while_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_bytes, "MAPPED_FROM_BYTES", 1)
+    builder = TraceBuilder()
+    builder.host().line("python").event("event", 0, 1, id=5)
+    path = builder.save(tmp_path)
+    line = read_file(path).host_lines[0]
+    (tmp_path / "new").write_bytes(b"new")
+    (tmp_path / "new").replace(path)
+    assert line.stats(0) == {"id": 5}
+    path.unlink()
+    assert line.stats(0) == {"id": 5}

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from pipediag.errors import PipediagError
+from pipediag.trace.host.threads import events_named
 from pipediag.trace.reader import read
 from pipediag.trace.summary import TraceSummary, summarise
-from pipediag.trace.threads import events_named
 from tests.trace.builder import TraceBuilder, add_graph_call
-from tests.trace.test_steps import fit_profile
+from tests.trace.steps.test_windows import fit_profile
 
 RECORDED = Path(__file__).parent / "data" / "fit.xplane.pb.gz"
 
@@ -84,10 +84,12 @@ def test_the_input_gaps_of_a_real_fit_are_the_slow_maps(summary: TraceSummary) -
     [device] = summary.devices
     assert device.name == "CPU"
     assert device.busy_ns + device.idle_ns == device.span_ns
-    assert sum(gap.duration_ns for gap in device.gaps) + device.noise_ns == device.idle_ns
-    longest = sorted(device.gaps, key=lambda gap: gap.duration_ns)[-10:]
-    assert {gap.cause for gap in longest} == {"input"}
-    assert {gap.iterator for gap in longest} == {("Root::MapAndBatch::Map", ("decode",))}
+    assert int(device.gaps.lengths_ns.sum()) + device.noise_ns == device.idle_ns
+    longest = np.argsort(device.gaps.lengths_ns)[-10:].tolist()
+    assert {device.gaps.causes[gap] for gap in longest} == {"input"}
+    assert {device.gaps.details.iterator(gap) for gap in longest} == {
+        ("Root::MapAndBatch::Map", ("decode",))
+    }
 
 
 def test_the_window_is_the_steps(tmp_path: Path) -> None:

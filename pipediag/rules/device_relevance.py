@@ -1,0 +1,66 @@
+"""When idle time of a device that has a cause on the host is worth acting on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipediag.rules.devices import cause_percent
+from pipediag.rules.rule import Meta, Threshold
+from pipediag.session.devices import DeviceActivity
+from pipediag.session.model import Finding, Session
+
+INPUT_GAPS = Threshold(
+    "idle for input above which the device's other pauses are not what limits",
+    20.0,
+    "% of the device's span",
+    "XProf's input-pipeline analysis: over 20 % the input is the bottleneck",
+)
+PERTURBED = Threshold(
+    "profiled step over a step without the profiler, above which host time in the profile is not "
+    "believed",
+    1.5,
+    "times",
+    "own choice: the proportions of a profile that made steps half as long again are doubtful",
+)
+
+
+def input_first_on(device: DeviceActivity) -> str | None:
+    """Why time saved on the host would be waited away on this device, as a sentence, or None."""
+    percent = cause_percent(device, "input")
+    if percent < INPUT_GAPS.value:
+        return None
+    return (
+        f"The device is idle for input {percent:.0f} % of its time, and would wait longer for what "
+        "is saved elsewhere: deal with the input first."
+    )
+
+
+def unless_perturbed(meta: Meta, session: Session, findings: Sequence[Finding]) -> list[Finding]:
+    """The same findings; failed ones are inconclusive where the profiler slowed the steps much.
+
+    The profiler lengthens what the host does and hardly what a kernel takes, so it makes gaps.
+    """
+    ratio = session.perturbation.ratio if session.perturbation else None
+    if ratio is None or ratio < PERTURBED.value:
+        return list(findings)
+    sentence = (
+        f"The profiler made steps {ratio:.1f} times as long, so the host may hold the device up "
+        "less without it."
+    )
+    return [
+        meta.finding(
+            "inconclusive",
+            sentence,
+            evidence={
+                **{key: finding.evidence[key] for key in _numbers(finding)},
+                "profiled_step_ratio": ratio,
+            },
+        )
+        if finding.status == "fail"
+        else finding
+        for finding in findings
+    ]
+
+
+def _numbers(finding: Finding) -> list[str]:
+    return [key for key in finding.evidence if key != "prediction_missing"]

@@ -1,0 +1,89 @@
+"""Questions about the devices of a profile: which count, what held them up, what it cost."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from pipediag.rules.rule import Prediction
+from pipediag.session.devices import DeviceActivity, DeviceGap, GapCause
+from pipediag.session.record import Scalar
+
+NO_ACCELERATOR = "No accelerator took part in the profile."
+NO_DEVICE = "The profile shows no device at work."
+
+
+def accelerators(devices: Sequence[DeviceActivity]) -> list[DeviceActivity]:
+    """The GPUs that ran anything."""
+    return [device for device in devices if device.kind.lower() == "gpu" and device.span_ms > 0]
+
+
+def accelerators_or_cpus(devices: Sequence[DeviceActivity]) -> list[DeviceActivity]:
+    """The GPUs, or where there is none the CPUs whose executors stand for them."""
+    return accelerators(devices) or [device for device in devices if device.span_ms > 0]
+
+
+def worst(
+    devices: Sequence[DeviceActivity], percent: Callable[[DeviceActivity], float]
+) -> DeviceActivity | None:
+    """The device with the most of it: one finding speaks for all of them."""
+    return max(devices, key=percent, default=None)
+
+
+def full_name(device: DeviceActivity) -> str:
+    """Name of the device, with its host's where the profile is of several."""
+    return f"{device.host} {device.name}" if device.host else device.name
+
+
+def percent_of_span(device: DeviceActivity, ms: float | None) -> float:
+    """Milliseconds as percent of the device's span; unknown ones count as none."""
+    return 100.0 * (ms or 0.0) / device.span_ms
+
+
+def cause_percent(device: DeviceActivity, cause: GapCause) -> float:
+    """Percent of the device's span in which it was idle for this cause."""
+    return percent_of_span(device, device.causes_ms.get(cause))
+
+
+def held_up(device: DeviceActivity, cause: GapCause) -> list[tuple[DeviceGap, float]]:
+    """The recorded gaps that this cause has a part in, each with its milliseconds of the cause."""
+    parts = [(gap, _part(gap, cause)) for gap in device.gaps]
+    return [(gap, ms) for gap, ms in parts if ms > 0]
+
+
+def longest_doing(device: DeviceActivity, cause: GapCause) -> tuple[str, float] | None:
+    """What the launching thread did in most of the time lost to this cause, and for how long (ms).
+
+    None where no recorded gap says it.
+    """
+    spent: dict[str, float] = defaultdict(float)
+    for gap, ms in held_up(device, cause):
+        if gap.doing:
+            spent[gap.doing.removeprefix("$")] += ms
+    return max(spent.items(), key=lambda item: item[1], default=None)
+
+
+def idle_evidence(device: DeviceActivity, cause: GapCause) -> dict[str, Scalar]:
+    """The numbers that every rule on a cause of idle time rests on."""
+    parts = [ms for _, ms in held_up(device, cause)]
+    return {
+        "device": full_name(device),
+        f"{cause}_idle_percent_of_span": cause_percent(device, cause),
+        f"{cause}_idle_ms": device.causes_ms.get(cause, 0.0),
+        f"longest_{cause}_gap_ms": max(parts, default=None),
+        "busy_percent": device.busy_percent,
+    }
+
+
+def without_idle(device: DeviceActivity, saved_ms: float) -> Prediction:
+    """Amdahl's law: the span over the span without `saved_ms` of it."""
+    left = device.span_ms - saved_ms
+    if left <= 0:
+        return Prediction(None, "What would remain of the device's time is not known.")
+    return Prediction(round(max(1.0, device.span_ms / left), 3))
+
+
+def _part(gap: DeviceGap, cause: GapCause) -> float:
+    if gap.causes_ms:
+        return gap.causes_ms.get(cause, 0.0)
+    return gap.duration_ms if gap.cause == cause else 0.0

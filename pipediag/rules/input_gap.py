@@ -1,0 +1,183 @@
+"""A device that is idle because the next batch is not there.
+
+It holds for a CPU too, whose executor's operations stand for a device: GetNext blocks the consumer
+there in the same way.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipediag.rules.devices import (
+    NO_DEVICE,
+    accelerators_or_cpus,
+    cause_percent,
+    full_name,
+    held_up,
+    idle_evidence,
+    without_idle,
+    worst,
+)
+from pipediag.rules.iterator_advice import advice_for
+from pipediag.rules.relevance import weigh_input
+from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.session.devices import DeviceActivity
+from pipediag.session.model import Finding, Session
+
+IDLE = Threshold(
+    "idle for input",
+    5.0,
+    "% of the device's span",
+    "XProf's input-pipeline analysis: from 5 % moderately input-bound",
+)
+HIGHLY = Threshold(
+    "idle for input that is called the bottleneck",
+    20.0,
+    "% of the device's span",
+    "XProf's input-pipeline analysis: from 20 % highly input-bound",
+)
+META = Meta(
+    id="input-gap",
+    name="Input gaps",
+    title_failed="The device is idle while it waits for input",
+    title_passed="The device hardly waits for input",
+    looks_at="The time in which a device had nothing to do while the training loop was blocked in "
+    "GetNext, and which iterator of the pipeline worked longest in those gaps. On a machine "
+    "without an accelerator the executor stands for the device.",
+    why="No kernel can run before its batch is there; the pipeline sets the pace.",
+    edit="Speed up the iterator that is named: parallel calls, reading files in parallel, cache, "
+    "fewer and larger elements.",
+    cost="More CPU or more memory for the pipeline.",
+    prediction="Amdahl: the device's span over the span without these gaps, which is what an input "
+    "that costs nothing would give; within a session never beyond its ceiling.",
+    needs=("devices",),
+    thresholds=(IDLE, HIGHLY),
+    severity="warn",
+    effect_on_results="same results",
+    yields_to=(
+        "python-source-lock",
+        "python-map-lock",
+        "serial-stateful-map",
+        "single-call-map",
+        "waiting-map-pool",
+        "nested-map",
+        "per-element-map",
+        "row-generator",
+        "sequential-files",
+        "missing-cache",
+        "slow-shuffle-fill",
+        "missing-prefetch",
+        "disabled-defaults",
+        "debug-mode",
+    ),
+)
+
+EMPTY_BUFFER = 0.5
+"""Elements on average; below it the buffer next to the consumer was usually empty."""
+
+
+@dataclass(frozen=True)
+class _Behind:
+    """The operation that worked longest in the gaps, as far as it is known."""
+
+    op_id: str | None = None
+    file: str | None = None
+    line: int | None = None
+    iterator: str | None = None
+    ms: float = 0.0
+
+
+def check_devices(devices: Sequence[DeviceActivity]) -> list[Finding]:
+    """One finding on the device that waits longest for input."""
+    device = worst(accelerators_or_cpus(devices), lambda each: cause_percent(each, "input"))
+    if device is None:
+        return [META.finding("not-applicable", NO_DEVICE)]
+    percent = cause_percent(device, "input")
+    behind = _behind(device)
+    buffered = _buffered(device)
+    evidence = {
+        **idle_evidence(device, "input"),
+        "iterator": behind.iterator,
+        "iterator_gap_ms": behind.ms if behind.iterator or behind.line else None,
+        "buffered_elements": buffered,
+    }
+    fails = percent >= IDLE.value
+    return [
+        META.finding(
+            "fail" if fails else "pass",
+            _advice(device, percent, behind, buffered) if fails else "",
+            op_id=behind.op_id,
+            place=(behind.file, behind.line),
+            evidence=evidence,
+            prediction=without_idle(device, device.causes_ms.get("input", 0.0)),
+        )
+    ]
+
+
+def check(session: Session) -> list[Finding]:
+    """The same; where steps without the profiler hardly wait for input, it only informs."""
+    (finding,) = check_devices(session.devices)
+    if finding.status != "fail":
+        return [finding]
+    if session.breakdown is None:
+        return [finding]
+    weight = weigh_input(session)
+    return [
+        META.finding(
+            weight.status,
+            finding.advice if weight.status == "fail" else weight.sentence,
+            op_id=finding.op_id,
+            place=(finding.file, finding.line),
+            evidence={**finding.evidence, **weight.evidence},
+            prediction=_within_ceiling(session, finding.predicted_speedup),
+        )
+    ]
+
+
+def _within_ceiling(session: Session, speedup: float | None) -> Prediction:
+    ceiling = session.ceiling.speedup_if_input_free if session.ceiling else None
+    if ceiling is None or speedup is None:
+        return Prediction(None, "The ceiling of this run is not known.")
+    return Prediction(min(speedup, ceiling))
+
+
+def _behind(device: DeviceActivity) -> _Behind:
+    spent: dict[_Behind, float] = defaultdict(float)
+    for gap, ms in held_up(device, "input"):
+        spent[_Behind(gap.op_id, gap.file, gap.line, gap.iterator)] += ms
+    known = {key: ms for key, ms in spent.items() if key != _Behind()}
+    if not known:
+        return _Behind()
+    top = max(known, key=lambda key: known[key])
+    return _Behind(top.op_id, top.file, top.line, top.iterator, known[top])
+
+
+def _buffered(device: DeviceActivity) -> float | None:
+    """Elements in the buffer as a gap began, each gap counted by its length."""
+    held = [(gap.buffered_elements, ms) for gap, ms in held_up(device, "input")]
+    known = [(elements, ms) for elements, ms in held if elements is not None]
+    total = sum(ms for _, ms in known)
+    return sum(elements * ms for elements, ms in known) / total if total else None
+
+
+def _advice(device: DeviceActivity, percent: float, behind: _Behind, buffered: float | None) -> str:
+    degree = "is what limits it" if percent >= HIGHLY.value else "costs it time"
+    where = f" at {behind.file}:{behind.line}" if behind.file and behind.line else ""
+    who = f" `{behind.iterator}`{where} works longest meanwhile." if behind.iterator else ""
+    return (
+        f"{full_name(device)} is idle for input {percent:.0f} % of the time: input {degree}.{who} "
+        f"{advice_for(behind.iterator)}{_buffer_sentence(buffered)}"
+    )
+
+
+def _buffer_sentence(buffered: float | None) -> str:
+    if buffered is None:
+        return ""
+    if buffered < EMPTY_BUFFER:
+        return " The prefetch buffer was empty as the gaps began: a larger one won't help."
+    return (
+        f" {buffered:.1f} elements were ready as the gaps began: handing them over is slow, not "
+        "making them."
+    )

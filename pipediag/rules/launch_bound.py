@@ -1,0 +1,115 @@
+"""A device that waits for each kernel to be launched.
+
+It applies to accelerators only: on a CPU nothing is queued ahead, and starting an operation is part
+of running it, which host-overhead and small-batch weigh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipediag.rules.device_relevance import (
+    INPUT_GAPS,
+    PERTURBED,
+    input_first_on,
+    unless_perturbed,
+)
+from pipediag.rules.devices import (
+    NO_ACCELERATOR,
+    accelerators,
+    cause_percent,
+    full_name,
+    idle_evidence,
+    longest_doing,
+    without_idle,
+    worst,
+)
+from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.session.devices import DeviceActivity
+from pipediag.session.model import Finding, Session
+
+IDLE = Threshold(
+    "idle for launches",
+    15.0,
+    "% of the device's span",
+    "XProf: kernel launch over 15 % of the step is high, over 3 % moderate",
+)
+DELAY = Threshold(
+    "median time from a launch to its kernel's start",
+    10.0,
+    "us",
+    "own choice: a kernel that starts sooner than this found an empty queue",
+)
+META = Meta(
+    id="launch-bound",
+    name="Launch-bound device",
+    title_failed="The device waits for every launch",
+    title_passed="Kernels are launched ahead of the device",
+    looks_at="The time in which an accelerator was idle while the host dispatched operations, and "
+    "how long after its launch the median kernel started.",
+    why="The host should run ahead and fill the device's queue. Where it takes longer to start an "
+    "operation than the device to finish one, the queue is empty and the device runs at the "
+    "host's pace.",
+    edit="compile(jit_compile=True), which launches fused kernels, as a CUDA graph where XLA can; "
+    "compile(steps_per_execution=16); TF_GPU_THREAD_MODE=gpu_private; a larger batch.",
+    cost="XLA compiles once for each shape and changes the last digits; a larger batch changes how "
+    "the model learns, and its learning rate must be tuned again.",
+    prediction="None: how many launches remain is not known. The evidence holds the most that can "
+    "be gained, which is the span over the span without these gaps.",
+    needs=("devices",),
+    thresholds=(IDLE, DELAY, INPUT_GAPS, PERTURBED),
+    severity="warn",
+    effect_on_results="same up to order or rounding",
+    yields_to=("eager-execution", "small-kernels", "host-overhead"),
+)
+
+
+def check_devices(devices: Sequence[DeviceActivity]) -> list[Finding]:
+    """One finding on the accelerator that waits longest for launches."""
+    device = worst(accelerators(devices), lambda each: cause_percent(each, "launch"))
+    if device is None:
+        return [META.finding("not-applicable", NO_ACCELERATOR)]
+    launches = device.launches
+    delay = launches.median_delay_us if launches else None
+    doing = longest_doing(device, "launch")
+    evidence = {
+        **idle_evidence(device, "launch"),
+        "median_delay_us": delay,
+        "median_kernel_us": launches.median_kernel_us if launches else None,
+        "median_launch_us": launches.median_launch_us if launches else None,
+        "kernels_per_s": launches.per_s if launches else None,
+        "launching_thread_in": doing[0] if doing else None,
+        "most_speedup": without_idle(device, device.causes_ms.get("launch", 0.0)).speedup,
+    }
+    if cause_percent(device, "launch") < IDLE.value:
+        return [META.finding("pass", "", evidence=evidence)]
+    if waits := input_first_on(device):
+        return [META.finding("informative", waits, evidence=evidence)]
+    if delay is not None and delay >= DELAY.value:
+        return [META.finding("informative", _in_bursts(delay), evidence=evidence)]
+    prediction = Prediction(None, "How many launches remain can't be told from a profile.")
+    return [META.finding("fail", _advice(device), evidence=evidence, prediction=prediction)]
+
+
+def check(session: Session) -> list[Finding]:
+    """The same, where the profiler did not slow the steps much."""
+    return unless_perturbed(META, session, check_devices(session.devices))
+
+
+def _in_bursts(delay: float) -> str:
+    return (
+        f"The median kernel starts {delay:.0f} us after its launch, so the queue is mostly filled: "
+        "the device waits only at times, as when a step begins. `steps_per_execution` in compile "
+        "makes those rarer."
+    )
+
+
+def _advice(device: DeviceActivity) -> str:
+    return (
+        f"{full_name(device)} is idle {cause_percent(device, 'launch'):.0f} % of the time until "
+        "the host launches the next kernel: `compile(..., jit_compile=True)` (or "
+        "`@tf.function(jit_compile=True)`) leaves fewer, larger ones and lets XLA replay them as a "
+        "CUDA graph; `steps_per_execution=16` saves Python between steps; "
+        "`TF_GPU_THREAD_MODE=gpu_private` gives launches threads of their own. A larger batch "
+        "makes each kernel longer."
+    )

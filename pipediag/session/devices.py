@@ -1,0 +1,144 @@
+"""What each device did in a profile: busy and idle time, why it was idle, copies and kernels.
+
+The session holds it for the profile window of a run, and a trace report for any profile.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pipediag.session.record import Record
+
+GapCause = Literal[
+    "input", "copy", "compile", "collective", "sync", "launch", "python", "queued", "unknown"
+]
+"""What held the device up.
+
+input: the consumer was blocked in GetNext. copy: the host was in a blocking copy. compile: a trace
+of a function or a compilation. collective: another device was still busy. sync: the host waited for
+a result. launch: the host was dispatching operations. python: Python between the calls. queued: the
+work was launched before the device went idle and waited on the device. unknown: none of these.
+"""
+
+CopyDirection = Literal[
+    "host_to_device", "device_to_host", "device_to_device", "peer_to_peer", "set", "unknown"
+]
+
+
+class DeviceGap(Record):
+    """A time in which no stream of the device had any activity."""
+
+    start_ms: float
+    """From the first step's start, or the recording's where no steps were seen; negative for a gap
+    before the first step."""
+    duration_ms: float
+    cause: str
+    """The cause of most of it, a `GapCause`."""
+    causes_ms: dict[str, float] = {}
+    """All of its time by cause."""
+    op_id: str | None = None
+    """For input: the operation of the pipeline that worked longest in the gap."""
+    file: str | None = None
+    line: int | None = None
+    iterator: str | None = None
+    """For input: the same as TensorFlow's iterator, such as `Root::Prefetch::Map`."""
+    buffered_elements: float | None = None
+    """For input: elements in the nearest buffer below the consumer as the gap began."""
+    doing: str | None = None
+    """The event in which the thread that launched next spent most of the gap."""
+    step: int | None = None
+    """The step it began in, counted from 0."""
+
+
+class GapBucket(Record):
+    """Gaps of similar length."""
+
+    from_us: float
+    to_us: float | None
+    """None: no upper end."""
+    count: int
+    ms: float
+
+
+class DeviceCopies(Record):
+    """All copies of one direction, and sets of memory."""
+
+    direction: CopyDirection
+    count: int
+    ms: float
+    """In which at least one of them ran."""
+    exposed_ms: float
+    """The part of it in which no kernel ran."""
+    bytes: int | None
+    """None where the profile has no sizes."""
+    gb_per_s: float | None
+
+
+class DeviceKernel(Record):
+    """All runs of one kernel."""
+
+    name: str
+    count: int
+    ms: float
+    """Summed over its runs."""
+    matmul: bool = False
+    """A matrix product or a convolution, by its name."""
+    tensor_core: bool | None = None
+    """Whether its name says that it uses tensor cores; None where it is no matrix product."""
+
+
+class DeviceLaunches(Record):
+    """The kernels against the calls that launched them."""
+
+    kernels: int
+    per_s: float
+    matched: int
+    """Kernels whose launch was found by its correlation id."""
+    median_kernel_us: float
+    median_launch_us: float | None
+    shorter_than_launch_percent: float | None
+    """Kernels that ran for less time than their launch took, of those matched."""
+    median_delay_us: float | None
+    """From the launch's end to the kernel's start; under 10 us the queue is usually empty."""
+
+
+class DeviceActivity(Record):
+    """One device; span = busy + idle, idle = causes + noise."""
+
+    name: str
+    kind: str
+    """`gpu`, or `cpu` where the executor's operations stand for a device."""
+    host: str | None = None
+    """Of a profile of several hosts."""
+    model: str | None = None
+    span_ms: float
+    busy_ms: float
+    idle_ms: float
+    busy_percent: float
+    idle_percent: float
+    longest_gap_ms: float
+    noise_ms: float
+    """Gaps under the floor, summed."""
+    gap_floor_us: float = 5.0
+    causes_ms: dict[str, float] = {}
+    """Idle time by cause; with the noise it adds up to `idle_ms`."""
+    gap_count: int = 0
+    gap_histogram: list[GapBucket] = []
+    compute_ms: float | None = None
+    """In which at least one kernel ran that is no collective."""
+    copy_ms: float | None = None
+    exposed_copy_ms: float | None = None
+    """Copies while no kernel ran."""
+    collective_ms: float | None = None
+    exposed_collective_ms: float | None = None
+    """Collectives while no other kernel ran."""
+    matmul_ms: float | None = None
+    """Kernels that are matrix products or convolutions, summed."""
+    tensor_core_ms: float | None = None
+    """The part of it in kernels that use tensor cores."""
+    copies: list[DeviceCopies] = []
+    kernels: list[DeviceKernel] = []
+    """The ones that took most time."""
+    launches: DeviceLaunches | None = None
+    gaps: list[DeviceGap]
+    """The longest, in order of time."""

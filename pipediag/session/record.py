@@ -1,0 +1,16 @@
+"""What every record of the session has in common."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Interval = Annotated[tuple[float, float], Field(description="95 % interval: low, high")]
+Scalar = int | float | str | bool | None
+
+
+class Record(BaseModel):
+    """Base of every record: immutable; keys that a newer minor version added are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)

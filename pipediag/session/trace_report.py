@@ -1,0 +1,66 @@
+"""What `pipediag trace` says of any profile: the devices, the steps, and what to do."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pipediag.session.devices import DeviceActivity
+from pipediag.session.model import Finding
+from pipediag.session.record import Record
+
+TRACE_SCHEMA_VERSION = "1"
+
+StepBasis = Literal["markers", "annotations", "scan", "get_next", "roots", "period"]
+"""How steps were told apart: pipediag's markers; Keras', JAX's or Kineto's annotations; the scan of
+a loop inside a graph; the hand-over of batches; repeated calls of a function; a period in the
+device's activity."""
+
+
+class ClassShare(Record):
+    ms: float
+    """Mean per step."""
+    percent: float
+
+
+class TraceSteps(Record):
+    """The steps of one host's profile."""
+
+    count: int
+    basis: StepBasis
+    mean_ms: float
+    median_ms: float
+    p95_ms: float
+    breakdown: dict[str, ClassShare]
+    """By class of the step's time; percents add up to 100."""
+
+
+class TraceHost(Record):
+    """One file of the profile."""
+
+    path: str
+    host: str
+    format: Literal["xplane", "kineto"]
+    events: int
+    span_ms: float
+    steps: TraceSteps | None
+    steps_missing: str | None = None
+    warnings: list[str] = []
+    """What the profiler itself noted."""
+
+
+class UnreadFile(Record):
+    path: str
+    reason: str
+
+
+class TraceReport(Record):
+    schema_version: str
+    pipediag_version: str
+    created_at: str
+    """ISO 8601, UTC."""
+    path: str
+    hosts: list[TraceHost]
+    unread: list[UnreadFile] = []
+    """Files of the profile that could not be read."""
+    devices: list[DeviceActivity]
+    findings: list[Finding] = []

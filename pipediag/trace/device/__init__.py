@@ -1,0 +1,1 @@
+"""What each device ran, when it was idle, and why."""

@@ -1,0 +1,232 @@
+"""Each device's busy and idle time, its idle gaps with their causes, its copies and its kernels.
+
+Busy is the union of every kernel, copy and set on every stream of the device; a gap is a time in
+which no stream has any. On a machine without an accelerator the executor threads' operations take
+the device's place, under the name `CPU`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipediag.trace.device.copies import Copies, device_copies
+from pipediag.trace.device.gap_details import GapDetails, gap_details
+from pipediag.trace.device.gaps import (
+    GAP_CAUSES,
+    GapCause,
+    HostActivity,
+    divide_gaps,
+    host_activity,
+    next_launches,
+)
+from pipediag.trace.device.kernels import Kernel, KernelLaunches, device_kernels, kernel_launches
+from pipediag.trace.device.launches import LaunchCalls, launch_calls
+from pipediag.trace.device.streams import DeviceEvents, device_events
+from pipediag.trace.events import Plane, TraceEvents
+from pipediag.trace.host.classes import Activity
+from pipediag.trace.intervals import EMPTY, Intervals, clip, gaps, subtract, total, union
+from pipediag.trace.pipeline.records import Records
+
+GAP_FLOOR_NS = 5_000
+"""Shorter gaps are noise: back-to-back launches on one stream lie 1 to 5 us apart."""
+
+Window = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class DeviceGaps:
+    """The gaps that are no shorter than the floor, in order of time."""
+
+    spans: Intervals
+    split_ns: NDArray[np.int64]
+    """Shape (gaps, causes): nanoseconds of each gap by cause, columns as in `GAP_CAUSES`."""
+    details: GapDetails
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    @property
+    def lengths_ns(self) -> NDArray[np.int64]:
+        lengths: NDArray[np.int64] = self.spans[:, 1] - self.spans[:, 0]
+        return lengths
+
+    @property
+    def causes(self) -> list[GapCause]:
+        """The cause of most of each gap; of equal ones, the first of `GAP_CAUSES`."""
+        return [GAP_CAUSES[column] for column in np.argmax(self.split_ns, axis=1).tolist()]
+
+    def by_cause(self) -> dict[GapCause, int]:
+        """Nanoseconds of each cause over all gaps, where there are any."""
+        sums = self.split_ns.sum(axis=0).tolist()
+        return {cause: ns for cause, ns in zip(GAP_CAUSES, sums, strict=True) if ns}
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How much of the window each class of activity ran, and how much of that it ran alone."""
+
+    compute_ns: int
+    copy_ns: int
+    exposed_copy_ns: int
+    """Copies while no kernel ran."""
+    collective_ns: int
+    exposed_collective_ns: int
+    """Collectives while no other kernel ran."""
+
+
+@dataclass(frozen=True)
+class DeviceTrace:
+    """One device; span = busy + idle, idle = gaps + noise."""
+
+    name: str
+    kind: str
+    """`gpu` or `cpu`."""
+    window: Window
+    """The steps; without steps, first start to last end on the device."""
+    busy_ns: int
+    idle_ns: int
+    longest_gap_ns: int
+    noise_ns: int
+    """Gaps under the floor, summed."""
+    gap_floor_ns: int
+    gap_lengths_ns: NDArray[np.int64] = field(repr=False)
+    """Of all gaps, also of those under the floor."""
+    gaps: DeviceGaps = field(repr=False)
+    model: str | None = None
+    overlap: Overlap | None = None
+    copies: tuple[Copies, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
+    """The longest first; a collective counts as one."""
+    launches: KernelLaunches | None = None
+
+    @property
+    def span_ns(self) -> int:
+        return self.window[1] - self.window[0]
+
+
+def device_traces(
+    events: TraceEvents,
+    activity: Activity,
+    records: Records,
+    window: Window | None,
+    gap_floor_ns: int = GAP_FLOOR_NS,
+) -> list[DeviceTrace]:
+    """Every device on which something ran, within the window where there is one."""
+    host = host_activity(events, activity.by_class)
+    calls = launch_calls(events)
+    explain = _Explainer(events, activity, records, host, calls, gap_floor_ns)
+    devices = [_within(device_events(plane), window) for plane in events.accelerators]
+    if not events.accelerators:
+        return explain.processor(window)
+    busy = [device.busy for device in devices]
+    return [
+        explain.accelerator(device, union(*busy[:place], *busy[place + 1 :]), window)
+        for place, device in enumerate(devices)
+        if len(device.busy)
+    ]
+
+
+@dataclass(frozen=True)
+class _Explainer:
+    """What is the same for all devices of a profile."""
+
+    events: TraceEvents
+    activity: Activity
+    records: Records
+    host: HostActivity
+    calls: LaunchCalls
+    gap_floor_ns: int
+
+    def processor(self, window: Window | None) -> list[DeviceTrace]:
+        """The CPU in place of a device, where its executor's operations were recorded."""
+        busy = self.activity.by_class["device_compute"]
+        if not len(busy):
+            return []
+        window = window or (int(busy[0, 0]), int(busy[-1, 1]))
+        return [self._describe("CPU", "cpu", clip(busy, *window), window, None, EMPTY)]
+
+    def accelerator(
+        self, device: DeviceEvents, others: Intervals, window: Window | None
+    ) -> DeviceTrace:
+        """One device, beside the time in which any other device was busy."""
+        compute, copies = device.running("device_compute"), device.running("device_copy")
+        collectives = device.running("collective")
+        kernels = union(compute, collectives)
+        name = device.plane.name.removeprefix("/device:")
+        window = window or (int(device.busy[0, 0]), int(device.busy[-1, 1]))
+        found = self._describe(name, "gpu", device.busy, window, device, others)
+        return replace(
+            found,
+            model=_model(device.plane),
+            overlap=Overlap(
+                compute_ns=total(compute),
+                copy_ns=total(copies),
+                exposed_copy_ns=total(subtract(copies, kernels)),
+                collective_ns=total(collectives),
+                exposed_collective_ns=total(subtract(collectives, compute)),
+            ),
+            copies=device_copies(device, kernels),
+            kernels=device_kernels(device),
+            launches=kernel_launches(device, self.calls),
+        )
+
+    def _describe(
+        self,
+        name: str,
+        kind: str,
+        busy: Intervals,
+        window: Window,
+        device: DeviceEvents | None,
+        others: Intervals,
+    ) -> DeviceTrace:
+        idle = gaps(busy, *window)
+        lengths = idle[:, 1] - idle[:, 0]
+        long = idle[lengths >= self.gap_floor_ns]
+        launches = next_launches(long, device, self.calls)
+        split = divide_gaps(long, self.host, launches, others)
+        return DeviceTrace(
+            name=name,
+            kind=kind,
+            window=window,
+            busy_ns=total(busy),
+            idle_ns=int(lengths.sum()),
+            longest_gap_ns=int(lengths.max(initial=0)),
+            noise_ns=int(lengths[lengths < self.gap_floor_ns].sum()),
+            gap_floor_ns=self.gap_floor_ns,
+            gap_lengths_ns=lengths,
+            gaps=DeviceGaps(
+                spans=long,
+                split_ns=split,
+                details=gap_details(long, self.records, launches, self.calls, self.activity.line),
+            ),
+        )
+
+
+def _within(device: DeviceEvents, window: Window | None) -> DeviceEvents:
+    """The events that lie in the window, cut at its edges."""
+    if window is None:
+        return device
+    inside = (device.end_ns > window[0]) & (device.start_ns < window[1])
+    return replace(
+        device,
+        line_ids=device.line_ids[inside],
+        indices=device.indices[inside],
+        start_ns=np.maximum(device.start_ns[inside], window[0]),
+        end_ns=np.minimum(device.end_ns[inside], window[1]),
+        name_ids=device.name_ids[inside],
+        classes=device.classes[inside],
+    )
+
+
+def _model(plane: Plane) -> str | None:
+    """What the profile calls the device, with its compute capability."""
+    names = (plane.stats.get(key) for key in ("gpu_device_name", "device_type_string"))
+    name = next((name for name in names if isinstance(name, str)), "")
+    major, minor = plane.stats.get("compute_cap_major"), plane.stats.get("compute_cap_minor")
+    parts = [name] if name else []
+    if isinstance(major, int) and isinstance(minor, int):
+        parts.append(f"compute capability {major}.{minor}")
+    return ", ".join(parts) or None

@@ -1,0 +1,90 @@
+"""A profile's bytes; large files are mapped, so that only what is looked at takes memory."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from pipediag.errors import PipediagError
+from pipediag.trace.compression import GZIP, unpacked
+from pipediag.trace.malformed import TooLargeError
+
+LARGEST_FILE_BYTES = 1 << 31
+"""Protobuf's own limit for one message."""
+
+MAPPED_FROM_BYTES = 1 << 24
+"""Smaller files are read at once: a mapped file that somebody cuts short ends the process."""
+
+Release = Callable[[int], None]
+"""Told the place up to which the bytes have been looked at."""
+
+
+def file_bytes(file: Path) -> tuple[memoryview, Release]:
+    """The file's content, unpacked where gzip packed it, and how to give its memory back.
+
+    What is released can be looked at again; it is then read from the file again.
+
+    Raises:
+        PipediagError: the file cannot be read, is empty, or is no regular file.
+        MalformedError, TooLargeError: its gzip stream is damaged, or more than could be read.
+    """
+    try:
+        content = _content(file)
+    except OSError as error:
+        raise PipediagError(f"Cannot read the profile {file}: {error.strerror}.") from error
+    data = memoryview(content)
+    if data[:2] == GZIP:
+        return unpacked(data), _keep
+    return data, _releasing(content) if isinstance(content, mmap.mmap) else _keep
+
+
+def _content(file: Path) -> bytes | mmap.mmap:
+    content: bytes | mmap.mmap
+    # Opening a FIFO would wait for somebody to write into it.
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb", buffering=0) as stream:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(status.st_mode):
+            raise PipediagError(
+                f"The profile {file} is no regular file; save its content, and name that file."
+            )
+        if status.st_size > LARGEST_FILE_BYTES:
+            raise TooLargeError(f"{status.st_size / 1e9:.1f} GB are more than a profile can hold")
+        if status.st_size < MAPPED_FROM_BYTES:
+            content = stream.read(MAPPED_FROM_BYTES) or b""
+        else:
+            content = _mapped(descriptor, status.st_size, file)
+    if not content:
+        raise PipediagError(f"The profile {file} is empty; record it again.")
+    return content
+
+
+def _mapped(descriptor: int, size: int, file: Path) -> mmap.mmap:
+    try:
+        return mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
+    except ValueError as error:
+        raise PipediagError(f"The profile {file} changed while it was read; try again.") from error
+
+
+def _releasing(mapped: mmap.mmap) -> Release:
+    """Gives whole pages back, some megabytes at a time."""
+    given_back = 0
+
+    def release(place: int) -> None:
+        nonlocal given_back
+        whole = place - place % mmap.PAGESIZE
+        if whole - given_back >= MAPPED_FROM_BYTES:
+            mapped.madvise(mmap.MADV_DONTNEED, given_back, whole - given_back)
+            given_back = whole
+
+    return release
+
+
+def _keep(place: int) -> None:
+    """Bytes that lie in memory alone have no file to come back from."""

@@ -1,0 +1,246 @@
+"""Which class of the step's time an event belongs to.
+
+The choices, and why:
+
+- Device compute with an accelerator is every kernel on any of its streams. Without one, the
+  executor threads' operation events (`scope/op:Type`) take its place, and XLA's thunks (events with
+  the statistic `hlo_op`). An operation that only calls a function (`StatefulPartitionedCall`,
+  an `__inference_*` cluster) wraps other events, compilation among them, and is not compute itself.
+- An eager operation has no operation event: its kernel runs in `KernelAndDeviceFunc::Run` inside
+  `EagerExecute`. On a CPU that event is compute, and the 10 to 40 us around it are dispatch. Where
+  `EagerExecute` says `is_func`, it is the wait for a whole graph, so the executor's events count.
+- tf.data's own functions run operations too. They are not the training step's compute, whatever
+  thread they are on; but the body of a loop inside a graph is, though tf.data runs it.
+- Input wait is the time in `IteratorGetNextOp::DoCompute`, which is where the consumer blocks; in
+  PyTorch, the time in which the training thread takes a batch from its DataLoader. The
+  scheduling of that operation is dispatch. A multi-device iterator's GetNext is called by a
+  background prefetcher and blocks nobody. A loop over a dataset inside a graph waits in the
+  iterator below its scan.
+- A call with `tf_function_call` = `traced-*` is compilation from end to end: the graph's building,
+  its optimisation and XLA's compiler. Other compilation is known by the compilers' event names.
+- Dispatch is any call into TensorFlow, JAX or XLA on the training thread, and on an accelerator
+  also what the executor threads do, which is launching. On a CPU it includes the time in which a
+  graph function runs but no operation does: executor overhead, or threads that wait for a core.
+  Inside a graph that loops by itself there is no training thread, and all the rest is dispatch.
+- Waiting for the device: the runtime's synchronisation calls, and on an accelerator the time in
+  which the training thread is blocked in a graph function that neither launches nor compiles.
+- Python is the rest of the training thread's time: callbacks, metrics, logging, sleep, NumPy, and
+  waiting for the interpreter lock, which a profile cannot tell apart.
+- Unattributed is what lies outside the training thread's record, or everything where there is none.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from pipediag.trace.device.streams import DEVICE_CLASSES, device_events
+from pipediag.trace.events import Line, Plane, TraceEvents
+from pipediag.trace.host.graph_loop import FEWEST_BATCHES, GraphLoop, find_graph_loop
+from pipediag.trace.host.threads import (
+    captured_function_ids,
+    events_named,
+    is_marked,
+    named_intervals,
+    step_ids,
+    training_line,
+)
+from pipediag.trace.host.training_graph import OPERATION, TrainingGraph, names_with, thunks
+from pipediag.trace.intervals import (
+    EMPTY,
+    Intervals,
+    intersect,
+    normalise,
+    subtract,
+    union,
+)
+
+StepClass = Literal[
+    "device_compute",
+    "input_wait",
+    "device_copy",
+    "collective",
+    "device_wait",
+    "compile",
+    "dispatch",
+    "python",
+    "unattributed",
+]
+STEP_CLASSES: tuple[StepClass, ...] = get_args(StepClass)
+"""In order of priority: where several hold at once, the first takes the time.
+
+Input wait stands below compute and above copies, as in XProf (`event_span.h`): input that arrives
+while the device computes costs nothing.
+"""
+
+_GET_NEXT = re.compile(r"IteratorGetNext(Sync|AsOptional)?Op::DoCompute$")
+_LOADER = re.compile(r"enumerate\(DataLoader\)")
+_EAGER_KERNEL = re.compile(r"KernelAndDeviceFunc::Run$")
+_COMPILE = re.compile(
+    r"(?!\$).*(Compiler?::|::Compile|\bCompileTo|[Cc]ompil(e|ing|ation)\b|graph_building"
+    r"|HLO passes)"
+)
+_SYNCHRONISE = re.compile(
+    r"(?!\$).*(BlockUntilReady|BlockHostUntil|(Stream|Ctx|Context|Event|Device)Synchronize|::Await)"
+)
+_DISPATCH = re.compile(
+    r"TFE_|Eager|KernelAndDeviceFunc::|FunctionRun$|Executor|ValidateInputType|convert_to_tensor"
+    r"|tf\.constant|PjitFunction|PJRT_|PjRt|ParseArguments|DevicePut|\w+Executable::|\w*Thunk"
+    r"|(cu|hip)[A-Z]\w*(Launch|Memcpy)"
+)
+# PyTorch's backward pass launches from a thread of its own, while the training thread waits for it.
+_TORCH = re.compile(r"(aten|autograd|torch|c10d|nccl)::?\w|(cuda|hip)[A-Z]|Optimizer\.|torch\.")
+
+
+@dataclass(frozen=True)
+class Activity:
+    """When each class holds, each by itself: overlaps are not resolved yet."""
+
+    line: Line | None
+    """The training thread; None where the loop runs inside a graph and no call of it ended."""
+    by_class: dict[StepClass, Intervals]
+    get_next: Intervals
+    """The consumer in GetNext, whatever the device does."""
+    loop: GraphLoop | None = None
+    """The loop over a dataset inside a graph, where the steps are its."""
+
+
+def classify(events: TraceEvents) -> Activity:
+    """The class of every event, as one set of intervals for each class."""
+    line = training_line(events)
+    functions = captured_function_ids(events)
+    get_next = union(*(_get_next_time(host, functions) for host in events.host_lines))
+    loop = None
+    if not is_marked(line) and len(get_next) < FEWEST_BATCHES:
+        loop = find_graph_loop(events)
+    if loop is not None:
+        line, get_next = None, loop.input
+    body = loop.body_ids if loop is not None else frozenset()
+    graph = TrainingGraph(events.host_lines, frozenset(functions) - body, body)
+    loader = EMPTY if line is None else named_intervals(line, _LOADER)
+    by_class = _on_host(line, graph, union(get_next, loader), loop)
+    if events.accelerators:
+        by_class = _with_accelerators(by_class, events.accelerators, graph, line)
+    else:
+        kernels = EMPTY if line is None else _eager_kernels(line)
+        by_class["device_compute"] = union(kernels, graph.operations())
+    return Activity(
+        line=line,
+        by_class={name: by_class.get(name, EMPTY) for name in STEP_CLASSES[:-1]},
+        get_next=get_next,
+        loop=loop,
+    )
+
+
+def sweep(by_class: dict[StepClass, Intervals]) -> dict[StepClass, Intervals]:
+    """The same without overlap: each nanosecond stays with the first class of `STEP_CLASSES`."""
+    taken = EMPTY
+    swept: dict[StepClass, Intervals] = {}
+    for name in STEP_CLASSES:
+        if name in by_class:
+            swept[name] = subtract(by_class[name], taken)
+            taken = union(taken, by_class[name])
+    return swept
+
+
+def _on_host(
+    line: Line | None, graph: TrainingGraph, get_next: Intervals, loop: GraphLoop | None
+) -> dict[StepClass, Intervals]:
+    """What the consumer did: on the training thread, or where there is none inside one graph."""
+    if line is not None:
+        return {"input_wait": get_next, **_training_thread(line)}
+    return {
+        "input_wait": get_next,
+        "device_wait": graph.in_body(_SYNCHRONISE),
+        "compile": graph.in_body(_COMPILE),
+        "dispatch": loop.running if loop is not None else _from_first_to_last(get_next),
+    }
+
+
+def _from_first_to_last(get_next: Intervals) -> Intervals:
+    """A loop that only hands over batches, and calls nothing from Python, runs inside a graph."""
+    if len(get_next) < FEWEST_BATCHES:
+        return EMPTY
+    return normalise([get_next[0, 0]], [get_next[-1, 1]])
+
+
+def _with_accelerators(
+    host: dict[StepClass, Intervals],
+    accelerators: list[Plane],
+    graph: TrainingGraph,
+    line: Line | None,
+) -> dict[StepClass, Intervals]:
+    """The executor's threads launch; a graph call in which they do not is a wait for the device."""
+    launching = graph.executing()
+    calls = host["dispatch"] if line is None else _graph_calls(line)
+    called = EMPTY if line is None else host["dispatch"]
+    launching = union(launching, *(named_intervals(other, _TORCH) for other in graph.lines))
+    blocked = subtract(calls, union(launching, host["compile"]))
+    return {
+        **host,
+        **_accelerator_classes(accelerators),
+        "device_wait": union(host["device_wait"], blocked),
+        "dispatch": union(called, launching),
+    }
+
+
+def _accelerator_classes(planes: list[Plane]) -> dict[StepClass, Intervals]:
+    devices = [device_events(plane) for plane in planes]
+    return {name: union(*(device.running(name) for device in devices)) for name in DEVICE_CLASSES}
+
+
+def _training_thread(line: Line) -> dict[StepClass, Intervals]:
+    traced, called = _function_calls(line)
+    return {
+        "device_wait": named_intervals(line, _SYNCHRONISE),
+        "compile": union(named_intervals(line, _COMPILE), traced),
+        "dispatch": union(
+            named_intervals(line, _DISPATCH), named_intervals(line, OPERATION), called, thunks(line)
+        ),
+        "python": normalise([line.start_ns.min()], [line.end_ns.max()]),
+    }
+
+
+def _function_calls(line: Line) -> tuple[Intervals, Intervals]:
+    """When the line was in a call of a tf.function that traced it anew, and in any call."""
+    indices = np.flatnonzero(line.named(names_with(line, "tf_function_call"))).tolist()
+    traced = [
+        index
+        for index in indices
+        if str(line.stat(index, "tf_function_call") or "").startswith("traced")
+    ]
+    return (
+        normalise(line.start_ns[traced], line.end_ns[traced]),
+        normalise(line.start_ns[indices], line.end_ns[indices]),
+    )
+
+
+def _eager_kernels(line: Line) -> Intervals:
+    return subtract(named_intervals(line, _EAGER_KERNEL), _eager_calls(line, graph_only=False))
+
+
+def _graph_calls(line: Line) -> Intervals:
+    return intersect(named_intervals(line, _EAGER_KERNEL), _eager_calls(line, graph_only=True))
+
+
+def _eager_calls(line: Line, *, graph_only: bool) -> Intervals:
+    """Eager calls of graph functions, and unless `graph_only` of GetNext too."""
+    calls = events_named(line, "EagerExecute")
+    of_functions = line.integers("is_func", calls) != 0
+    chosen = calls[of_functions].tolist()
+    if not graph_only:
+        single = calls[~of_functions].tolist()
+        chosen += [i for i in single if "IteratorGetNext" in str(line.stat(i, "eager_op"))]
+    return normalise(line.start_ns[chosen], line.end_ns[chosen])
+
+
+def _get_next_time(line: Line, functions: set[int]) -> Intervals:
+    """The consumer in GetNext; a tf.data function that reads another iterator is no consumer."""
+    keys = [key for key, name in line.used_names.items() if _GET_NEXT.match(name)]
+    indices = np.flatnonzero(line.named(keys))
+    of_functions = np.isin(step_ids(line, indices), list(functions))
+    chosen = indices[~of_functions]
+    return normalise(line.start_ns[chosen], line.end_ns[chosen])

@@ -1,0 +1,100 @@
+"""Which line of the host is which thread: the training loop's, tf.data's, or another.
+
+tf.data names its threads `tf_data_*`. Its functions may also run on TensorFlow's shared pool; they
+are told apart from the training graph by the step id that the executor's events share with the
+`InstantiatedCapturedFunction::*` event that started them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipediag.trace.events import Indices, Line, TraceEvents
+from pipediag.trace.intervals import EMPTY, Intervals, normalise, total
+from pipediag.trace.marker import STEP_MARKER
+
+CAPTURED_FUNCTION = "InstantiatedCapturedFunction::"
+EXECUTOR_WORK = ("ExecutorState::Process", "ExecutorDoneCallback")
+
+_PROFILER_STEP = "ProfilerStep#"
+_FUNCTION_CALL = re.compile(r"TFE_Py_Execute|PjitFunction|PJRT_LoadedExecutable_Execute")
+
+
+def is_pipeline_thread(line: Line) -> bool:
+    """A thread that tf.data started for itself."""
+    return line.name.startswith("tf_data_")
+
+
+def named_intervals(line: Line, pattern: re.Pattern[str]) -> Intervals:
+    """When the line was in an event whose name the pattern matches from its start."""
+    return chosen_intervals(
+        line, [key for key, name in line.used_names.items() if pattern.match(name)]
+    )
+
+
+def chosen_intervals(line: Line, name_ids: list[int]) -> Intervals:
+    """When the line was in an event with one of these names."""
+    if not name_ids:
+        return EMPTY
+    chosen = line.named(name_ids)
+    return normalise(line.start_ns[chosen], line.end_ns[chosen])
+
+
+def events_named(line: Line, *prefixes: str) -> Indices:
+    """Indices of the events whose name starts with one of the prefixes, by start."""
+    keep = [key for key, name in line.used_names.items() if name.startswith(prefixes)]
+    return np.flatnonzero(line.named(keep)) if keep else np.empty(0, np.intp)
+
+
+def training_line(events: TraceEvents) -> Line | None:
+    """The thread that runs the training loop.
+
+    It is the one with step markers, pipediag's or else Kineto's; without any, the one that spends
+    most time in calls of graph functions; None where no such call begins and ends in the profile.
+    Single operations show nothing: pipediag itself reads the counter of a loop inside a graph from
+    another thread.
+    """
+    for marker in (STEP_MARKER, _PROFILER_STEP):
+        marked = [(len(events_named(line, marker)), line) for line in events.host_lines]
+        best = max(marked, key=lambda pair: pair[0], default=(0, None))
+        if best[0]:
+            return best[1]
+    callers = [
+        (total(named_intervals(line, _FUNCTION_CALL)), line)
+        for line in events.host_lines
+        if not is_pipeline_thread(line)
+    ]
+    time_ns, line = max(callers, key=lambda pair: pair[0], default=(0, None))
+    return line if time_ns else None
+
+
+def is_marked(line: Line | None) -> bool:
+    """Whether the line bears pipediag's step markers."""
+    return line is not None and len(events_named(line, STEP_MARKER)) > 0
+
+
+def captured_function_ids(events: TraceEvents) -> set[int]:
+    """Step ids of the functions that tf.data ran."""
+    found: set[int] = set()
+    for line in events.host_lines:
+        found.update(step_ids(line, events_named(line, CAPTURED_FUNCTION)).tolist())
+    return found - {0}
+
+
+def step_ids(line: Line, indices: Indices) -> NDArray[np.int64]:
+    """The runs of graph functions that these events belong to; 0 where one does not say."""
+    return line.integers("id", indices)
+
+
+def function_time(line: Line, function_ids: Set[int]) -> Intervals:
+    """When the thread executed one of these runs of graph functions."""
+    indices = events_named(line, *EXECUTOR_WORK)
+    if not function_ids or not len(indices):
+        return EMPTY
+    wanted = np.fromiter(function_ids, np.int64, len(function_ids))
+    chosen = indices[np.isin(step_ids(line, indices), wanted)]
+    return normalise(line.start_ns[chosen], line.end_ns[chosen])

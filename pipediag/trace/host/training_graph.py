@@ -1,0 +1,94 @@
+"""What the training step's graph does on the host's threads: its operations and its executor.
+
+tf.data runs functions of its own on the same kinds of threads; they are told apart by step id. Of a
+loop inside a graph the body is one of tf.data's functions, and counts as the training step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipediag.trace.events import Line
+from pipediag.trace.host.threads import (
+    chosen_intervals,
+    function_time,
+    is_pipeline_thread,
+    named_intervals,
+)
+from pipediag.trace.intervals import Intervals, intersect, subtract, union
+
+OPERATION = re.compile(r"[^\s:]+:(?!:)[A-Za-z_][\w>]*$")
+_WRAPPER_OPERATION = re.compile(
+    r".*:(__\w+|(Stateful|Stateless)?PartitionedCall|(Stateless)?(If|While|Case)|RemoteCall"
+    r"|(Xla|_Xla)(\w*Launch\w*|Run|Compile\w*)|IteratorGetNext\w*|MultiDeviceIterator\w*)$"
+)
+_EXECUTOR = re.compile(r"ExecutorState::|FunctionRun$|Executor(Done|Propagate)")
+
+
+@dataclass(frozen=True)
+class TrainingGraph:
+    """Which runs of graph functions are the training step's, by step id."""
+
+    lines: list[Line]
+    """Every thread of the host."""
+    pipeline_ids: frozenset[int]
+    """The input pipeline's functions."""
+    body_ids: frozenset[int]
+    """The body of a loop inside a graph; empty for other loops."""
+
+    def operations(self) -> Intervals:
+        """When an operation or an XLA thunk ran."""
+        return self._part_of(_operations)
+
+    def executing(self) -> Intervals:
+        """When a thread executed the graph."""
+        return self._part_of(_executor_time)
+
+    def in_body(self, pattern: re.Pattern[str]) -> Intervals:
+        """When the body was in an event whose name the pattern matches."""
+        return union(
+            *(
+                intersect(named_intervals(line, pattern), function_time(line, self.body_ids))
+                for line in self.lines
+            )
+        )
+
+    def _part_of(self, activity: Callable[[Line], Intervals]) -> Intervals:
+        return union(*(self._of_training(line, activity) for line in self.lines))
+
+    def _of_training(self, line: Line, activity: Callable[[Line], Intervals]) -> Intervals:
+        if not is_pipeline_thread(line):
+            return subtract(activity(line), function_time(line, self.pipeline_ids))
+        return intersect(activity(line), function_time(line, self.body_ids))
+
+
+def thunks(line: Line) -> Intervals:
+    """What XLA ran on the line."""
+    return chosen_intervals(line, names_with(line, "hlo_op"))
+
+
+def names_with(line: Line, stat: str) -> list[int]:
+    """Names whose first event carries the statistic; a TraceMe site always writes the same ones."""
+    first = np.full(len(line.plane.names), -1)
+    # Written from the last event to the first, so that the first one's index stays.
+    first[line.name_ids[::-1]] = np.arange(len(line) - 1, -1, -1)
+    return [
+        key for key, index in enumerate(first.tolist()) if index >= 0 and stat in line.stats(index)
+    ]
+
+
+def _operations(line: Line) -> Intervals:
+    keys = [
+        key
+        for key, name in line.used_names.items()
+        if OPERATION.match(name) and not _WRAPPER_OPERATION.match(name)
+    ]
+    return union(chosen_intervals(line, keys), thunks(line))
+
+
+def _executor_time(line: Line) -> Intervals:
+    return union(named_intervals(line, _EXECUTOR), named_intervals(line, OPERATION))

@@ -1,0 +1,1 @@
+"""Kineto traces: the Chrome-trace JSON that PyTorch's profiler writes."""

@@ -1,0 +1,1 @@
+"""The input pipeline as the profile saw it, iterator by iterator."""

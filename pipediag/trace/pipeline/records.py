@@ -1,0 +1,315 @@
+"""When each iterator of the input pipeline worked, thread by thread.
+
+An `Iterator::Root::A::B` event is one GetNext call of B, made by A on A's thread.
+
+- A sequential operation works inside its call, on the caller's thread. Its work is the call less
+  the calls that it makes; a sequential map's function runs within that, whatever thread TensorFlow
+  runs it on.
+- An asynchronous one (prefetch, parallel map, map-and-batch, parallel interleave) works on threads
+  of its own, and its call only waits for a result. Its work is the `*Produce` events less the calls
+  nested in them, and each call of its function: an `InstantiatedCapturedFunction::RunAsync` inside
+  a `*Produce` and the executor's events with the same step id. Overlapping events of one function
+  call count once, parallel calls count each. A `*Produce` event belongs to the parent that its
+  nested call names.
+
+A loop over a dataset inside a graph has iterators of its own above the input pipeline's, called
+`ReduceIterator::Root::Prefetch::Scan` or alike. They are left out: the scan takes Root's place.
+
+What a profile cannot say: CPU time (a function that sleeps or waits for the interpreter lock counts
+as working), the time of operations inside a function that wait without a thread, and the work of
+functions that began before the profile did.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipediag.trace.events import Indices, Line, TraceEvents
+from pipediag.trace.host.nesting import TOP, Nesting, nested_events
+from pipediag.trace.host.threads import CAPTURED_FUNCTION, EXECUTOR_WORK, events_named, step_ids
+
+IteratorKey = tuple[str, tuple[str, ...]]
+"""Path and user names: the iterators of one pipeline in two epochs are one to a reader."""
+Spans = NDArray[np.int64]
+"""Shape (n, 2): start and end in nanoseconds, in any order; they may overlap."""
+
+NO_SPANS: Spans = np.empty((0, 2), np.int64)
+
+_CALL = "Iterator::"
+_RUN_ASYNC = CAPTURED_FUNCTION + "RunAsync"
+_WORKER = re.compile(r"([A-Z]\w*?)(Produce|InitializeInput)$")
+_ASYNCHRONOUS = ("Prefetch", "MapAndBatch", "Parallel")
+_INSTANCE = re.compile(r"\[\d+\]")
+_NUMBERED_NAME = re.compile(r"\w*Dataset\w*:\d+$")
+_UNKNOWN, _NOBODYS = -1, -2
+
+
+@dataclass
+class IteratorRecord:
+    """The raw material on one iterator; spans of different threads may overlap."""
+
+    asynchronous: bool
+    calls: list[tuple[Line, Indices]] = field(default_factory=list)
+    """Its GetNext calls: line, and indices of the events."""
+    waits: Spans = field(default_factory=lambda: NO_SPANS)
+    """When a caller waited for an asynchronous iterator."""
+    work: Spans = field(default_factory=lambda: NO_SPANS)
+    """When it worked, on its threads and in each call of its function."""
+
+    @property
+    def call_spans(self) -> Spans:
+        """Each of its GetNext calls."""
+        return _together([_spans(line, indices) for line, indices in self.calls])
+
+
+Records = dict[IteratorKey, IteratorRecord]
+
+
+class _Attribution:
+    """Gathers the records, thread by thread; an iterator is a number here, in order of finding."""
+
+    def __init__(self, scan_names: frozenset[str]) -> None:
+        self._scans = scan_names
+        self._calls = (_CALL, *(f"{name}::" for name in scan_names))
+        self._numbers: dict[IteratorKey, int] = {}
+        self._records: list[IteratorRecord] = []
+        self._number_of_id: dict[int, int] = {}
+        self._call_numbers: dict[int, NDArray[np.intp]] = {}
+        """By line: for each event, the iterator that it is a call of."""
+        self._work: list[list[Spans]] = []
+        self._waits: list[list[Spans]] = []
+        self._functions = _Functions()
+
+    def add_calls(self, line: Line) -> None:
+        """Every GetNext call on the thread."""
+        indices = events_named(line, *self._calls)
+        numbers = np.full(len(line), _UNKNOWN, np.intp)
+        self._call_numbers[id(line)] = numbers
+        if not len(indices):
+            return
+        ids = step_ids(line, indices)
+        pairs = np.column_stack((line.name_ids[indices].astype(np.int64), ids))
+        _, first, group = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
+        of_group = np.array([self._number(line, int(indices[place])) for place in first])
+        for number, place in zip(of_group.tolist(), first.tolist(), strict=True):
+            self._number_of_id[int(ids[place])] = number
+        numbers[indices] = of_group[group.reshape(-1)]
+        for number in np.unique(of_group).tolist():
+            chosen = indices[numbers[indices] == number]
+            self._records[number].calls.append((line, chosen))
+
+    def add_work(self, line: Line) -> None:
+        """What calls and workers did themselves on the thread, and the functions they started."""
+        names = line.used_names
+        workers = {key: found[1] for key, name in names.items() if (found := _WORKER.match(name))}
+        runs = [key for key, name in names.items() if name.startswith(_RUN_ASYNC)]
+        calls = [key for key, name in names.items() if name.startswith(self._calls)]
+        scans = [key for key, name in names.items() if name in self._scans]
+        nesting = nested_events(line, {*workers, *runs, *calls, *scans})
+        if not len(nesting.indices):
+            return
+        is_worker = np.isin(nesting.name_ids, list(workers))
+        is_run = np.isin(nesting.name_ids, runs)
+        own = self._call_numbers[id(line)][nesting.indices]
+        around = np.where(nesting.parents == TOP, _UNKNOWN, own[nesting.parents])
+        # A function's run inside a call belongs to that call.
+        number = np.where(is_run, around, own)
+        if is_worker.any():
+            owners = self._owners(nesting, is_worker, own, workers, scans)
+            number = np.where(is_worker, owners, number)
+            self._start_functions(nesting, is_worker, is_run, owners)
+        self._divide(nesting, number, is_worker)
+
+    def add_functions(self, line: Line) -> None:
+        """What the thread executed of the functions that workers started."""
+        if self._functions:
+            indices = events_named(line, *EXECUTOR_WORK)
+            self._functions.executed(step_ids(line, indices), _spans(line, indices))
+
+    def close(self) -> Records:
+        """All records; overlapping events of one function call count once."""
+        for number, spans in self._functions.by_owner():
+            self._work[number].append(spans)
+        for number, record in enumerate(self._records):
+            record.work = _together(self._work[number])
+            record.waits = _together(self._waits[number])
+        return dict(zip(self._numbers, self._records, strict=True))
+
+    def _number(self, line: Line, index: int) -> int:
+        path = _path(line.event_name(index), self._scans)
+        key = path, user_names(str(line.stat(index, "name") or ""))
+        if key not in self._numbers:
+            self._numbers[key] = len(self._numbers)
+            self._records.append(IteratorRecord(_is_asynchronous(key)))
+            self._work.append([])
+            self._waits.append([])
+        return self._numbers[key]
+
+    def _owners(
+        self,
+        nesting: Nesting,
+        is_worker: NDArray[np.bool_],
+        own: NDArray[np.intp],
+        workers: dict[int, str],
+        scans: list[int],
+    ) -> NDArray[np.intp]:
+        """For each worker the iterator that it works for."""
+        owners = np.full(len(nesting.indices), _UNKNOWN, np.intp)
+        within = (nesting.parents != TOP) & is_worker[nesting.parents]
+        called = np.flatnonzero(within & (own != _UNKNOWN))
+        parent_ids = nesting.line.integers("parent_id", nesting.indices[called])
+        numbers = np.array([self._number_of_id.get(i, _UNKNOWN) for i in parent_ids.tolist()], int)
+        known = numbers != _UNKNOWN
+        # Written from the last to the first: the first call that knows its parent decides.
+        owners[nesting.parents[called[known]][::-1]] = numbers[known][::-1]
+        for key, kind in workers.items():
+            undecided = (nesting.name_ids == key) & (owners == _UNKNOWN)
+            owners[undecided] = self._only_one(kind)
+        above = np.flatnonzero(within & np.isin(nesting.name_ids, scans))
+        owners[nesting.parents[above]] = _NOBODYS
+        return owners
+
+    def _only_one(self, kind: str) -> int:
+        """The iterator of that kind where the pipeline has exactly one."""
+        found = [n for key, n in self._numbers.items() if kind_of(key[0]).startswith(kind)]
+        return found[0] if len(found) == 1 else _UNKNOWN
+
+    def _start_functions(
+        self,
+        nesting: Nesting,
+        is_worker: NDArray[np.bool_],
+        is_run: NDArray[np.bool_],
+        owners: NDArray[np.intp],
+    ) -> None:
+        within = (nesting.parents != TOP) & is_worker[nesting.parents]
+        started = np.flatnonzero(is_run & within)
+        owner = owners[nesting.parents[started]]
+        started, owner = started[owner >= 0], owner[owner >= 0]
+        ids = step_ids(nesting.line, nesting.indices[started])
+        self._functions.start(ids, owner, nesting.spans[started])
+
+    def _divide(
+        self, nesting: Nesting, number: NDArray[np.intp], is_worker: NDArray[np.bool_]
+    ) -> None:
+        """Hand every piece of time to the iterator whose it is."""
+        places, spans = nesting.alone()
+        for found in np.unique(number[number >= 0]).tolist():
+            of_it = number[places] == found
+            if self._records[found].asynchronous:
+                waiting = of_it & ~is_worker[places]
+                self._waits[found].append(spans[waiting])
+                of_it &= ~waiting
+            self._work[found].append(spans[of_it])
+
+
+class _Functions:
+    """The asynchronous calls of iterators' functions, over all threads."""
+
+    def __init__(self) -> None:
+        self._ids: list[NDArray[np.int64]] = []
+        self._owners: list[NDArray[np.intp]] = []
+        self._spans: list[tuple[NDArray[np.int64], Spans]] = []
+        """Pieces of work with the function call's id beside each."""
+
+    def __bool__(self) -> bool:
+        return bool(self._ids)
+
+    def start(self, ids: NDArray[np.int64], owners: NDArray[np.intp], spans: Spans) -> None:
+        self._ids.append(ids)
+        self._owners.append(owners)
+        self._spans.append((ids, spans))
+
+    def executed(self, ids: NDArray[np.int64], spans: Spans) -> None:
+        known = np.isin(ids, np.concatenate(self._ids))
+        self._spans.append((ids[known], spans[known]))
+
+    def by_owner(self) -> list[tuple[int, Spans]]:
+        """Each iterator's time in its function; overlapping pieces of one call count once."""
+        if not self._ids:
+            return []
+        ids, first = np.unique(np.concatenate(self._ids), return_index=True)
+        owners = np.concatenate(self._owners)[first]
+        calls = np.searchsorted(ids, np.concatenate([ids for ids, _ in self._spans]))
+        calls, spans = _merged(calls, np.concatenate([spans for _, spans in self._spans]))
+        owner = owners[calls]
+        return [(number, spans[owner == number]) for number in np.unique(owner).tolist()]
+
+
+def pipeline_records(events: TraceEvents, scan_names: frozenset[str] = frozenset()) -> Records:
+    """Every iterator that the profile saw a call of.
+
+    `scan_names` are the events of the loop inside a graph whose input it is, where there is one.
+    """
+    attribution = _Attribution(scan_names)
+    for line in events.host_lines:
+        attribution.add_calls(line)
+    for line in events.host_lines:
+        attribution.add_work(line)
+    for line in events.host_lines:
+        attribution.add_functions(line)
+    return attribution.close()
+
+
+def _path(event_name: str, scan_names: frozenset[str]) -> str:
+    """The iterator that a call's event belongs to; instance numbers are dropped."""
+    for scan in scan_names:
+        if event_name.startswith(f"{scan}::"):
+            event_name = "Root" + event_name.removeprefix(scan)
+    return _INSTANCE.sub("", event_name.removeprefix(_CALL))
+
+
+def user_names(name: str) -> tuple[str, ...]:
+    """The operations' own names in the statistic `name`: `fused(fused(a,b),c)` holds a, b and c.
+
+    TensorFlow's substitute for a missing name (`RepeatDataset:25`) is none.
+    """
+    if name.startswith("fused(") and name.endswith(")"):
+        parts = _split_arguments(name.removeprefix("fused(").removesuffix(")"))
+        return tuple(found for part in parts for found in user_names(part))
+    return () if not name or _NUMBERED_NAME.match(name) else (name,)
+
+
+def _split_arguments(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def _is_asynchronous(key: IteratorKey) -> bool:
+    return kind_of(key[0]).startswith(_ASYNCHRONOUS)
+
+
+def kind_of(path: str) -> str:
+    """The iterator's kind: the last part of its path."""
+    return path.rpartition("::")[2]
+
+
+def _spans(line: Line, indices: Indices) -> Spans:
+    return np.column_stack((line.start_ns[indices], line.end_ns[indices]))
+
+
+def _together(spans: list[Spans]) -> Spans:
+    return np.concatenate(spans) if spans else NO_SPANS
+
+
+def _merged(groups: NDArray[np.intp], spans: Spans) -> tuple[NDArray[np.intp], Spans]:
+    """The union of the spans of each group: groups and spans, ordered by both."""
+    order = np.lexsort((spans[:, 0], groups))
+    groups, spans = groups[order], spans[order]
+    # The latest end so far within the group: ranks of ends, lifted above those of earlier groups.
+    ends = np.unique(spans[:, 1])
+    lifted = np.searchsorted(ends, spans[:, 1]) + groups * len(ends)
+    latest = ends[np.maximum.accumulate(lifted) - groups * len(ends)] if len(ends) else ends
+    opens = np.append(True, (groups[1:] != groups[:-1]) | (spans[1:, 0] > latest[:-1]))
+    opens = opens[: len(groups)]
+    closes = np.append(opens[1:], True)[: len(groups)]
+    return groups[opens], np.column_stack((spans[opens, 0], latest[closes]))

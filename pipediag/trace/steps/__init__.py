@@ -1,0 +1,1 @@
+"""Telling the steps of a profile apart, by whatever shows them."""

@@ -1,0 +1,1 @@
+"""XPlane files (`*.xplane.pb`): protobuf's wire format decoded into columns, line by line."""

@@ -1,0 +1,231 @@
+"""The events of a line as columns, decoded from the wire many at a time.
+
+A line holds its events one after the other, each behind the tag 0x22 and its length. Finding where
+each begins means following a chain of lengths, which numpy can't do. So every place that looks
+like the beginning of an event is taken for one, and the chain is then checked: where each guess
+ends at the next guess, all of them were right. Python follows the chain by itself only across the
+few places where that fails.
+
+An event is decoded here when its fields stand in the order of their numbers, as every protobuf
+writer puts them. The parser of the protobuf library decodes the others, one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipediag.trace.malformed import MalformedError
+from pipediag.trace.xplane.fields import Field, field_at, varint_at
+from pipediag.trace.xplane.messages import parsed
+from pipediag.trace.xplane.varints import (
+    PADDING,
+    Positions,
+    Words,
+    short_varints,
+    varints_at,
+    words_of,
+)
+
+EVENTS = 4
+EVENT_TAG = 0x22
+"""Field 4 of XLine, length-delimited; field 4 of XEvent (its statistics) looks the same."""
+
+_CHUNK_BYTES = 1 << 22
+_FIRST_CHUNK_BYTES = 1 << 16
+_MOST_ROUNDS = 64
+"""Fields of an event that are looked at for all events at once; those with more go one by one."""
+
+_METADATA_ID, _OFFSET, _DURATION, _OCCURRENCES = 0x08, 0x10, 0x18, 0x28
+
+# An event's first bytes: tag 0x08, the name's id in one to three bytes, and the tag of the offset.
+# Statistics begin in the same way, but have no field 2 that is an integer.
+_BEGINNINGS = tuple(
+    (np.uint64(mask), np.uint64(value))
+    for mask, value in (
+        (0xFF80FF, 0x100008),
+        (0xFF8080FF, 0x10008008),
+        (0xFF808080FF, 0x1000808008),
+    )
+)
+_BYTE = np.uint64(0xFF)
+
+
+@dataclass(frozen=True)
+class EventColumns:
+    """Events in the order of the file."""
+
+    metadata_ids: NDArray[np.int64]
+    offset_ps: NDArray[np.int64]
+    duration_ps: NDArray[np.int64]
+    details_start: NDArray[np.uint32]
+    """Where in the file the fields begin that are not columns here: the statistics."""
+    details_end: NDArray[np.uint32]
+
+    def __len__(self) -> int:
+        return len(self.metadata_ids)
+
+
+def joined(parts: list[EventColumns]) -> EventColumns:
+    """All parts, one after the other."""
+    names = EventColumns.__dataclass_fields__
+    if not parts:
+        parts = [_EMPTY]
+    return EventColumns(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in names)
+    )
+
+
+def event_columns(data: memoryview, start: int, end: int) -> Iterator[tuple[EventColumns, int]]:
+    """The run of events from `start`, where the first one's tag is, in pieces.
+
+    Yields each piece and where it ends; the last one ends at `end` or at another field.
+
+    Raises:
+        MalformedError: an event reaches over the end of its line, or is none.
+    """
+    # A run may be one event long, between other fields: the effort grows with what it turns out.
+    size = _FIRST_CHUNK_BYTES
+    while start < end and data[start] == EVENT_TAG:
+        size = min(size, _CHUNK_BYTES)
+        chunk = _Chunk(data, start, min(end, start + size))
+        begins, ends = chunk.events()
+        if len(begins):
+            columns = chunk.decode(begins, ends)
+            start += int(ends[-1])
+            size *= 2
+        else:
+            field = field_at(data, start, end)
+            columns = single_event(data, field)
+            start = field.end
+        yield columns, start
+
+
+def single_event(data: memoryview, field: Field) -> EventColumns:
+    """The columns of one event, however long it is. Raises MalformedError."""
+    times = (np.array([value]) for value in _decoded(data, field.payload, field.end))
+    place = (np.array([at], np.uint32) for at in (field.payload, field.end))
+    return EventColumns(*times, *place)
+
+
+def _decoded(data: memoryview, start: int, end: int) -> tuple[int, int, int]:
+    """By the protobuf library: name's id, offset and duration in picoseconds."""
+    event = parsed("XEventTimes", data, [(start, end)])
+    return event.metadata_id, event.offset_ps, event.duration_ps
+
+
+class _Chunk:
+    """A part of a line that begins with an event's tag; positions count from its beginning."""
+
+    def __init__(self, data: memoryview, start: int, end: int) -> None:
+        self._start = start
+        self._size = end - start
+        padded = np.zeros(self._size + PADDING, np.uint8)
+        padded[: self._size] = data[start:end]
+        self._bytes = padded
+        self._words = words_of(padded)
+
+    def events(self) -> tuple[Positions, Positions]:
+        """Where the payload of each event that lies wholly in the chunk begins and ends."""
+        tags, begins, ends = self._guesses()
+        broken = np.flatnonzero(np.append(ends[:-1] != tags[1:], True))
+        found: list[tuple[Positions, Positions]] = []
+        at = 0
+        while at < self._size and self._bytes[at] == EVENT_TAG:
+            first = int(np.searchsorted(tags, at))
+            if first < len(tags) and tags[first] == at:
+                last = int(broken[np.searchsorted(broken, first)]) + 1
+                piece = begins[first:last], ends[first:last]
+            else:
+                piece = self._one_event(at)
+            at = int(piece[1][-1])
+            if at > self._size:
+                found.append((piece[0][:-1], piece[1][:-1]))
+                break
+            found.append(piece)
+        if not found:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        return np.concatenate([b for b, _ in found]), np.concatenate([e for _, e in found])
+
+    def _guesses(self) -> tuple[Positions, Positions, Positions]:
+        """Every place that looks like an event's tag: the tag, the payload's beginning and end."""
+        tags = np.flatnonzero(self._bytes[: self._size] == EVENT_TAG)
+        words = self._words[tags]
+        lengths, sizes = short_varints(words >> np.uint64(8))
+        # Two bytes hold lengths up to 16383; what is longer is left to the chain.
+        body = np.where(sizes == 1, words >> np.uint64(16), words >> np.uint64(24))
+        alike = np.zeros(len(tags), np.bool_)
+        for mask, value in _BEGINNINGS:
+            alike |= (body & mask) == value
+        alike &= (sizes == 1) | (sizes == 2)
+        tags = tags[alike]
+        begins = tags + 1 + sizes[alike]
+        return tags, begins, begins + lengths[alike].astype(np.int64)
+
+    def _one_event(self, at: int) -> tuple[Positions, Positions]:
+        try:
+            length, begin = varint_at(self._bytes.data, at + 1, self._size)
+        except MalformedError:
+            # The length itself is cut: by the chunk's end, or it is none.
+            length, begin = self._size, at + 1
+        # All that matters of an end outside the chunk is that it lies there.
+        return np.array([begin]), np.array([min(begin + length, self._size + 1)])
+
+    def decode(self, begins: Positions, ends: Positions) -> EventColumns:
+        """The columns of these events."""
+        metadata_ids, at, sound = self._scalar(_METADATA_ID, begins, ends)
+        offset_ps, at, fine = self._scalar(_OFFSET, at, ends)
+        sound &= fine
+        duration_ps, at, fine = self._scalar(_DURATION, at, ends)
+        sound &= fine & self._only_details(at, ends)
+        details = np.where(sound, at, begins)
+        for index in np.flatnonzero(~sound).tolist():
+            values = _decoded(self._bytes.data, int(begins[index]), int(ends[index]))
+            metadata_ids[index], offset_ps[index], duration_ps[index] = values
+        return EventColumns(
+            metadata_ids,
+            offset_ps,
+            duration_ps,
+            (details + self._start).astype(np.uint32),
+            (ends + self._start).astype(np.uint32),
+        )
+
+    def _scalar(
+        self, tag: int, at: Positions, ends: Positions
+    ) -> tuple[NDArray[np.int64], Positions, NDArray[np.bool_]]:
+        """An integer field where it stands next: value, position after it, and whether it ends."""
+        present = (self._bytes[at] == tag) & (at < ends)
+        values, lengths = varints_at(self._words, at + 1)
+        after = np.where(present, at + 1 + lengths, at)
+        sound = ~present | ((lengths > 0) & (after <= ends))
+        return np.where(present, values.view(np.int64), 0), np.minimum(after, ends), sound
+
+    def _only_details(self, at: Positions, ends: Positions) -> NDArray[np.bool_]:
+        """Whether nothing but statistics, and a count, lies between these positions."""
+        sound = at <= ends
+        rest = np.flatnonzero(at < ends)
+        at, ends = at[rest], ends[rest]
+        for _ in range(_MOST_ROUNDS):
+            if not len(rest):
+                return sound
+            words: Words = self._words[at]
+            tags = words & _BYTE
+            values, sizes = short_varints(words >> np.uint64(8))
+            # A word shifted by a byte shows seven of them; lengths and counts take no more.
+            known = ((tags == EVENT_TAG) | (tags == _OCCURRENCES)) & (sizes > 0) & (sizes < 8)
+            inside = np.where(tags == EVENT_TAG, values, np.uint64(0))
+            small = inside < np.uint64(1 << 32)
+            after = at + 1 + sizes + np.where(small, inside, np.uint64(0)).astype(np.int64)
+            good = known & small & (after <= ends)
+            sound[rest[~good]] = False
+            going_on = good & (after < ends)
+            rest, at, ends = rest[going_on], after[going_on], ends[going_on]
+        sound[rest] = False
+        return sound
+
+
+_NONE = np.empty(0, np.int64)
+_EMPTY = EventColumns(_NONE, _NONE, _NONE, _NONE.astype(np.uint32), _NONE.astype(np.uint32))

@@ -1,0 +1,162 @@
+"""A whole XPlane file as columns of events.
+
+The hot part, the events, is decoded into columns (`columns.py`); everything else of a line, a plane
+and the file is small and goes through the protobuf library. What this reader says of a file equals
+what that library parses; statistics are looked at only when they are asked for.
+
+The file holds picoseconds since the start of the profile; both ends of an event are rounded down to
+nanoseconds, which keeps nested events nested and disjoint events disjoint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipediag.trace.events import Indices, Line, Plane, Times, TraceEvents
+from pipediag.trace.file_bytes import Release
+from pipediag.trace.malformed import MalformedError, TooLargeError
+from pipediag.trace.xplane.columns import (
+    EVENT_TAG,
+    EVENTS,
+    EventColumns,
+    event_columns,
+    joined,
+    single_event,
+)
+from pipediag.trace.xplane.event_names import EventNames
+from pipediag.trace.xplane.fields import LENGTH_DELIMITED, Field, Span, divided, field_at
+from pipediag.trace.xplane.messages import parsed, text
+from pipediag.trace.xplane.stat_names import StatNames
+from pipediag.trace.xplane.statistics import WireStatistics
+
+MOST_LINES = 1 << 16
+"""Of one plane. Lines are threads and streams, and each costs time however short it is."""
+
+LARGEST_NS = 1 << 62
+"""1970 to 2116; what lies beyond is damage, and adding an event's offset to it would overflow."""
+
+_PLANES = 1
+_LINES, _EVENT_METADATA = 3, 4
+_MOST_RUNS = 1 << 12
+
+
+def parse(data: memoryview, path: Path, release: Release = lambda _: None) -> TraceEvents:
+    """The profile in `data`, which must stay as it is while the result is used.
+
+    Raises:
+        MalformedError: the bytes are no XPlane profile, were cut short, or claim too much.
+        TooLargeError: they hold more lines or fields than any profile does.
+    """
+    source = _Source(path, data, release)
+    [planes], rest = divided(data, 0, len(data), _PLANES)
+    space = parsed("XSpace", data, rest)
+    return TraceEvents(
+        path=path,
+        planes=[_plane(source, part) for part in planes],
+        warnings=[text(words) for words in (*space.errors, *space.warnings)],
+    )
+
+
+@dataclass(frozen=True)
+class _Source:
+    path: Path
+    data: memoryview
+    release: Release
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What the lines of a plane refer to by numbers."""
+
+    of_events: EventNames
+    of_stats: StatNames
+
+
+def _plane(source: _Source, part: Field) -> Plane:
+    data = source.data
+    [lines, metadata], rest = divided(data, part.payload, part.end, _LINES, _EVENT_METADATA)
+    if len(lines) > MOST_LINES:
+        raise TooLargeError(f"a plane in it has {len(lines)} lines")
+    message = parsed("XPlane", data, rest)
+    stat_names = StatNames({entry.key: text(entry.value.name) for entry in message.stat_metadata})
+    names = _Names(EventNames(data, metadata, stat_names), stat_names)
+    plane = Plane(text(message.name), names.of_events.names, stat_names.decode(message.stats))
+    plane.lines.extend(_line(source, line, plane, names) for line in lines)
+    return plane
+
+
+def _line(source: _Source, part: Field, plane: Plane, names: _Names) -> Line:
+    message, columns = _events(source, part)
+    length_ps = np.maximum(columns.duration_ps, 0)
+    start_ns, end_ns = _nanoseconds(message.timestamp_ns, columns.offset_ps, length_ps)
+    order = _by_start(columns.offset_ps, length_ps)
+    name_ids = names.of_events.places(columns.metadata_ids)[order]
+    return Line(
+        id=message.id,
+        name=text(message.display_name) or text(message.name),
+        start_ns=start_ns[order],
+        end_ns=end_ns[order],
+        name_ids=name_ids,
+        statistics=WireStatistics(
+            path=source.path,
+            data=np.frombuffer(source.data, np.uint8),
+            start=columns.details_start[order],
+            end=columns.details_end[order],
+            name_ids=name_ids,
+            stat_names=names.of_stats,
+            event_names=names.of_events,
+        ),
+        plane=plane,
+    )
+
+
+def _events(source: _Source, part: Field) -> tuple[Any, EventColumns]:
+    """The line without its events, and these."""
+    data = source.data
+    at = part.payload
+    rest: list[Span] = []
+    pieces: list[EventColumns] = []
+    while at < part.end:
+        if data[at] == EVENT_TAG:
+            for columns, end in event_columns(data, at, part.end):
+                pieces.append(columns)
+                at = end
+                source.release(end)
+            continue
+        field = field_at(data, at, part.end)
+        if (field.number, field.wire_type) == (EVENTS, LENGTH_DELIMITED):
+            pieces.append(single_event(data, field))
+        else:
+            rest.append((field.start, field.end))
+        if len(rest) > _MOST_RUNS:
+            raise TooLargeError(f"a line in it has more than {_MOST_RUNS} fields beside its events")
+        at = field.end
+    return parsed("XLine", data, rest), joined(pieces)
+
+
+def _nanoseconds(
+    line_ns: int, offset_ps: NDArray[np.int64], length_ps: NDArray[np.int64]
+) -> tuple[Times, Times]:
+    if abs(line_ns) >= LARGEST_NS:
+        raise MalformedError(f"a line in it claims to begin at {line_ns} ns")
+    whole = offset_ps // 1000
+    # Two signed picoseconds may add up to more than 63 bits hold, but not to more than 64.
+    past = (offset_ps - whole * 1000).view(np.uint64) + length_ps.view(np.uint64)
+    start_ns = line_ns + whole
+    return start_ns, start_ns + (past // np.uint64(1000)).view(np.int64)
+
+
+def _by_start(offset_ps: NDArray[np.int64], length_ps: NDArray[np.int64]) -> Indices:
+    """The order by start; of events that start together, the longest first."""
+    order = np.argsort(offset_ps, kind="stable")
+    ordered = offset_ps[order]
+    same = ordered[1:] == ordered[:-1]
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    among = order[tied]
+    order[tied] = among[np.lexsort((-length_ps[among], offset_ps[among]))]
+    return order

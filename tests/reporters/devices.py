@@ -1,0 +1,178 @@
+"""Devices and trace reports, small enough to check by eye.
+
+One GPU over a window of 100 ms: busy for 40 ms, idle for 60 ms, of which 45 ms are waiting for
+input, 10 ms launching, 4 ms in copies and 1 ms in gaps under the floor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipediag.session.devices import (
+    DeviceActivity,
+    DeviceCopies,
+    DeviceGap,
+    DeviceKernel,
+    DeviceLaunches,
+    GapBucket,
+)
+from pipediag.session.trace_report import (
+    TRACE_SCHEMA_VERSION,
+    ClassShare,
+    TraceHost,
+    TraceReport,
+    TraceSteps,
+)
+
+
+def make_gap(**overrides: Any) -> DeviceGap:
+    values: dict[str, Any] = {
+        "start_ms": 20.0,
+        "duration_ms": 30.0,
+        "cause": "input",
+        "causes_ms": {"input": 28.0, "launch": 2.0},
+        "iterator": "Root::Prefetch::ParallelMapV2",
+        "buffered_elements": 0.0,
+        "doing": "IteratorGetNextOp::DoCompute",
+        "step": 1,
+    }
+    return DeviceGap(**{**values, **overrides})
+
+
+def make_gpu(**overrides: Any) -> DeviceActivity:
+    values: dict[str, Any] = {
+        "name": "GPU:0",
+        "kind": "gpu",
+        "model": "Example GPU, compute capability 9.0",
+        "span_ms": 100.0,
+        "busy_ms": 40.0,
+        "idle_ms": 60.0,
+        "busy_percent": 40.0,
+        "idle_percent": 60.0,
+        "longest_gap_ms": 30.0,
+        "noise_ms": 1.0,
+        "causes_ms": {"input": 45.0, "launch": 10.0, "copy": 4.0},
+        "gap_count": 3,
+        "gap_histogram": [
+            GapBucket(from_us=0.0, to_us=5.0, count=400, ms=1.0),
+            GapBucket(from_us=1_000.0, to_us=None, count=3, ms=59.0),
+        ],
+        "compute_ms": 35.0,
+        "copy_ms": 8.0,
+        "exposed_copy_ms": 5.0,
+        "collective_ms": 0.0,
+        "exposed_collective_ms": 0.0,
+        "matmul_ms": 20.0,
+        "tensor_core_ms": 15.0,
+        "copies": [
+            DeviceCopies(
+                direction="host_to_device",
+                count=12,
+                ms=7.0,
+                exposed_ms=5.0,
+                bytes=70_000_000,
+                gb_per_s=10.0,
+            ),
+            DeviceCopies(
+                direction="set", count=3, ms=1.0, exposed_ms=0.0, bytes=None, gb_per_s=None
+            ),
+        ],
+        "kernels": [
+            DeviceKernel(
+                name="ampere_sgemm_128x64_tn", count=24, ms=20.0, matmul=True, tensor_core=False
+            ),
+            DeviceKernel(name="void tensorflow::AddKernel<float>(float*)", count=240, ms=15.0),
+        ],
+        "launches": DeviceLaunches(
+            kernels=264,
+            per_s=2640.0,
+            matched=260,
+            median_kernel_us=60.0,
+            median_launch_us=7.5,
+            shorter_than_launch_percent=12.5,
+            median_delay_us=4.0,
+        ),
+        "gaps": [
+            make_gap(),
+            make_gap(
+                start_ms=60.0,
+                duration_ms=19.0,
+                cause="input",
+                causes_ms={"input": 17.0, "copy": 2.0},
+                file="/home/me/project/train.py",
+                line=12,
+                step=2,
+            ),
+            make_gap(
+                start_ms=85.0,
+                duration_ms=10.0,
+                cause="launch",
+                causes_ms={"launch": 8.0, "copy": 2.0},
+                iterator=None,
+                buffered_elements=None,
+                doing="ExecutorState::Process",
+                step=3,
+            ),
+        ],
+    }
+    return DeviceActivity(**{**values, **overrides})
+
+
+def make_cpu(**overrides: Any) -> DeviceActivity:
+    """A CPU in place of a device: no copies, kernels or launches."""
+    values: dict[str, Any] = {
+        "name": "CPU",
+        "kind": "cpu",
+        "model": None,
+        "compute_ms": None,
+        "copy_ms": None,
+        "exposed_copy_ms": None,
+        "collective_ms": None,
+        "exposed_collective_ms": None,
+        "matmul_ms": None,
+        "tensor_core_ms": None,
+        "copies": [],
+        "kernels": [],
+        "launches": None,
+    }
+    return make_gpu(**{**values, **overrides})
+
+
+def make_trace_steps(**overrides: Any) -> TraceSteps:
+    values: dict[str, Any] = {
+        "count": 4,
+        "basis": "annotations",
+        "mean_ms": 25.0,
+        "median_ms": 24.5,
+        "p95_ms": 28.0,
+        "breakdown": {
+            "input_wait": ClassShare(ms=11.25, percent=45.0),
+            "device_compute": ClassShare(ms=8.75, percent=35.0),
+            "device_copy": ClassShare(ms=5.0, percent=20.0),
+        },
+    }
+    return TraceSteps(**{**values, **overrides})
+
+
+def make_trace_host(**overrides: Any) -> TraceHost:
+    values: dict[str, Any] = {
+        "path": "logs/plugins/profile/2026_01_02/vm.xplane.pb",
+        "host": "vm",
+        "format": "xplane",
+        "events": 12_345,
+        "span_ms": 110.0,
+        "steps": make_trace_steps(),
+    }
+    return TraceHost(**{**values, **overrides})
+
+
+def make_report(**overrides: Any) -> TraceReport:
+    values: dict[str, Any] = {
+        "schema_version": TRACE_SCHEMA_VERSION,
+        "pipediag_version": "0.1.0",
+        "created_at": "2026-01-02T03:04:05+00:00",
+        "path": "logs",
+        "hosts": [make_trace_host()],
+        "devices": [make_gpu()],
+    }
+    return TraceReport(**{**values, **overrides})

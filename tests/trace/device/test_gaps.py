@@ -1,0 +1,247 @@
+"""Each cause of an idle gap, with nanoseconds written by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipediag.session import devices as records
+from pipediag.trace.device.gaps import GAP_CAUSES, HostActivity, NextLaunches, divide_gaps
+from pipediag.trace.intervals import EMPTY, normalise
+from pipediag.trace.summary import summarise
+from tests.trace.builder import TraceBuilder, add_graph_call
+from tests.trace.cuda import US, CudaProfile, causes_us
+
+
+def test_the_causes_are_the_records() -> None:
+    assert set(GAP_CAUSES) == set(get_args(records.GapCause))
+
+
+def test_a_device_that_waits_for_input(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 100, 200)
+    for start in (0, 100):
+        profile.did("IteratorGetNextOp::DoCompute", start, start + 60, id=7)
+        profile.kernel((start + 75, start + 95), launch=(start + 70, start + 73))
+    [device] = profile.devices(tmp_path, (0, 200))
+    # Per step: 60 in GetNext, 10 of Python, 3 of the launch call, 2 until the kernel starts, and 5
+    # of Python after it.
+    assert causes_us(device) == {"input": 120, "python": 30, "launch": 10}
+    assert device.gaps.causes == ["input", "input", "python"]
+    assert device.gaps.spans[1].tolist() == [95 * US, 175 * US]
+
+
+def test_input_that_arrives_while_the_device_computes_is_no_cause(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 200)
+    profile.kernel((10, 100), launch=(0, 5))
+    profile.did("IteratorGetNextOp::DoCompute", 20, 90, id=7)
+    profile.kernel((120, 190), launch=(110, 115))
+    [device] = profile.devices(tmp_path, (10, 190))
+    assert causes_us(device) == {"python": 10, "launch": 10}
+
+
+def test_a_device_that_starves_behind_its_launches(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 100)
+    add_graph_call(profile.training, 0, 100 * US)
+    executor = profile.host.line("tf_Compute/1")
+    executor.event("ExecutorState::Process", 0, 100 * US, id=3)
+    for start in range(0, 100, 20):
+        launch = (start + 8, start + 12)
+        profile.kernel((start + 13, start + 20), launch=launch, line=executor)
+    [device] = profile.devices(tmp_path, (0, 100))
+    assert causes_us(device) == {"launch": 65}
+    assert device.launches is not None
+    assert (device.launches.matched, device.launches.median_delay_ns) == (5, 1 * US)
+
+
+def test_what_the_launching_thread_was_doing_is_named(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 200)
+    other = profile.host.line("tf_Compute/1")
+    other.event("model/einsum:Einsum", 20 * US, 90 * US)
+    profile.kernel((0, 20), launch=(0, 0))
+    profile.kernel((100, 120), launch=(92, 95), line=other)
+    [device] = profile.devices(tmp_path)
+    assert device.gaps.details.doing == {0: "model/einsum:Einsum"}
+
+
+def test_a_copy_that_computation_does_not_cover_is_exposed(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.copy("H2D", (0, 30), 3_000_000)
+    profile.kernel((30, 100))
+    profile.copy("H2D", (90, 110), 2_000_000)
+    [device] = profile.devices(tmp_path)
+    assert device.overlap is not None
+    assert (device.overlap.copy_ns, device.overlap.exposed_copy_ns) == (50 * US, 40 * US)
+    assert (device.busy_ns, device.idle_ns) == (110 * US, 0)
+    [copies] = device.copies
+    assert (copies.direction, copies.count, copies.bytes) == ("host_to_device", 2, 5_000_000)
+
+
+def test_a_copy_under_computation_is_not_exposed(tmp_path: Path) -> None:
+    profile = CudaProfile(old_details=True)
+    profile.kernel((0, 100))
+    profile.copy("H2D", (10, 40), 4096)
+    [device] = profile.devices(tmp_path)
+    assert device.overlap is not None
+    assert device.overlap.exposed_copy_ns == 0
+    assert device.copies[0].bytes == 4096
+
+
+def test_the_host_in_a_copy_call_holds_the_device_up(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 200)
+    profile.kernel((0, 10))
+    # From pageable memory the call copies to a buffer first, and the device waits.
+    profile.copy("H2D", (80, 90), 4096, launch=(20, 78))
+    [device] = profile.devices(tmp_path, (0, 90))
+    assert causes_us(device) == {"python": 10, "copy": 58, "launch": 2}
+
+
+def test_reading_back_each_step(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 200)
+    profile.kernel((0, 40))
+    profile.copy("D2H", (40, 50), 4, launch=(30, 32))
+    profile.did("cuStreamSynchronize", 32, 90)
+    profile.kernel((120, 150), launch=(110, 115))
+    [device] = profile.devices(tmp_path)
+    assert causes_us(device) == {"sync": 40, "python": 20, "launch": 10}
+    assert device.gaps.causes == ["sync"]
+
+
+def test_a_retrace_in_the_middle(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 1000)
+    profile.kernel((0, 10))
+    add_graph_call(profile.training, 20 * US, 900 * US, tf_function_call="traced-nonXla")
+    profile.kernel((910, 1000), launch=(880, 890))
+    [device] = profile.devices(tmp_path, (0, 1000))
+    # The call came late, and after it the device took 20 us to begin.
+    assert causes_us(device) == {"compile": 860, "python": 10, "launch": 30}
+
+
+def test_work_that_was_launched_before_is_queued(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 300)
+    profile.kernel((0, 100), launch=(0, 5))
+    profile.kernel((150, 200), launch=(10, 15))
+    profile.did("IteratorGetNextOp::DoCompute", 90, 290, id=7)
+    [device] = profile.devices(tmp_path)
+    assert causes_us(device) == {"queued": 50}
+
+
+def test_two_streams_that_overlap_leave_no_gap(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.kernel((0, 60), stream=13)
+    profile.kernel((50, 100), stream=15)
+    profile.kernel((20, 40), stream=16)
+    [device] = profile.devices(tmp_path)
+    assert (device.busy_ns, device.idle_ns, len(device.gaps)) == (100 * US, 0, 0)
+
+
+def test_a_device_that_waits_for_another(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 300)
+    for number in (0, 1):
+        profile.kernel((10, 50 + 150 * number), launch=(0, 2), device=number)
+        name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+        profile.kernel((200, 220), launch=(3, 5), device=number, name=name)
+    first, second = profile.devices(tmp_path)
+    assert causes_us(first) == {"collective": 150}
+    assert causes_us(second) == {}
+    assert first.overlap is not None
+    assert first.overlap.collective_ns == 20 * US
+
+
+def test_a_host_that_waits_for_the_slower_device(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 300)
+    profile.kernel((0, 50), launch=(0, 0), device=0)
+    profile.kernel((0, 200), launch=(0, 0), device=1)
+    profile.did("cuCtxSynchronize", 10, 210)
+    profile.kernel((240, 250), launch=(230, 232), device=0)
+    profile.kernel((240, 250), launch=(233, 234), device=1)
+    first, second = profile.devices(tmp_path)
+    assert causes_us(first) == {"collective": 150, "sync": 10, "python": 20, "launch": 10}
+    assert causes_us(second) == {"sync": 10, "python": 23, "launch": 7}
+
+
+def test_copies_of_amd_are_kernels(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.kernel((0, 20), name="__amd_rocclr_copyBuffer.kd")
+    profile.kernel((20, 30), name="__amd_rocclr_fillBufferAligned.kd")
+    profile.kernel((25, 60), name="Cijk_Ailk_Bljk_SB_MT128x128x16_MI32x32x1")
+    [device] = profile.devices(tmp_path)
+    assert {copies.direction: copies.running_ns for copies in device.copies} == {
+        "unknown": 20 * US,
+        "set": 10 * US,
+    }
+    assert [kernel.name[:4] for kernel in device.kernels] == ["Cijk"]
+    assert device.kernels[0].tensor_core
+
+
+def test_a_copy_under_another_name_is_known_by_its_details(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    stream = builder.plane("/device:GPU:0").line("Stream #13", 13)
+    stream.event("MemcpyOther", 0, 10 * US, memcpy_details="kind_src:pinned kind_dst:device size:7")
+    stream.event("transfer", 20, 30 * US, memcpy_details="kind_src:device kind_dst:pinned size:9")
+    [device] = summarise(builder.save(tmp_path)).devices
+    assert {copies.direction: copies.bytes for copies in device.copies} == {
+        "host_to_device": 7,
+        "device_to_host": 9,
+    }
+
+
+def test_backward_and_overlapping_events(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
+    stream.event("a", 10 * US, 4 * US).event("b", 20 * US, 50 * US).event("c", 30 * US, 40 * US)
+    stream.event("d", 70 * US, 80 * US)
+    [device] = summarise(builder.save(tmp_path)).devices
+    # An event that ends before it starts takes no time.
+    assert (device.busy_ns, device.idle_ns) == (40 * US, 20 * US)
+
+
+@pytest.mark.parametrize("offset", [-40, 40])
+def test_clocks_that_differ_are_held_together_by_correlation(tmp_path: Path, offset: int) -> None:
+    """The host's clock runs 40 us ahead of the device's, or behind it."""
+    profile = CudaProfile()
+    profile.steps(0, 400)
+    profile.kernel((100, 150), launch=(90 + offset, 95 + offset))
+    profile.kernel((250, 300), launch=(240 + offset, 245 + offset))
+    [device] = profile.devices(tmp_path)
+    # The gap of 100 us stays whole, whatever part of it the shifted call seems to lie in.
+    assert sum(causes_us(device).values()) == 100
+    assert set(causes_us(device)) <= {"python", "launch"}
+
+
+def _sets() -> st.SearchStrategy[list[tuple[int, int]]]:
+    return st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=5)
+
+
+@given(_sets(), st.lists(_sets(), min_size=7, max_size=7), st.integers(0, 60), st.integers(0, 9))
+def test_the_causes_of_a_gap_add_up_to_it(
+    idle: list[tuple[int, int]], sets: list[list[tuple[int, int]]], called: int, took: int
+) -> None:
+    gaps = _normalised(idle)
+    names = ("input", "compile", "copy", "sync", "launch", "python")
+    spans = [_normalised(chosen) for chosen in sets]
+    host = HostActivity(tuple(zip(names, spans[:6], strict=True)), waiting=spans[3])
+    some = np.arange(len(gaps)) % 2 == 0
+    start = np.full(len(gaps), called)
+    launches = NextLaunches(some, start, start + took, some, np.zeros(len(gaps), np.int32))
+    split = divide_gaps(gaps, host, launches, spans[6])
+    assert (split >= 0).all()
+    assert split.sum(axis=1).tolist() == (gaps[:, 1] - gaps[:, 0]).tolist()
+
+
+def _normalised(spans: list[tuple[int, int]]) -> np.ndarray:
+    return normalise(*zip(*spans, strict=True)) if spans else EMPTY
