@@ -20,6 +20,7 @@ COMMANDS = {
     ),
     "report": ("pipediag.cli.report", "Write a session's report again, in the formats you name."),
     "check": ("pipediag.cli.check", "Hold sessions against limits; the exit status is for CI."),
+    "trace": ("pipediag.cli.trace", "Say when the devices of a profile were idle, and why."),
     "explain": (
         "pipediag.cli.explain",
         "What a rule looks at, and where its threshold comes from.",

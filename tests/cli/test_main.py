@@ -35,7 +35,9 @@ def _replace_check(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> Non
     monkeypatch.setattr(cli_main, "import_module", lambda name: type("M", (), {"command": command}))
 
 
-@pytest.mark.parametrize("arguments", ["['--help']", "['--version']", "['analyze', '--help']"])
+@pytest.mark.parametrize(
+    "arguments", ["['--help']", "['--version']", "['analyze', '--help']", "['trace', '--help']"]
+)
 def test_help_imports_nothing_heavy(arguments: str) -> None:
     code = (
         "import sys\n"

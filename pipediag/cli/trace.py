@@ -1,0 +1,108 @@
+"""`pipediag trace`: device idle gaps and their causes, from any profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipediag.runner.tracing import TraceResult, WrittenTrace
+
+DEFAULT_GAP_FLOOR_US = 5
+
+
+@click.command(name="trace")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=Path)
+@click.option(
+    "--run",
+    metavar="NAME",
+    help="The run of a log directory, as under plugins/profile. Default: the newest.",
+)
+@click.option(
+    "--gap-floor",
+    "gap_floor_us",
+    metavar="MICROSECONDS",
+    type=click.IntRange(0, 1_000_000_000),
+    default=DEFAULT_GAP_FLOOR_US,
+    show_default=True,
+    help="Sum gaps shorter than this, and look for no cause.",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write trace.json, gaps.csv, devices.csv and a trace for ui.perfetto.dev.",
+)
+@click.option(
+    "--perfetto/--no-perfetto",
+    default=True,
+    show_default=True,
+    help="Whether -o writes that trace.",
+)
+@click.option("--json", "json_mode", is_flag=True, help="Print the report as JSON instead.")
+@click.option("-v", "--verbose", is_flag=True, help="Show every device, and more of each.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    paths: tuple[Path, ...],
+    run: str | None,
+    gap_floor_us: int,
+    output: Path | None,
+    perfetto: bool,
+    json_mode: bool,
+    verbose: bool,
+) -> None:
+    """Say when each device of a profile was idle, and why.
+
+    PATH is a *.xplane.pb of TensorFlow or JAX, a Kineto *.json or *.json.gz of PyTorch, or a
+    TensorBoard log directory; several are hosts of one run. TensorFlow is not needed.
+
+    Exit status: 0 done, 2 usage or nothing readable.
+    """
+    from pipediag.runner.tracing import (
+        TraceRequest,
+        analyse_profiles,
+        dump_trace_report,
+        write_trace,
+    )
+
+    result = analyse_profiles(TraceRequest(paths, run, gap_floor_us * 1000))
+    written = None if output is None else write_trace(result, output, perfetto=perfetto)
+    if not json_mode:
+        _show(result, list(_lines(written)), ctx.color, verbose)
+        return
+    click.echo(dump_trace_report(result.report), nl=False)
+    for unread in result.report.unread:
+        click.echo(f"pipediag: {unread.reason}", err=True)
+    for line in _lines(written):
+        click.echo(f"wrote {line}", err=True)
+
+
+def _lines(written: WrittenTrace | None) -> Iterator[str]:
+    """Where the report is, and what the trace for Perfetto does not hold."""
+    if written is None:
+        return
+    yield ", ".join(map(str, written.files))
+    exported = written.exported
+    if exported is None:
+        return
+    left_out = (
+        f"; {exported.left_out:,} host events of at most {exported.longest_left_out_us:,.3g} µs "
+        "are left out"
+    )
+    yield f"{exported.path} for ui.perfetto.dev{left_out if exported.left_out else ''}"
+
+
+def _show(result: TraceResult, written: list[str], color: bool | None, verbose: bool) -> None:
+    from rich.console import Console
+
+    from pipediag.reporters.trace_terminal import render
+
+    console = Console(force_terminal=True if color else None, no_color=color is False)
+    render(result.report, console, written=written, verbose=verbose)

@@ -1,0 +1,98 @@
+"""A profile for ui.perfetto.dev: pipediag's steps, gaps and findings above the original tracks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipediag import __version__
+from pipediag.reporters.perfetto.compressed import compressed
+from pipediag.reporters.perfetto.originals import LeftOut, write_originals
+from pipediag.reporters.perfetto.own_tracks import write_own_tracks
+from pipediag.reporters.perfetto.writer import TraceWriter
+from pipediag.session.model import Finding
+from pipediag.trace.events import TraceEvents
+from pipediag.trace.reader import read_file
+from pipediag.trace.summary import TraceSummary
+
+MOST_HOST_EVENTS = 1_000_000
+"""Of the host's threads over all hosts: about what a browser's tab holds. ui.perfetto.dev refuses
+files that unpack to more than 2 GB, and is slow long before."""
+
+_SHOWN = frozenset({"fail", "informative", "inconclusive"})
+_LARGEST_EXACT_NS = 1 << 53
+"""Larger times are rounded where the format's numbers are read as 64-bit floats."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and what was not."""
+
+    path: Path
+    left_out: int
+    """Events of the hosts' threads, the shortest ones."""
+    longest_left_out_us: float
+
+
+def write_perfetto(
+    path: Path,
+    summaries: Sequence[tuple[str, TraceSummary]],
+    findings: Sequence[Finding] = (),
+    most_host_events: int = MOST_HOST_EVENTS,
+) -> Exported:
+    """Writes a trace of all hosts, packed by gzip; each profile is read once more.
+
+    Times are the profile's own. Where it counts from 1970, or has times before 0, they count from
+    its first event. The findings stand at the first host's first step.
+
+    Args:
+        path: the file; it is replaced whole or not at all.
+        summaries: with the host of each; of one alone the host is not shown.
+        findings: what the rules say of all hosts together.
+        most_host_events: of the threads of all hosts.
+
+    Raises:
+        PipediagError: a profile can no longer be read, or the file cannot be written.
+    """
+    several = len(summaries) > 1
+    left_out: list[LeftOut] = []
+    origins: dict[str, int] = {}
+    shown = [finding for finding in findings if finding.status in _SHOWN]
+    with compressed(path) as stream:
+        writer = TraceWriter(stream)
+        for place, (host, summary) in enumerate(summaries):
+            title = f"{host}: " if several else ""
+            events = read_file(summary.path)
+            writer.origin_ns = origins[host] = _origin(events)
+            write_own_tracks(writer, summary, shown if place == 0 else [], title, place)
+            share = most_host_events // len(summaries)
+            left_out.append(write_originals(writer, events, title, place, share))
+        exported = _exported(path, left_out)
+        writer.finish(_notes(exported, origins))
+    return exported
+
+
+def _exported(path: Path, left_out: list[LeftOut]) -> Exported:
+    return Exported(
+        path=path,
+        left_out=sum(part.count for part in left_out),
+        longest_left_out_us=max((part.longest_ns for part in left_out), default=0) / 1e3,
+    )
+
+
+def _notes(exported: Exported, origins: Mapping[str, int]) -> dict[str, str | int | float]:
+    notes: dict[str, str | int | float] = {"pipediag_version": __version__}
+    if exported.left_out:
+        notes["host_events_left_out"] = exported.left_out
+        notes["longest_event_left_out_us"] = exported.longest_left_out_us
+    notes |= {f"origin_ns {host}": origin for host, origin in origins.items() if origin}
+    return notes
+
+
+def _origin(events: TraceEvents) -> int:
+    """What is subtracted from the profile's times."""
+    filled = [line for line in events.lines() if len(line)]
+    first = min((int(line.start_ns[0]) for line in filled), default=0)
+    last = max((int(line.end_ns.max()) for line in filled), default=0)
+    return first if first < 0 or last > _LARGEST_EXACT_NS else 0

@@ -1,0 +1,111 @@
+"""The profile's own events as tracks: each device's streams, then the threads of the host.
+
+A device's events are all written. Of the host's, the shortest are left out beyond a limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipediag.reporters.perfetto.lanes import nesting_lanes
+from pipediag.reporters.perfetto.writer import TraceWriter, encoded
+from pipediag.trace.device.launches import CORRELATION
+from pipediag.trace.device.streams import stream_lines
+from pipediag.trace.events import HOST_PLANE, Indices, Line, Plane, TraceEvents
+
+_DEVICES_FIRST = 1_000
+_HOST_LAST = 1_000_000
+"""Sort indexes: whatever pipediag adds has smaller ones."""
+_PER_HOST = 100
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The host's events that were not written."""
+
+    count: int
+    longest_ns: int
+    """No event longer than that was left out."""
+
+
+def write_originals(
+    writer: TraceWriter, events: TraceEvents, host: str, place: int, most_host_events: int
+) -> LeftOut:
+    """Writes the profile's events; `host` stands before the processes' names, if it is not empty.
+
+    `place` is the host's number among those of the trace, and `most_host_events` how many events
+    of the host's threads are written at most.
+    """
+    devices = [plane for plane in events.planes if plane.name != HOST_PLANE]
+    for number, plane in enumerate(devices):
+        lines = [line for line in stream_lines(plane) if len(line)]
+        sort_index = _DEVICES_FIRST + place * _PER_HOST + number
+        title = host + plane.name.removeprefix("/device:")
+        _write_plane(writer, title, sort_index, lines, [np.arange(len(line)) for line in lines])
+    lines = [line for line in events.host_lines if len(line)]
+    kept, left_out = _longest(lines, most_host_events)
+    _write_plane(writer, f"{host}Host", _HOST_LAST + place, lines, kept)
+    return left_out
+
+
+def _longest(lines: list[Line], most: int) -> tuple[list[Indices], LeftOut]:
+    """Which events of each line are written, and what is left out."""
+    lengths = [line.end_ns - line.start_ns for line in lines]
+    excess = sum(map(len, lengths)) - most
+    if excess <= 0:
+        return [np.arange(len(line)) for line in lines], LeftOut(0, 0)
+    # Among those as long as the limit there is no choice that would mean anything.
+    limit = int(np.partition(np.concatenate(lengths), excess - 1)[excess - 1])
+    kept = [np.flatnonzero(of_line > limit) for of_line in lengths]
+    return kept, LeftOut(sum(map(len, lengths)) - sum(map(len, kept)), limit)
+
+
+def _write_plane(
+    writer: TraceWriter,
+    title: str,
+    sort_index: int,
+    lines: Sequence[Line],
+    chosen: Sequence[Indices],
+) -> None:
+    if not any(map(len, chosen)):
+        return
+    pid = writer.process(title, sort_index)
+    names = _encoded_names(lines[0].plane)
+    for number, (line, indices) in enumerate(zip(lines, chosen, strict=True)):
+        for lane, events in _by_lane(line, indices):
+            name = line.name or f"thread {line.id}"
+            track = writer.track(pid, f"{name} ({lane + 1})" if lane else name, number)
+            writer.slices(
+                track,
+                line.start_ns[events],
+                line.end_ns[events],
+                map(names.__getitem__, line.name_ids[events].tolist()),
+                _correlations(line, events),
+            )
+
+
+def _encoded_names(plane: Plane) -> list[str]:
+    return [encoded(name) for name in plane.names]
+
+
+def _by_lane(line: Line, indices: Indices) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    if not len(indices):
+        return
+    lanes = nesting_lanes(line.start_ns[indices], line.end_ns[indices])
+    for lane in range(int(lanes.max()) + 1):
+        yield lane, indices[lanes == lane]
+
+
+def _correlations(line: Line, events: NDArray[np.intp]) -> list[str] | None:
+    """What ties a launch to what it launched, so that a search finds both."""
+    ids, present = line.statistics.integers(CORRELATION, events)
+    if not present.any():
+        return None
+    return [
+        f'"args":{{"correlation_id":{number}}}' if known else ""
+        for number, known in zip(ids.tolist(), present.tolist(), strict=True)
+    ]

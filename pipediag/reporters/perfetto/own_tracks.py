@@ -1,0 +1,114 @@
+"""What pipediag found as tracks: steps, and for each device its idle gaps and how busy it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipediag.reporters import labels
+from pipediag.reporters.perfetto.writer import TraceWriter, Track, arguments_of, encoded
+from pipediag.session.model import Finding
+from pipediag.trace.device.gaps import GAP_CAUSES
+from pipediag.trace.device.traces import DeviceTrace
+from pipediag.trace.intervals import covered
+from pipediag.trace.steps.windows import StepSplit
+from pipediag.trace.summary import TraceSummary
+
+BUSY_INTERVALS = 1_000
+"""The window is drawn as that many values of how busy the device was."""
+_LEAST_INTERVAL_NS = 1_000
+
+
+def write_own_tracks(
+    writer: TraceWriter,
+    summary: TraceSummary,
+    findings: Sequence[Finding],
+    host: str,
+    place: int,
+) -> None:
+    """Writes a process with the steps, each device's gaps and business, and the findings.
+
+    `host` stands before the process's name, if it is not empty; `place` is its number among the
+    hosts of the trace.
+    """
+    pid = writer.process(f"{host}pipediag", place)
+    if summary.steps is not None:
+        _write_steps(writer, pid, summary.steps)
+    for number, device in enumerate(summary.devices, start=1):
+        _write_gaps(writer, pid, device, number)
+        _write_busy(writer, pid, device)
+    if findings:
+        track = writer.track(pid, "Findings", len(summary.devices) + 1)
+        for finding in findings:
+            _write_finding(writer, track, finding, summary.window_ns[0])
+
+
+def _write_steps(writer: TraceWriter, pid: int, split: StepSplit) -> None:
+    windows = split.steps.windows
+    writer.slices(
+        writer.track(pid, "Steps", 0),
+        windows[:, 0],
+        windows[:, 1],
+        [encoded(f"step {number}") for number in split.steps.numbers],
+        [
+            arguments_of(
+                {f"{name}_us": ns / 1e3 for name, ns in zip(split.classes, row, strict=True) if ns}
+            )
+            for row in split.ns.tolist()
+        ],
+    )
+
+
+def _write_gaps(writer: TraceWriter, pid: int, device: DeviceTrace, number: int) -> None:
+    gaps = device.gaps
+    causes = gaps.causes
+    writer.slices(
+        writer.track(pid, f"{device.name} idle", number),
+        gaps.spans[:, 0],
+        gaps.spans[:, 1],
+        [encoded(labels.gap_cause(cause)) for cause in causes],
+        [_gap_arguments(device, gap, cause) for gap, cause in enumerate(causes)],
+    )
+
+
+def _gap_arguments(device: DeviceTrace, gap: int, cause: str) -> str:
+    gaps = device.gaps
+    iterator = gaps.details.iterator(gap) if cause == "input" else None
+    split = zip(GAP_CAUSES, gaps.split_ns[gap].tolist(), strict=True)
+    return arguments_of(
+        {
+            "cause": cause,
+            "duration_us": int(gaps.lengths_ns[gap]) / 1e3,
+            "doing": gaps.details.doing.get(gap),
+            "operation": iterator[0] if iterator else None,
+            "operation_names": ", ".join(iterator[1]) or None if iterator else None,
+            **{f"{name}_us": ns / 1e3 for name, ns in split if ns},
+        }
+    )
+
+
+def _write_busy(writer: TraceWriter, pid: int, device: DeviceTrace) -> None:
+    """How busy the device was, in percent; gaps under the floor count as busy."""
+    start, end = device.window
+    count = max(1, min(BUSY_INTERVALS, (end - start) // _LEAST_INTERVAL_NS))
+    edges = np.linspace(start, end, count + 1).astype(np.int64)
+    idle = covered(device.gaps.spans, np.column_stack((edges[:-1], edges[1:])))
+    lengths = np.maximum(edges[1:] - edges[:-1], 1)
+    busy = (100.0 - 100.0 * idle / lengths).tolist()
+    writer.counter(pid, f"{device.name} busy, percent", edges, [*busy, 0.0])
+
+
+def _write_finding(writer: TraceWriter, track: Track, finding: Finding, time_ns: int) -> None:
+    writer.instant(
+        track,
+        time_ns,
+        finding.title,
+        {
+            "rule": finding.rule,
+            "status": finding.status,
+            "severity": finding.severity,
+            "advice": finding.advice,
+            **finding.evidence,
+        },
+    )

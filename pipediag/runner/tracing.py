@@ -1,0 +1,88 @@
+"""From profiles to a trace report, and the files that `pipediag trace` writes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pipediag.errors import PipediagError
+from pipediag.measures.trace_report import trace_report
+from pipediag.reporters.csv import device_files
+from pipediag.reporters.perfetto import Exported, write_perfetto
+from pipediag.rules.registry import run_device_rules
+from pipediag.runner.profile_runs import profile_files
+from pipediag.session.files import write_text
+from pipediag.session.trace_report import TraceReport
+from pipediag.trace.hosts import HostSummary, summarise_hosts
+
+REPORT_FILE = "trace.json"
+PERFETTO_FILE = "trace.perfetto.json.gz"
+
+
+@dataclass(frozen=True)
+class TraceRequest:
+    paths: tuple[Path, ...]
+    run: str | None
+    """The run of a log directory; None for the newest."""
+    gap_floor_ns: int
+    """Shorter gaps are summed, and no cause is looked for."""
+
+
+@dataclass(frozen=True)
+class TraceResult:
+    report: TraceReport
+    hosts: tuple[HostSummary, ...]
+    """Those that could be read."""
+
+
+@dataclass(frozen=True)
+class WrittenTrace:
+    files: tuple[Path, ...]
+    """The report and its tables."""
+    exported: Exported | None
+    """Of the trace for Perfetto; None where none was asked for."""
+
+
+def analyse_profiles(request: TraceRequest) -> TraceResult:
+    """Reads the profiles and says what they show.
+
+    Raises PipediagError where there is no profile, or none that can be read.
+    """
+    hosts = summarise_hosts(
+        profile_files(request.paths, request.run), gap_floor_ns=request.gap_floor_ns
+    )
+    read = tuple(host for host in hosts if host.summary is not None)
+    if not read:
+        raise PipediagError("\n".join(host.reason or "" for host in hosts))
+    named = ", ".join(map(str, request.paths))
+    created_at = datetime.now(UTC).isoformat(timespec="seconds")
+    report = trace_report(named, hosts, created_at)
+    findings = run_device_rules(report.devices)
+    return TraceResult(report.model_copy(update={"findings": findings}), read)
+
+
+def write_trace(result: TraceResult, directory: Path, *, perfetto: bool) -> WrittenTrace:
+    """Writes the report, its tables and, if asked for, the trace for ui.perfetto.dev.
+
+    Raises PipediagError where a file cannot be written, or a profile no longer be read.
+    """
+    written = []
+    for name, text in _texts(result.report):
+        write_text(directory / name, text)
+        written.append(directory / name)
+    exported = None
+    if perfetto:
+        summaries = [(host.host, host.summary) for host in result.hosts if host.summary is not None]
+        exported = write_perfetto(directory / PERFETTO_FILE, summaries, result.report.findings)
+    return WrittenTrace(tuple(written), exported)
+
+
+def dump_trace_report(report: TraceReport) -> str:
+    """The report as JSON, as `--json` prints it and `trace.json` holds it."""
+    return report.model_dump_json(indent=1) + "\n"
+
+
+def _texts(report: TraceReport) -> Sequence[tuple[str, str]]:
+    return [(REPORT_FILE, dump_trace_report(report)), *device_files(report.devices)]

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pipediag.cli.trace import command
+from pipediag.errors import PipediagError
+from pipediag.session.trace_report import TraceReport
+from tests.reporters.perfetto.profiles import gpu_profile
+from tests.runner.probe import environment
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    return gpu_profile().save(tmp_path)
+
+
+def trace(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(
+        command, [str(argument) for argument in arguments], catch_exceptions=False
+    )
+
+
+def test_the_summary_is_on_standard_output(profile: Path) -> None:
+    result = trace(profile)
+
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    assert "GPU:0 IDLE 60.0" in result.stdout
+    assert "With -o DIR" in result.stdout
+
+
+def test_json_is_all_that_standard_output_holds(profile: Path) -> None:
+    result = trace(profile, "--json")
+
+    report = TraceReport.model_validate_json(result.stdout)
+    assert [device.idle_ms for device in report.devices] == [pytest.approx(0.120001)]
+    assert report.hosts[0].steps is not None
+    assert result.stderr == ""
+
+
+def test_writes_report_tables_and_a_trace_for_perfetto(profile: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    result = trace(profile, "-o", out, "--json")
+
+    assert {path.name for path in out.iterdir()} == {
+        "trace.json",
+        "gaps.csv",
+        "devices.csv",
+        "trace.perfetto.json.gz",
+    }
+    assert (out / "trace.json").read_text() == result.stdout
+    with (out / "gaps.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [float(row["duration_ms"]) for row in rows] == pytest.approx([0.020001, 0.06, 0.04])
+    assert rows[1]["cause"] == "input"
+    with gzip.open(out / "trace.perfetto.json.gz") as stream:
+        assert json.load(stream)["traceEvents"]
+    assert "trace.perfetto.json.gz for ui.perfetto.dev" in result.stderr
+
+
+def test_without_a_trace_for_perfetto(profile: Path, tmp_path: Path) -> None:
+    trace(profile, "-o", tmp_path / "out", "--no-perfetto")
+
+    assert not (tmp_path / "out" / "trace.perfetto.json.gz").exists()
+
+
+def test_the_floor_says_which_gaps_get_a_cause(profile: Path) -> None:
+    result = trace(profile, "--json", "--gap-floor", "30")
+
+    [device] = TraceReport.model_validate_json(result.stdout).devices
+    assert device.gap_floor_us == 30.0
+    assert [gap.duration_ms for gap in device.gaps] == pytest.approx([0.06, 0.04])
+    assert device.noise_ms == pytest.approx(0.020001)
+
+
+def test_a_damaged_file_among_others_is_reported(profile: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.xplane.pb"
+    damaged.write_bytes(profile.read_bytes()[:-20])
+
+    result = trace(damaged, profile)
+
+    assert result.exit_code == 0
+    assert "Not read" in result.stdout
+    assert "GPU:0 IDLE" in result.stdout
+    assert "damaged.xplane.pb" in trace(damaged, profile, "--json").stderr
+
+
+def test_nothing_readable_is_an_error_with_a_line_for_each_file(tmp_path: Path) -> None:
+    for name in ("a.xplane.pb", "b.xplane.pb"):
+        (tmp_path / name).write_bytes(b"\xff" * 50)
+
+    with pytest.raises(PipediagError) as raised:
+        trace(tmp_path)
+
+    first, second = str(raised.value).splitlines()
+    assert "a.xplane.pb" in first
+    assert "b.xplane.pb" in second
+
+
+def test_with_a_floor_of_0_no_gap_is_noise(profile: Path) -> None:
+    result = trace(profile, "--json", "--gap-floor", "0")
+
+    [device] = TraceReport.model_validate_json(result.stdout).devices
+    assert (device.noise_ms, device.gap_count) == (0.0, 3)
+
+
+@pytest.mark.parametrize("floor", ["-1", "nan", "1e99", "x"])
+def test_a_floor_that_makes_no_sense(floor: str, profile: Path) -> None:
+    assert trace(profile, "--gap-floor", floor).exit_code == 2
+
+
+def test_tensorflow_is_not_imported(profile: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        f"sys.argv[1:] = ['trace', {str(profile)!r}, '-o', {str(tmp_path / 'out')!r}]\n"
+        "from pipediag.__main__ import main\n"
+        "try:\n main()\n"
+        "except SystemExit as ending: assert not ending.code\n"
+        "print(sorted({'tensorflow', 'keras', 'jax', 'torch'} & set(sys.modules)),\n"
+        "      file=sys.stderr)\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True
+    )
+
+    assert done.stderr == "[]\n"
+    assert "GPU:0 IDLE" in done.stdout

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from pipediag.errors import PipediagError
+from pipediag.reporters.perfetto import write_perfetto
+from pipediag.trace.summary import summarise
+from tests.reporters.perfetto.profiles import US, Export, export, gpu_profile
+from tests.trace.builder import TraceBuilder
+
+PHASES = {"M", "X", "C", "i"}
+TRACES = Path(__file__).parents[4] / "shared" / "traces"
+
+
+def assert_well_formed(written: Export) -> None:
+    assert {event["ph"] for event in written.events} <= PHASES
+    last: dict[tuple[int, int], float] = defaultdict(float)
+    for event in written.events:
+        assert event["pid"] in written.processes
+        if event["ph"] in ("X", "i"):
+            assert event["tid"] in written.tracks
+            assert event["ts"] >= last[event["pid"], event["tid"]]
+            last[event["pid"], event["tid"]] = event["ts"]
+        assert event.get("dur", 0.0) >= 0.0
+
+
+def test_own_tracks_stand_above_the_devices_and_those_above_the_host(tmp_path: Path) -> None:
+    written = export(gpu_profile(), tmp_path)
+
+    assert_well_formed(written)
+    order = {
+        written.processes[event["pid"]]: event["args"]["sort_index"]
+        for event in written.events
+        if event["name"] == "process_sort_index"
+    }
+    assert sorted(order, key=order.__getitem__) == ["pipediag", "GPU:0", "Host"]
+
+
+def test_the_originals_are_where_the_profile_has_them(tmp_path: Path) -> None:
+    written = export(gpu_profile(), tmp_path)
+
+    assert written.spans("GPU:0", "Stream #13(Kernel)") == [
+        ("gemm", 20.001, 39.999),
+        ("gemm", 120.0, 40.0),
+    ]
+    assert written.spans("Host", "python") == [
+        ("pipediag_step", 0.0, 100.0),
+        ("cuLaunchKernel", 10.0, 2.0),
+        ("pipediag_step", 100.0, 100.0),
+    ]
+    assert '"ts":20.001,"dur":39.999' in written.text
+
+
+def test_a_launch_and_its_kernel_share_an_id(tmp_path: Path) -> None:
+    written = export(gpu_profile(), tmp_path)
+
+    related = [
+        event["name"] for event in written.events if event.get("args") == {"correlation_id": 41}
+    ]
+    assert sorted(related) == ["cuLaunchKernel", "gemm"]
+
+
+def test_beyond_the_limit_the_shortest_events_of_the_host_are_left_out(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    for start in range(6):
+        line.event(f"call {start}", start * US, start * US + 100 * (start + 1))
+    stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
+    stream.event("k", 0, 1).event("k", 2, 3).event("k", 4, 5)
+
+    written = export(builder, tmp_path, most_host_events=2)
+
+    assert [name for name, _, _ in written.spans("Host", "python")] == ["call 4", "call 5"]
+    assert len(written.slices("GPU:0", "Stream #13(Kernel)")) == 3
+    assert (written.exported.left_out, written.exported.longest_left_out_us) == (4, 0.4)
+    assert written.other["host_events_left_out"] == 4
+    assert written.other["longest_event_left_out_us"] == 0.4
+
+
+def test_within_the_limit_nothing_is_left_out(tmp_path: Path) -> None:
+    written = export(gpu_profile(), tmp_path)
+
+    assert written.exported.left_out == 0
+    assert "host_events_left_out" not in written.other
+
+
+def test_derived_lines_are_no_streams(tmp_path: Path) -> None:
+    builder = gpu_profile()
+    builder.plane("/device:GPU:1").line("Steps", 0xDEADBEEF).event("0", 0, 100)
+
+    assert "GPU:1" not in export(builder, tmp_path).processes.values()
+
+
+def test_a_profile_that_counts_from_1970_begins_at_its_first_event(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    epoch = 1_700_000_000_000_000_000
+    stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13, timestamp_ns=epoch)
+    stream.event("k", 5, 12).event("k", 30_000, 30_001)
+
+    written = export(builder, tmp_path)
+
+    assert written.spans("GPU:0", "Stream #13(Kernel)") == [("k", 0.0, 0.007), ("k", 29.995, 0.001)]
+    assert written.spans("pipediag", "GPU:0 idle")[0][1:] == (0.007, 29.988)
+    assert written.other["origin_ns vm"] == epoch + 5
+
+
+def test_several_hosts_are_told_apart(tmp_path: Path) -> None:
+    summaries = []
+    for host in ("a", "b"):
+        (tmp_path / host).mkdir()
+        summaries.append((host, summarise(gpu_profile().save(tmp_path / host))))
+    path = tmp_path / "both.json.gz"
+
+    written = Export(path, write_perfetto(path, summaries))
+
+    assert_well_formed(written)
+    assert len(set(written.processes)) == 6
+    assert set(written.processes.values()) == {
+        f"{host}: {name}" for host in ("a", "b") for name in ("pipediag", "GPU:0", "Host")
+    }
+    assert written.spans("a: GPU:0", "Stream #13(Kernel)") == written.spans(
+        "b: GPU:0", "Stream #13(Kernel)"
+    )
+
+
+def test_the_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    summary = summarise(gpu_profile().save(tmp_path))
+    summary.path.unlink()
+    out = tmp_path / "out"
+
+    with pytest.raises(PipediagError):
+        write_perfetto(out / "trace.json.gz", [("vm", summary)])
+
+    assert list(out.iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
+    summary = summarise(gpu_profile().save(tmp_path))
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(PipediagError, match="Could not write") as raised:
+        write_perfetto(tmp_path / "file" / "trace.json.gz", [("vm", summary)])
+
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.skipif(not TRACES.is_dir(), reason="needs the real traces in ../shared/traces")
+@pytest.mark.parametrize("name", ["tf-v100x8-2020.xplane.pb", "torch-kineto-ns.json.gz"])
+def test_real_traces_with_every_device_event_and_gap(name: str, tmp_path: Path) -> None:
+    summary = summarise(TRACES / name)
+    path = tmp_path / "trace.json.gz"
+
+    written = Export(path, write_perfetto(path, [("vm", summary)], most_host_events=500))
+
+    assert_well_formed(written)
+    gaps = [e for e in written.events if e["ph"] == "X" and "cause" in e.get("args", {})]
+    assert len(gaps) == sum(len(device.gaps) for device in summary.devices) > 0
+    assert written.exported.left_out > 0
