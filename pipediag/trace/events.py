@@ -5,7 +5,7 @@ Times are nanoseconds (int64) on one clock for the whole profile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -50,6 +50,9 @@ class Line:
     """For each event, the place of its name in the plane's `names`."""
     statistics: Statistics = field(repr=False)
     plane: Plane = field(repr=False)
+    _found: dict[tuple[str, tuple[int, ...]], tuple[Indices, NDArray[np.int64]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -74,6 +77,16 @@ class Line:
     def integers(self, name: str, indices: Indices) -> NDArray[np.int64]:
         """One statistic of many events; 0 where an event does not have it."""
         return self.statistics.integers(name, indices)[0]
+
+    def integers_of(
+        self, stat: str, name_ids: tuple[int, ...]
+    ) -> tuple[Indices, NDArray[np.int64]]:
+        """Indices of all events with these names, and one statistic of each; looked up once."""
+        key = stat, name_ids
+        if key not in self._found:
+            indices = np.flatnonzero(self.named(name_ids))
+            self._found[key] = indices, self.integers(stat, indices)
+        return self._found[key]
 
     def named(self, keep: Iterable[int]) -> NDArray[np.bool_]:
         """Which events have one of these names, given by their places."""
@@ -102,6 +115,8 @@ class TraceEvents:
     path: Path
     planes: list[Plane]
     warnings: list[str] = field(default_factory=list)
+    give_back: Callable[[], None] = field(default=lambda: None, repr=False)
+    """Frees what of the file lies in memory, to be read again when a statistic is asked for."""
 
     @property
     def host(self) -> Plane | None:

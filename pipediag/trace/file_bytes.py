@@ -20,7 +20,7 @@ MAPPED_FROM_BYTES = 1 << 24
 """Smaller files are read at once: a mapped file that somebody cuts short ends the process."""
 
 Release = Callable[[int], None]
-"""Told the place up to which the bytes have been looked at."""
+"""Told the place up to which the bytes have been looked at; at the end, all are given back."""
 
 
 def file_bytes(file: Path) -> tuple[memoryview, Release]:
@@ -78,6 +78,9 @@ def _releasing(mapped: mmap.mmap) -> Release:
 
     def release(place: int) -> None:
         nonlocal given_back
+        if place >= len(mapped):
+            mapped.madvise(mmap.MADV_DONTNEED)
+            return
         whole = place - place % mmap.PAGESIZE
         if whole - given_back >= MAPPED_FROM_BYTES:
             mapped.madvise(mmap.MADV_DONTNEED, given_back, whole - given_back)

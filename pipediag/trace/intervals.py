@@ -21,14 +21,24 @@ def normalise(starts: ArrayLike, ends: ArrayLike) -> Intervals:
     start = np.asarray(starts, np.int64)
     end = np.asarray(ends, np.int64)
     kept = end > start
-    start, end = start[kept], end[kept]
+    if not kept.all():
+        start, end = start[kept], end[kept]
     if not len(start):
         return EMPTY
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], np.maximum.accumulate(end[order])
+    if (start[1:] < start[:-1]).any():
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    end = np.maximum.accumulate(end)
     opens = np.append(True, start[1:] > end[:-1])
     closes = np.append(opens[1:], True)
-    return np.column_stack((start[opens], end[closes]))
+    return rows(start[opens], end[closes])
+
+
+def rows(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Starts and ends side by side."""
+    pairs = np.empty((len(start), 2), np.int64)
+    pairs[:, 0], pairs[:, 1] = start, end
+    return pairs
 
 
 def union(*sets: Intervals) -> Intervals:

@@ -34,7 +34,7 @@ from pipediag.trace.device.streams import DeviceEvents
 from pipediag.trace.events import TraceEvents
 from pipediag.trace.host.classes import StepClass
 from pipediag.trace.host.threads import named_intervals
-from pipediag.trace.intervals import Intervals, covered, intersect, subtract, union
+from pipediag.trace.intervals import Intervals, covered, intersect, rows, subtract, union
 
 GapCause = Literal[
     "input", "compile", "copy", "collective", "sync", "launch", "python", "queued", "unknown"
@@ -112,12 +112,12 @@ def divide_gaps(
     returned = np.where(launches.known, np.clip(launches.end_ns, called, end), end)
     split = dict.fromkeys(GAP_CAUSES, np.zeros(len(gaps), np.int64))
     for cause, spans in _in_order(host, other_devices):
-        split[cause] = split[cause] + covered(spans, _windows(start, called))
+        split[cause] = split[cause] + covered(spans, rows(start, called))
     attributed = np.sum(list(split.values()), axis=0)
     split["unknown"] = called - start - attributed
     split["copy"] = split["copy"] + np.where(launches.copies, returned - called, 0)
     split["launch"] = split["launch"] + np.where(launches.copies, 0, returned - called)
-    behind_others = covered(other_devices, _windows(returned, end))
+    behind_others = covered(other_devices, rows(returned, end))
     split["collective"] = split["collective"] + behind_others
     late = launches.end_ns > start
     rest = end - returned - behind_others
@@ -140,7 +140,3 @@ def _in_order(host: HostActivity, other_devices: Intervals) -> list[tuple[GapCau
         disjoint.append((cause, subtract(spans, taken)))
         taken = union(taken, spans)
     return disjoint
-
-
-def _windows(start: _Column, end: _Column) -> NDArray[np.int64]:
-    return np.column_stack((start, end))

@@ -229,11 +229,10 @@ def _graph_calls(line: Line) -> Intervals:
 def _eager_calls(line: Line, *, graph_only: bool) -> Intervals:
     """Eager calls of graph functions, and unless `graph_only` of GetNext too."""
     calls = events_named(line, "EagerExecute")
-    of_functions = line.integers("is_func", calls) != 0
-    chosen = calls[of_functions].tolist()
+    chosen = calls[line.integers("is_func", calls) != 0]
     if not graph_only:
-        single = calls[~of_functions].tolist()
-        chosen += [i for i in single if "IteratorGetNext" in str(line.stat(i, "eager_op"))]
+        # The event around it says which operation it is only in a statistic.
+        chosen = np.concatenate((chosen, events_named(line, "EagerLocalExecute: IteratorGetNext")))
     return normalise(line.start_ns[chosen], line.end_ns[chosen])
 
 

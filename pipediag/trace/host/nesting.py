@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipediag.trace.events import Indices, Line
+from pipediag.trace.intervals import rows
 
 TOP = -1
 """In place of a parent: no chosen event lies around this one."""
@@ -28,7 +29,7 @@ class Nesting:
     @cached_property
     def spans(self) -> NDArray[np.int64]:
         """Shape (events, 2): start and end."""
-        return np.column_stack((self.line.start_ns[self.indices], self.line.end_ns[self.indices]))
+        return rows(self.line.start_ns[self.indices], self.line.end_ns[self.indices])
 
     @cached_property
     def name_ids(self) -> NDArray[np.int32]:
@@ -51,7 +52,7 @@ class Nesting:
         kept = ends > starts
         return (
             np.concatenate((owners, places))[kept],
-            np.column_stack((starts, ends))[kept],
+            rows(starts[kept], ends[kept]),
         )
 
 

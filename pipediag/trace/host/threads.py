@@ -18,7 +18,7 @@ from pipediag.trace.intervals import EMPTY, Intervals, normalise, total
 from pipediag.trace.marker import STEP_MARKER
 
 CAPTURED_FUNCTION = "InstantiatedCapturedFunction::"
-EXECUTOR_WORK = ("ExecutorState::Process", "ExecutorDoneCallback")
+_EXECUTOR_WORK = ("ExecutorState::Process", "ExecutorDoneCallback")
 
 _PROFILER_STEP = "ProfilerStep#"
 _FUNCTION_CALL = re.compile(r"TFE_Py_Execute|PjitFunction|PJRT_LoadedExecutable_Execute")
@@ -90,11 +90,17 @@ def step_ids(line: Line, indices: Indices) -> NDArray[np.int64]:
     return line.integers("id", indices)
 
 
+def executor_work(line: Line) -> tuple[Indices, NDArray[np.int64]]:
+    """What the thread executed of graph functions: indices, and the run that each belongs to."""
+    keys = [key for key, name in line.used_names.items() if name.startswith(_EXECUTOR_WORK)]
+    return line.integers_of("id", tuple(keys))
+
+
 def function_time(line: Line, function_ids: Set[int]) -> Intervals:
     """When the thread executed one of these runs of graph functions."""
-    indices = events_named(line, *EXECUTOR_WORK)
-    if not function_ids or not len(indices):
+    if not function_ids:
         return EMPTY
+    indices, ids = executor_work(line)
     wanted = np.fromiter(function_ids, np.int64, len(function_ids))
-    chosen = indices[np.isin(step_ids(line, indices), wanted)]
+    chosen = indices[np.isin(ids, wanted)]
     return normalise(line.start_ns[chosen], line.end_ns[chosen])

@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 
 from pipediag.trace.events import Indices, Line, TraceEvents
 from pipediag.trace.host.nesting import TOP, Nesting, nested_events
-from pipediag.trace.host.threads import CAPTURED_FUNCTION, EXECUTOR_WORK, events_named, step_ids
+from pipediag.trace.host.threads import CAPTURED_FUNCTION, events_named, executor_work, step_ids
+from pipediag.trace.intervals import rows
 
 IteratorKey = tuple[str, tuple[str, ...]]
 """Path and user names: the iterators of one pipeline in two epochs are one to a reader."""
@@ -127,8 +128,8 @@ class _Attribution:
     def add_functions(self, line: Line) -> None:
         """What the thread executed of the functions that workers started."""
         if self._functions:
-            indices = events_named(line, *EXECUTOR_WORK)
-            self._functions.executed(step_ids(line, indices), _spans(line, indices))
+            indices, ids = executor_work(line)
+            self._functions.executed(ids, _spans(line, indices))
 
     def close(self) -> Records:
         """All records; overlapping events of one function call count once."""
@@ -294,7 +295,7 @@ def kind_of(path: str) -> str:
 
 
 def _spans(line: Line, indices: Indices) -> Spans:
-    return np.column_stack((line.start_ns[indices], line.end_ns[indices]))
+    return rows(line.start_ns[indices], line.end_ns[indices])
 
 
 def _together(spans: list[Spans]) -> Spans:

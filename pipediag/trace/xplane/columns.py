@@ -52,6 +52,9 @@ _BEGINNINGS = tuple(
     )
 )
 _BYTE = np.uint64(0xFF)
+# In the word that begins with an event's tag: the bits that say that its length takes two bytes,
+# or more.
+_LONG, _LONGER = np.uint64(0x8000), np.uint64(0x800000)
 
 
 @dataclass(frozen=True)
@@ -154,16 +157,18 @@ class _Chunk:
         """Every place that looks like an event's tag: the tag, the payload's beginning and end."""
         tags = np.flatnonzero(self._bytes[: self._size] == EVENT_TAG)
         words = self._words[tags]
-        lengths, sizes = short_varints(words >> np.uint64(8))
         # Two bytes hold lengths up to 16383; what is longer is left to the chain.
-        body = np.where(sizes == 1, words >> np.uint64(16), words >> np.uint64(24))
-        alike = np.zeros(len(tags), np.bool_)
+        two = (words & _LONG) != 0
+        body = np.where(two, words >> np.uint64(24), words >> np.uint64(16))
+        alike = ~two | ((words & _LONGER) == 0)
+        matching = np.zeros(len(tags), np.bool_)
         for mask, value in _BEGINNINGS:
-            alike |= (body & mask) == value
-        alike &= (sizes == 1) | (sizes == 2)
-        tags = tags[alike]
-        begins = tags + 1 + sizes[alike]
-        return tags, begins, begins + lengths[alike].astype(np.int64)
+            matching |= (body & mask) == value
+        alike &= matching
+        tags, words, two = tags[alike], words[alike].view(np.int64), two[alike]
+        lengths = ((words >> 8) & 0x7F) | np.where(two, (words >> 9) & 0x3F80, 0)
+        begins = tags + np.where(two, 3, 2)
+        return tags, begins, begins + lengths
 
     def _one_event(self, at: int) -> tuple[Positions, Positions]:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +26,8 @@ class EventNames:
         self._data = data
         self._stat_names = stat_names
         self._places: dict[int, int] = {}
+        self._adding = threading.Lock()
+        """Lines are read at the same time; any of them may hold a key without metadata."""
         self._described: dict[int, Span] = {}
         """Where the names' metadata lies that has statistics."""
         self._decoded: dict[int, dict[str, StatValue]] = {}
@@ -33,7 +37,8 @@ class EventNames:
     def places(self, keys: NDArray[np.int64]) -> NDArray[np.int32]:
         """The place of each key's name; a key without metadata gets the empty name."""
         different, inverse = _distinct(keys)
-        places = [self._place(key) for key in different.tolist()]
+        with self._adding:
+            places = [self._place(key) for key in different.tolist()]
         found: NDArray[np.int32] = np.array(places, np.int32)[inverse]
         return found
 

@@ -10,6 +10,8 @@ nanoseconds, which keeps nested events nested and disjoint events disjoint.
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,10 @@ MOST_LINES = 1 << 16
 
 LARGEST_NS = 1 << 62
 """1970 to 2116; what lies beyond is damage, and adding an event's offset to it would overflow."""
+
+_WORTH_THREADS_BYTES = 4 << 20
+_MOST_THREADS = 4
+"""Each holds the columns of a line while it sorts them."""
 
 _PLANES = 1
 _LINES, _EVENT_METADATA = 3, 4
@@ -86,8 +92,17 @@ def _plane(source: _Source, part: Field) -> Plane:
     stat_names = StatNames({entry.key: text(entry.value.name) for entry in message.stat_metadata})
     names = _Names(EventNames(data, metadata, stat_names), stat_names)
     plane = Plane(text(message.name), names.of_events.names, stat_names.decode(message.stats))
-    plane.lines.extend(_line(source, line, plane, names) for line in lines)
+    # Most of the work is numpy's, which lets other threads run meanwhile.
+    with ThreadPoolExecutor(_threads(lines)) as threads:
+        plane.lines.extend(threads.map(lambda line: _line(source, line, plane, names), lines))
     return plane
+
+
+def _threads(lines: list[Field]) -> int:
+    """One for each core, where there is enough to share out."""
+    size = sum(line.end - line.payload for line in lines)
+    cores = os.cpu_count() or 1
+    return min(cores, _MOST_THREADS) if size > _WORTH_THREADS_BYTES else 1
 
 
 def _line(source: _Source, part: Field, plane: Plane, names: _Names) -> Line:
