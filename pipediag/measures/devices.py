@@ -114,9 +114,14 @@ def _gap(
         line=op.line if op else None,
         iterator=iterator[0] if iterator else None,
         buffered_elements=None if np.isnan(buffered) or not of_input else buffered,
-        doing=details.doing.get(gap),
+        doing=_without_marker(details.doing.get(gap)),
         step=_step_at(trace, start),
     )
+
+
+def _without_marker(doing: str | None) -> str | None:
+    """TensorFlow's Python tracer begins the names of its events with a dollar sign."""
+    return doing.removeprefix("$") if doing is not None else None
 
 
 def _step_at(trace: TraceSummary, time_ns: int) -> int | None:
@@ -124,7 +129,8 @@ def _step_at(trace: TraceSummary, time_ns: int) -> int | None:
         return None
     windows = trace.steps.steps.windows
     place = int(np.searchsorted(windows[:, 0], time_ns, side="right")) - 1
-    return place if place >= 0 and time_ns < windows[place, 1] else None
+    inside = place >= 0 and time_ns < windows[place, 1]
+    return trace.steps.steps.numbers[place] if inside else None
 
 
 def _histogram(device: DeviceTrace) -> list[GapBucket]:

@@ -47,7 +47,7 @@ class DeviceGap(Record):
     doing: str | None = None
     """The event in which the thread that launched next spent most of the gap."""
     step: int | None = None
-    """The step it began in, counted from 0."""
+    """The step it began in, by the number that the profile gives it, else counted from 0."""
 
 
 class GapBucket(Record):

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pipediag.errors import PipediagError
 from pipediag.trace.device.traces import GAP_FLOOR_NS
+from pipediag.trace.framework import Framework, framework_of
 from pipediag.trace.profile_files import host_of
 from pipediag.trace.reader import TraceFormat, read_profile
 from pipediag.trace.summary import TraceSummary, summarise_events
@@ -39,6 +40,7 @@ class HostSummary:
     """None where it could not be read."""
     reason: str | None = None
     """Why it could not be read, as a sentence."""
+    framework: Framework = "tensorflow"
     warnings: tuple[str, ...] = ()
     """What the profiler, or the reader, noted."""
 
@@ -115,6 +117,7 @@ def _summary(path: Path, gap_floor_ns: int) -> HostSummary:
         profile.format,
         profile.events.event_count,
         summary,
+        framework=framework_of(profile.events),
         warnings=tuple(profile.events.warnings),
     )
 

@@ -2,7 +2,7 @@
 
 The iterator of a gap is the one of the input pipeline that worked longest in it. The buffer is the
 one nearest to the consumer that says how many elements it holds; its last call before the gap
-counts. What the launching thread was doing is its innermost event that covers half of the gap.
+counts, where that is no older than such calls usually are. What the launching thread was doing is its innermost event that covers half of the gap.
 """
 
 from __future__ import annotations
@@ -77,10 +77,17 @@ def _buffered(gaps: Intervals, records: Records) -> NDArray[np.float64]:
     for path, names in sorted(records, key=lambda key: key[0].count("::")):
         found = _buffer_readings(records, (path, names))
         if len(found):
-            last = np.maximum(np.searchsorted(found[:, 0], gaps[:, 0], side="right") - 1, 0)
-            elements: NDArray[np.float64] = found[last, 1].astype(np.float64)
-            return elements
+            last = np.searchsorted(found[:, 0], gaps[:, 0], side="right") - 1
+            # A reading says nothing of gaps before it, nor of those long after it.
+            age = gaps[:, 0] - found[np.maximum(last, 0), 0]
+            fresh = (last >= 0) & (age <= _usual_interval(found[:, 0]))
+            return np.where(fresh, found[np.maximum(last, 0), 1].astype(np.float64), np.nan)
     return np.full(len(gaps), np.nan)
+
+
+def _usual_interval(times_ns: NDArray[np.int64]) -> float:
+    """Twice the median time between two readings; 0 for a single one."""
+    return 2.0 * float(np.median(np.diff(times_ns))) if len(times_ns) > 1 else 0.0
 
 
 def _buffer_readings(records: Records, key: IteratorKey) -> NDArray[np.int64]:

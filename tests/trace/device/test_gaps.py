@@ -72,6 +72,21 @@ def test_what_the_launching_thread_was_doing_is_named(tmp_path: Path) -> None:
     assert device.gaps.details.doing == {0: "model/einsum:Einsum"}
 
 
+def test_the_buffer_counts_only_where_it_was_read_lately(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("tf_data_iterator_get_next/1")
+    for start in (10, 20, 30):
+        stats = {"buffered_elements": start // 10} if start != 20 else {"buffered_elements": 0}
+        line.event("Iterator::Root::Prefetch", start * US, (start + 1) * US, id=3, **stats)
+    stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
+    for start in (0, 16, 31, 99):
+        stream.event("k", start * US, (start + 1) * US)
+    [device] = summarise(builder.save(tmp_path)).devices
+    # The gap from 1 us on comes before the first reading; the one from 17 us on has it. The last
+    # one begins 2 us after the third.
+    assert str(device.gaps.details.buffered_elements.tolist()) == "[nan, 1.0, 3.0]"
+
+
 def test_a_copy_that_computation_does_not_cover_is_exposed(tmp_path: Path) -> None:
     profile = CudaProfile()
     profile.copy("H2D", (0, 30), 3_000_000)
