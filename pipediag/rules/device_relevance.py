@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipediag.rules.devices import cause_percent
+from pipediag.rules.devices import cause_percent, percent_of_span
 from pipediag.rules.rule import Meta, Threshold
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Finding, Session
@@ -15,6 +15,15 @@ INPUT_GAPS = Threshold(
     "% of the device's span",
     "XProf's input-pipeline analysis: over 20 % the input is the bottleneck",
 )
+UNDER_FLOOR = Threshold(
+    "idle in gaps too short to be looked into, where they are most of the idle time, above which "
+    "their cause counts as unknown",
+    15.0,
+    "% of the device's span",
+    "own choice, equal to the limit on idle time for launches",
+)
+SHORTEST_HOST_GAP_US = 50.0
+"""Waits for input, for Python or for a result leave no shorter gaps, so none hides among them."""
 PERTURBED = Threshold(
     "profiled step over a step without the profiler, above which host time in the profile is not "
     "believed",
@@ -33,6 +42,22 @@ def input_first_on(device: DeviceActivity) -> str | None:
         f"The device is idle for input {percent:.0f} % of its time, and would wait longer for what "
         "is saved elsewhere: deal with the input first."
     )
+
+
+def unexplained(device: DeviceActivity, shortest_us: float = 0.0) -> str | None:
+    """Why a cause of gaps from this length on can't be ruled out, as a sentence, or None."""
+    percent = percent_of_span(device, device.noise_ms)
+    mostly = 2 * device.noise_ms >= device.idle_ms
+    if percent < UNDER_FLOOR.value or not mostly or device.gap_floor_us <= shortest_us:
+        return None
+    return (
+        f"{percent:.3g} % of the time is idle in gaps under {_length(device.gap_floor_us)}, whose "
+        "cause was not looked for; lower `--gap-floor` of `pipediag trace`."
+    )
+
+
+def _length(us: float) -> str:
+    return f"{us / 1000:g} ms" if us >= 1000 else f"{us:g} us"
 
 
 def unless_perturbed(meta: Meta, session: Session, findings: Sequence[Finding]) -> list[Finding]:

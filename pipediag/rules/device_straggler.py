@@ -5,11 +5,11 @@ It applies to accelerators only: the executors of a CPU run no collectives.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
 from pipediag.rules.devices import NO_ACCELERATOR, accelerators, full_name, percent_of_span
-from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.rules.rule import Framework, Meta, Prediction, Threshold
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Finding, Session
 from pipediag.session.record import Scalar
@@ -36,6 +36,7 @@ META = Meta(
     id="device-straggler",
     name="Straggling device",
     title_failed="The other devices wait for one that takes longer",
+    title_informative="Devices wait for each other",
     title_passed="No device keeps the others waiting",
     looks_at="For each accelerator, of one host or several, the time in which it waited for others "
     "(gaps while another was busy, and collectives that ran beside no kernel of its own), and what "
@@ -50,14 +51,15 @@ META = Meta(
     needs=("devices",),
     thresholds=(WAITING, Z_SCORE, RATIO),
     severity="warn",
+    share="others_wait_percent_of_span",
     effect_on_results="same up to order or rounding",
 )
 
 _REMEDIES = {
     "compute": "It computes longer: give each replica equal batches and lengths, and look for a "
     "throttled or shared GPU (`nvidia-smi -q -d PERFORMANCE`).",
-    "input": "It waits longer for its own input: give every worker as many files and CPUs as the "
-    "others, and shard by file (`AutoShardPolicy.FILE`) only with a multiple of the workers.",
+    "input": "It waits longer for its own input: give every worker as many examples and CPUs as "
+    "the others; where whole files are dealt out, their number must be a multiple of the workers'.",
     "copy": "Its copies take longer: look at its PCIe link (`nvidia-smi topo -m`).",
 }
 _HOST_REMEDY = (
@@ -65,8 +67,16 @@ _HOST_REMEDY = (
     "chief often logs and saves alone)."
 )
 
+_ALL_TRAIN: Mapping[Framework, str] = {
+    "tensorflow": "`tf.distribute.MirroredStrategy`",
+    "jax": "A batch split over them (`jax.sharding.NamedSharding`)",
+    "pytorch": "`DistributedDataParallel`",
+}
 
-def check_devices(devices: Sequence[DeviceActivity]) -> list[Finding]:
+
+def check_devices(
+    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+) -> list[Finding]:
     """One finding on the accelerator that waits least for the others."""
     gpus = accelerators(devices)
     if not gpus:
@@ -90,15 +100,18 @@ def check_devices(devices: Sequence[DeviceActivity]) -> list[Finding]:
     if waiting < WAITING.value:
         return [META.finding("pass", "", evidence=evidence)]
     if not any(device.collective_ms for device in gpus):
-        return [META.finding("informative", _no_collective(slow), evidence=evidence)]
+        return [
+            META.finding("informative", _no_collective(slow, others, framework), evidence=evidence)
+        ]
     if not _stands_out(slow, others):
         advice = "They wait for each other alike: it is communication, and no single device."
         return [META.finding("informative", advice, evidence=evidence)]
     return [
         META.finding(
             "fail",
-            f"The others wait {waiting:.0f} % of the time for {full_name(slow)}. "
+            f"{_waiters(others, 'wait')} {waiting:.0f} % of the time for {full_name(slow)}. "
             f"{_remedy(slow, others)}",
+            title=_title(slow, others),
             evidence=evidence,
             prediction=_prediction(excess),
         )
@@ -108,6 +121,15 @@ def check_devices(devices: Sequence[DeviceActivity]) -> list[Finding]:
 def check(session: Session) -> list[Finding]:
     """The same on the session's profile."""
     return check_devices(session.devices)
+
+
+def _waiters(others: Sequence[DeviceActivity], verb: str) -> str:
+    """Who waits, with the verb: a single device is called by its name."""
+    return f"{full_name(others[0])} {verb}s" if len(others) == 1 else f"The others {verb}"
+
+
+def _title(slow: DeviceActivity, others: Sequence[DeviceActivity]) -> str | None:
+    return f"{_waiters(others, 'wait')} for {full_name(slow)}" if len(others) == 1 else None
 
 
 def _waiting_percent(device: DeviceActivity) -> float:
@@ -160,11 +182,13 @@ def _remedy(slow: DeviceActivity, others: Sequence[DeviceActivity]) -> str:
     return _REMEDIES.get(max(longer, key=lambda part: longer[part]), _HOST_REMEDY)
 
 
-def _no_collective(slow: DeviceActivity) -> str:
+def _no_collective(
+    slow: DeviceActivity, others: Sequence[DeviceActivity], framework: Framework
+) -> str:
     return (
-        f"They are idle while {full_name(slow)} works, and no collective ran: parts of one model "
-        "that take turns, or devices that are not used. `tf.distribute.MirroredStrategy` lets all "
-        "of them train."
+        f"{_waiters(others, 'pause')} while {full_name(slow)} works, and no collective ran: parts "
+        "of one model that take turns, or devices that are not used. "
+        f"{_ALL_TRAIN[framework]} lets all of them train."
     )
 
 

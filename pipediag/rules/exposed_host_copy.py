@@ -5,7 +5,7 @@ It applies to accelerators only: a CPU computes where its batches already lie.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipediag.rules.device_relevance import INPUT_GAPS, input_first_on
 from pipediag.rules.devices import (
@@ -17,7 +17,7 @@ from pipediag.rules.devices import (
     worst,
 )
 from pipediag.rules.gpu_models import pcie_gb_per_s
-from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.rules.rule import Framework, Meta, Prediction, Threshold
 from pipediag.session.devices import DeviceActivity, DeviceCopies
 from pipediag.session.model import Finding, Session
 from pipediag.session.record import Scalar
@@ -61,22 +61,43 @@ META = Meta(
     needs=("devices",),
     thresholds=(EXPOSED, FULL_RATE, SMALL_COPY, INPUT_GAPS),
     severity="warn",
+    share="exposed_percent_of_span",
     effect_on_results="same results",
 )
 
+_AHEAD: Mapping[Framework, str] = {
+    "tensorflow": "end the pipeline with `.apply(tf.data.experimental.prefetch_to_device("
+    '"/GPU:0"))`',
+    "jax": "call `jax.device_put` on the next batch before the step is waited for, or let "
+    "`flax.jax_utils.prefetch_to_device` do it",
+    "pytorch": "give the DataLoader `pin_memory=True` and copy the next batch with "
+    "`.to(device, non_blocking=True)` on a stream of its own",
+}
+_PINNED: Mapping[Framework, str] = {
+    "tensorflow": ": a parallel map right before the batch runs as MapAndBatch, which fills pinned "
+    "memory; a generator does not",
+    "jax": "",
+    "pytorch": ", which `pin_memory=True` avoids",
+}
 
-def check_devices(devices: Sequence[DeviceActivity]) -> list[Finding]:
+
+def check_devices(
+    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+) -> list[Finding]:
     """One finding on the accelerator that waits longest for copies from the host."""
-    return _check(devices, element_spec=None)
+    return _check(devices, element_spec=None, framework=framework)
 
 
 def check(session: Session) -> list[Finding]:
     """The same, naming int64 where the loop's batches hold it."""
     loop = session.diagnosed_loop()
-    return _check(session.devices, element_spec=loop.element_spec if loop else None)
+    spec = loop.element_spec if loop else None
+    return _check(session.devices, element_spec=spec, framework="tensorflow")
 
 
-def _check(devices: Sequence[DeviceActivity], element_spec: str | None) -> list[Finding]:
+def _check(
+    devices: Sequence[DeviceActivity], element_spec: str | None, framework: Framework
+) -> list[Finding]:
     device = worst(accelerators(devices), _exposed_percent)
     if device is None:
         return [META.finding("not-applicable", NO_ACCELERATOR)]
@@ -101,7 +122,7 @@ def _check(devices: Sequence[DeviceActivity], element_spec: str | None) -> list[
     return [
         META.finding(
             "fail",
-            _advice(device, copies, element_spec),
+            _advice(device, copies, element_spec, framework),
             evidence=evidence,
             prediction=_prediction(device, copies),
         )
@@ -117,22 +138,23 @@ def _exposed_percent(device: DeviceActivity) -> float:
     return percent_of_span(device, copies.exposed_ms if copies else 0.0)
 
 
-def _advice(device: DeviceActivity, copies: DeviceCopies, element_spec: str | None) -> str:
+def _advice(
+    device: DeviceActivity, copies: DeviceCopies, element_spec: str | None, framework: Framework
+) -> str:
     ahead = (
         f"{full_name(device)} computes nothing for {copies.exposed_ms:.3g} ms while batches are "
-        "copied to it: end the pipeline with `.apply(tf.data.experimental.prefetch_to_device("
-        '"/GPU:0"))`, so that they are copied during the step before.'
+        f"copied to it: {_AHEAD[framework]}, so that they are copied during the step before."
     )
-    return f"{ahead} {_narrower(element_spec)}{_rate_sentence(device, copies)}"
+    return f"{ahead} {_narrower(element_spec)}{_rate_sentence(device, copies, framework)}"
 
 
 def _narrower(element_spec: str | None) -> str:
     if element_spec is not None and "int64" in element_spec:
         return "The batches hold int64: ids under 2^31 fit `tf.int32`, half the bytes."
-    return "Copy narrower types: `tf.int32` ids, `tf.uint8` images that the model casts."
+    return "Copy narrower types: `int32` ids, `uint8` images that the model casts."
 
 
-def _rate_sentence(device: DeviceActivity, copies: DeviceCopies) -> str:
+def _rate_sentence(device: DeviceActivity, copies: DeviceCopies, framework: Framework) -> str:
     rate, usual = copies.gb_per_s, pcie_gb_per_s(device.model)
     if rate is None or usual is None or copies.bytes is None or not copies.count:
         return ""
@@ -145,9 +167,8 @@ def _rate_sentence(device: DeviceActivity, copies: DeviceCopies) -> str:
             "features into fewer, larger tensors."
         )
     return (
-        f" {rate:.3g} GB/s is far below the {usual:.0f} of PCIe, as from pageable memory: a "
-        "parallel map right before the batch runs as MapAndBatch, which fills pinned memory; a "
-        "generator does not."
+        f" {rate:.3g} GB/s is far below the {usual:.0f} of PCIe, as from pageable "
+        f"memory{_PINNED[framework]}."
     )
 
 

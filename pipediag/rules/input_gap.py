@@ -7,9 +7,10 @@ there in the same way.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pipediag.rules.device_relevance import SHORTEST_HOST_GAP_US, UNDER_FLOOR, unexplained
 from pipediag.rules.devices import (
     NO_DEVICE,
     accelerators_or_cpus,
@@ -22,7 +23,7 @@ from pipediag.rules.devices import (
 )
 from pipediag.rules.iterator_advice import advice_for
 from pipediag.rules.relevance import weigh_input
-from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.rules.rule import Framework, Meta, Prediction, Threshold
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Finding, Session
 
@@ -42,6 +43,7 @@ META = Meta(
     id="input-gap",
     name="Input gaps",
     title_failed="The device is idle while it waits for input",
+    title_informative="The profile shows gaps for input",
     title_passed="The device hardly waits for input",
     looks_at="The time in which a device had nothing to do while the training loop was blocked in "
     "GetNext, and which iterator of the pipeline worked longest in those gaps. On a machine "
@@ -53,8 +55,9 @@ META = Meta(
     prediction="Amdahl: the device's span over the span without these gaps, which is what an input "
     "that costs nothing would give; within a session never beyond its ceiling.",
     needs=("devices",),
-    thresholds=(IDLE, HIGHLY),
+    thresholds=(IDLE, HIGHLY, UNDER_FLOOR),
     severity="warn",
+    share="input_idle_percent_of_span",
     effect_on_results="same results",
     yields_to=(
         "python-source-lock",
@@ -77,6 +80,13 @@ META = Meta(
 EMPTY_BUFFER = 0.5
 """Elements on average; below it the buffer next to the consumer was usually empty."""
 
+_LOADER: Mapping[Framework, str] = {
+    "jax": "Load and transform batches in worker processes, several steps ahead (`grain`, or "
+    "tf.data with `num_parallel_calls` and `.prefetch`).",
+    "pytorch": "Give the DataLoader `num_workers` (half the cores are a start), "
+    "`persistent_workers=True` and a larger `prefetch_factor`; make `__getitem__` cheaper.",
+}
+
 
 @dataclass(frozen=True)
 class _Behind:
@@ -89,7 +99,9 @@ class _Behind:
     ms: float = 0.0
 
 
-def check_devices(devices: Sequence[DeviceActivity]) -> list[Finding]:
+def check_devices(
+    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+) -> list[Finding]:
     """One finding on the device that waits longest for input."""
     device = worst(accelerators_or_cpus(devices), lambda each: cause_percent(each, "input"))
     if device is None:
@@ -104,10 +116,12 @@ def check_devices(devices: Sequence[DeviceActivity]) -> list[Finding]:
         "buffered_elements": buffered,
     }
     fails = percent >= IDLE.value
+    if not fails and (why := unexplained(device, SHORTEST_HOST_GAP_US)):
+        return [META.finding("inconclusive", why, evidence=evidence)]
     return [
         META.finding(
             "fail" if fails else "pass",
-            _advice(device, percent, behind, buffered) if fails else "",
+            _advice(device, behind, buffered, framework) if fails else "",
             op_id=behind.op_id,
             place=(behind.file, behind.line),
             evidence=evidence,
@@ -155,28 +169,44 @@ def _behind(device: DeviceActivity) -> _Behind:
 
 
 def _buffered(device: DeviceActivity) -> float | None:
-    """Elements in the buffer as a gap began, each gap counted by its length."""
+    """Elements in the buffer as a gap began, each gap counted by its length.
+
+    None where it was read for less than half of them: the few would speak for the rest.
+    """
     held = [(gap.buffered_elements, ms) for gap, ms in held_up(device, "input")]
     known = [(elements, ms) for elements, ms in held if elements is not None]
     total = sum(ms for _, ms in known)
-    return sum(elements * ms for elements, ms in known) / total if total else None
+    if not total or 2 * total < sum(ms for _, ms in held):
+        return None
+    return sum(elements * ms for elements, ms in known) / total
 
 
-def _advice(device: DeviceActivity, percent: float, behind: _Behind, buffered: float | None) -> str:
+def _advice(
+    device: DeviceActivity, behind: _Behind, buffered: float | None, framework: Framework
+) -> str:
+    percent = cause_percent(device, "input")
     degree = "is what limits it" if percent >= HIGHLY.value else "costs it time"
     where = f" at {behind.file}:{behind.line}" if behind.file and behind.line else ""
     who = f" `{behind.iterator}`{where} works longest meanwhile." if behind.iterator else ""
     return (
         f"{full_name(device)} is idle for input {percent:.0f} % of the time: input {degree}.{who} "
-        f"{advice_for(behind.iterator)}{_buffer_sentence(buffered)}"
+        f"{_remedy(behind.iterator, framework)}{_buffer_sentence(buffered, behind.iterator)}"
     )
 
 
-def _buffer_sentence(buffered: float | None) -> str:
+def _remedy(iterator: str | None, framework: Framework) -> str:
+    """An iterator of tf.data may feed any framework, and then its advice fits."""
+    return advice_for(iterator) if iterator else _LOADER.get(framework, advice_for(None))
+
+
+def _buffer_sentence(buffered: float | None, iterator: str | None) -> str:
     if buffered is None:
         return ""
     if buffered < EMPTY_BUFFER:
         return " The prefetch buffer was empty as the gaps began: a larger one won't help."
+    # An iterator that worked meanwhile was still making elements: it is not their handing over.
+    if iterator is not None:
+        return ""
     return (
         f" {buffered:.1f} elements were ready as the gaps began: handing them over is slow, not "
         "making them."

@@ -6,12 +6,14 @@ of running it, which host-overhead and small-batch weigh.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipediag.rules.device_relevance import (
     INPUT_GAPS,
     PERTURBED,
+    UNDER_FLOOR,
     input_first_on,
+    unexplained,
     unless_perturbed,
 )
 from pipediag.rules.devices import (
@@ -24,7 +26,7 @@ from pipediag.rules.devices import (
     without_idle,
     worst,
 )
-from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.rules.rule import Framework, Meta, Prediction, Threshold
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Finding, Session
 
@@ -44,6 +46,7 @@ META = Meta(
     id="launch-bound",
     name="Launch-bound device",
     title_failed="The device waits for every launch",
+    title_informative="Launching holds the device up now and then",
     title_passed="Kernels are launched ahead of the device",
     looks_at="The time in which an accelerator was idle while the host dispatched operations, and "
     "how long after its launch the median kernel started.",
@@ -57,14 +60,33 @@ META = Meta(
     prediction="None: how many launches remain is not known. The evidence holds the most that can "
     "be gained, which is the span over the span without these gaps.",
     needs=("devices",),
-    thresholds=(IDLE, DELAY, INPUT_GAPS, PERTURBED),
+    thresholds=(IDLE, DELAY, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     severity="warn",
+    share="launch_idle_percent_of_span",
     effect_on_results="same up to order or rounding",
     yields_to=("eager-execution", "small-kernels", "host-overhead"),
 )
 
+_FEWER: Mapping[Framework, str] = {
+    "tensorflow": "`compile(..., jit_compile=True)` (or `@tf.function(jit_compile=True)`) leaves "
+    "fewer, larger ones and lets XLA replay them as a CUDA graph; `steps_per_execution=16` saves "
+    "Python between steps; `TF_GPU_THREAD_MODE=gpu_private` gives launches threads of their own",
+    "jax": "`jax.jit` the whole step, gradients and optimiser included, with its state donated "
+    "(`donate_argnums`); `jax.lax.scan` over several steps starts them with one call",
+    "pytorch": '`torch.compile(model, mode="reduce-overhead")` leaves fewer, larger ones and '
+    "replays them as CUDA graphs; a step of fixed shapes can be recorded whole with "
+    "`torch.cuda.graph`",
+}
+_RARER: Mapping[Framework, str] = {
+    "tensorflow": "`steps_per_execution` in compile makes those rarer",
+    "jax": "`jax.lax.scan` over several steps makes those rarer",
+    "pytorch": 'CUDA graphs (`torch.compile(mode="reduce-overhead")`) make those shorter',
+}
 
-def check_devices(devices: Sequence[DeviceActivity]) -> list[Finding]:
+
+def check_devices(
+    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+) -> list[Finding]:
     """One finding on the accelerator that waits longest for launches."""
     device = worst(accelerators(devices), lambda each: cause_percent(each, "launch"))
     if device is None:
@@ -82,13 +104,16 @@ def check_devices(devices: Sequence[DeviceActivity]) -> list[Finding]:
         "most_speedup": without_idle(device, device.causes_ms.get("launch", 0.0)).speedup,
     }
     if cause_percent(device, "launch") < IDLE.value:
+        if why := unexplained(device):
+            return [META.finding("inconclusive", why, evidence=evidence)]
         return [META.finding("pass", "", evidence=evidence)]
     if waits := input_first_on(device):
         return [META.finding("informative", waits, evidence=evidence)]
     if delay is not None and delay >= DELAY.value:
-        return [META.finding("informative", _in_bursts(delay), evidence=evidence)]
+        return [META.finding("informative", _in_bursts(delay, framework), evidence=evidence)]
     prediction = Prediction(None, "How many launches remain can't be told from a profile.")
-    return [META.finding("fail", _advice(device), evidence=evidence, prediction=prediction)]
+    advice = _advice(device, framework)
+    return [META.finding("fail", advice, evidence=evidence, prediction=prediction)]
 
 
 def check(session: Session) -> list[Finding]:
@@ -96,20 +121,16 @@ def check(session: Session) -> list[Finding]:
     return unless_perturbed(META, session, check_devices(session.devices))
 
 
-def _in_bursts(delay: float) -> str:
+def _in_bursts(delay: float, framework: Framework) -> str:
     return (
         f"The median kernel starts {delay:.0f} us after its launch, so the queue is mostly filled: "
-        "the device waits only at times, as when a step begins. `steps_per_execution` in compile "
-        "makes those rarer."
+        f"the device waits only at times, as when a step begins. {_RARER[framework]}."
     )
 
 
-def _advice(device: DeviceActivity) -> str:
+def _advice(device: DeviceActivity, framework: Framework) -> str:
     return (
         f"{full_name(device)} is idle {cause_percent(device, 'launch'):.0f} % of the time until "
-        "the host launches the next kernel: `compile(..., jit_compile=True)` (or "
-        "`@tf.function(jit_compile=True)`) leaves fewer, larger ones and lets XLA replay them as a "
-        "CUDA graph; `steps_per_execution=16` saves Python between steps; "
-        "`TF_GPU_THREAD_MODE=gpu_private` gives launches threads of their own. A larger batch "
-        "makes each kernel longer."
+        f"the host launches the next kernel: {_FEWER[framework]}. A larger batch makes each kernel "
+        "longer."
     )

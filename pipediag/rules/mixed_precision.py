@@ -6,12 +6,20 @@ depends on instructions that a profile does not name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from pipediag.rules.device_relevance import INPUT_GAPS, input_first_on
-from pipediag.rules.devices import NO_ACCELERATOR, accelerators, full_name, without_idle, worst
-from pipediag.rules.gpu_models import Policy, sixteen_bit_policy
-from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.rules.devices import (
+    NO_ACCELERATOR,
+    accelerators,
+    full_name,
+    percent_of_span,
+    without_idle,
+    worst,
+)
+from pipediag.rules.gpu_models import sixteen_bit_policy
+from pipediag.rules.rule import Framework, Meta, Prediction, Threshold
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Finding, Session
 from pipediag.session.record import Scalar
@@ -38,6 +46,7 @@ META = Meta(
     id="mixed-precision",
     name="Mixed precision",
     title_failed="Matrix products take much of the time and leave the tensor cores idle",
+    title_informative="Matrix products leave the tensor cores idle",
     title_passed="Matrix products use tensor cores, or take little time",
     looks_at="The busy time of an accelerator in matrix products and convolutions, the part of it "
     "in kernels whose names tell of tensor cores, and whether the model has any (NVIDIA, compute "
@@ -54,23 +63,50 @@ META = Meta(
     needs=("devices",),
     thresholds=(MATMUL, TENSOR_CORE, GAIN, INPUT_GAPS),
     severity="info",
+    share="savable_percent_of_span",
     effect_on_results="changes a hyper-parameter",
 )
 
 FACTOR = 2.0
 
+_SIXTEEN_BITS: Mapping[Framework, Mapping[Literal["mixed_bfloat16", "mixed_float16"], str]] = {
+    "tensorflow": {
+        "mixed_bfloat16": "`keras.mixed_precision.set_global_policy('mixed_bfloat16')` before the "
+        'model is built, with `dtype="float32"` for the last layer',
+        "mixed_float16": "`keras.mixed_precision.set_global_policy('mixed_float16')` before the "
+        'model is built, with `dtype="float32"` for the last layer (a loop of your own needs '
+        "LossScaleOptimizer)",
+    },
+    "jax": {
+        "mixed_bfloat16": "computing in `jnp.bfloat16` (`dtype=` of Flax' layers), with parameters "
+        "and the last softmax in float32",
+        "mixed_float16": "computing in `jnp.float16` (`dtype=` of Flax' layers), with parameters "
+        "and the last softmax in float32 and the loss scaled",
+    },
+    "pytorch": {
+        "mixed_bfloat16": '`torch.autocast("cuda", dtype=torch.bfloat16)` around the forward pass',
+        "mixed_float16": '`torch.autocast("cuda", dtype=torch.float16)` around the forward pass '
+        "with `torch.amp.GradScaler`",
+    },
+}
 
-def check_devices(devices: Sequence[DeviceActivity]) -> list[Finding]:
+
+def check_devices(
+    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+) -> list[Finding]:
     """One finding on the accelerator with the most time in products without tensor cores."""
-    return _check(devices, policy=None)
+    return _check(devices, policy=None, framework=framework)
 
 
 def check(session: Session) -> list[Finding]:
     """The same; a script that sets a policy for 16 bits is told about shapes instead."""
-    return _check(session.devices, policy=session.environment.mixed_precision)
+    policy = session.environment.mixed_precision
+    return _check(session.devices, policy=policy, framework="tensorflow")
 
 
-def _check(devices: Sequence[DeviceActivity], policy: str | None) -> list[Finding]:
+def _check(
+    devices: Sequence[DeviceActivity], policy: str | None, framework: Framework
+) -> list[Finding]:
     gpus = accelerators(devices)
     if not gpus:
         return [META.finding("not-applicable", NO_ACCELERATOR)]
@@ -86,15 +122,18 @@ def _check(devices: Sequence[DeviceActivity], policy: str | None) -> list[Findin
         "matmul_ms": device.matmul_ms,
         "tensor_core_ms": device.tensor_core_ms,
         "tensor_core_percent_of_matmul": _tensor_core_percent(device),
+        "savable_percent_of_span": percent_of_span(device, _savable_ms(device)),
         "idle_percent": device.idle_percent,
         "policy": policy,
     }
     if not _matters(device):
         return [META.finding("pass", "", evidence=evidence)]
-    return [_weighed(device, policy, evidence)]
+    return [_weighed(device, policy, evidence, framework)]
 
 
-def _weighed(device: DeviceActivity, policy: str | None, evidence: dict[str, Scalar]) -> Finding:
+def _weighed(
+    device: DeviceActivity, policy: str | None, evidence: dict[str, Scalar], framework: Framework
+) -> Finding:
     """The finding on a device whose products take long and use no tensor cores."""
     fitting = sixteen_bit_policy(device.model)
     if fitting == "none":
@@ -107,7 +146,8 @@ def _weighed(device: DeviceActivity, policy: str | None, evidence: dict[str, Sca
     other = _other_reason(device, policy, prediction)
     if other is not None:
         return META.finding("informative", other, evidence=evidence)
-    return META.finding("fail", _advice(fitting), evidence=evidence, prediction=prediction)
+    advice = _advice(_SIXTEEN_BITS[framework][fitting])
+    return META.finding("fail", advice, evidence=evidence, prediction=prediction)
 
 
 def _other_reason(device: DeviceActivity, policy: str | None, prediction: Prediction) -> str | None:
@@ -147,15 +187,16 @@ def _plain_ms(device: DeviceActivity) -> float:
     return min(max(0.0, plain), device.busy_ms)
 
 
+def _savable_ms(device: DeviceActivity) -> float:
+    return _plain_ms(device) * (1 - 1 / FACTOR)
+
+
 def _prediction(device: DeviceActivity) -> Prediction:
-    return without_idle(device, _plain_ms(device) * (1 - 1 / FACTOR))
+    return without_idle(device, _savable_ms(device))
 
 
-def _advice(fitting: Policy) -> str:
-    scaling = "" if fitting == "mixed_bfloat16" else " A loop of your own needs LossScaleOptimizer."
+def _advice(how: str) -> str:
     return (
-        f"Try `keras.mixed_precision.set_global_policy('{fitting}')` before the model is built, "
-        'with `dtype="float32"` for the last layer, and validate accuracy: products are rounded to '
-        f"16 bits.{scaling} Sizes in multiples of 8 fit the tensor cores. In PyTorch, "
-        "`torch.autocast`."
+        f"Try {how}, and validate accuracy: products are rounded to 16 bits. Sizes in multiples of "
+        "8 fit the tensor cores."
     )

@@ -6,12 +6,15 @@ executor idle in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipediag.rules.device_relevance import (
     INPUT_GAPS,
     PERTURBED,
+    SHORTEST_HOST_GAP_US,
+    UNDER_FLOOR,
     input_first_on,
+    unexplained,
     unless_perturbed,
 )
 from pipediag.rules.devices import (
@@ -25,7 +28,7 @@ from pipediag.rules.devices import (
     without_idle,
     worst,
 )
-from pipediag.rules.rule import Meta, Threshold
+from pipediag.rules.rule import Framework, Meta, Threshold
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Finding, Session
 
@@ -56,8 +59,9 @@ META = Meta(
     cost="Logs and callbacks see fewer steps.",
     prediction="Amdahl: the span over the span without these gaps. None for a single pause.",
     needs=("devices",),
-    thresholds=(IDLE, ONE_PAUSE, INPUT_GAPS, PERTURBED),
+    thresholds=(IDLE, ONE_PAUSE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     severity="warn",
+    share="python_idle_percent_of_span",
     effect_on_results="same results",
     yields_to=(
         "eager-execution",
@@ -68,8 +72,21 @@ META = Meta(
     ),
 )
 
+ONE_PAUSE_TITLE = "One long pause in Python"
 
-def check_devices(devices: Sequence[DeviceActivity]) -> list[Finding]:
+_LESS_PYTHON: Mapping[Framework, str] = {
+    "tensorflow": "let callbacks and logging work every hundredth step or in `on_epoch_end`; "
+    "`compile(..., steps_per_execution=16)` calls them, and starts steps, once in 16",
+    "jax": "log and evaluate metrics every hundredth step, or in another thread; `jax.lax.scan` "
+    "over several steps leaves Python once for all of them",
+    "pytorch": "log and evaluate metrics every hundredth step, or in another thread; collate and "
+    "transform batches in the DataLoader's workers",
+}
+
+
+def check_devices(
+    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+) -> list[Finding]:
     """One finding on the device that Python holds up longest."""
     device = worst(accelerators_or_cpus(devices), lambda each: cause_percent(each, "python"))
     if device is None:
@@ -81,15 +98,17 @@ def check_devices(devices: Sequence[DeviceActivity]) -> list[Finding]:
         "there_ms": doing[1] if doing else None,
     }
     if cause_percent(device, "python") < IDLE.value:
+        if why := unexplained(device, SHORTEST_HOST_GAP_US):
+            return [META.finding("inconclusive", why, evidence=evidence)]
         return [META.finding("pass", "", evidence=evidence)]
     if waits := input_first_on(device):
         return [META.finding("informative", waits, evidence=evidence)]
     if pause := _one_pause(device):
-        return [META.finding("informative", pause, evidence=evidence)]
+        return [META.finding("informative", pause, title=ONE_PAUSE_TITLE, evidence=evidence)]
     return [
         META.finding(
             "fail",
-            _advice(device, doing[0] if doing else None),
+            _advice(device, doing[0] if doing else None, framework),
             evidence=evidence,
             prediction=without_idle(device, device.causes_ms["python"]),
         )
@@ -114,11 +133,9 @@ def _one_pause(device: DeviceActivity) -> str | None:
     )
 
 
-def _advice(device: DeviceActivity, doing: str | None) -> str:
+def _advice(device: DeviceActivity, doing: str | None, framework: Framework) -> str:
     where = f", mostly in `{doing}`" if doing else ""
     return (
         f"{full_name(device)} is idle {cause_percent(device, 'python'):.0f} % of the time while "
-        f"Python runs between steps{where}: let callbacks and logging work every hundredth step or "
-        "in `on_epoch_end`; `compile(..., steps_per_execution=16)` calls them, and starts steps, "
-        "once in 16."
+        f"Python runs between steps{where}: {_LESS_PYTHON[framework]}."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from pipediag.rules import (
@@ -39,7 +39,7 @@ from pipediag.rules import (
     trace_only_python,
     waiting_map_pool,
 )
-from pipediag.rules.rule import DeviceRule, Meta, Rule
+from pipediag.rules.rule import DeviceRule, Framework, Meta, Rule
 from pipediag.rules.sections import lacking
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Finding, Session
@@ -103,14 +103,19 @@ def run_rules(session: Session) -> list[Finding]:
     return _in_order(_after_preconditions(_yielding(findings)))
 
 
-def run_device_rules(devices: Sequence[DeviceActivity]) -> list[Finding]:
-    """What the device rules say of a profile without a session, ordered and guarded alike."""
+def run_device_rules(
+    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+) -> list[Finding]:
+    """What the device rules say of a profile without a session, guarded alike.
+
+    Order: by status, then by the part of the span that each explains, then by predicted gain.
+    """
     findings = [
         found
         for rule in DEVICE_RULES
-        for found in _guarded(rule.META, partial(rule.check_devices, devices))
+        for found in _guarded(rule.META, partial(rule.check_devices, devices, framework))
     ]
-    return _in_order(_yielding(findings))
+    return sorted(_yielding(findings), key=_device_urgency)
 
 
 def _guarded(meta: Meta, check: Callable[[], list[Finding]]) -> list[Finding]:
@@ -135,21 +140,26 @@ def _failed_rule(meta: Meta, error: Exception) -> Finding:
 
 
 def _yielding(findings: list[Finding]) -> list[Finding]:
-    failed = {finding.rule for finding in findings if finding.status == "fail"}
-    return [_yielded(finding, failed) for finding in findings]
+    titles: dict[str, str] = {}
+    for finding in findings:
+        if finding.status == "fail":
+            titles.setdefault(finding.rule, finding.title)
+    return [_yielded(finding, titles) for finding in findings]
 
 
-def _yielded(finding: Finding, failed: set[str]) -> Finding:
+def _yielded(finding: Finding, failed: Mapping[str, str]) -> Finding:
+    """The finding, only informing where one of the failed (titles by rule) comes before it."""
     meta = _meta(finding)
     other = next((rule for rule in meta.yields_to if rule in failed), None)
     if finding.status != "fail" or other is None:
         return finding
     informed = meta.finding(
         "informative",
-        f"{other} knows more of the same cause: follow its advice first.",
+        f"The same cause as “{failed[other]}”: follow its advice first.",
         op_id=finding.op_id,
         place=(finding.file, finding.line),
         evidence=finding.evidence,
+        title=finding.title,
     )
     return informed.model_copy(update={"needs_first": other})
 
@@ -176,6 +186,15 @@ def _urgency(finding: Finding) -> tuple[int, int, float]:
     return (
         _STATUS_ORDER.index(finding.status),
         _SUBJECT_ORDER.index(_subject(finding)),
+        -(finding.predicted_speedup or 1.0),
+    )
+
+
+def _device_urgency(finding: Finding) -> tuple[int, float, float]:
+    share = finding.evidence.get(_meta(finding).share or "")
+    return (
+        _STATUS_ORDER.index(finding.status),
+        -share if isinstance(share, float | int) else 0.0,
         -(finding.predicted_speedup or 1.0),
     )
 

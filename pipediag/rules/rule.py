@@ -19,6 +19,8 @@ from pipediag.session.record import Scalar
 
 Section = Literal["loop", "keras", "steps", "breakdown", "pipeline", "host", "devices"]
 Subject = Literal["precondition", "correctness", "quality", "speed"]
+Framework = Literal["tensorflow", "jax", "pytorch"]
+"""What made a profile, and so what its advice should speak of."""
 Place = tuple[str | None, int | None]
 
 
@@ -63,6 +65,10 @@ class Meta:
     subject: Subject = "speed"
     yields_to: tuple[str, ...] = ()
     """Rules that know more of the same cause: where one of them fails, this one only informs."""
+    title_informative: str | None = None
+    """Where the failed title would say more than a finding that only informs."""
+    share: str | None = None
+    """The evidence that says how much of the device's span the finding explains, in percent."""
 
     def finding(
         self,
@@ -99,7 +105,9 @@ class Meta:
         )
 
     def _title(self, status: FindingStatus) -> str:
-        if status in ("fail", "informative"):
+        if status == "informative":
+            return self.title_informative or self.title_failed
+        if status == "fail":
             return self.title_failed
         if status == "pass":
             return self.title_passed
@@ -124,8 +132,10 @@ class Rule(Protocol):
 class DeviceRule(Rule, Protocol):
     """A rule that a profile alone can answer, with or without a session around it."""
 
-    def check_devices(self, devices: Sequence[DeviceActivity]) -> list[Finding]:
-        """The findings on these devices, however many and of whatever kind."""
+    def check_devices(
+        self, devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+    ) -> list[Finding]:
+        """The findings on these devices, however many and of whatever kind, in its words."""
         ...
 
 

@@ -5,12 +5,14 @@ It applies to accelerators only: on a CPU an operation is called, not launched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipediag.rules.device_relevance import (
     INPUT_GAPS,
     PERTURBED,
+    UNDER_FLOOR,
     input_first_on,
+    unexplained,
     unless_perturbed,
 )
 from pipediag.rules.devices import (
@@ -20,7 +22,7 @@ from pipediag.rules.devices import (
     full_name,
     worst,
 )
-from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.rules.rule import Framework, Meta, Prediction, Threshold
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Finding, Session
 from pipediag.session.record import Scalar
@@ -59,21 +61,35 @@ META = Meta(
     "tuned for.",
     prediction="None: what fusion leaves can't be told from a profile.",
     needs=("devices",),
-    thresholds=(SHORT, IDLE, FEWEST, INPUT_GAPS, PERTURBED),
+    thresholds=(SHORT, IDLE, FEWEST, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     severity="warn",
+    share="launch_idle_percent_of_span",
     effect_on_results="same up to order or rounding",
     yields_to=("eager-execution",),
 )
 
+_FUSE: Mapping[Framework, str] = {
+    "tensorflow": "fuse them with `compile(..., jit_compile=True)`, or `@tf.function("
+    "jit_compile=True)` on the step with its optimiser; look up features of one width in one "
+    "stacked embedding table",
+    "jax": "fuse them with `jax.jit` around the whole step with its optimiser; use `jax.vmap` in "
+    "place of a loop, and one stacked array in place of many small ones",
+    "pytorch": "fuse them with `torch.compile`, and give the optimiser `fused=True` or "
+    "`foreach=True`; use one stacked tensor in place of many small ones",
+}
 
-def check_devices(devices: Sequence[DeviceActivity]) -> list[Finding]:
+
+def check_devices(
+    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+) -> list[Finding]:
     """One finding on the accelerator with the most short kernels."""
-    device = worst(accelerators(devices), lambda each: _short_percent(each) or 0.0)
-    if device is None:
+    gpus = accelerators(devices)
+    if not gpus:
         return [META.finding("not-applicable", NO_ACCELERATOR)]
-    launches, short = device.launches, _short_percent(device)
-    if launches is None or short is None or launches.matched < FEWEST.value:
+    device = worst([each for each in gpus if _enough_launches(each)], _short_percent)
+    if device is None or device.launches is None:
         return [META.finding("inconclusive", "Too few kernels could be joined to their launch.")]
+    launches, short = device.launches, _short_percent(device)
     evidence: dict[str, Scalar] = {
         "device": full_name(device),
         "shorter_than_launch_percent": short,
@@ -87,13 +103,7 @@ def check_devices(devices: Sequence[DeviceActivity]) -> list[Finding]:
     }
     if short < SHORT.value:
         return [META.finding("pass", "", evidence=evidence)]
-    if waits := input_first_on(device):
-        return [META.finding("informative", waits, evidence=evidence)]
-    if cause_percent(device, "launch") < IDLE.value:
-        advice = "Most are, but the device is hardly ever idle for a launch: fusing gains little."
-        return [META.finding("informative", advice, evidence=evidence)]
-    prediction = Prediction(None, "What fusion leaves can't be told from a profile.")
-    return [META.finding("fail", _advice(device, short), evidence=evidence, prediction=prediction)]
+    return [_weighed(device, evidence, framework)]
 
 
 def check(session: Session) -> list[Finding]:
@@ -101,8 +111,29 @@ def check(session: Session) -> list[Finding]:
     return unless_perturbed(META, session, check_devices(session.devices))
 
 
-def _short_percent(device: DeviceActivity) -> float | None:
-    return device.launches.shorter_than_launch_percent if device.launches else None
+def _weighed(device: DeviceActivity, evidence: dict[str, Scalar], framework: Framework) -> Finding:
+    """The finding on a device most of whose kernels are short."""
+    if waits := input_first_on(device):
+        return META.finding("informative", waits, evidence=evidence)
+    if cause_percent(device, "launch") >= IDLE.value:
+        prediction = Prediction(None, "What fusion leaves can't be told from a profile.")
+        advice = _advice(device, _short_percent(device), framework)
+        return META.finding("fail", advice, evidence=evidence, prediction=prediction)
+    if why := unexplained(device):
+        return META.finding("inconclusive", why, evidence=evidence)
+    advice = "Most are, but the device is hardly ever idle for a launch: fusing gains little."
+    return META.finding("informative", advice, evidence=evidence)
+
+
+def _enough_launches(device: DeviceActivity) -> bool:
+    launches = device.launches
+    if launches is None or launches.shorter_than_launch_percent is None:
+        return False
+    return launches.matched >= FEWEST.value
+
+
+def _short_percent(device: DeviceActivity) -> float:
+    return (device.launches.shorter_than_launch_percent if device.launches else None) or 0.0
 
 
 def _most_frequent(device: DeviceActivity) -> str | None:
@@ -110,11 +141,8 @@ def _most_frequent(device: DeviceActivity) -> str | None:
     return top.name if top else None
 
 
-def _advice(device: DeviceActivity, short: float) -> str:
+def _advice(device: DeviceActivity, short: float, framework: Framework) -> str:
     return (
         f"{short:.0f} % of the kernels on {full_name(device)} end sooner than the next could be "
-        "launched: fuse them with `compile(..., jit_compile=True)`, or `@tf.function("
-        "jit_compile=True)` on the step with its optimiser; look up features of one width in one "
-        "stacked embedding table. A larger batch makes each kernel longer. In PyTorch, use "
-        "`fused=True` or `foreach=True` in the optimiser."
+        f"launched: {_FUSE[framework]}. A larger batch makes each kernel longer."
     )

@@ -6,12 +6,15 @@ wait leaves no gap.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipediag.rules.device_relevance import (
     INPUT_GAPS,
     PERTURBED,
+    SHORTEST_HOST_GAP_US,
+    UNDER_FLOOR,
     input_first_on,
+    unexplained,
     unless_perturbed,
 )
 from pipediag.rules.devices import (
@@ -25,7 +28,7 @@ from pipediag.rules.devices import (
     without_idle,
     worst,
 )
-from pipediag.rules.rule import Meta, Threshold
+from pipediag.rules.rule import Framework, Meta, Threshold
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Finding, Session
 
@@ -50,14 +53,26 @@ META = Meta(
     prediction="Amdahl: the span over the span without these gaps. Cautious, as the launches after "
     "a wait would then be hidden too.",
     needs=("devices",),
-    thresholds=(IDLE, INPUT_GAPS, PERTURBED),
+    thresholds=(IDLE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     severity="warn",
+    share="sync_idle_percent_of_span",
     effect_on_results="same results",
     yields_to=("eager-execution", "batch-callback", "host-overhead"),
 )
 
+_READ_LESS: Mapping[Framework, str] = {
+    "tensorflow": "(`.numpy()`, `float(loss)`, `print`, callbacks with on_train_batch_end). Update "
+    "a `keras.metrics.Mean` and call `.result()` every hundredth step",
+    "jax": "(`float(loss)`, `.item()`, `print`, `np.asarray`), nor call `block_until_ready()` "
+    "there. Let the step add them up, and read the sums every hundredth step",
+    "pytorch": "(`.item()`, `.cpu()`, `print(loss)`, `if` on a tensor). Add up `loss.detach()` on "
+    "the device, and call `.item()` every hundredth step",
+}
 
-def check_devices(devices: Sequence[DeviceActivity]) -> list[Finding]:
+
+def check_devices(
+    devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
+) -> list[Finding]:
     """One finding on the accelerator that such waits cost most."""
     device = worst(accelerators(devices), lambda each: cause_percent(each, "sync"))
     if device is None:
@@ -72,13 +87,15 @@ def check_devices(devices: Sequence[DeviceActivity]) -> list[Finding]:
         "waiting_thread_in": doing[0] if doing else None,
     }
     if cause_percent(device, "sync") < IDLE.value:
+        if why := unexplained(device, SHORTEST_HOST_GAP_US):
+            return [META.finding("inconclusive", why, evidence=evidence)]
         return [META.finding("pass", "", evidence=evidence)]
     if waits := input_first_on(device):
         return [META.finding("informative", waits, evidence=evidence)]
     return [
         META.finding(
             "fail",
-            _advice(device, doing[0] if doing else None),
+            _advice(device, doing[0] if doing else None, framework),
             evidence=evidence,
             prediction=without_idle(device, device.causes_ms["sync"]),
         )
@@ -90,11 +107,10 @@ def check(session: Session) -> list[Finding]:
     return unless_perturbed(META, session, check_devices(session.devices))
 
 
-def _advice(device: DeviceActivity, doing: str | None) -> str:
+def _advice(device: DeviceActivity, doing: str | None, framework: Framework) -> str:
     where = f", mostly in `{doing}`" if doing else ""
     return (
         f"{full_name(device)} is idle {cause_percent(device, 'sync'):.0f} % of the time around "
-        f"waits for its results{where}: don't read the loss or metrics in every step (`.numpy()`, "
-        "`float(loss)`, `print`, callbacks with on_train_batch_end). Update a "
-        "`keras.metrics.Mean` and call `.result()` every hundredth step."
+        f"waits for its results{where}: don't read the loss or metrics in every step "
+        f"{_READ_LESS[framework]}."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from pipediag.rules.rule import Framework
 from pipediag.session.devices import (
     DeviceActivity,
     DeviceCopies,
@@ -37,6 +38,20 @@ def gpu(causes_ms: dict[GapCause, float] | None = None, **overrides: Any) -> Dev
         "gaps": [gap(cause, ms) for cause, ms in causes.items()],
     }
     return make_device(**{**values, **overrides})
+
+
+def under_floor(ms: float = 82.5, floor_us: float = 1000.0, **overrides: Any) -> DeviceActivity:
+    """A GPU that is idle in gaps too short to be looked into."""
+    return gpu(
+        **{
+            "busy_ms": SPAN_MS - ms,
+            "idle_ms": ms,
+            "idle_percent": ms,
+            "noise_ms": ms,
+            "gap_floor_us": floor_us,
+            **overrides,
+        }
+    )
 
 
 def cpu(causes_ms: dict[GapCause, float]) -> DeviceActivity:
@@ -85,9 +100,11 @@ def session_on(*devices: DeviceActivity, **overrides: Any) -> Session:
     return make_compute_bound_session(devices=list(devices), **overrides)
 
 
-def on_devices(rule: ModuleType, *devices: DeviceActivity) -> Finding:
+def on_devices(
+    rule: ModuleType, *devices: DeviceActivity, framework: Framework = "tensorflow"
+) -> Finding:
     """The rule's one finding on a profile without a session."""
-    (finding,) = rule.check_devices(devices)
+    (finding,) = rule.check_devices(devices, framework)
     assert finding.rule == rule.META.id
     assert isinstance(finding, Finding)
     return finding

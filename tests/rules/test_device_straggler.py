@@ -57,6 +57,8 @@ def test_two_devices_are_told_apart_by_their_ratio() -> None:
     finding = on_devices(device_straggler, member(0, 30.0), member(1, 5.0))
     # 95 ms of its own over 70 ms.
     assert (finding.status, finding.evidence["modified_z_score"]) == ("fail", None)
+    assert finding.title == "GPU:0 waits for GPU:1"
+    assert finding.advice.startswith("GPU:0 waits 30 % of the time for GPU:1.")
     near = on_devices(device_straggler, member(0, 30.0), member(1, 18.0))
     assert near.status == "informative"
 
@@ -71,6 +73,7 @@ def test_waiting_alike_is_communication() -> None:
     finding = on_devices(device_straggler, *devices)
     assert finding.status == "informative"
     assert "communication" in finding.advice
+    assert finding.title == "Devices wait for each other"
 
 
 def test_short_waits_pass() -> None:

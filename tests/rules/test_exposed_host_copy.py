@@ -19,7 +19,7 @@ def test_exposed_copies_ask_for_prefetch_to_device() -> None:
     finding = on_devices(exposed_host_copy, copying(exposed_ms=20.0, ms=25.0))
     assert finding.status == "fail"
     assert "prefetch_to_device" in finding.advice
-    assert "tf.int32" in finding.advice
+    assert "`int32` ids" in finding.advice
     assert finding.evidence["exposed_percent_of_span"] == 20.0
     assert finding.evidence["pcie_gb_per_s"] == 50.0
     assert finding.predicted_speedup == 1.25

@@ -5,7 +5,7 @@ import pytest
 from pipediag.rules import input_gap
 from pipediag.rules.registry import run_rules
 from tests.factories import make_compute_bound_session, make_session
-from tests.rules.devices import cpu, gap, gpu, on_devices, session_on
+from tests.rules.devices import cpu, gap, gpu, on_devices, session_on, under_floor
 from tests.rules.sessions import only, straddles
 
 
@@ -113,3 +113,28 @@ def test_a_session_without_devices_is_inconclusive() -> None:
     session = make_compute_bound_session(devices=[], breakdown_missing="No step was profiled.")
     finding = only(input_gap, session)
     assert (finding.status, finding.advice) == ("inconclusive", "No step was profiled.")
+
+
+def test_an_iterator_that_works_through_the_gap_makes_elements() -> None:
+    full = gap("input", 30.0, buffered_elements=1.0, iterator="Root::Prefetch::Map")
+    finding = on_devices(input_gap, gpu({"input": 30.0}, gaps=[full]))
+    assert "ready" not in finding.advice
+
+
+def test_a_few_readings_of_the_buffer_speak_for_no_other_gap() -> None:
+    gaps = [gap("input", 10.0, buffered_elements=1.0), gap("input", 20.0)]
+    finding = on_devices(input_gap, gpu({"input": 30.0}, gaps=gaps))
+    assert "ready" not in finding.advice
+    assert finding.evidence["buffered_elements"] is None
+
+
+def test_gaps_that_may_hide_waits_for_input_leave_it_open() -> None:
+    assert on_devices(input_gap, under_floor()).status == "inconclusive"
+    assert on_devices(input_gap, under_floor(floor_us=5.0)).status == "pass"
+
+
+def test_another_loader_gets_its_own_advice() -> None:
+    finding = on_devices(input_gap, gpu({"input": 30.0}), framework="pytorch")
+    assert "num_workers" in finding.advice
+    with_tf_data = gpu({"input": 30.0}, gaps=[gap("input", 30.0, iterator="Root::Map")])
+    assert "num_parallel_calls" in on_devices(input_gap, with_tf_data, framework="jax").advice

@@ -8,7 +8,7 @@ from pipediag.rules import launch_bound
 from pipediag.rules.registry import run_device_rules
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Perturbation
-from tests.rules.devices import cpu, gap, gpu, launches, on_devices, session_on
+from tests.rules.devices import cpu, gap, gpu, launches, on_devices, session_on, under_floor
 from tests.rules.sessions import only
 
 
@@ -40,6 +40,7 @@ def test_a_queue_that_is_mostly_filled_only_informs() -> None:
     finding = on_devices(launch_bound, waiting(median_delay_us=400.0))
     assert finding.status == "informative"
     assert "400 us" in finding.advice
+    assert finding.title == "Launching holds the device up now and then"
 
 
 def test_while_input_is_the_bottleneck_it_only_informs() -> None:
@@ -60,6 +61,9 @@ def test_small_kernels_say_more_of_the_same() -> None:
     findings = run_device_rules([waiting(shorter_than_launch_percent=80.0)])
     bound = next(finding for finding in findings if finding.rule == "launch-bound")
     assert (bound.status, bound.needs_first) == ("informative", "small-kernels")
+    # It waits no less often for it.
+    assert bound.title == launch_bound.META.title_failed
+    assert "“Most kernels are shorter than their launch”" in bound.advice
 
 
 def test_what_the_profiler_slowed_much_is_inconclusive() -> None:
@@ -68,3 +72,18 @@ def test_what_the_profiler_slowed_much_is_inconclusive() -> None:
     assert finding.status == "inconclusive"
     assert finding.evidence["profiled_step_ratio"] == 2.0
     assert only(launch_bound, session_on(waiting(), perturbation=None)).status == "fail"
+
+
+def test_gaps_that_were_not_looked_into_leave_it_open() -> None:
+    finding = on_devices(launch_bound, under_floor(launches=launches()))
+    assert finding.status == "inconclusive"
+    assert "--gap-floor" in finding.advice
+    busy = under_floor(10.0, launches=launches())
+    assert on_devices(launch_bound, busy).status == "pass"
+    known = under_floor(20.0, idle_ms=60.0, launches=launches())
+    assert on_devices(launch_bound, known).status == "pass"
+
+
+def test_each_framework_has_its_own_way_to_launch_less() -> None:
+    assert "jax.lax.scan" in on_devices(launch_bound, waiting(), framework="jax").advice
+    assert "CUDA graphs" in on_devices(launch_bound, waiting(), framework="pytorch").advice

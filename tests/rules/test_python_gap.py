@@ -26,6 +26,7 @@ def test_a_single_pause_only_informs() -> None:
     device = gpu({"python": 40.0}, gaps=[*STEPS[:3], pause])
     finding = on_devices(python_gap, device)
     assert finding.status == "informative"
+    assert finding.title == "One long pause in Python"
     assert "25 ms in step 7 (`saving.py:80 save`)" in finding.advice
 
 

@@ -7,10 +7,11 @@ import pytest
 
 from pipediag.rules import gpu_unused, misplaced_cache, registry, serial_stateful_map
 from pipediag.rules.registry import DEVICE_RULES, RULES, run_device_rules, run_rules
-from pipediag.rules.rule import Rule
+from pipediag.rules.rule import Framework, Rule
+from pipediag.session.devices import GapCause
 from pipediag.session.model import Session
 from tests.factories import make_compute_bound_session, make_environment, make_session
-from tests.rules.devices import gpu, launches
+from tests.rules.devices import copies, gpu, launches
 
 RULES_DIRECTORY = Path(registry.__file__).parent
 
@@ -140,13 +141,52 @@ def test_a_profile_gets_one_finding_of_each_device_rule() -> None:
 
 
 def test_a_profile_s_findings_are_in_order_of_urgency() -> None:
+    device = gpu({"launch": 40.0, "python": 17.0, "sync": 10.0}, gaps=[], launches=launches())
+    failed = [found.rule for found in run_device_rules([device]) if found.status == "fail"]
+    # launch-bound predicts nothing, and explains most.
+    assert failed == ["launch-bound", "python-gap", "sync-point"]
+
+
+def test_what_explains_as_much_of_a_profile_is_ordered_by_gain() -> None:
     device = gpu({"launch": 16.0, "python": 16.0, "sync": 10.0}, gaps=[], launches=launches())
     failed = [found.rule for found in run_device_rules([device]) if found.status == "fail"]
-    assert failed == ["python-gap", "sync-point", "launch-bound"]
+    assert failed == ["python-gap", "launch-bound", "sync-point"]
+
+
+def test_every_device_rule_says_how_much_it_explains() -> None:
+    busy = gpu(
+        launches=launches(),
+        copies=[copies()],
+        matmul_ms=50.0,
+        tensor_core_ms=0.0,
+        collective_ms=1.0,
+    )
+    for finding in run_device_rules([busy, busy.model_copy(update={"name": "GPU:1"})]):
+        share = next(r.META.share for r in DEVICE_RULES if r.META.id == finding.rule)
+        assert share in finding.evidence
+
+
+@pytest.mark.parametrize("framework", ["jax", "pytorch"])
+def test_advice_on_other_frameworks_names_nothing_of_keras(framework: Framework) -> None:
+    causes: dict[GapCause, float] = {"launch": 20.0, "python": 20.0, "sync": 10.0}
+    slow = launches(shorter_than_launch_percent=80.0)
+    host = gpu(causes, gaps=[], launches=slow, copies=[copies(gb_per_s=2.0, bytes=100_000_000)])
+    products = gpu(launches=launches(), matmul_ms=80.0, tensor_core_ms=0.0)
+    hungry = gpu({"input": 50.0}, gaps=[])
+    idle = [gpu({"collective": wait}, name=f"GPU:{wait}") for wait in (60.0, 0.0)]
+    bursts = gpu({"launch": 20.0}, launches=launches(median_delay_us=400.0))
+    for devices in ([host], [products], [hungry], idle, [bursts]):
+        told = run_device_rules(devices, framework)
+        text = " ".join(each.advice for each in told)
+        assert any(each.status in ("fail", "informative") for each in told)
+        # tf.data may well feed another framework.
+        text = text.replace("tf.data", "")
+        for word in ("keras", "compile(...,", "steps_per_execution", "tf.", "TF_", "on_epoch_end"):
+            assert word not in text
 
 
 def test_a_broken_device_rule_costs_only_its_own_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(devices: object) -> list[object]:
+    def broken(devices: object, framework: object) -> list[object]:
         raise ZeroDivisionError("span")
 
     monkeypatch.setattr(DEVICE_RULES[0], "check_devices", broken)

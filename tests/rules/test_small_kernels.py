@@ -6,7 +6,7 @@ import pytest
 
 from pipediag.rules import small_kernels
 from pipediag.session.devices import DeviceActivity, DeviceKernel
-from tests.rules.devices import cpu, gpu, launches, on_devices, session_on
+from tests.rules.devices import cpu, gpu, launches, on_devices, session_on, under_floor
 from tests.rules.sessions import only
 
 
@@ -56,3 +56,20 @@ def test_a_cpu_launches_nothing() -> None:
 
 def test_a_session_says_the_same() -> None:
     assert only(small_kernels, session_on(small())).status == "fail"
+
+
+def test_a_device_without_kernels_does_not_stand_for_the_others() -> None:
+    finding = on_devices(small_kernels, gpu(name="GPU:1"), small(shorter_than_launch_percent=0.0))
+    assert (finding.status, finding.evidence["device"]) == ("pass", "GPU:0")
+
+
+def test_gaps_that_were_not_looked_into_leave_it_open() -> None:
+    short = launches(shorter_than_launch_percent=80.0)
+    finding = on_devices(small_kernels, under_floor(launches=short))
+    assert finding.status == "inconclusive"
+    assert "82.5 % of the time is idle in gaps under 1 ms" in finding.advice
+
+
+def test_each_framework_has_its_own_way_to_fuse() -> None:
+    assert "fused=True" in on_devices(small_kernels, small(), framework="pytorch").advice
+    assert "jax.jit" in on_devices(small_kernels, small(), framework="jax").advice

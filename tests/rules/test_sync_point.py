@@ -43,4 +43,5 @@ def test_host_overhead_comes_first() -> None:
     findings = run_rules(session_on(gpu({"sync": 20.0}), breakdown=overhead))
     finding = next(found for found in findings if found.rule == "sync-point")
     assert (finding.status, finding.needs_first) == ("informative", "host-overhead")
-    assert "host-overhead" in finding.advice
+    first = next(found for found in findings if found.rule == "host-overhead")
+    assert f"“{first.title}”" in finding.advice
