@@ -48,7 +48,7 @@ def _describe(
     order = np.argsort(-device.gaps.lengths_ns, kind="stable")[:MOST_GAPS]
     causes = device.gaps.causes
     overlap = device.overlap
-    matmuls = [kernel for kernel in device.kernels if kernel.matmul]
+    matmuls = [kernel for kernel in device.kernels if kernel.tensor_core is not None]
     return DeviceActivity(
         name=device.name,
         kind=device.kind,

@@ -63,6 +63,7 @@ def _host(host: HostSummary, summary: TraceSummary) -> TraceHost:
         span_ms=(end - start) / 1e6,
         steps=None if summary.steps is None else trace_steps(summary.steps),
         steps_missing=summary.missing.get("steps"),
+        warnings=list(host.warnings),
     )
 
 

@@ -59,7 +59,7 @@ def analyse_profiles(request: TraceRequest) -> TraceResult:
     named = ", ".join(map(str, request.paths))
     created_at = datetime.now(UTC).isoformat(timespec="seconds")
     report = trace_report(named, hosts, created_at)
-    findings = run_device_rules(report.devices)
+    findings = run_device_rules(report.devices, read[0].framework)
     return TraceResult(report.model_copy(update={"findings": findings}), read)
 
 

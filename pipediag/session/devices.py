@@ -10,7 +10,7 @@ from typing import Literal
 from pipediag.session.record import Record
 
 GapCause = Literal[
-    "input", "copy", "compile", "collective", "sync", "launch", "python", "queued", "unknown"
+    "input", "compile", "copy", "collective", "sync", "launch", "python", "queued", "unknown"
 ]
 """What held the device up.
 
@@ -84,7 +84,7 @@ class DeviceKernel(Record):
     matmul: bool = False
     """A matrix product or a convolution, by its name."""
     tensor_core: bool | None = None
-    """Whether its name says that it uses tensor cores; None where it is no matrix product."""
+    """Whether it uses tensor cores; None where it is no matrix product, or its name does not say."""
 
 
 class DeviceLaunches(Record):
@@ -97,9 +97,9 @@ class DeviceLaunches(Record):
     median_kernel_us: float
     median_launch_us: float | None
     shorter_than_launch_percent: float | None
-    """Kernels that ran for less time than their launch took, of those matched."""
+    """Calls whose kernels together ran for less time than the call took, of those matched."""
     median_delay_us: float | None
-    """From the launch's end to the kernel's start; under 10 us the queue is usually empty."""
+    """From a call's end to its first kernel's start; under 10 us the queue is usually empty."""
 
 
 class DeviceActivity(Record):
@@ -133,7 +133,8 @@ class DeviceActivity(Record):
     exposed_collective_ms: float | None = None
     """Collectives while no other kernel ran."""
     matmul_ms: float | None = None
-    """Kernels that are matrix products or convolutions, summed."""
+    """Kernels that are matrix products or convolutions and whose names say whether they use tensor
+    cores, summed."""
     tensor_core_ms: float | None = None
     """The part of it in kernels that use tensor cores."""
     copies: list[DeviceCopies] = []

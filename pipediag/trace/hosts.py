@@ -9,10 +9,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipediag.errors import PipediagError
@@ -58,12 +59,25 @@ def summarise_hosts(
     """
     count = min(len(paths), _worthwhile(paths) if processes is None else processes)
     if count <= 1:
-        return [_summary(path, gap_floor_ns) for path in paths]
+        return _told_apart([_summary(path, gap_floor_ns) for path in paths])
     found = _in_processes(paths, gap_floor_ns, count)
     # A process that is killed takes the other ones' files with it: each gets one of its own.
+    return _told_apart(
+        [
+            summary or _in_processes([path], gap_floor_ns, 1)[0] or _killed(path)
+            for path, summary in zip(paths, found, strict=True)
+        ]
+    )
+
+
+def _told_apart(hosts: list[HostSummary]) -> list[HostSummary]:
+    """Files of one name from several directories bear the directory's name too."""
+    times = Counter(host.host for host in hosts)
     return [
-        summary or _in_processes([path], gap_floor_ns, 1)[0] or _killed(path)
-        for path, summary in zip(paths, found, strict=True)
+        replace(host, host=f"{host.path.absolute().parent.name}/{host.host}")
+        if times[host.host] > 1
+        else host
+        for host in hosts
     ]
 
 

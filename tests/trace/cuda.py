@@ -53,7 +53,8 @@ class CudaProfile:
         details = "regs:32 static_shared:0 dynamic_shared:0 grid:1,1,1 block:128,1,1 occ_pct:100"
         self._activity(name, span, device, stream, kernel_details=details)
         if launch is not None:
-            self._launch("cuLaunchKernel", launch, device, line)
+            # CUPTI's event of the call bears the kernel's name.
+            self._launch(name, launch, device, line)
 
     def copy(
         self,
@@ -74,8 +75,7 @@ class CudaProfile:
         )
         self._activity(f"Memcpy{kind}", span, device, stream, memcpy_details=details)
         if launch is not None:
-            call = {"H2D": "HtoD", "D2H": "DtoH", "D2D": "DtoD", "P2P": "Peer"}[kind]
-            self._launch(f"cuMemcpy{call}Async", launch, device, None)
+            self._launch(f"Memcpy{kind}", launch, device, None)
 
     def devices(self, directory: Path, window: Span | None = None) -> list[DeviceTrace]:
         """What the engine says of every device."""

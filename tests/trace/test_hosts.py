@@ -38,6 +38,14 @@ def test_each_host_has_its_summary_in_the_order_given(tmp_path: Path) -> None:
     assert [host.path for host in found] == paths
 
 
+def test_files_of_one_name_bear_their_directories(tmp_path: Path) -> None:
+    paths = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        paths.append(profile(tmp_path / name, "vm", 20))
+    assert [host.host for host in summarise_hosts(paths)] == ["one/vm", "two/vm"]
+
+
 def test_a_bad_file_costs_its_own_summary_alone(tmp_path: Path) -> None:
     good = profile(tmp_path, "good", 20)
     bad = tmp_path / "bad.xplane.pb"

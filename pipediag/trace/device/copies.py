@@ -24,10 +24,10 @@ DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 _BY_NAME: tuple[tuple[re.Pattern[str], Direction], ...] = (
     (re.compile(r"Mem(set)|__amd_rocclr_fill"), "set"),
-    (re.compile(r"Memcpy ?H(2|to)D"), "host_to_device"),
-    (re.compile(r"Memcpy ?D(2|to)H"), "device_to_host"),
+    (re.compile(r"Memcpy ?H(2|to)D|CopyHostToDevice"), "host_to_device"),
+    (re.compile(r"Memcpy ?D(2|to)H|CopyDeviceToHost"), "device_to_host"),
     (re.compile(r"Memcpy ?(P2P|PtoP)"), "peer_to_peer"),
-    (re.compile(r"Memcpy ?D(2|to)D"), "device_to_device"),
+    (re.compile(r"Memcpy ?D(2|to)D|CopyDeviceToDevice"), "device_to_device"),
 )
 _SIZE = re.compile(r"\b(?:size|num_bytes):(\d+)")
 _KINDS = re.compile(r"kind_src:(\w+)\s+kind_dst:(\w+)")

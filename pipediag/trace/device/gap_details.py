@@ -1,8 +1,9 @@
 """What else is known of a gap: who made the input late, how full the buffer was, who launched late.
 
 The iterator of a gap is the one of the input pipeline that worked longest in it. The buffer is the
-one nearest to the consumer that says how many elements it holds; its last call before the gap
-counts, where that is no older than such calls usually are. What the launching thread was doing is its innermost event that covers half of the gap.
+one nearest to the consumer that is filled ahead and says how many elements it holds: in its first
+call in the gap, or in the last one before where that is no older than such calls usually are. What
+the launching thread was doing is its innermost event that covers half of the gap.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ MOST_DOING = 200
 """What the launching thread was doing is looked up for that many of the longest gaps."""
 
 _NONE = -1
+_STEP_MARKERS = (STEP_MARKER, "ProfilerStep#")
 
 
 @dataclass(frozen=True)
@@ -74,15 +76,27 @@ def _busiest(gaps: Intervals, records: Records) -> NDArray[np.intp]:
 
 
 def _buffered(gaps: Intervals, records: Records) -> NDArray[np.float64]:
-    for path, names in sorted(records, key=lambda key: key[0].count("::")):
+    # A shuffle's buffer is always full; only a buffer that is filled ahead says anything.
+    ahead = [key for key, record in records.items() if record.asynchronous]
+    for path, names in sorted(ahead, key=lambda key: key[0].count("::")):
         found = _buffer_readings(records, (path, names))
         if len(found):
-            last = np.searchsorted(found[:, 0], gaps[:, 0], side="right") - 1
-            # A reading says nothing of gaps before it, nor of those long after it.
-            age = gaps[:, 0] - found[np.maximum(last, 0), 0]
-            fresh = (last >= 0) & (age <= _usual_interval(found[:, 0]))
-            return np.where(fresh, found[np.maximum(last, 0), 1].astype(np.float64), np.nan)
+            return _readings_at(gaps, found)
     return np.full(len(gaps), np.nan)
+
+
+def _readings_at(gaps: Intervals, found: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Of each gap, the first reading in it: a call that blocks tells what it met when it began.
+
+    Without one, the last reading before the gap, if it is not long past.
+    """
+    times = found[:, 0]
+    following = np.searchsorted(times, gaps[:, 0])
+    inside = (following < len(times)) & (times[np.minimum(following, len(times) - 1)] < gaps[:, 1])
+    place = np.where(inside, following, following - 1)
+    age = gaps[:, 0] - times[np.maximum(place, 0)]
+    fresh = (place >= 0) & (age <= _usual_interval(times))
+    return np.where(fresh, found[np.maximum(place, 0), 1].astype(np.float64), np.nan)
 
 
 def _usual_interval(times_ns: NDArray[np.int64]) -> float:
@@ -110,9 +124,12 @@ def _doing(
         line = int(launches.line_ids[gap]) if launches.known[gap] else _NONE
         by_line.setdefault(line, []).append(gap)
     for place, chosen in by_line.items():
-        line_of_gaps = training if place == _NONE else calls.lines[place]
-        if line_of_gaps is not None:
-            found.update(_innermost(line_of_gaps, gaps, chosen))
+        if place != _NONE:
+            found.update(_innermost(calls.lines[place], gaps, chosen))
+    # A thread that only launches shows nothing else; what held it up is on the training thread.
+    missing = [gap for gap in longest.tolist() if gap not in found]
+    if training is not None and missing:
+        found.update(_innermost(training, gaps, missing))
     return found
 
 
@@ -120,7 +137,7 @@ def _innermost(line: Line, gaps: Intervals, chosen: list[int]) -> dict[int, str]
     """For each chosen gap the shortest event of the line that covers half of it."""
     lengths = line.end_ns - line.start_ns
     shortest = int((gaps[chosen, 1] - gaps[chosen, 0]).min())
-    marker = [key for key, name in line.used_names.items() if name == STEP_MARKER]
+    marker = [key for key, name in line.used_names.items() if name.startswith(_STEP_MARKERS)]
     events = np.flatnonzero((2 * lengths >= shortest) & ~line.named(marker))
     start, end = line.start_ns[events], line.end_ns[events]
     found = {}

@@ -5,11 +5,12 @@ it. Until the call began, the host was late, and what it did is the cause:
 
 input       the consumer was blocked in GetNext
 compile     a function was traced, or the graph or XLA compiled
-copy        a thread was in a copy call of the driver
+copy        a thread other than tf.data's was in a copy call of the driver
 collective  the training thread waited while another device was busy
 sync        the training thread waited for the device
 launch      it dispatched operations, or the executor's threads did
-python      it was elsewhere in Python: callbacks, logging, metrics
+python      a Python function ran in the graph, or the training thread was elsewhere in Python:
+            callbacks, logging, metrics
 collective  none of these, and another device was busy
 unknown     none of these
 
@@ -29,11 +30,11 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pipediag.trace.device.launches import NOT_FOUND, LaunchCalls
+from pipediag.trace.device.launches import COPY_CALL, NOT_FOUND, LaunchCalls
 from pipediag.trace.device.streams import DeviceEvents
 from pipediag.trace.events import TraceEvents
 from pipediag.trace.host.classes import StepClass
-from pipediag.trace.host.threads import named_intervals
+from pipediag.trace.host.threads import is_pipeline_thread, named_intervals
 from pipediag.trace.intervals import Intervals, covered, intersect, rows, subtract, union
 
 GapCause = Literal[
@@ -41,7 +42,7 @@ GapCause = Literal[
 ]
 GAP_CAUSES: tuple[GapCause, ...] = get_args(GapCause)
 
-_COPY_CALL = re.compile(r"(cu|cuda|hip)Mem(cpy|set)")
+_PYTHON_OPERATION = re.compile(r"[^\s:]+:(Eager)?PyFunc\w*$")
 _Column = NDArray[np.int64]
 
 
@@ -52,6 +53,12 @@ class HostActivity:
     causes: tuple[tuple[GapCause, Intervals], ...]
     waiting: Intervals
     """When the training thread waited for a device."""
+
+    def earlier(self, by_ns: int) -> HostActivity:
+        """The same on a clock that is set back."""
+        return HostActivity(
+            tuple((cause, spans - by_ns) for cause, spans in self.causes), self.waiting - by_ns
+        )
 
 
 @dataclass(frozen=True)
@@ -68,13 +75,17 @@ class NextLaunches:
 
 def host_activity(events: TraceEvents, by_class: dict[StepClass, Intervals]) -> HostActivity:
     """What the host did, from its events and their classes."""
-    copying = union(*(named_intervals(line, _COPY_CALL) for line in events.host_lines))
+    # tf.data's threads copy ahead, beside the loop.
+    lines = [line for line in events.host_lines if not is_pipeline_thread(line)]
+    copying = union(*(named_intervals(line, COPY_CALL) for line in lines))
+    in_python = union(*(named_intervals(line, _PYTHON_OPERATION) for line in lines))
     return HostActivity(
         causes=(
             ("input", by_class["input_wait"]),
             ("compile", by_class["compile"]),
             ("copy", copying),
             ("sync", by_class["device_wait"]),
+            ("python", in_python),
             ("launch", by_class["dispatch"]),
             ("python", by_class["python"]),
         ),
@@ -82,18 +93,26 @@ def host_activity(events: TraceEvents, by_class: dict[StepClass, Intervals]) -> 
     )
 
 
-def next_launches(gaps: Intervals, device: DeviceEvents | None, calls: LaunchCalls) -> NextLaunches:
-    """The calls that launched the activities which end the gaps; none where there is no device."""
+def next_launches(
+    gaps: Intervals,
+    device: DeviceEvents | None,
+    launched_by: NDArray[np.intp],
+    calls: LaunchCalls,
+) -> NextLaunches:
+    """The calls that launched the activities which end the gaps; none where there is no device.
+
+    `launched_by` is the place of each activity's call, as `LaunchCalls.of` gives it. A gap that the
+    window's end cuts off ends with the first activity after that.
+    """
     nothing = np.zeros(len(gaps), np.int64)
     if device is None or not len(calls) or not len(device.start_ns):
         no = nothing.astype(np.bool_)
         return NextLaunches(no, nothing, nothing, no, nothing.astype(np.int32))
     following = np.searchsorted(device.start_ns, gaps[:, 1])
-    # The window may end before the next activity, or after the last one.
     ends_with_work = following < len(device.start_ns)
     following = np.where(ends_with_work, following, 0)
-    call = calls.of(device)[following]
-    known = ends_with_work & (device.start_ns[following] == gaps[:, 1]) & (call != NOT_FOUND)
+    call = launched_by[following]
+    known = ends_with_work & (call != NOT_FOUND)
     return NextLaunches(
         known=known,
         start_ns=np.where(known, calls.start_ns[call], 0),

@@ -12,17 +12,20 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipediag.trace.device.launches import NOT_FOUND, LaunchCalls
 from pipediag.trace.device.streams import DeviceEvents
 
 _MATMUL = re.compile(
-    r"gemm|gemv|cutlass|xmma|gmma|Cijk_|matmul|winograd|scudnn|implicit_con|conv(?!ert)\w*(2d|3d|fwd|_)"
+    r"gemm|gemv|nvjet|cutlass|xmma|gmma|Cijk_|matmul|winograd|scudnn|implicit_con|conv(?!ert)\w*(2d|3d|fwd|_)"
     r"|wgrad|dgrad|MIOpen\w*Conv",
     re.IGNORECASE,
 )
+# XLA's and Triton's kernels are named after what they compute, not how.
+_COMPILED = re.compile(r"fusion|triton", re.IGNORECASE)
 _TENSOR_CORE = re.compile(
-    r"[hs]?(884|1688|16816|8816|16832)|tensor\w*\d+x\d+|tensorop|[hiqs]?mma_|gmma|wmma|imma|hmma"
+    r"[hs]?(884|1688|16816|8816|16832)|tensor\w*\d+x\d+|tensorop|nvjet|[hiqs]?mma_|gmma|wmma|imma|hmma"
     r"|_MI\d+x\d+",
     re.IGNORECASE,
 )
@@ -37,7 +40,7 @@ class Kernel:
     total_ns: int
     matmul: bool
     tensor_core: bool | None
-    """None where it is no matrix product."""
+    """None where it is no matrix product, or a compiler's whose name does not say."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,9 @@ class KernelLaunches:
     median_kernel_ns: float
     median_launch_ns: float | None
     shorter_than_launch_percent: float | None
-    """Kernels that ran for less time than their launch took, of those matched."""
+    """Calls whose kernels together ran for less time than the call took, of those matched."""
     median_delay_ns: float | None
-    """From the launch's end to the kernel's start; 0 where it started before that."""
+    """From a call's end to its first kernel's start; 0 where that started before."""
 
 
 def device_kernels(device: DeviceEvents) -> tuple[Kernel, ...]:
@@ -68,17 +71,25 @@ def device_kernels(device: DeviceEvents) -> tuple[Kernel, ...]:
     return tuple(sorted(kernels, key=lambda kernel: -kernel.total_ns))
 
 
-def kernel_launches(device: DeviceEvents, calls: LaunchCalls) -> KernelLaunches | None:
-    """How the kernels compare with their launches; None where no kernel ran."""
+def kernel_launches(
+    device: DeviceEvents, launched_by: NDArray[np.intp], calls: LaunchCalls
+) -> KernelLaunches | None:
+    """How the kernels compare with their launches; None where no kernel ran.
+
+    `launched_by` is the place of each activity's call, as `LaunchCalls.of` gives it. One call may
+    launch many kernels, as a CUDA graph does: then they count together.
+    """
     kernels = np.flatnonzero(~device.of_class("device_copy"))
     if not len(kernels):
         return None
     lengths = (device.end_ns - device.start_ns)[kernels]
-    launched_by = calls.of(device)[kernels]
-    matched = launched_by != NOT_FOUND
-    call = launched_by[matched]
+    of_kernels = launched_by[kernels]
+    matched = of_kernels != NOT_FOUND
+    # In order of start, so that the first kernel of each call comes first.
+    call, first, which = np.unique(of_kernels[matched], return_index=True, return_inverse=True)
     launch = calls.end_ns[call] - calls.start_ns[call]
-    delay = np.maximum(device.start_ns[kernels][matched] - calls.end_ns[call], 0)
+    together = np.bincount(which.reshape(-1), weights=lengths[matched], minlength=len(call))
+    delay = np.maximum(device.start_ns[kernels][matched][first] - calls.end_ns[call], 0)
     any_matched = bool(matched.any())
     return KernelLaunches(
         kernels=len(kernels),
@@ -86,13 +97,19 @@ def kernel_launches(device: DeviceEvents, calls: LaunchCalls) -> KernelLaunches 
         median_kernel_ns=float(np.median(lengths)),
         median_launch_ns=float(np.median(launch)) if any_matched else None,
         shorter_than_launch_percent=(
-            100.0 * float(np.mean(lengths[matched] < launch)) if any_matched else None
+            100.0 * float(np.mean(together < launch)) if any_matched else None
         ),
         median_delay_ns=float(np.median(delay)) if any_matched else None,
     )
 
 
+def _uses_tensor_cores(name: str) -> bool | None:
+    if _TENSOR_CORE.search(name):
+        return True
+    return None if _COMPILED.search(name) else False
+
+
 def _kernel(name: str, count: int, total_ns: int) -> Kernel:
     matmul = _MATMUL.search(name) is not None
-    tensor_core = _TENSOR_CORE.search(name) is not None if matmul else None
+    tensor_core = _uses_tensor_cores(name) if matmul else None
     return Kernel(name, count, total_ns, matmul, tensor_core)

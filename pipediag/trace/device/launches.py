@@ -8,7 +8,8 @@ before the activity ended is the one.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ from pipediag.trace.host.training_graph import names_with
 CORRELATION = "correlation_id"
 NOT_FOUND = -1
 
-_COPY_CALL = re.compile(r"(cu|cuda|hip)Mem(cpy|set)")
+COPY_CALL = re.compile(r"(cu|cuda|hip)?Memcpy(?! ?D(2|to)D)")
+"""Calls that may block while bytes move between host and device. CUPTI's events of TensorFlow and
+JAX are named after what was launched, so that a copy's call is `MemcpyH2D` like the copy itself."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class LaunchCalls:
     line_ids: NDArray[np.int32]
     """The place of the call's line in `lines`."""
     copies: NDArray[np.bool_]
-    """Which calls copy or set memory."""
+    """Which calls copy memory from or to the host."""
 
     def __len__(self) -> int:
         return len(self.correlation_ids)
@@ -49,7 +52,20 @@ class LaunchCalls:
         begun = self._last_before(ids, device.end_ns)
         fits = present & (begun >= 0) & (self.correlation_ids[begun] == ids)
         found[fits] = begun[fits]
+        alone = present & ~fits & self._only_once(ids)
+        found[alone] = np.searchsorted(self.correlation_ids, ids[alone])
         return found
+
+    def earlier(self, by_ns: int) -> LaunchCalls:
+        """The same on a clock that is set back."""
+        return replace(self, start_ns=self.start_ns - by_ns, end_ns=self.end_ns - by_ns)
+
+    def _only_once(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Ids that a single call has: whatever the clocks say, it is that one."""
+        first = np.searchsorted(self.correlation_ids, ids, side="left")
+        behind = np.searchsorted(self.correlation_ids, ids, side="right")
+        once: NDArray[np.bool_] = behind - first == 1
+        return once
 
     def _last_before(self, ids: NDArray[np.int64], times_ns: NDArray[np.int64]) -> NDArray[np.intp]:
         """The last call at or before (id, time) in the order of both; -1 before the first."""
@@ -60,6 +76,22 @@ class LaunchCalls:
         times = np.clip(times_ns - first, -1, span - 2) + 1
         calls = np.searchsorted(known, self.correlation_ids) * span + (self.start_ns - first + 1)
         return np.searchsorted(calls, ranks * span + times, side="right") - 1
+
+
+def host_lead_ns(devices: Sequence[DeviceEvents], calls: LaunchCalls) -> int:
+    """How far the host's clock is ahead of the devices', as far as launches show it.
+
+    Nothing starts before the call that launches it. By the largest time by which something seems
+    to, the host's clock must be ahead; one that is behind can't be told from slow launches.
+    """
+    leads = [0]
+    for device in devices:
+        launched_by = calls.of(device)
+        matched = launched_by != NOT_FOUND
+        if matched.any():
+            lead = calls.start_ns[launched_by[matched]] - device.start_ns[matched]
+            leads.append(int(lead.max()))
+    return max(leads)
 
 
 def launch_calls(events: TraceEvents) -> LaunchCalls:
@@ -73,7 +105,7 @@ def launch_calls(events: TraceEvents) -> LaunchCalls:
         indices = np.flatnonzero(line.named(keys))
         ids, present = line.statistics.integers(CORRELATION, indices)
         indices, ids = indices[present], ids[present]
-        copying = [key for key in keys if _COPY_CALL.match(line.plane.names[key])]
+        copying = [key for key in keys if COPY_CALL.match(line.plane.names[key])]
         place = np.full(len(indices), len(lines))
         copies = np.isin(line.name_ids[indices], copying)
         columns.append((ids, line.start_ns[indices], line.end_ns[indices], place, copies))

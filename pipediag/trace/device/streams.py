@@ -29,7 +29,7 @@ _FIRST_DERIVED_ID = 0xDEADBEEF
 _DERIVED_IDS = 32
 
 # CUPTI's and Kineto's names, and the kernels that AMD's runtime copies and fills with.
-_COPY = re.compile(r"Mem(cpy|set)|__amd_rocclr_(copy|fill)")
+_COPY = re.compile(r"Mem(cpy|set)|Copy(Host|Device)To(Host|Device)|__amd_rocclr_(copy|fill)")
 _COLLECTIVE = re.compile(r"(nccl|rccl)", re.IGNORECASE)
 
 

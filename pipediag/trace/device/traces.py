@@ -23,7 +23,7 @@ from pipediag.trace.device.gaps import (
     next_launches,
 )
 from pipediag.trace.device.kernels import Kernel, KernelLaunches, device_kernels, kernel_launches
-from pipediag.trace.device.launches import LaunchCalls, launch_calls
+from pipediag.trace.device.launches import LaunchCalls, host_lead_ns, launch_calls
 from pipediag.trace.device.streams import DeviceEvents, device_events
 from pipediag.trace.events import Plane, TraceEvents
 from pipediag.trace.host.classes import Activity
@@ -34,6 +34,8 @@ GAP_FLOOR_NS = 5_000
 """Shorter gaps are noise: back-to-back launches on one stream lie 1 to 5 us apart."""
 
 Window = tuple[int, int]
+
+_NO_LAUNCHES: tuple[None, NDArray[np.intp]] = None, np.empty(0, np.intp)
 
 
 @dataclass(frozen=True)
@@ -117,9 +119,11 @@ def device_traces(
     """Every device on which something ran, within the window where there is one."""
     host = host_activity(events, activity.by_class)
     calls = launch_calls(events)
-    explain = _Explainer(events, activity, records, host, calls, gap_floor_ns)
-    devices = [_within(device_events(plane), window) for plane in events.accelerators]
-    if not events.accelerators:
+    devices = [device_events(plane) for plane in events.accelerators]
+    if lead_ns := host_lead_ns(devices, calls):
+        host, calls = host.earlier(lead_ns), calls.earlier(lead_ns)
+    explain = _Explainer(activity, records, host, calls, gap_floor_ns)
+    if not devices:
         return explain.processor(window)
     busy = [device.busy for device in devices]
     return [
@@ -133,7 +137,6 @@ def device_traces(
 class _Explainer:
     """What is the same for all devices of a profile."""
 
-    events: TraceEvents
     activity: Activity
     records: Records
     host: HostActivity
@@ -146,18 +149,20 @@ class _Explainer:
         if not len(busy):
             return []
         window = window or (int(busy[0, 0]), int(busy[-1, 1]))
-        return [self._describe("CPU", "cpu", clip(busy, *window), window, None, EMPTY)]
+        return [self._describe("CPU", "cpu", clip(busy, *window), window, EMPTY, _NO_LAUNCHES)]
 
     def accelerator(
-        self, device: DeviceEvents, others: Intervals, window: Window | None
+        self, recorded: DeviceEvents, others: Intervals, window: Window | None
     ) -> DeviceTrace:
         """One device, beside the time in which any other device was busy."""
+        name = recorded.plane.name.removeprefix("/device:")
+        window = window or (int(recorded.busy[0, 0]), int(recorded.busy[-1, 1]))
+        launched_by = self.calls.of(recorded)
+        device, inside = _within(recorded, window)
         compute, copies = device.running("device_compute"), device.running("device_copy")
         collectives = device.running("collective")
         kernels = union(compute, collectives)
-        name = device.plane.name.removeprefix("/device:")
-        window = window or (int(device.busy[0, 0]), int(device.busy[-1, 1]))
-        found = self._describe(name, "gpu", device.busy, window, device, others)
+        found = self._describe(name, "gpu", device.busy, window, others, (recorded, launched_by))
         return replace(
             found,
             model=_model(device.plane),
@@ -170,7 +175,7 @@ class _Explainer:
             ),
             copies=device_copies(device, kernels),
             kernels=device_kernels(device),
-            launches=kernel_launches(device, self.calls),
+            launches=kernel_launches(device, launched_by[inside], self.calls),
         )
 
     def _describe(
@@ -179,13 +184,13 @@ class _Explainer:
         kind: str,
         busy: Intervals,
         window: Window,
-        device: DeviceEvents | None,
         others: Intervals,
+        launched: tuple[DeviceEvents | None, NDArray[np.intp]],
     ) -> DeviceTrace:
         idle = gaps(busy, *window)
         lengths = idle[:, 1] - idle[:, 0]
         long = idle[lengths >= self.gap_floor_ns]
-        launches = next_launches(long, device, self.calls)
+        launches = next_launches(long, *launched, self.calls)
         split = divide_gaps(long, self.host, launches, others)
         return DeviceTrace(
             name=name,
@@ -205,12 +210,12 @@ class _Explainer:
         )
 
 
-def _within(device: DeviceEvents, window: Window | None) -> DeviceEvents:
-    """The events that lie in the window, cut at its edges."""
-    if window is None:
-        return device
+def _within(device: DeviceEvents, window: Window) -> tuple[DeviceEvents, NDArray[np.bool_]]:
+    """The events that lie in the window, cut at its edges, and which of the recorded they are."""
     inside = (device.end_ns > window[0]) & (device.start_ns < window[1])
-    return replace(
+    # What takes no time at the edge of a window without steps is still the device's.
+    inside |= (device.start_ns >= window[0]) & (device.end_ns <= window[1])
+    cut = replace(
         device,
         line_ids=device.line_ids[inside],
         indices=device.indices[inside],
@@ -219,6 +224,7 @@ def _within(device: DeviceEvents, window: Window | None) -> DeviceEvents:
         name_ids=device.name_ids[inside],
         classes=device.classes[inside],
     )
+    return cut, inside
 
 
 def _model(plane: Plane) -> str | None:

@@ -32,13 +32,13 @@ The choices, and why:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import numpy as np
 
 from pipediag.trace.device.streams import DEVICE_CLASSES, device_events
-from pipediag.trace.events import Line, Plane, TraceEvents
+from pipediag.trace.events import Indices, Line, Plane, Times, TraceEvents
 from pipediag.trace.host.graph_loop import FEWEST_BATCHES, GraphLoop, find_graph_loop
 from pipediag.trace.host.threads import (
     captured_function_ids,
@@ -77,6 +77,8 @@ while the device computes costs nothing.
 """
 
 _GET_NEXT = re.compile(r"IteratorGetNext(Sync|AsOptional)?Op::DoCompute$")
+_NOTHING = np.empty(0, np.int64)
+
 _LOADER = re.compile(r"enumerate\(DataLoader\)")
 _EAGER_KERNEL = re.compile(r"KernelAndDeviceFunc::Run$")
 _COMPILE = re.compile(
@@ -106,13 +108,16 @@ class Activity:
     """The consumer in GetNext, whatever the device does."""
     loop: GraphLoop | None = None
     """The loop over a dataset inside a graph, where the steps are its."""
+    handed_over_ns: Times = field(default_factory=lambda: np.empty(0, np.int64))
+    """When each batch had come, in order of time; the replicas' parts of a batch are one."""
 
 
 def classify(events: TraceEvents) -> Activity:
     """The class of every event, as one set of intervals for each class."""
     line = training_line(events)
     functions = captured_function_ids(events)
-    get_next = union(*(_get_next_time(host, functions) for host in events.host_lines))
+    fetches = [(host, _fetches(host, functions)) for host in events.host_lines]
+    get_next = union(*(normalise(h.start_ns[i], h.end_ns[i]) for h, i in fetches))
     loop = None
     if not is_marked(line) and len(get_next) < FEWEST_BATCHES:
         loop = find_graph_loop(events)
@@ -132,6 +137,7 @@ def classify(events: TraceEvents) -> Activity:
         by_class={name: by_class.get(name, EMPTY) for name in STEP_CLASSES[:-1]},
         get_next=get_next,
         loop=loop,
+        handed_over_ns=_handed_over(fetches),
     )
 
 
@@ -236,10 +242,22 @@ def _eager_calls(line: Line, *, graph_only: bool) -> Intervals:
     return normalise(line.start_ns[chosen], line.end_ns[chosen])
 
 
-def _get_next_time(line: Line, functions: set[int]) -> Intervals:
+def _fetches(line: Line, functions: set[int]) -> Indices:
     """The consumer in GetNext; a tf.data function that reads another iterator is no consumer."""
     keys = [key for key, name in line.used_names.items() if _GET_NEXT.match(name)]
     indices = np.flatnonzero(line.named(keys))
     of_functions = np.isin(step_ids(line, indices), list(functions))
-    chosen = indices[~of_functions]
-    return normalise(line.start_ns[chosen], line.end_ns[chosen])
+    return indices[~of_functions]
+
+
+def _handed_over(fetches: list[tuple[Line, Indices]]) -> Times:
+    """The end of the last fetch of each iteration of each run of a graph function."""
+    runs = np.concatenate([_NOTHING, *(step_ids(line, i) for line, i in fetches)])
+    said = [line.statistics.integers("iter_num", i) for line, i in fetches]
+    rounds = np.concatenate([_NOTHING, *(np.where(known, number, -1) for number, known in said)])
+    ends = np.concatenate([_NOTHING, *(line.end_ns[i] for line, i in fetches)])
+    order = np.lexsort((ends, rounds, runs))
+    runs, rounds, ends = runs[order], rounds[order], ends[order]
+    # A fetch that does not say which iteration it belongs to is one of its own.
+    another = (runs[1:] != runs[:-1]) | (rounds[1:] != rounds[:-1]) | (rounds[1:] == -1)
+    return np.sort(ends[np.append(another, True)[: len(ends)]])

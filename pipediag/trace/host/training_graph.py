@@ -76,9 +76,7 @@ def names_with(line: Line, stat: str) -> list[int]:
     first = np.full(len(line.plane.names), -1)
     # Written from the last event to the first, so that the first one's index stays.
     first[line.name_ids[::-1]] = np.arange(len(line) - 1, -1, -1)
-    return [
-        key for key, index in enumerate(first.tolist()) if index >= 0 and stat in line.stats(index)
-    ]
+    return [key for key in line.used_names if stat in line.stats(int(first[key]))]
 
 
 def _operations(line: Line) -> Intervals:

@@ -111,7 +111,7 @@ def _scanned_steps(activity: Activity) -> StepWindows | None:
 
 
 def _fetched_steps(activity: Activity) -> StepWindows | None:
-    handed_over = activity.get_next[:, 1]
+    handed_over = activity.handed_over_ns
     if len(handed_over) < FEWEST_BATCHES:
         return None
     return _counted(np.column_stack((handed_over[:-1], handed_over[1:])), "get_next")

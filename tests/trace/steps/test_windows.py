@@ -200,6 +200,23 @@ def test_real_traces(name: str, basis: str | None, count: int, median_ms: float)
     assert (steps.windows[1:, 0] >= steps.windows[:-1, 1]).all()
 
 
+def test_the_replicas_parts_of_a_batch_are_one_hand_over(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    for replica in (0, 1):
+        line = host.line(f"tf_Compute/{replica}")
+        for step in range(4):
+            start = 100 * step + 6 * replica
+            line.event("IteratorGetNextOp::DoCompute", start, start + 5, id=step + 1, iter_num=0)
+    events = builder.events(tmp_path)
+    steps = find_steps(events, classify(events))
+    assert steps is not None
+    assert (steps.basis, steps.windows.tolist()) == (
+        "get_next",
+        [[11, 111], [111, 211], [211, 311]],
+    )
+
+
 def test_what_the_training_thread_did_not_record_is_unattributed() -> None:
     activity = Activity(
         line=None,
