@@ -9,13 +9,17 @@ from rich.table import Table
 from rich.text import Text
 
 from pipediag.reporters import labels
-from pipediag.reporters.idle_time import idle_parts, longest_gaps, shown_iterator
+from pipediag.reporters.device_summary import gap_counts
+from pipediag.reporters.encoded import prose
+from pipediag.reporters.gap_groups import GROUPED_GAPS, gap_groups
+from pipediag.reporters.idle_time import idle_parts
 from pipediag.reporters.quantities import (
     NO_BREAK,
     byte_count,
+    counted,
+    duration,
     measured,
     microseconds,
-    milliseconds,
     number,
     percent,
 )
@@ -23,7 +27,6 @@ from pipediag.reporters.trace_limits import TraceLimits
 from pipediag.session.devices import (
     DeviceActivity,
     DeviceCopies,
-    DeviceGap,
     DeviceKernel,
     DeviceLaunches,
 )
@@ -46,9 +49,9 @@ def device_sections(device: DeviceActivity, limits: TraceLimits) -> Iterator[Ren
     """Everything about one device that fits the limits; what it does not have is left out."""
     yield _title(device)
     yield _paragraph(
-        f"Busy {milliseconds(device.busy_ms)} of {milliseconds(device.span_ms)} "
-        f"({percent(device.busy_percent)}); idle {milliseconds(device.idle_ms)} "
-        f"({percent(device.idle_percent)}){_gap_count(device)}."
+        f"{_busy(device)} {duration(device.busy_ms)} of {duration(device.span_ms)} "
+        f"({percent(device.busy_percent)}); idle {duration(device.idle_ms)} "
+        f"({percent(device.idle_percent)}){gap_counts(device)}."
     )
     if device.idle_ms > 0:
         yield _causes(device, limits)
@@ -58,8 +61,8 @@ def device_sections(device: DeviceActivity, limits: TraceLimits) -> Iterator[Ren
         for name, text in facts:
             grid.add_row(Text(name, "dim"), text)
         yield grid
-    if device.gaps:
-        yield Text("Longest gaps", "bold")
+    if device.gaps and limits.gaps:
+        yield Text(_gaps_title(device), "bold")
         yield _gaps(device, limits)
 
 
@@ -72,11 +75,8 @@ def _title(device: DeviceActivity) -> Text:
     return title
 
 
-def _gap_count(device: DeviceActivity) -> str:
-    if not device.gap_count:
-        return ""
-    gaps = "one gap" if device.gap_count == 1 else f"{number(device.gap_count)} gaps"
-    return f" in {gaps}, the longest {milliseconds(device.longest_gap_ms)}"
+def _busy(device: DeviceActivity) -> str:
+    return "Operations ran" if device.kind == "cpu" else "Busy"
 
 
 def _causes(device: DeviceActivity, limits: TraceLimits) -> Table:
@@ -94,7 +94,7 @@ def _causes(device: DeviceActivity, limits: TraceLimits) -> Table:
             "  " + label,
             Text.assemble("█" * cells, ("·" * (_BAR_CELLS - cells), "dim")),
             _right(percent(share)),
-            _right(milliseconds(ms)),
+            _right(duration(ms)),
         )
     return table
 
@@ -106,13 +106,13 @@ def _facts(device: DeviceActivity, limits: TraceLimits) -> Iterator[tuple[str, R
         yield (
             "Collectives",
             _paragraph(
-                f"{milliseconds(device.collective_ms)}, "
-                f"{milliseconds(device.exposed_collective_ms)} of them exposed"
+                f"{duration(device.collective_ms)}, "
+                f"{duration(device.exposed_collective_ms)} of them exposed"
             ),
         )
     if device.launches is not None:
         yield "Launches", _paragraph(_launches(device.launches))
-    if device.kernels:
+    if device.kernels and limits.kernels:
         yield "Kernels", _kernels(device.kernels[: limits.kernels])
 
 
@@ -124,8 +124,8 @@ def _copies(copies: list[DeviceCopies]) -> Table:
         rate = "" if copied.gb_per_s is None else f"{measured(copied.gb_per_s)}{NO_BREAK}GB/s"
         table.add_row(
             Text(labels.COPY_DIRECTION[copied.direction]),
-            _right(milliseconds(copied.ms)),
-            _right(f"{milliseconds(copied.exposed_ms)} exposed"),
+            _right(duration(copied.ms)),
+            _right(f"{duration(copied.exposed_ms)} exposed"),
             _right(f"{number(copied.count)}x"),
             _right("" if copied.bytes is None else byte_count(copied.bytes)),
             _right(rate),
@@ -140,7 +140,7 @@ def _kernels(kernels: list[DeviceKernel]) -> Table:
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     for kernel in kernels:
         table.add_row(
-            _right(milliseconds(kernel.ms)),
+            _right(duration(kernel.ms)),
             _right(f"{number(kernel.count)}x"),
             Text(kernel.name),
         )
@@ -149,41 +149,40 @@ def _kernels(kernels: list[DeviceKernel]) -> Table:
 
 def _launches(launches: DeviceLaunches) -> str:
     text = (
-        f"{number(launches.kernels)} kernels, {measured(launches.per_s)} per second; "
-        f"median {microseconds(launches.median_kernel_us)}"
+        f"{counted(launches.kernels, 'kernel')}, {measured(launches.per_s)} per second; "
+        f"median kernel {microseconds(launches.median_kernel_us)}"
     )
     if launches.median_launch_us is not None:
-        text += f", its launch {microseconds(launches.median_launch_us)}"
+        text += f", median launch call {microseconds(launches.median_launch_us)}"
     if launches.shorter_than_launch_percent is not None:
         text += f"; {percent(launches.shorter_than_launch_percent)} shorter than their launch"
     return text
 
 
 def _gaps(device: DeviceActivity, limits: TraceLimits) -> Table:
+    """One line for all of one cause and place; a single one says when it was."""
     table = Table.grid(padding=(0, 2), expand=True)
-    for _ in range(3):
+    for _ in range(2):
         table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-    for gap in longest_gaps(device, limits.gaps):
+    table.add_column(no_wrap=True)
+    for group in gap_groups(device)[: limits.gaps]:
+        times = f"{number(group.count)} x " if group.count > 1 else ""
+        at = (
+            f"at {duration(group.start_ms)}" if group.count == 1 else f"{duration(group.ms)} in all"
+        )
         table.add_row(
-            _right(f"  {milliseconds(gap.duration_ms)}"),
-            Text(f"at {milliseconds(gap.start_ms)}", "dim", justify="right"),
-            Text(labels.gap_cause(gap.cause)),
-            Text(", ".join(_where(gap)), "dim"),
+            _right(f"  {times}{duration(group.mean_ms)}"),
+            Text(labels.gap_cause(group.cause)),
+            Text(group.place, "dim"),
+            Text(at, "dim", justify="right"),
         )
     return table
 
 
-def _where(gap: DeviceGap) -> Iterator[str]:
-    """The most telling first: the end of the line may be cut off."""
-    if gap.file is not None:
-        yield gap.file if gap.line is None else f"{gap.file}:{gap.line}"
-    if gap.iterator is not None:
-        yield shown_iterator(gap.iterator)
-    elif gap.doing is not None:
-        yield f"in {gap.doing}"
-    if gap.step is not None:
-        yield f"step {gap.step}"
+def _gaps_title(device: DeviceActivity) -> str:
+    left_out = device.gap_count > GROUPED_GAPS
+    return f"The {GROUPED_GAPS} longest gaps" if left_out else "Gaps"
 
 
 def _grid() -> Table:
@@ -194,7 +193,7 @@ def _grid() -> Table:
 
 
 def _paragraph(text: str) -> Text:
-    return Text(" ".join(text.split()))
+    return Text(prose(text))
 
 
 def _right(text: str) -> Text:

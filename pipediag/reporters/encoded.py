@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 
@@ -25,10 +27,36 @@ _ASCII = str.maketrans(
 )
 """One character for one, so that columns stay where they are."""
 
-_NO_BREAK_AND_CONTROLS = {0xA0: " "} | {
+_HELD = "\ue000"
+"""Stands for a no-break space until lines are broken: Rich breaks them at those too."""
+_ASCII_BLANK = re.compile(r"[ \t\n\r\f\v]+")
+
+_NO_BREAK_AND_CONTROLS = {0xA0: " ", ord(_HELD): " "} | {
     code: "?" for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029) if code != 0x0A
 }
 """A control character in a file name must not reach the terminal."""
+
+
+def prose(text: str) -> str:
+    """Text for lines broken at blanks: blanks in a row are one, no-break spaces do hold."""
+    return held(_ASCII_BLANK.sub(" ", text).strip(" "))
+
+
+def held(text: str) -> str:
+    """The same with its blanks as they are."""
+    return text.replace("\N{NO-BREAK SPACE}", _HELD)
+
+
+def shortened(text: str, most: int) -> str:
+    """At most so many characters: whole sentences where one fits, else whole words."""
+    text = _ASCII_BLANK.sub(" ", text).strip(" ")
+    if len(text) <= most:
+        return text
+    sentences = text[: most + 1].rfind(". ") + 1
+    if sentences > most // 3:
+        return text[:sentences]
+    words = text[:most].rfind(" ")
+    return text[: words if words > most // 3 else most - 1].rstrip(" ,;:") + "…"
 
 
 class Encoded:

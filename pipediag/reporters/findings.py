@@ -24,9 +24,13 @@ class Groups:
 
 
 def group(session: Session | TraceReport) -> Groups:
-    """Each group is sorted: most severe first, then by gain; prerequisites before the rest."""
+    """Each group is sorted: most severe first, then by gain; prerequisites before the rest.
+
+    The findings on a profile come in the order of how much of the time each explains.
+    """
     groups = Groups()
-    for finding in sorted(session.findings, key=_urgency):
+    key = _urgency if isinstance(session, Session) else _severity
+    for finding in sorted(session.findings, key=key):
         match finding.status:
             case "fail":
                 groups.to_do.append(finding)
@@ -49,9 +53,19 @@ def gain(finding: Finding) -> str | None:
         blocks = f" over {trial.blocks} blocks" if trial.blocks else ""
         bounds = f" ({interval(trial.ci95)})" if trial.ci95 else ""
         return f"{speedup(trial.speedup)}{bounds}, {labels.TRIAL[trial.state]}{blocks}"
+    predicted = prediction(finding)
+    return f"{predicted}, {labels.TRIAL[trial.state]}" if predicted else None
+
+
+def prediction(finding: Finding) -> str | None:
+    """What the edit should buy, where trials are not part of the report."""
     if finding.predicted_speedup is None:
         return None
-    return f"{speedup(finding.predicted_speedup)} predicted, {labels.TRIAL[trial.state]}"
+    return f"{speedup(finding.predicted_speedup)} predicted"
+
+
+def _severity(finding: Finding) -> int:
+    return _SEVERITY_ORDER[finding.severity]
 
 
 def _urgency(finding: Finding) -> tuple[int, float, str]:

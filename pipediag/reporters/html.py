@@ -10,7 +10,15 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipediag.reporters import charts, findings, idle_time, labels, pipeline_rows, quantities
+from pipediag.reporters import (
+    charts,
+    device_summary,
+    findings,
+    idle_time,
+    labels,
+    pipeline_rows,
+    quantities,
+)
 from pipediag.reporters.embedded import embed
 from pipediag.reporters.places import Places
 from pipediag.session.model import Session
@@ -80,6 +88,7 @@ def _environment() -> Environment:
         gap_cause=labels.gap_cause,
         measured=quantities.measured,
         microseconds=quantities.microseconds,
+        duration=quantities.duration,
         shown_iterator=idle_time.shown_iterator,
     )
     environment.globals.update(
@@ -88,6 +97,10 @@ def _environment() -> Environment:
         evidence=quantities.evidence,
         whisker=charts.whisker,
         idle_parts=idle_time.idle_parts,
+        counted=quantities.counted,
+        device_summary=device_summary.summary,
+        compute_percent=device_summary.compute_percent,
+        gap_counts=device_summary.gap_counts,
         longest_gaps=idle_time.longest_gaps,
         gain=findings.gain,
         parallel_calls=pipeline_rows.parallel_calls,

@@ -39,9 +39,9 @@ STEP_CLASS: dict[StepClass, str] = {
     "device_copy": "Device copies",
     "collective": "Collectives",
     "compile": "Compile and retrace",
-    "dispatch": "Dispatch",
+    "dispatch": "Launching operations",
     "python": "Python",
-    "device_wait": "Waiting for the device",
+    "device_wait": "Waiting for a result",
     "unattributed": "Not attributed",
 }
 
@@ -51,7 +51,7 @@ STEP_CLASS_MEANING: dict[StepClass, str] = {
     "device_copy": "bytes on their way between host and device",
     "collective": "replicas exchanging gradients",
     "compile": "tracing functions and compiling graphs",
-    "dispatch": "launching operations and kernels",
+    "dispatch": "the host dispatching operations and kernels",
     "python": "callbacks, metrics, logging and other Python between operations",
     "device_wait": "the host waiting for results from the device",
     "unattributed": "what no event of the trace accounts for",
@@ -130,7 +130,7 @@ COPY_DIRECTION: dict[CopyDirection, str] = {
     "device_to_device": "within device",
     "peer_to_peer": "between devices",
     "set": "memory set",
-    "unknown": "unknown",
+    "unknown": "direction not recorded",
 }
 
 STEP_BASIS: dict[StepBasis, str] = {
@@ -158,6 +158,11 @@ def gap_cause_meaning(cause: str) -> str:
 def step_class(name: str) -> str:
     """Where time of the step went."""
     return _known(STEP_CLASS, name) or name.replace("_", " ")
+
+
+def in_sentence(label: str) -> str:
+    """A label within a sentence: in small letters, but for a name."""
+    return label if label == "Python" else label[:1].lower() + label[1:]
 
 
 def _known(labels: Mapping[Any, str], name: str) -> str:

@@ -31,6 +31,11 @@ def number(value: float | None) -> str:
     return measured(value)
 
 
+def counted(count: int, thing: str) -> str:
+    """`1 kernel`, `1,584 kernels`."""
+    return f"{number(count)} {thing}{'' if count == 1 else 's'}"
+
+
 def measured(value: float | None) -> str:
     """Three significant digits, thousands grouped; an en dash for nothing."""
     if value is None:
@@ -63,9 +68,14 @@ def milliseconds(value: float | None) -> str:
     return f"{measured(value)}{NO_BREAK}ms"
 
 
+def duration(ms: float | None) -> str:
+    """A duration given in milliseconds; microseconds under one millisecond."""
+    return microseconds(ms * 1000) if ms is not None and 0 < ms < 1 else milliseconds(ms)
+
+
 def microseconds(value: float | None) -> str:
-    """A duration given in microseconds; milliseconds from ten thousand on."""
-    if value is not None and value >= 10_000:
+    """A duration given in microseconds; milliseconds from a thousand on."""
+    if value is not None and value >= 1000:
         return milliseconds(value / 1000)
     return NOTHING if value is None else f"{measured(value)}{NO_BREAK}µs"
 

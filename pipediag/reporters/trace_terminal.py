@@ -10,9 +10,10 @@ from rich.text import Text
 
 from pipediag.reporters import findings, labels
 from pipediag.reporters.device_sections import device_name, device_sections
-from pipediag.reporters.encoded import Encoded
-from pipediag.reporters.idle_time import main_part
-from pipediag.reporters.quantities import milliseconds, number, percent
+from pipediag.reporters.device_summary import compute_percent, summary
+from pipediag.reporters.encoded import Encoded, held, prose, shortened
+from pipediag.reporters.idle_time import idle_parts, main_part
+from pipediag.reporters.quantities import bind_units, counted, duration, percent
 from pipediag.reporters.terminal_limits import MAX_LINES
 from pipediag.reporters.trace_limits import SPARING, UNLIMITED, TraceLimits
 from pipediag.session.devices import DeviceActivity
@@ -22,9 +23,10 @@ from pipediag.session.trace_report import TraceHost, TraceReport, TraceSteps
 _FINDING_STYLE = {"error": "red", "warn": "yellow", "info": "cyan"}
 _FORMAT = {"xplane": "XPlane", "kineto": "Kineto"}
 _MAX_WIDTH = 120
-_MODERATE_IDLE_PERCENT = 15.0
-_HIGH_IDLE_PERCENT = 40.0
-"""They only choose the colour of the first line."""
+_MODERATE_PERCENT = 15.0
+_HIGH_PERCENT = 40.0
+"""Without computing; they only choose the colour of the first line."""
+_NO_DEVICE = "Did the profiler reach the GPU (CUPTI, ROCm)? In PyTorch: activities=[CPU, CUDA]."
 _CLASSES_SHOWN = 4
 _LEAST_PERCENT = 0.05
 _FIGURE_WIDTH = 7
@@ -68,20 +70,14 @@ def _sections(
 
 def _headline(devices: list[DeviceActivity]) -> Text:
     if not devices:
-        return Text("● No device activity in this profile", "cyan")
+        return Text.assemble(("● No device activity in this profile. ", "cyan"), _NO_DEVICE)
     device = devices[0]
     style = "green"
-    if device.idle_percent >= _MODERATE_IDLE_PERCENT:
-        style = "red" if device.idle_percent >= _HIGH_IDLE_PERCENT else "yellow"
-    main = main_part(device)
-    mostly = f", mostly {main[0].lower()}{main[1:]}" if main else ""
-    line = Text.assemble(
-        ("● ", style),
-        (f"{device_name(device)} IDLE {percent(device.idle_percent)}", f"bold {style}"),
-        f"  of {milliseconds(device.span_ms)}{mostly}",
-    )
-    line.no_wrap, line.overflow = True, "ellipsis"
-    return line
+    unused = 100.0 - compute_percent(device)
+    if unused >= _MODERATE_PERCENT:
+        style = "red" if unused >= _HIGH_PERCENT else "yellow"
+    said = summary(device, device_name(device))
+    return Text.assemble(("● ", style), (prose(said.lead), f"bold {style}"), held(said.rest))
 
 
 def _profile(report: TraceReport, limits: TraceLimits) -> Table:
@@ -107,7 +103,7 @@ def _profile(report: TraceReport, limits: TraceLimits) -> Table:
 
 def _path(host: TraceHost, limits: TraceLimits) -> Text:
     """The end of a long path says more than its start."""
-    facts = f"{_FORMAT[host.format]}, {number(host.events)} events, {milliseconds(host.span_ms)}"
+    facts = f"{_FORMAT[host.format]}, {counted(host.events, 'event')}, {duration(host.span_ms)}"
     longest = limits.characters
     path = host.path if len(host.path) <= longest else "…" + host.path[1 - longest :]
     return Text(f"{path} ({facts})")
@@ -118,8 +114,8 @@ def _steps_of(host: TraceHost) -> str:
         return host.steps_missing or labels.NO_REASON
     steps = host.steps
     return (
-        f"{number(steps.count)}, told by {labels.STEP_BASIS[steps.basis]}; median "
-        f"{milliseconds(steps.median_ms)}, 95th percentile {milliseconds(steps.p95_ms)}: "
+        f"{steps.count:,}, told by {labels.STEP_BASIS[steps.basis]}; median "
+        f"{duration(steps.median_ms)}, 95th percentile {duration(steps.p95_ms)}. "
         + ", ".join(_largest_classes(steps))
     )
 
@@ -128,22 +124,22 @@ def _largest_classes(steps: TraceSteps) -> Iterator[str]:
     shares = sorted(steps.breakdown.items(), key=lambda item: -item[1].percent)
     for name, share in shares[:_CLASSES_SHOWN]:
         if share.percent >= _LEAST_PERCENT:
-            yield f"{percent(share.percent)} {labels.step_class(name).lower()}"
+            yield f"{percent(share.percent)} {labels.in_sentence(labels.step_class(name))}"
 
 
 def _table(devices: Sequence[DeviceActivity], limits: TraceLimits) -> RenderableType:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("Device", no_wrap=True, overflow="ellipsis")
-    for heading in ("Span", "Busy", "Idle", "Longest"):
+    for heading in ("Span", "Computes", "Idle", "Longest"):
         table.add_column(heading, justify="right", no_wrap=True, min_width=_FIGURE_WIDTH)
     table.add_column("Mostly", no_wrap=True, overflow="ellipsis")
     for device in devices[: limits.rows]:
         table.add_row(
             Text(device_name(device)),
-            milliseconds(device.span_ms),
-            percent(device.busy_percent),
+            duration(device.span_ms),
+            percent(compute_percent(device)),
             percent(device.idle_percent),
-            milliseconds(device.longest_gap_ms),
+            duration(device.longest_gap_ms),
             Text(main_part(device) or ""),
         )
     if len(devices) > limits.rows:
@@ -153,33 +149,47 @@ def _table(devices: Sequence[DeviceActivity], limits: TraceLimits) -> Renderable
 
 def _findings(report: TraceReport, limits: TraceLimits) -> Iterator[RenderableType]:
     groups = findings.group(report)
-    shown = [*groups.to_do, *groups.to_know, *groups.unsettled]
-    if not shown:
-        return
+    shown = [*groups.to_do, *groups.to_know]
+    if limits.unsettled:
+        shown += groups.unsettled
     yield Text()
+    if not shown:
+        yield _nothing_found(report)
+        return
     yield Text("Findings", "bold")
     for index, finding in enumerate(shown[: limits.findings], start=1):
-        yield _finding(finding, index)
+        yield _finding(finding, index, limits)
         if index <= limits.advised:
-            yield _advice(finding, limits)
+            most = limits.first_advice if index == 1 else limits.characters
+            yield _indented("", finding.advice, most, "dim")
     if len(shown) > limits.findings:
         yield Text(f"   {len(shown) - limits.findings} more: see --verbose or --json", "dim")
 
 
-def _finding(finding: Finding, index: int) -> Text:
-    head = Text(f"{index:2}. ", no_wrap=True, overflow="ellipsis")
-    head.append(finding.title, _FINDING_STYLE[finding.severity])
-    gain = findings.gain(finding)
-    if gain:
-        head.append(f"  {gain}")
-    return head
+def _nothing_found(report: TraceReport) -> Text:
+    text = "No rule found anything above its threshold"
+    device = max(report.devices, key=lambda device: device.idle_ms, default=None)
+    part = max(idle_parts(device), key=lambda part: part.ms, default=None) if device else None
+    if part is not None:
+        text += (
+            f"; largest cause: {labels.in_sentence(part.label)}, {percent(part.percent_of_span)}"
+        )
+    return Text(prose(text + "."))
 
 
-def _advice(finding: Finding, limits: TraceLimits) -> Table:
+def _finding(finding: Finding, index: int, limits: TraceLimits) -> Table:
+    """The gain first, as a long title may be cut; a profile has no trials to speak of."""
+    gain = findings.prediction(finding)
+    title = f"{gain}: {finding.title}" if gain else finding.title
+    style = _FINDING_STYLE[finding.severity]
+    return _indented(f"{index:2}.", title, limits.characters, style)
+
+
+def _indented(mark: str, text: str, most: int, style: str) -> Table:
     grid = Table.grid()
     grid.add_column(width=4)
     grid.add_column()
-    grid.add_row("", _shortened(finding.advice, limits, "dim"))
+    grid.add_row(mark, Text(prose(bind_units(shortened(text, most))), style))
     return grid
 
 
@@ -193,6 +203,4 @@ def _pointers(written: Sequence[str]) -> RenderableType:
 
 
 def _shortened(text: str, limits: TraceLimits, style: str = "") -> Text:
-    text = " ".join(text.split())
-    limit = limits.characters
-    return Text(text if len(text) <= limit else text[: limit - 1].rstrip() + "…", style)
+    return Text(prose(shortened(text, limits.characters)), style)

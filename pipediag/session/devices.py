@@ -84,7 +84,7 @@ class DeviceKernel(Record):
     matmul: bool = False
     """A matrix product or a convolution, by its name."""
     tensor_core: bool | None = None
-    """Whether it uses tensor cores; None where it is no matrix product, or its name does not say."""
+    """Whether it uses tensor cores; None where it is no matrix product or its name does not say."""
 
 
 class DeviceLaunches(Record):

@@ -33,7 +33,7 @@ def test_the_summary_is_on_standard_output(profile: Path) -> None:
 
     assert result.exit_code == 0
     assert result.stderr == ""
-    assert "GPU:0 IDLE 60.0" in result.stdout
+    assert "GPU:0 computes 40.0" in result.stdout
     assert "With -o DIR" in result.stdout
 
 
@@ -90,7 +90,7 @@ def test_a_damaged_file_among_others_is_reported(profile: Path, tmp_path: Path) 
 
     assert result.exit_code == 0
     assert "Not read" in result.stdout
-    assert "GPU:0 IDLE" in result.stdout
+    assert "GPU:0 computes" in result.stdout
     assert "damaged.xplane.pb" in trace(damaged, profile, "--json").stderr
 
 
@@ -134,4 +134,4 @@ def test_tensorflow_is_not_imported(profile: Path, tmp_path: Path) -> None:
     )
 
     assert done.stderr == "[]\n"
-    assert "GPU:0 IDLE" in done.stdout
+    assert "GPU:0 computes" in done.stdout

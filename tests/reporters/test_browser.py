@@ -12,7 +12,7 @@ import pytest
 from pipediag.reporters import write_all
 from pipediag.session.model import Session
 from tests import factories
-from tests.reporters import sessions
+from tests.reporters import devices, sessions
 
 pytestmark = pytest.mark.browser
 
@@ -100,3 +100,16 @@ def test_hostile_text_runs_nothing(driver: Any, tmp_path: Path) -> None:
     assert driver.execute_script("return document.images.length") == 0
     heading = driver.execute_script("return document.querySelector('h1').textContent")
     assert heading == sessions.HOSTILE
+
+
+def test_the_causes_of_idle_time_fit_a_phone(driver: Any, tmp_path: Path) -> None:
+    session = factories.make_session(devices=[devices.make_gpu(), devices.make_cpu()])
+    write_all(session, tmp_path)
+
+    show(driver, tmp_path / "report.html", width=360, scheme="light")
+
+    hidden = driver.execute_script(
+        "return [...document.querySelectorAll('.scroller:has(.narrow)')]"
+        ".map(box => box.scrollWidth - box.clientWidth)"
+    )
+    assert hidden == [0, 0]

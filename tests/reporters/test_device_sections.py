@@ -5,6 +5,7 @@ import io
 from rich.console import Console, Group
 
 from pipediag.reporters.device_sections import device_name, device_sections
+from pipediag.reporters.encoded import Encoded
 from pipediag.reporters.trace_limits import SPARING, UNLIMITED, TraceLimits
 from pipediag.session.devices import DeviceActivity
 from tests.reporters import devices
@@ -12,8 +13,8 @@ from tests.reporters import devices
 
 def shown(device: DeviceActivity, limits: TraceLimits = UNLIMITED) -> str:
     stream = io.StringIO()
-    Console(file=stream, width=110).print(Group(*device_sections(device, limits)))
-    return stream.getvalue().replace("\N{NO-BREAK SPACE}", " ")
+    Console(file=stream, width=110).print(Encoded(Group(*device_sections(device, limits))))
+    return stream.getvalue()
 
 
 def test_the_host_is_named_where_there_are_several() -> None:
@@ -41,11 +42,12 @@ def test_a_device_that_was_never_idle_has_no_causes_and_no_gaps() -> None:
         causes_ms={},
         gaps=[],
         gap_count=0,
+        gap_histogram=[],
     )
     text = shown(device)
 
     assert "idle 0 ms (0.0 %)." in text
-    assert "Longest gaps" not in text
+    assert "Gaps" not in text
     assert "█" not in text
 
 
@@ -56,6 +58,21 @@ def test_collectives_where_there_are_any() -> None:
 
 
 def test_a_gap_says_its_line_first() -> None:
-    assert "/home/me/project/train.py:12, Prefetch::ParallelMapV2, step 2" in shown(
-        devices.make_gpu()
-    )
+    assert "/home/me/project/train.py:12, Prefetch::ParallelMapV2" in shown(devices.make_gpu())
+
+
+def test_gaps_of_one_cause_and_place_share_a_line() -> None:
+    gaps = [devices.make_gap(start_ms=float(start), duration_ms=0.033) for start in range(20)]
+    text = shown(devices.make_gpu(gaps=gaps))
+
+    assert "  20 x 33.0 µs  Waiting for input  Prefetch::ParallelMapV2 " in text
+    assert "660 µs in all" in text
+
+
+def test_one_kernel_is_no_kernels() -> None:
+    launches = devices.make_gpu().launches
+    assert launches is not None
+    text = shown(devices.make_gpu(launches=launches.model_copy(update={"kernels": 1})))
+
+    assert "1 kernel, " in text
+    assert "median kernel 60.0 µs, median launch call 7.50 µs" in text

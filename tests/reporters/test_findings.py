@@ -46,6 +46,7 @@ def test_what_must_be_dealt_with_first_stands_first() -> None:
 def test_gain_says_whether_anybody_tried() -> None:
     assert findings.gain(factories.make_finding()) == "2.00x predicted, not tried"
     assert findings.gain(factories.make_finding(predicted_speedup=None)) is None
+    assert findings.prediction(factories.make_finding()) == "2.00x predicted"
     trial = Trial(state="confirmed", reason=None, speedup=1.98, ci95=(1.9, 2.05), blocks=8)
     assert findings.gain(factories.make_finding(trial=trial)) == (
         "1.98x (1.90 to 2.05), confirmed by a trial over 8 blocks"

@@ -63,15 +63,23 @@ def test_kernels_and_launches() -> None:
 def test_the_longest_gaps_with_cause_operation_line_and_what_the_thread_did() -> None:
     rows = table(section(devices.make_gpu()), "The longest idle gaps of GPU:0")
 
-    assert [row[:4] for row in rows] == [
-        ["20.0 ms", "30.0 ms", "1", "Waiting for input"],
-        ["60.0 ms", "19.0 ms", "2", "Waiting for input"],
-        ["85.0 ms", "10.0 ms", "3", "Launching operations"],
+    assert [[row[0], *row[2:5]] for row in rows] == [
+        ["Waiting for input", "20.0 ms", "30.0 ms", "1"],
+        ["Waiting for input", "60.0 ms", "19.0 ms", "2"],
+        ["Launching operations", "85.0 ms", "10.0 ms", "3"],
     ]
-    assert "Prefetch::ParallelMapV2" in rows[0][4]
-    assert "train.py:12" in rows[1][4]
-    assert rows[2][4] == ""
+    assert "Prefetch::ParallelMapV2" in rows[0][1]
+    assert "train.py:12" in rows[1][1]
+    assert rows[2][1] == ""
     assert rows[2][5] == "ExecutorState::Process"
+
+
+def test_says_how_much_it_computed_and_in_how_many_gaps_it_was_idle() -> None:
+    words = section(devices.make_gpu()).words().replace("\N{NO-BREAK SPACE}", " ")
+
+    assert "GPU:0 computes 35.0 %" in words
+    assert "of 100 ms: 5.0 % only copying, 60.0 % idle, mostly waiting for input." in words
+    assert "in 3 gaps of 5 µs or more, the longest 30.0 ms, and 400 shorter ones." in words
 
 
 def test_nothing_where_there_is_nothing() -> None:
@@ -80,7 +88,7 @@ def test_nothing_where_there_is_nothing() -> None:
     assert part.find("table") == []
     assert part.find("details") == []
     assert part.find("dl") == []
-    assert "There is no accelerator here" in part.words()
+    assert "No accelerator" in part.words()
 
 
 def test_a_cpu_has_causes_and_gaps_alone() -> None:

@@ -33,6 +33,24 @@ def test_durations_change_their_unit(value: float, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "shown"),
+    [(0.0, "0 ms"), (0.033, "33.0 µs"), (0.9, "900 µs"), (1.0, "1.00 ms"), (12_345.0, "12.3 s")],
+)
+def test_short_durations_are_microseconds(value: float, shown: str) -> None:
+    assert quantities.duration(value).replace("\xa0", " ") == shown
+
+
+def test_a_thousand_microseconds_are_a_millisecond() -> None:
+    assert quantities.microseconds(999.0) == "999\xa0µs"
+    assert quantities.microseconds(1000.0) == "1.00\xa0ms"
+
+
+def test_one_thing_has_no_plural() -> None:
+    assert quantities.counted(1, "kernel") == "1 kernel"
+    assert quantities.counted(1584, "gap") == "1,584 gaps"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
     [(0, "0 B"), (1840, "1.80 KiB"), (61 * 2**20, "61 MiB"), (2**50, "1,024 TiB")],
 )
 def test_bytes(value: float, shown: str) -> None:

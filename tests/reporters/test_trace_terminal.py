@@ -12,6 +12,9 @@ from tests import factories
 from tests.reporters import devices
 from tests.reporters.sessions import HOSTILE
 
+HEADLINE = (
+    "● GPU:0 computes 35.0 % of 100 ms: 5.0 % only copying, 60.0 % idle, mostly waiting for input"
+)
 WRITTEN = ["out/trace.json, out/gaps.csv", "out/trace.perfetto.json.gz for ui.perfetto.dev"]
 
 
@@ -127,7 +130,7 @@ def test_ascii_and_no_control_characters(make: Callable[[], TraceReport]) -> Non
 def test_says_steps_causes_copies_launches_gaps_and_findings() -> None:
     text = shown(one_device(), width=120).replace("\N{NO-BREAK SPACE}", " ")
 
-    assert "● GPU:0 IDLE 60.0 %  of 100 ms, mostly waiting for input" in text
+    assert HEADLINE in text
     assert "vm.xplane.pb (XPlane, 12,345 events, 110 ms)" in text
     assert "4, told by the framework's step annotations; median 24.5 ms" in text
     assert "45.0 % waiting for input, 35.0 % device compute" in " ".join(text.split())
@@ -135,9 +138,10 @@ def test_says_steps_causes_copies_launches_gaps_and_findings() -> None:
     assert "Gaps under 5 µs" in text
     assert "host to device 7.00 ms 5.00 ms exposed 12x 66.8 MiB 10.0 GB/s" in text
     assert "264 kernels, 2,640 per second" in text
-    assert "12.5 % shorter than their launch" in text
+    assert "12.5 % shorter than their launch" in " ".join(text.split())
     assert "20.0 ms   24x  ampere_sgemm_128x64_tn" in text
-    assert "30.0 ms  at 20.0 ms  Waiting for input     Prefetch::ParallelMapV2, step 1" in text
+    assert "30.0 ms  Waiting for input     Prefetch::ParallelMapV2, step 1" in text
+    assert "at 20.0 ms" in text
     assert "in ExecutorState::Process, step 3" in text
     assert "A stateful map runs one element at a time" in text
     assert "out/gaps.csv" in text
@@ -157,15 +161,46 @@ def test_says_what_is_not_there() -> None:
 
     assert "No device activity in this profile" in text
     assert "No steps, for a reason." in text
-    assert "Longest gaps" not in text
+    assert "Gaps" not in text
+    assert "activities=[CPU, CUDA]" in text
 
 
 def test_several_devices_get_a_table_and_the_idlest_is_shown_in_full() -> None:
     idlest = devices.make_gpu(name="GPU:1", idle_ms=90.0, idle_percent=90.0)
     text = shown(devices.make_report(devices=[devices.make_gpu(), idlest]))
 
-    assert "GPU:1 IDLE" in text.splitlines()[0]
+    assert "GPU:1 computes" in text.splitlines()[0]
     assert "Longest  Mostly" in text
+
+
+def test_without_an_accelerator_no_core_is_called_idle() -> None:
+    text = shown(on_a_cpu(), width=120)
+
+    assert text.startswith(
+        "● No accelerator. The model's operations ran 40.0 % of 100 ms; mostly waiting for input"
+    )
+
+
+def test_the_gain_comes_first_and_the_first_advice_is_whole() -> None:
+    advice = "Do this. " * 60
+    findings = [factories.make_finding(title="A title", advice=advice)]
+    text = " ".join(shown(devices.make_report(findings=findings)).split())
+
+    assert "1. 2.00x predicted: A title Do this." in text
+    assert text.count("Do this.") == 60
+    assert "not tried" not in text
+
+
+def test_what_could_not_be_decided_is_for_the_verbose() -> None:
+    unsettled = factories.make_finding(title="Undecided", status="inconclusive")
+    report = devices.make_report(findings=[unsettled])
+
+    assert "Undecided" in shown(report, verbose=True)
+    assert "Undecided" not in shown(report)
+    assert (
+        "No rule found anything above its threshold; largest cause: waiting for input, 45.0 %."
+        in " ".join(shown(report).split())
+    )
 
 
 def test_a_file_that_could_not_be_read_is_named_with_the_reason() -> None:
