@@ -18,9 +18,9 @@ _CLASS_WORDS: dict[StepClass, str] = {
     "device_copy": "copies to and from the device",
     "collective": "collectives",
     "compile": "compiling or retracing",
-    "dispatch": "dispatch",
+    "dispatch": "launching operations",
     "python": "Python",
-    "device_wait": "waiting for the device",
+    "device_wait": "waiting for a result",
 }
 _MOST_SEEN = 4
 

@@ -142,7 +142,7 @@ class _Summary:
             return
         bounds = f" ({interval(ceiling.ci95)})" if ceiling.ci95 else ""
         behind = ceiling.next_bottleneck
-        then = f"; then {labels.STEP_CLASS[behind].lower()} limits" if behind else ""
+        then = f"; then {labels.in_sentence(labels.STEP_CLASS[behind])} limits" if behind else ""
         yield Text(
             f"  With free input: {speedup(ceiling.speedup_if_input_free)}{bounds} at most{then}"
         )

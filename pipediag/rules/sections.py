@@ -6,6 +6,10 @@ from pipediag.rules.devices import NO_DEVICE
 from pipediag.rules.rule import Meta
 from pipediag.session.model import Finding, FindingStatus, Session
 
+_BREAKDOWN_SAYS_IT = (
+    "Without an accelerator the step's breakdown says what the device's idle time would."
+)
+
 Lack = tuple[FindingStatus, str]
 
 
@@ -63,8 +67,10 @@ def _host(session: Session) -> Lack | None:
 
 
 def _devices(session: Session) -> Lack | None:
-    if session.devices:
+    if any(device.kind.lower() != "cpu" for device in session.devices):
         return None
+    if session.devices:
+        return "not-applicable", _BREAKDOWN_SAYS_IT
     return _loop(session) or ("inconclusive", session.breakdown_missing or NO_DEVICE)
 
 

@@ -138,3 +138,12 @@ def test_another_loader_gets_its_own_advice() -> None:
     assert "num_workers" in finding.advice
     with_tf_data = gpu({"input": 30.0}, gaps=[gap("input", 30.0, iterator="Root::Map")])
     assert "num_parallel_calls" in on_devices(input_gap, with_tf_data, framework="jax").advice
+
+
+def test_in_a_session_without_an_accelerator_the_breakdown_says_it() -> None:
+    session = session_on(cpu({"input": 80.0}))
+    by_rule = {finding.rule: finding for finding in run_rules(session)}
+    for rule in ("input-gap", "python-gap"):
+        assert by_rule[rule].status == "not-applicable"
+        assert "breakdown" in by_rule[rule].advice
+    assert on_devices(input_gap, cpu({"input": 80.0})).status == "fail"
