@@ -11,7 +11,9 @@ _READ_IN_PARALLEL = (
 )
 _BY_PREFIX = {
     "ParallelMap": _PARALLEL_MAP,
-    "MapAndBatch": _PARALLEL_MAP,
+    # TensorFlow fuses map and batch, also where the map runs a single call at a time.
+    "MapAndBatch": "Give the map more parallel calls if it calls Python or keeps state, make its "
+    "function cheaper, map whole batches, or cache its results.",
     "Map": "Give the map `num_parallel_calls=tf.data.AUTOTUNE`, or cache its results where they "
     "never change.",
     "ParallelInterleave": "Files are read in parallel already: use fewer, larger records, or "

@@ -10,7 +10,7 @@ from pipediag.rules.iterator_advice import advice_for
     [
         ("Root::Prefetch::MapV2", "Give the map"),
         ("Root::Prefetch::ParallelMapV2", "in parallel already"),
-        ("Iterator::Root::MapAndBatch", "in parallel already"),
+        ("Iterator::Root::MapAndBatch", "more parallel calls"),
         ("Root::Prefetch::BatchV2::TFRecord", "interleave"),
         ("Root::FlatMap[0]::Generator", "interpreter lock"),
         ("Root::FlatMap", "Replace the flat_map"),
