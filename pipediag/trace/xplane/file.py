@@ -107,15 +107,13 @@ def _threads(lines: list[Field]) -> int:
 
 def _line(source: _Source, part: Field, plane: Plane, names: _Names) -> Line:
     message, columns = _events(source, part)
-    length_ps = np.maximum(columns.duration_ps, 0)
-    start_ns, end_ns = _nanoseconds(message.timestamp_ns, columns.offset_ps, length_ps)
-    order = _by_start(columns.offset_ps, length_ps)
+    order, start_ns, end_ns = _in_order(message.timestamp_ns, columns)
     name_ids = names.of_events.places(columns.metadata_ids)[order]
     return Line(
         id=message.id,
         name=text(message.display_name) or text(message.name),
-        start_ns=start_ns[order],
-        end_ns=end_ns[order],
+        start_ns=start_ns,
+        end_ns=end_ns,
         name_ids=name_ids,
         statistics=WireStatistics(
             path=source.path,
@@ -152,6 +150,14 @@ def _events(source: _Source, part: Field) -> tuple[Any, EventColumns]:
             raise TooLargeError(f"a line in it has more than {_MOST_RUNS} fields beside its events")
         at = field.end
     return parsed("XLine", data, rest), joined(pieces)
+
+
+def _in_order(line_ns: int, columns: EventColumns) -> tuple[Indices, Times, Times]:
+    """The order of the events by start, and their starts and ends in it."""
+    length_ps = np.maximum(columns.duration_ps, 0)
+    order = _by_start(columns.offset_ps, length_ps)
+    start_ns, end_ns = _nanoseconds(line_ns, columns.offset_ps[order], length_ps[order])
+    return order, start_ns, end_ns
 
 
 def _nanoseconds(
