@@ -53,7 +53,6 @@ def trace_report(path: str, hosts: Sequence[HostSummary], created_at: str) -> Tr
 
 
 def _host(host: HostSummary, summary: TraceSummary) -> TraceHost:
-    assert host.format is not None, "a file with a summary has a format"
     start, end = summary.window_ns
     return TraceHost(
         path=str(host.path),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipediag.rules.devices import cause_percent, percent_of_span
 from pipediag.rules.rule import Meta, Threshold
-from pipediag.session.devices import DeviceActivity
+from pipediag.session.devices import DeviceActivity, GapCause
 from pipediag.session.model import Finding, Session
+from pipediag.session.record import Scalar
 
 INPUT_GAPS = Threshold(
     "idle for input above which the device's other pauses are not what limits",
@@ -31,6 +32,25 @@ PERTURBED = Threshold(
     "times",
     "own choice: the proportions of a profile that made steps half as long again are doubtful",
 )
+
+
+def set_aside(
+    meta: Meta,
+    device: DeviceActivity,
+    cause: GapCause,
+    limit: Threshold,
+    evidence: Mapping[str, Scalar],
+    shortest_us: float = 0.0,
+) -> Finding | None:
+    """The finding where idle time of this cause is nothing to act on; None where it is.
+
+    It takes less than the limit, as far as gaps were looked into, or the input comes first.
+    """
+    if cause_percent(device, cause) < limit.value:
+        why = unexplained(device, shortest_us)
+        return meta.finding("inconclusive" if why else "pass", why or "", evidence=evidence)
+    waits = input_first_on(device)
+    return meta.finding("informative", waits, evidence=evidence) if waits else None
 
 
 def input_first_on(device: DeviceActivity) -> str | None:

@@ -12,8 +12,7 @@ from pipediag.rules.device_relevance import (
     INPUT_GAPS,
     PERTURBED,
     UNDER_FLOOR,
-    input_first_on,
-    unexplained,
+    set_aside,
     unless_perturbed,
 )
 from pipediag.rules.devices import (
@@ -103,12 +102,9 @@ def check_devices(
         "launching_thread_in": doing[0] if doing else None,
         "most_speedup": without_idle(device, device.causes_ms.get("launch", 0.0)).speedup,
     }
-    if cause_percent(device, "launch") < IDLE.value:
-        if why := unexplained(device):
-            return [META.finding("inconclusive", why, evidence=evidence)]
-        return [META.finding("pass", "", evidence=evidence)]
-    if waits := input_first_on(device):
-        return [META.finding("informative", waits, evidence=evidence)]
+    aside = set_aside(META, device, "launch", IDLE, evidence)
+    if aside is not None:
+        return [aside]
     if delay is not None and delay >= DELAY.value:
         return [META.finding("informative", _in_bursts(delay, framework), evidence=evidence)]
     prediction = Prediction(None, "How many launches remain can't be told from a profile.")

@@ -13,8 +13,7 @@ from pipediag.rules.device_relevance import (
     PERTURBED,
     SHORTEST_HOST_GAP_US,
     UNDER_FLOOR,
-    input_first_on,
-    unexplained,
+    set_aside,
     unless_perturbed,
 )
 from pipediag.rules.devices import (
@@ -97,12 +96,9 @@ def check_devices(
         "training_thread_in": doing[0] if doing else None,
         "there_ms": doing[1] if doing else None,
     }
-    if cause_percent(device, "python") < IDLE.value:
-        if why := unexplained(device, SHORTEST_HOST_GAP_US):
-            return [META.finding("inconclusive", why, evidence=evidence)]
-        return [META.finding("pass", "", evidence=evidence)]
-    if waits := input_first_on(device):
-        return [META.finding("informative", waits, evidence=evidence)]
+    aside = set_aside(META, device, "python", IDLE, evidence, SHORTEST_HOST_GAP_US)
+    if aside is not None:
+        return [aside]
     if pause := _one_pause(device):
         return [META.finding("informative", pause, title=ONE_PAUSE_TITLE, evidence=evidence)]
     return [

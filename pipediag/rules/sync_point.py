@@ -13,8 +13,7 @@ from pipediag.rules.device_relevance import (
     PERTURBED,
     SHORTEST_HOST_GAP_US,
     UNDER_FLOOR,
-    input_first_on,
-    unexplained,
+    set_aside,
     unless_perturbed,
 )
 from pipediag.rules.devices import (
@@ -86,12 +85,9 @@ def check_devices(
         "copies_to_host": read_back.count if read_back else None,
         "waiting_thread_in": doing[0] if doing else None,
     }
-    if cause_percent(device, "sync") < IDLE.value:
-        if why := unexplained(device, SHORTEST_HOST_GAP_US):
-            return [META.finding("inconclusive", why, evidence=evidence)]
-        return [META.finding("pass", "", evidence=evidence)]
-    if waits := input_first_on(device):
-        return [META.finding("informative", waits, evidence=evidence)]
+    aside = set_aside(META, device, "sync", IDLE, evidence, SHORTEST_HOST_GAP_US)
+    if aside is not None:
+        return [aside]
     return [
         META.finding(
             "fail",

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipediag.errors import PipediagError
-from pipediag.trace.profile_files import find_profiles
-
-_RUNS = "plugins/profile"
+from pipediag.trace.profile_files import RUNS, find_profiles
 
 
 def profile_files(paths: Sequence[Path], run: str | None) -> list[Path]:
@@ -30,10 +28,10 @@ def profile_files(paths: Sequence[Path], run: str | None) -> list[Path]:
 
 
 def _run_directory(path: Path, run: str) -> Path:
-    runs = [path / run, *path.glob(f"**/{_RUNS}/*")]
+    runs = [path / run, *path.glob(f"**/{RUNS}/*")]
     chosen = next((found for found in runs if found.name == run and found.is_dir()), None)
     if chosen is not None:
         return chosen
     names = sorted({found.name for found in runs[1:] if found.is_dir()})
-    known = f"The runs are: {', '.join(names)}." if names else f"There is no {_RUNS}/ in it."
+    known = f"The runs are: {', '.join(names)}." if names else f"There is no {RUNS}/ in it."
     raise PipediagError(f"There is no run {run!r} in {path}. {known}")

@@ -12,7 +12,8 @@ _SUFFIXES = re.compile(r"(\.xplane\.pb|\.pt\.trace\.json|\.json)?(\.gz)?$")
 _PATTERNS = ("*.xplane.pb", "*.pt.trace.json", "*.pt.trace.json.gz")
 # PyTorch's handler for TensorBoard writes `<worker>.<time>.pt.trace.json`, a file each window.
 _WINDOW = re.compile(r"(?P<worker>.+)\.(?P<time>\d{10,})$")
-_RUNS = "plugins/profile"
+RUNS = "plugins/profile"
+"""Where TensorBoard keeps the runs under a log directory."""
 
 
 def find_profiles(path: Path) -> list[Path]:
@@ -33,7 +34,7 @@ def find_profiles(path: Path) -> list[Path]:
         raise PipediagError(f"Cannot look for profiles at {path}: {error.strerror}.") from error
     if not runs:
         raise PipediagError(
-            f"There is no profile in {path}: no {', '.join(_PATTERNS)} there or in {_RUNS}/<run>/."
+            f"There is no profile in {path}: no {', '.join(_PATTERNS)} there or in {RUNS}/<run>/."
         )
     return _newest_windows(runs[max(runs, key=lambda run: (run.name, _changed(runs[run])))])
 
@@ -50,7 +51,7 @@ def _runs(path: Path) -> Iterator[Path]:
         yield from path.glob("*/")
     elif path.name == "plugins":
         yield from path.glob("profile/*/")
-    yield from path.glob(f"**/{_RUNS}/*/")
+    yield from path.glob(f"**/{RUNS}/*/")
 
 
 def _profiles(run: Path) -> list[Path]:

@@ -51,14 +51,10 @@ class HostActivity:
     """What the host did; the sets overlap, and those that stand first take the time."""
 
     causes: tuple[tuple[GapCause, Intervals], ...]
-    waiting: Intervals
-    """When the training thread waited for a device."""
 
     def earlier(self, by_ns: int) -> HostActivity:
         """The same on a clock that is set back."""
-        return HostActivity(
-            tuple((cause, spans - by_ns) for cause, spans in self.causes), self.waiting - by_ns
-        )
+        return HostActivity(tuple((cause, spans - by_ns) for cause, spans in self.causes))
 
 
 @dataclass(frozen=True)
@@ -89,7 +85,6 @@ def host_activity(events: TraceEvents, by_class: dict[StepClass, Intervals]) -> 
             ("launch", by_class["dispatch"]),
             ("python", by_class["python"]),
         ),
-        waiting=by_class["device_wait"],
     )
 
 
@@ -150,7 +145,7 @@ def _in_order(host: HostActivity, other_devices: Intervals) -> list[tuple[GapCau
     ordered: list[tuple[GapCause, Intervals]] = []
     for cause, spans in host.causes:
         if cause == "sync":
-            ordered.append(("collective", intersect(host.waiting, other_devices)))
+            ordered.append(("collective", intersect(spans, other_devices)))
         ordered.append((cause, spans))
     ordered.append(("collective", other_devices))
     taken = np.empty((0, 2), np.int64)

@@ -323,7 +323,7 @@ def test_the_causes_of_a_gap_add_up_to_it(
     gaps = _normalised(idle)
     names = ("input", "compile", "copy", "sync", "launch", "python")
     spans = [_normalised(chosen) for chosen in sets]
-    host = HostActivity(tuple(zip(names, spans[:6], strict=True)), waiting=spans[3])
+    host = HostActivity(tuple(zip(names, spans[:6], strict=True)))
     some = np.arange(len(gaps)) % 2 == 0
     start = np.full(len(gaps), called)
     launches = NextLaunches(some, start, start + took, some, np.zeros(len(gaps), np.int32))
