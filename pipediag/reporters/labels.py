@@ -12,10 +12,10 @@ from pipediag.session.model import (
     Loop,
     Script,
     StepClass,
-    TrialState,
     VerdictSeverity,
 )
 from pipediag.session.trace_report import StepBasis
+from pipediag.session.trials import TrialState
 
 BOTTLENECK: dict[Bottleneck, str] = {
     "input": "Input-bound",

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Literal
 
 from pipediag.session.devices import DeviceActivity
+from pipediag.session.edits import Edit
 from pipediag.session.record import Interval, Record, Scalar
+from pipediag.session.trials import NOT_TRIED, Combined, PipelineAlone, Trial, TrialRun
 
 SCHEMA_VERSION = "1"
 
@@ -35,7 +37,6 @@ EffectOnResults = Literal[
     "changes a hyper-parameter",
     "not safe here",
 ]
-TrialState = Literal["confirmed", "refuted", "inconclusive", "not_tried"]
 
 
 class Script(Record):
@@ -306,20 +307,6 @@ class Embedding(Record):
     missing: str | None = None
 
 
-class Trial(Record):
-    state: TrialState
-    reason: str | None
-    speedup: float | None = None
-    ci95: Interval | None = None
-    blocks: int | None = None
-
-
-NOT_TRIED = Trial(
-    state="not_tried",
-    reason="This version of pipediag predicts; it does not try edits yet.",
-)
-
-
 class Finding(Record):
     """What one rule says of this run."""
 
@@ -335,15 +322,11 @@ class Finding(Record):
     advice: str
     effect_on_results: EffectOnResults | None = None
     predicted_speedup: float | None = None
+    edit: Edit | None = None
+    """What the advice would change, in a form that a trial can apply."""
     trial: Trial = NOT_TRIED
     needs_first: str | None = None
     """A rule whose finding must be dealt with before this one."""
-
-
-class Combined(Record):
-    findings: list[str]
-    speedup: float | None
-    ci95: Interval | None
 
 
 class Callback(Record):
@@ -463,6 +446,10 @@ class Session(Record):
     findings: list[Finding] = []
     combined: Combined | None = None
     combined_missing: str | None = None
+    pipeline_alone: PipelineAlone | None = None
+    pipeline_alone_missing: str | None = None
+    trials: TrialRun | None = None
+    trials_missing: str | None = None
     loops: list[Loop] = []
     windows: list[Window] = []
     step_rows: list[StepRow] = []

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pipediag.reporters import findings
-from pipediag.session.model import Trial
+from pipediag.session.trials import Trial
 from tests import factories
 
 

@@ -1,0 +1,85 @@
+"""What was tried on the user's own pipeline and model, and what came of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pipediag.session.record import Interval, Record
+
+TrialState = Literal["confirmed", "refuted", "inconclusive", "not_tried"]
+Consumer = Literal["training", "pipeline alone"]
+"""What took the batches: the script's own training loop, or nothing, as fast as they came."""
+
+BASE = "base"
+"""The arm that every edit is compared with: the pipeline as written, replayed."""
+
+
+class Trial(Record):
+    """The outcome for one edit."""
+
+    state: TrialState
+    reason: str | None
+    """Why it was not tried, or what keeps it from being decided."""
+    speedup: float | None = None
+    """Examples per second with the edit divided by those without."""
+    ci95: Interval | None = None
+    blocks: int | None = None
+    """Pairs of blocks that the ratio rests on."""
+    consumer: Consumer | None = None
+    caveats: list[str] = []
+    """What the measurement leaves out or changes, as sentences."""
+
+
+NOT_TRIED = Trial(state="not_tried", reason="No trial was made.")
+
+
+class TrialBlock(Record):
+    """One stretch of steps with one arm alive."""
+
+    arm: str
+    """`base`, an edit's id, or several joined by ` + `."""
+    round: int
+    """Blocks of one round ran one after the other, in random order."""
+    examples_per_s: float
+    batches: int
+    duration_ms: float
+
+
+class DroppedEdit(Record):
+    """A confirmed edit that is left out of the combination."""
+
+    edit: str
+    reason: str
+
+
+class Combined(Record):
+    """All confirmed edits together: the number that heads the report."""
+
+    findings: list[str]
+    """Ids of the edits that are in."""
+    speedup: float | None
+    ci95: Interval | None
+    blocks: int | None = None
+    dropped: list[DroppedEdit] = []
+
+
+class PipelineAlone(Record):
+    """The pipeline without its consumer: how fast batches come when nothing else runs."""
+
+    step_ms: float
+    """Time per batch handed over."""
+    ci95_ms: Interval | None
+    blocks: int
+
+
+class TrialRun(Record):
+    """All trials of one loop."""
+
+    loop_id: str
+    consumer: Consumer
+    budget_s: float
+    used_s: float
+    base_step_ms: float | None = None
+    """Mean step of the base arm, to be held against the baseline window's."""
+    blocks: list[TrialBlock] = []
+    notes: list[str] = []

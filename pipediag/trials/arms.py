@@ -1,0 +1,69 @@
+"""What a trial compares, and what the process that can run it is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pipediag.session.edits import Change, Check
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A variant of the pipeline and the model: the base with changes, or without."""
+
+    name: str
+    changes: tuple[Change, ...] = ()
+    check: Check | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """A stretch of steps with one arm alive, its warm-up left out."""
+
+    examples: float
+    batches: int
+    elapsed_ns: int
+
+    @property
+    def examples_per_s(self) -> float:
+        return self.examples / self.elapsed_ns * 1e9
+
+
+class ArmRefusedError(Exception):
+    """An arm can't be tried, or failed while it was; the training goes on. The reason is said."""
+
+
+class ExecutorLostError(Exception):
+    """The process that ran the trial is gone, hangs, or its loop has ended. The reason is said."""
+
+
+class Executor(Protocol):
+    """The process in which pipeline and model live. Every call waits for its answer."""
+
+    def prepare(self, arm: Arm) -> list[str]:
+        """Build an arm, check it, run its first steps; returns what it leaves out, as sentences.
+
+        Raises:
+            ArmRefusedError: it can't be built, or the check failed.
+            ExecutorLostError: the process is gone.
+        """
+        ...
+
+    def block(self, arm: Arm, seconds: float) -> Block:
+        """Steps of the training loop with a fresh iterator of the arm, after a warm-up.
+
+        Raises:
+            ArmRefusedError: the arm failed on the way.
+            ExecutorLostError: the process is gone.
+        """
+        ...
+
+    def pull(self, arm: Arm, seconds: float) -> Block:
+        """Batches of a fresh iterator of the arm, taken as fast as they come, nothing else running.
+
+        Raises:
+            ArmRefusedError: the arm failed on the way.
+            ExecutorLostError: the process is gone.
+        """
+        ...
