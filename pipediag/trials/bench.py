@@ -1,0 +1,184 @@
+"""Runs blocks in rounds, keeps what they gave, and knows what a round costs in time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pipediag.session.trials import BASE, TrialBlock
+from pipediag.trials.arms import Arm, ArmRefusedError, Block, Executor, ExecutorLostError
+from pipediag.trials.gauge import Gauge, examples_per_s
+from pipediag.trials.outcome import OnEvent
+
+BLOCK_S = 0.4
+"""Measured part of a block: long against a step, short against the drift of a machine. The process
+that runs it makes it longer where that would be fewer than five steps."""
+
+BASE_ARM = Arm(BASE)
+BASE_LABEL = "the pipeline as written"
+_Answer = TypeVar("_Answer")
+
+
+class BaseRefusedError(Exception):
+    """The pipeline as written can't be run, so there is nothing to compare with."""
+
+
+class LostError(Exception):
+    """The executor is gone; says in which arm, and with what reason."""
+
+    def __init__(self, arm: str, label: str, reason: str) -> None:
+        self.arm = arm
+        self.sentence = f"The process ended while trying {label}: {reason}"
+        super().__init__(self.sentence)
+
+
+@dataclass(frozen=True)
+class Round:
+    """Examples per second by arm; arms that failed on the way have a reason instead."""
+
+    rates: dict[str, float]
+    refused: dict[str, str]
+
+    def ratio(self, arm: str, to: str) -> float:
+        """Throughput of one arm divided by that of another."""
+        return self.rates[arm] / self.rates[to]
+
+
+class Bench:
+    """One executor, one clock, one budget."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        gauge: Gauge,
+        budget_s: float,
+        clock: Callable[[], float],
+        on_event: OnEvent,
+        seed: int,
+    ) -> None:
+        self.executor = executor
+        self.gauge = gauge
+        self.budget_s = budget_s
+        self.blocks: list[TrialBlock] = []
+        self.base_blocks: list[Block] = []
+        self._clock = clock
+        self._on_event = on_event
+        self._order = random.Random(seed)
+        self._started = clock()
+        self._rounds = 0
+        self._walls: dict[str, float] = {}
+        self._labels: dict[str, str] = {BASE: BASE_LABEL}
+        self.lost: LostError | None = None
+
+    def used_s(self) -> float:
+        """Time since the start."""
+        return self._clock() - self._started
+
+    def left_s(self) -> float:
+        """Time until the budget ends; negative when it is overdrawn."""
+        return self.budget_s - self.used_s()
+
+    def tell(self, **event: object) -> None:
+        """Pass an event on."""
+        self._on_event(dict(event))
+
+    def prepare(self, arm: Arm, label: str) -> list[str]:
+        """Have an arm built and checked; returns what it leaves out.
+
+        Raises:
+            ArmRefusedError: it can't be tried.
+            LostError: the executor is gone.
+        """
+        self._labels[arm.name] = label
+        self._announce(arm)
+        return self._guarded(arm, lambda: self.executor.prepare(arm))
+
+    def first_block(self) -> None:
+        """One block of the base that enters no ratio: it tells what a block costs.
+
+        Raises:
+            BaseRefusedError: it failed.
+            LostError: the executor is gone.
+        """
+        try:
+            self.block(BASE_ARM)
+        except ArmRefusedError as error:
+            raise BaseRefusedError(str(error)) from error
+
+    def round(self, arms: Sequence[Arm]) -> Round:
+        """One block of each arm, in random order.
+
+        Raises:
+            BaseRefusedError: the base failed.
+            LostError: the executor is gone; the round is lost with it.
+        """
+        self._rounds += 1
+        rates: dict[str, float] = {}
+        refused: dict[str, str] = {}
+        for arm in self._order.sample(list(arms), len(arms)):
+            try:
+                block = self.block(arm)
+            except ArmRefusedError as error:
+                if arm.name == BASE:
+                    raise BaseRefusedError(str(error)) from error
+                refused[arm.name] = str(error)
+            else:
+                rates[arm.name] = examples_per_s(self.gauge, block)
+        return Round(rates, refused)
+
+    def block(self, arm: Arm) -> Block:
+        """One block, kept in the record; its whole duration, warm-up and all, is the arm's cost.
+
+        Raises:
+            ArmRefusedError: the arm failed on the way.
+            LostError: the executor is gone.
+        """
+        self._announce(arm)
+        begin = self._clock()
+        block = self._guarded(arm, lambda: self.gauge.run(self.executor, arm, BLOCK_S))
+        self._walls[arm.name] = self._clock() - begin
+        _refuse_empty(block)
+        if arm.name == BASE:
+            self.base_blocks.append(block)
+        self.blocks.append(
+            TrialBlock(
+                arm=arm.name,
+                round=self._rounds,
+                examples_per_s=round(block.examples_per_s, 3),
+                batches=block.batches,
+                duration_ms=round(block.elapsed_ns / 1e6, 3),
+            )
+        )
+        return block
+
+    def pull_base(self, seconds: float) -> Block:
+        """A block of the base without its consumer; it is no part of a round.
+
+        Raises:
+            ArmRefusedError: it failed on the way.
+            LostError: the executor is gone.
+        """
+        block = self._guarded(BASE_ARM, lambda: self.executor.pull(BASE_ARM, seconds))
+        _refuse_empty(block)
+        return block
+
+    def cost_s(self, arms: Iterable[Arm]) -> float:
+        """What a round of these arms takes, by their last blocks; an unknown one as the base."""
+        return sum(self._walls.get(arm.name, self._walls.get(BASE, BLOCK_S)) for arm in arms)
+
+    def _announce(self, arm: Arm) -> None:
+        self.tell(event="trial", label=self._labels[arm.name], left_s=max(0.0, self.left_s()))
+
+    def _guarded(self, arm: Arm, call: Callable[[], _Answer]) -> _Answer:
+        try:
+            return call()
+        except ExecutorLostError as error:
+            self.lost = LostError(arm.name, self._labels[arm.name], str(error))
+            raise self.lost from error
+
+
+def _refuse_empty(block: Block) -> None:
+    if block.batches <= 0 or block.examples <= 0 or block.elapsed_ns <= 0:
+        raise ArmRefusedError("It delivered no batch while it was timed.")

@@ -1,0 +1,119 @@
+"""Which edits are tried, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pipediag.session.edits import Change, Check, Edit, SetModel, SetOptions
+from pipediag.session.model import Finding, FindingStatus
+from pipediag.trials.arms import Arm
+
+_WORTH_TRYING: tuple[FindingStatus, ...] = ("fail", "informative")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An edit that may be tried, with what the finding says of it."""
+
+    edit: Edit
+    rule: str
+    status: FindingStatus
+    predicted_speedup: float | None
+    needs_first: str | None
+    changes_hyper_parameter: bool
+    safe: bool
+    same_as: tuple[str, ...] = ()
+    """Ids of other findings' edits that make the same changes."""
+
+    @property
+    def arm(self) -> Arm:
+        return Arm(self.edit.id, self.edit.changes, self.edit.check)
+
+    @property
+    def changes_model(self) -> bool:
+        """Whether something is tried that the pipeline alone can't show."""
+        return any(isinstance(change, SetModel) for change in self.edit.changes)
+
+
+def candidates(findings: Iterable[Finding]) -> list[Candidate]:
+    """What fails before what merely informs, the largest predicted gain first, unknown ones last.
+
+    An edit whose finding names another to deal with first comes after that one.
+    """
+    found = [
+        _candidate(finding, finding.edit)
+        for finding in findings
+        if finding.edit is not None and finding.status in _WORTH_TRYING
+    ]
+    found.sort(key=lambda one: (_WORTH_TRYING.index(one.status), -(one.predicted_speedup or 0.0)))
+    return _after_what_they_need(_without_twins(found))
+
+
+def together(chosen: Iterable[Candidate]) -> Arm:
+    """One arm with the changes of several edits, in the order given; of one alone, its own."""
+    listed = list(chosen)
+    if len(listed) == 1:
+        return listed[0].arm
+    return Arm(
+        " + ".join(one.edit.id for one in listed),
+        tuple(change for one in listed for change in one.edit.changes),
+        _check_for(listed),
+    )
+
+
+def _candidate(finding: Finding, edit: Edit) -> Candidate:
+    return Candidate(
+        edit=edit,
+        rule=finding.rule,
+        status=finding.status,
+        predicted_speedup=finding.predicted_speedup,
+        needs_first=finding.needs_first,
+        changes_hyper_parameter=finding.effect_on_results == "changes a hyper-parameter",
+        safe=finding.effect_on_results != "not safe here",
+    )
+
+
+def _without_twins(found: list[Candidate]) -> list[Candidate]:
+    kept: list[Candidate] = []
+    twins: dict[str, list[str]] = {}
+    for one in found:
+        first = next((other for other in kept if _same(one.edit, other.edit)), None)
+        if first is None:
+            kept.append(one)
+        elif one.edit.id != first.edit.id:
+            twins.setdefault(first.edit.id, []).append(one.edit.id)
+    return [_with_twins(one, twins.get(one.edit.id, [])) for one in kept]
+
+
+def _same(one: Edit, other: Edit) -> bool:
+    return one.id == other.id or one.changes == other.changes
+
+
+def _with_twins(one: Candidate, twins: list[str]) -> Candidate:
+    return replace(one, same_as=tuple(dict.fromkeys(twins)))
+
+
+def _after_what_they_need(found: list[Candidate]) -> list[Candidate]:
+    waiting = list(found)
+    ordered: list[Candidate] = []
+    while waiting:
+        rules = {one.rule for one in waiting}
+        free = (one for one in waiting if one.needs_first not in rules - {one.rule})
+        # Where two name each other, the order by gain decides.
+        chosen = next(free, waiting[0])
+        waiting.remove(chosen)
+        ordered.append(chosen)
+    return ordered
+
+
+def _check_for(chosen: list[Candidate]) -> Check | None:
+    # Elements are the same as before only as far as every edit that touches them promises it.
+    promised = {one.edit.check for one in chosen if _touches_elements(one.edit.changes)}
+    if not promised or None in promised:
+        return None
+    return "shape" if "shape" in promised else "equal"
+
+
+def _touches_elements(changes: tuple[Change, ...]) -> bool:
+    return not all(isinstance(change, SetModel | SetOptions) for change in changes)

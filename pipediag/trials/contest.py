@@ -1,0 +1,214 @@
+"""Each edit against the pipeline as written, a few at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pipediag.session.trials import Trial
+from pipediag.trials.arms import ArmRefusedError
+from pipediag.trials.bench import BASE_ARM, Bench, Round
+from pipediag.trials.candidates import Candidate
+from pipediag.trials.statistics import (
+    FEWEST_ROUNDS,
+    LOOKS,
+    MOST_ROUNDS,
+    WORTHWHILE,
+    Decision,
+    Estimate,
+    look,
+)
+
+MOST_AT_ONCE = 4
+"""More would stretch a round until the machine drifts within it."""
+
+RESERVE = 0.25
+"""Share of the budget that two confirmed edits keep for being measured together, and more of a
+small one: a first look at three arms, up to half of it."""
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """An edit that is worth it by itself."""
+
+    candidate: Candidate
+    estimate: Estimate
+
+
+@dataclass
+class _Live:
+    candidate: Candidate
+    caveats: list[str]
+    ratios: list[float] = field(default_factory=list)
+
+
+class Contest:
+    """Edits enter in their order, and leave when they are decided, fail or time is over."""
+
+    def __init__(self, bench: Bench, candidates: Iterable[Candidate]) -> None:
+        self.trials: dict[str, Trial] = {}
+        self.confirmed: list[Confirmed] = []
+        self._bench = bench
+        self._waiting = deque(candidates)
+        self._live: list[_Live] = []
+
+    def step(self) -> bool:
+        """Let edits enter, run one round and judge; False when nothing is left that can be tried.
+
+        Raises:
+            BaseRefusedError: the pipeline as written failed.
+            LostError: the executor is gone.
+        """
+        self._admit()
+        self._give_up_what_no_longer_fits()
+        if not self._live:
+            self._turn_away_the_waiting()
+            return False
+        self._judge(self._bench.round([BASE_ARM, *(one.candidate.arm for one in self._live)]))
+        return True
+
+    def any_measured(self) -> bool:
+        """Whether a speed-up is known of at least one edit."""
+        return any(trial.speedup is not None for trial in self.trials.values())
+
+    def refuse(self, candidate: Candidate, reason: str) -> None:
+        """An edit that is not tried at all."""
+        self._settle(candidate, Trial(state="not_tried", reason=reason))
+
+    def end(self, reason: str, culprit: str | None = None) -> None:
+        """No further block can run: judge what has enough rounds, but not the arm that ended it."""
+        for one in self._live:
+            decision = look(one.ratios, last=True)
+            if decision is None or one.candidate.edit.id == culprit:
+                self.refuse(one.candidate, reason)
+            else:
+                self._decide(one, decision, unclear=reason)
+        for candidate in self._waiting:
+            self.refuse(candidate, reason)
+        self._live.clear()
+        self._waiting.clear()
+
+    def _time_s(self) -> float:
+        return self._bench.left_s() - self._kept_for_the_combination_s()
+
+    def _kept_for_the_combination_s(self) -> float:
+        if sum(not one.candidate.changes_hyper_parameter for one in self.confirmed) < 2:
+            return 0.0
+        budget_s = self._bench.budget_s
+        first_look_s = LOOKS[0] * self._bench.cost_s([BASE_ARM] * 3)
+        return min(max(RESERVE * budget_s, first_look_s), budget_s / 2)
+
+    def _admit(self) -> None:
+        while self._waiting and len(self._live) < MOST_AT_ONCE:
+            # One alone may be judged after fewer rounds; beside others it would cost them theirs.
+            rounds = LOOKS[0] if self._live else FEWEST_ROUNDS
+            if rounds * self._cost_with(self._waiting[0]) > self._time_s():
+                return
+            candidate = self._waiting.popleft()
+            # Before it is built: if that ends the process, it is known which edit it was.
+            entering = _Live(candidate, caveats=[])
+            self._live.append(entering)
+            try:
+                left_out = self._bench.prepare(candidate.arm, candidate.edit.label)
+            except ArmRefusedError as error:
+                self._live.remove(entering)
+                self.refuse(candidate, str(error))
+            else:
+                entering.caveats = self._caveats(candidate, left_out)
+
+    def _cost_with(self, *more: Candidate) -> float:
+        arms = [one.candidate.arm for one in self._live] + [one.arm for one in more]
+        return self._bench.cost_s([BASE_ARM, *arms])
+
+    def _caveats(self, candidate: Candidate, left_out: list[str]) -> list[str]:
+        of_all = [candidate.edit.caveat, self._bench.gauge.caveat]
+        return list(dict.fromkeys([*(said for said in of_all if said), *left_out]))
+
+    def _give_up_what_no_longer_fits(self) -> None:
+        while self._live and self._cost_with() > self._time_s():
+            slowest = max(self._live, key=lambda one: self._bench.cost_s([one.candidate.arm]))
+            self._live.remove(slowest)
+            self._give_up(slowest)
+
+    def _give_up(self, one: _Live) -> None:
+        rounds = len(one.ratios)
+        reason = f"The time for trials ended after {_rounds(rounds)}."
+        decision = look(one.ratios, last=True)
+        if decision is not None:
+            self._decide(one, decision, unclear=reason)
+        elif rounds == 0:
+            self.refuse(one.candidate, self._no_time(one.candidate))
+        else:
+            self._settle(
+                one.candidate,
+                Trial(
+                    state="inconclusive",
+                    reason=f"{reason[:-1]}, too few to judge.",
+                    blocks=rounds,
+                    consumer=self._bench.gauge.consumer,
+                    caveats=one.caveats,
+                ),
+            )
+
+    def _turn_away_the_waiting(self) -> None:
+        for candidate in self._waiting:
+            self.refuse(candidate, self._no_time(candidate))
+        self._waiting.clear()
+
+    def _no_time(self, candidate: Candidate) -> str:
+        needed = FEWEST_ROUNDS * self._cost_with(candidate)
+        return (
+            f"No time left: the budget of {self._bench.budget_s:g} s has "
+            f"{max(0.0, self._time_s()):.0f} s to spare, and {_rounds(FEWEST_ROUNDS)} take "
+            f"{needed:.0f} s."
+        )
+
+    def _judge(self, found: Round) -> None:
+        for one in list(self._live):
+            edit = one.candidate.edit.id
+            if edit in found.refused:
+                self._live.remove(one)
+                self.refuse(one.candidate, found.refused[edit])
+                continue
+            one.ratios.append(found.ratio(edit, BASE_ARM.name))
+            decision = look(one.ratios)
+            if decision is not None:
+                self._live.remove(one)
+                self._decide(
+                    one,
+                    decision,
+                    unclear=f"After {_rounds(MOST_ROUNDS)} the interval still holds {WORTHWHILE}.",
+                )
+
+    def _decide(self, one: _Live, decision: Decision, unclear: str) -> None:
+        if decision.state == "confirmed":
+            self.confirmed.append(Confirmed(one.candidate, decision.estimate))
+        self._settle(
+            one.candidate,
+            Trial(
+                state=decision.state,
+                reason=unclear if decision.state == "inconclusive" else None,
+                speedup=round(decision.estimate.value, 4),
+                ci95=decision.estimate.interval,
+                blocks=decision.estimate.rounds,
+                consumer=self._bench.gauge.consumer,
+                caveats=one.caveats,
+            ),
+        )
+
+    def _settle(self, candidate: Candidate, trial: Trial) -> None:
+        for edit in (candidate.edit.id, *candidate.same_as):
+            self.trials[edit] = trial
+        self._bench.tell(
+            event="decided",
+            edit=candidate.edit.id,
+            label=candidate.edit.label,
+            state=trial.state,
+            speedup=trial.speedup,
+            ci95=trial.ci95,
+        )
+
+
+def _rounds(count: int) -> str:
+    return "1 round" if count == 1 else f"{count} rounds"

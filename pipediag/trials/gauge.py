@@ -1,0 +1,65 @@
+"""How a block's throughput is read off, by what took the batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipediag.session.trials import Consumer
+from pipediag.trials.arms import Arm, Block, Executor
+
+
+def step_ms(block: Block) -> float:
+    """Mean time per batch of a block."""
+    return block.elapsed_ns / 1e6 / block.batches
+
+
+@dataclass(frozen=True)
+class TrainingLoop:
+    """The script's own loop takes the batches."""
+
+    consumer: Consumer = "training"
+    caveat: str | None = None
+
+    def run(self, executor: Executor, arm: Arm, seconds: float) -> Block:
+        """One block of the loop."""
+        return executor.block(arm, seconds)
+
+    def step_ms(self, block: Block) -> float:
+        """Mean step."""
+        return step_ms(block)
+
+
+@dataclass(frozen=True)
+class PulledPipeline:
+    """The loop can't be driven: batches are pulled, and the measured consumer is put beside them.
+
+    Input and consumer overlap, so a step takes as long as the slower of the two.
+    """
+
+    consumer_ms: float
+    consumer: Consumer = "pipeline alone"
+
+    @property
+    def caveat(self) -> str:
+        """What such a measurement leaves out."""
+        return (
+            "The training loop can't be run by itself: the pipeline was measured alone, and a step "
+            f"taken as the longer of a batch and the {self.consumer_ms:.1f} ms that the rest of "
+            "the step took."
+        )
+
+    def run(self, executor: Executor, arm: Arm, seconds: float) -> Block:
+        """One block of batches alone."""
+        return executor.pull(arm, seconds)
+
+    def step_ms(self, block: Block) -> float:
+        """What a step would take."""
+        return max(self.consumer_ms, step_ms(block))
+
+
+Gauge = TrainingLoop | PulledPipeline
+
+
+def examples_per_s(gauge: Gauge, block: Block) -> float:
+    """Throughput of a block as the gauge reads it."""
+    return block.examples / block.batches / gauge.step_ms(block) * 1e3

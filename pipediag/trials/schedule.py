@@ -1,0 +1,165 @@
+"""From findings to measured edits, within a budget of time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+from pipediag.session.model import Finding, Session
+from pipediag.session.trials import Combined, TrialRun
+from pipediag.trials.alone import SHARE, BaseAlone
+from pipediag.trials.arms import ArmRefusedError, Executor
+from pipediag.trials.bench import BASE_ARM, BASE_LABEL, BaseRefusedError, Bench, LostError
+from pipediag.trials.candidates import Candidate, candidates
+from pipediag.trials.combination import combine
+from pipediag.trials.contest import Contest
+from pipediag.trials.gauge import Gauge, PulledPipeline, TrainingLoop
+from pipediag.trials.outcome import Event, OnEvent, TrialOutcome
+
+_SEED = 20240229
+
+
+def _silent(_event: Event) -> None:
+    pass
+
+
+def run_trials(
+    session: Session,
+    findings: Sequence[Finding],
+    executor: Executor,
+    budget_s: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    on_event: OnEvent = _silent,
+    consumer_ms: float | None = None,
+    script_goes_on: bool = False,
+    seed: int = _SEED,
+) -> TrialOutcome:
+    """Measure the edits that the findings carry, one by one and then the confirmed ones together.
+
+    `clock` gives seconds. `consumer_ms` is given where the training loop can't be driven: what a
+    step takes beside its input; batches are then pulled instead. `script_goes_on` keeps out edits
+    that may only be tried on a script that is stopped afterwards.
+
+    `on_event` gets `{"event": "trial", "label", "left_s"}` before each arm is built and before each
+    block, and `{"event": "decided", "edit", "label", "state", "speedup", "ci95"}` as soon as an
+    edit is settled.
+
+    Never raises for what the executor does: an arm that fails and a process that is gone are said
+    in the trials.
+    """
+    gauge: Gauge = TrainingLoop() if consumer_ms is None else PulledPipeline(consumer_ms)
+    bench = Bench(executor, gauge, budget_s, clock, on_event, seed)
+    trials = _Trials(bench)
+    trials.run(candidates(findings), script_goes_on=script_goes_on)
+    loop = session.diagnosed_loop()
+    return TrialOutcome(
+        run=TrialRun(
+            loop_id=loop.id if loop else "",
+            consumer=gauge.consumer,
+            budget_s=budget_s,
+            used_s=round(bench.used_s(), 3),
+            base_step_ms=_base_step_ms(bench),
+            blocks=bench.blocks,
+            notes=trials.notes,
+        ),
+        trials=trials.contest.trials,
+        combined=trials.combined,
+        combined_missing=trials.combined_missing,
+        pipeline_alone=trials.alone.found,
+        pipeline_alone_missing=trials.alone.missing,
+    )
+
+
+class _Trials:
+    def __init__(self, bench: Bench) -> None:
+        self.notes: list[str] = []
+        self.combined: Combined | None = None
+        self.combined_missing: str | None = None
+        self.contest = Contest(bench, [])
+        self.alone = BaseAlone(bench)
+        self._bench = bench
+
+    def run(self, listed: list[Candidate], *, script_goes_on: bool) -> None:
+        barred = {
+            one.edit.id: reason
+            for one in listed
+            if (reason := _why_not(one, self._bench.gauge, script_goes_on=script_goes_on))
+        }
+        tried = [one for one in listed if one.edit.id not in barred]
+        self.contest = Contest(self._bench, tried)
+        for one in listed:
+            if one.edit.id in barred:
+                self.contest.refuse(one, barred[one.edit.id])
+        if tried:
+            self._measure()
+        else:
+            self.alone.close("There was no edit to try.")
+        if self.combined is None:
+            self.combined_missing = _why_not_combined(self.contest, any_tried=bool(tried))
+
+    def _measure(self) -> None:
+        ended: str | None = None
+        try:
+            self._one_by_one()
+        except (ArmRefusedError, BaseRefusedError) as error:
+            # Arms of edits never get here: the contest settles what they refuse.
+            ended = f"The pipeline as written can't be run for a trial: {error}"
+            self.contest.end(ended)
+        except LostError as lost:
+            ended = str(lost)
+            self.contest.end(ended, culprit=lost.arm)
+        self.combined = combine(self._bench, self.contest.confirmed, ended)
+        if ended is None:
+            ended = self._pull_with_what_is_left()
+        self.alone.close(ended or "No time was left for it.")
+        if ended:
+            self.notes.append(ended)
+
+    def _one_by_one(self) -> None:
+        self.notes += self._bench.prepare(BASE_ARM, BASE_LABEL)
+        self._bench.first_block()
+        while self.contest.step():
+            if self.contest.any_measured():
+                self.alone.pull(SHARE)
+
+    def _pull_with_what_is_left(self) -> str | None:
+        if self._bench.lost:
+            return str(self._bench.lost)
+        try:
+            self.alone.pull(share=1.0)
+        except LostError as lost:
+            return str(lost)
+        return None
+
+
+def _why_not(candidate: Candidate, gauge: Gauge, *, script_goes_on: bool) -> str | None:
+    if not candidate.safe:
+        return "It is not safe here: it would change what the training sees."
+    if candidate.edit.once and script_goes_on:
+        return "It can only be tried where the script is stopped afterwards; this one goes on."
+    if isinstance(gauge, TrainingLoop):
+        return None
+    if candidate.changes_model:
+        return "It changes the model, and the training loop can't be run by itself here."
+    if candidate.changes_hyper_parameter:
+        return (
+            "What it does to the rest of the step can't be measured: the training loop can't be "
+            "run by itself here."
+        )
+    return None
+
+
+def _why_not_combined(contest: Contest, *, any_tried: bool) -> str:
+    if not any_tried:
+        return "There was no edit to try."
+    if contest.confirmed:
+        return "The only confirmed edits change a hyper-parameter: retune it yourself."
+    return "No edit was confirmed."
+
+
+def _base_step_ms(bench: Bench) -> float | None:
+    if not bench.base_blocks:
+        return None
+    return round(fmean(bench.gauge.step_ms(block) for block in bench.base_blocks), 4)
