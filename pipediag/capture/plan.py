@@ -17,6 +17,7 @@ from typing import Any
 from pipediag.capture.callsites import AUTOGRAPH_FILE, CallSite, call_site, is_pipediags, is_users
 from pipediag.capture.functions import describe_function
 from pipediag.capture.recorder import Recorder
+from pipediag.capture.replay.call import MARK, remember, replaying
 from pipediag.session.recording import ParameterValue, RecordedOperation
 
 _SOURCES = (
@@ -35,7 +36,6 @@ _PARAMETERS = frozenset(
     "use_unbounded_threadpool seed num_shards index size shift stride "
     "pad_to_bucket_boundary".split()
 )
-_MARK = "_pipediag_op"
 
 
 class PlanRecorder:
@@ -66,14 +66,14 @@ class PlanRecorder:
 
         @functools.wraps(original)
         def constructor(dataset: Any, *args: Any, **kwargs: Any) -> None:
-            self._call(kind, original, (dataset, *args), kwargs, made=dataset)
+            self._call(kind, original, (dataset, *args), kwargs, made=dataset, maker=reader_class)
 
         reader_class.__init__ = constructor  # type: ignore[misc]
 
     def operation_of(self, dataset: Any) -> str | None:
         """Id of the operation that made a dataset, looking through options and wrappers."""
         for _ in range(50):
-            mark: str | None = dataset.__dict__.get(_MARK)
+            mark: str | None = dataset.__dict__.get(MARK)
             if mark is not None:
                 return mark
             inputs = dataset._inputs()
@@ -96,11 +96,15 @@ class PlanRecorder:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         made: Any = None,
+        maker: Callable[..., Any] | None = None,
     ) -> Any:
         # Two frames up: past this method and the wrapper that called it.
         caller = sys._getframe(2).f_code.co_filename
         if _is_tensorflows_own(caller) or is_pipediags(caller):
             return original(*args, **kwargs)
+        inner = replaying.get()
+        if inner is not None:
+            return inner.call(kind, original, args, kwargs, _place)
         site = user_site()
         op_id = f"op{next(self._numbers)}"
         operation = RecordedOperation(
@@ -112,6 +116,7 @@ class PlanRecorder:
             made_by_framework=site is None or site.by_framework,
             inside_function_of=self._within[-1] if self._within else None,
         )
+        position = len(self._operations)
         self._operations.append(operation)
         if _takes_name(original):
             kwargs = {**kwargs, "name": operation.name}
@@ -126,9 +131,12 @@ class PlanRecorder:
         finally:
             self._within.pop()
         elapsed_ms = (time.perf_counter() - began) * 1000
-        self._describe(
-            operation, original, args, kwargs, made if made is not None else result, elapsed_ms
-        )
+        dataset = made if made is not None else result
+        self._describe(operation, original, args, kwargs, dataset, elapsed_ms)
+        # A constructor is called again without the object that it filled.
+        given = args[1:] if maker else args
+        inside = tuple(self._operations[position + 1 :])
+        remember(dataset, operation, maker or original, given, kwargs, inside)
         return result
 
     def _describe(
@@ -159,10 +167,10 @@ class PlanRecorder:
         pending = [dataset]
         while pending:
             current = pending.pop(0)
-            known = current.__dict__.get(_MARK)
+            known = current.__dict__.get(MARK)
             if known is None:
                 # Not setattr: a dataset tracks its attributes as checkpointable state.
-                current.__dict__[_MARK] = op_id
+                current.__dict__[MARK] = op_id
                 pending.extend(current._inputs())
             elif known != op_id and known not in parents:
                 parents.append(known)
@@ -184,6 +192,11 @@ def user_site() -> CallSite | None:
         if is_users(frame.filename):
             return CallSite(frame.filename, frame.lineno, frame.name, by_framework=False)
     return call_site()
+
+
+def _place() -> tuple[str | None, int | None]:
+    site = user_site()
+    return (site.file, site.line) if site else (None, None)
 
 
 def _caller_frames() -> Any:

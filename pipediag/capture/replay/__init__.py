@@ -1,0 +1,19 @@
+"""Builds the recorded pipeline again inside the user's process, with changes."""
+
+from __future__ import annotations
+
+from pipediag.capture.replay.inserting import cached_bytes
+from pipediag.capture.replay.one_shot import one_shot_source
+from pipediag.capture.replay.randomness import random_upstream
+from pipediag.capture.replay.rebuilding import rebuild
+from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.replay.verification import verify
+
+__all__ = [
+    "NotReplayableError",
+    "cached_bytes",
+    "one_shot_source",
+    "random_upstream",
+    "rebuild",
+    "verify",
+]

@@ -1,0 +1,83 @@
+"""`bucket_by_sequence_length` in place of a batch, with buckets at quantiles of real lengths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipediag.capture.replay.elements import UnreadableError, first_elements
+from pipediag.capture.replay.graph import Node, given_arguments
+from pipediag.capture.replay.refusal import NotReplayableError, said
+from pipediag.session.edits import Setting
+
+MEASURED_LENGTHS = 1000
+"""Enough for quartiles to be right within some percent of the elements."""
+READING_LIMIT_S = 5.0
+"""Of a slow pipeline fewer lengths are measured."""
+
+
+def bucketed(node: Node, parameters: dict[str, Setting], inputs: list[Any]) -> Any:
+    """Batches of the same size as before, each of elements of similar length.
+
+    Raises:
+        NotReplayableError: no component varies in length, or hardly.
+    """
+    assert node.operation is not None
+    (dataset,) = inputs
+    given = given_arguments(node, inputs).arguments
+    component = _component_of_varying_length(dataset.element_spec)
+    if component is None:
+        raise NotReplayableError(
+            f"The elements of {said(node.operation)} all have the same shape, so there are no "
+            "lengths to sort them by."
+        )
+    boundaries = _boundaries(dataset, component, int(parameters.get("buckets") or 4))
+    if not boundaries:
+        raise NotReplayableError(
+            f"The elements of {said(node.operation)} are nearly all of the same length."
+        )
+    kept = ("padded_shapes", "padding_values", "drop_remainder", "name")
+    return dataset.bucket_by_sequence_length(
+        lambda *element: _length(_packed(element), component),
+        boundaries,
+        [given["batch_size"]] * (len(boundaries) + 1),
+        **{name: given[name] for name in kept if name in given},
+    )
+
+
+def _packed(arguments: tuple[Any, ...]) -> Any:
+    """An element as it was before tf.data spread a tuple over the arguments of a function."""
+    return arguments[0] if len(arguments) == 1 else arguments
+
+
+def _component_of_varying_length(element_spec: Any) -> int | None:
+    """Position of the first component whose leading dimension is not known beforehand."""
+    from tensorflow.python.data.util import nest
+
+    for position, spec in enumerate(nest.flatten(element_spec)):
+        shape = getattr(spec, "shape", None)
+        if shape is not None and shape.rank and shape[0] is None:
+            return position
+    return None
+
+
+def _length(element: Any, component: int) -> Any:
+    from tensorflow.python.data.util import nest
+    from tensorflow.python.ops import array_ops
+
+    return array_ops.shape(nest.flatten(element)[component])[0]
+
+
+def _boundaries(dataset: Any, component: int, buckets: int) -> list[int]:
+    import numpy as np
+
+    try:
+        elements = first_elements(dataset, MEASURED_LENGTHS, READING_LIMIT_S).elements
+    except UnreadableError as error:
+        raise NotReplayableError(f"The lengths could not be measured: {error}") from None
+    lengths = [int(_length(element, component)) for element in elements]
+    if not lengths:
+        return []
+    quantiles = np.quantile(lengths, np.arange(1, buckets) / buckets, method="lower")
+    # A boundary is the first length that no longer belongs to its bucket.
+    found = {int(quantile) + 1 for quantile in quantiles}
+    return sorted(boundary for boundary in found if boundary <= max(lengths))

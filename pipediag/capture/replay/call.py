@@ -1,0 +1,86 @@
+"""One tf.data call as it was made, kept on the dataset that it returned, so as to make it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pipediag.session.recording import RecordedOperation
+
+MARK = "_pipediag_op"
+"""Where a dataset carries the id of the operation that made it."""
+_CALL = "_pipediag_call"
+
+DATA_SOURCES = frozenset({"from_tensors", "from_tensor_slices", "from_generator"})
+"""Calls whose arguments may be the user's whole data, or state that a second call would upset."""
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """What to call with what, or nothing where a source is only ever used as it is."""
+
+    operation: RecordedOperation
+    function: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    inside: tuple[RecordedOperation, ...] = ()
+    """Operations that its function made, in their order."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the call can be made again; a data source kept no arguments for that."""
+        return self.operation.kind not in DATA_SOURCES
+
+    @property
+    def generator(self) -> Any:
+        """The callable given to `from_generator`, or None."""
+        return self.args[0] if self.operation.kind == "from_generator" and self.args else None
+
+
+def remember(
+    dataset: Any,
+    operation: RecordedOperation,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    inside: tuple[RecordedOperation, ...],
+) -> None:
+    """Keep a call on the dataset that it returned; of a data source only the generator."""
+    if getattr(dataset, "__dict__", {}).get(MARK) != operation.id:
+        return  # an identity: another call had made what this one returned
+    if operation.kind in DATA_SOURCES:
+        given = args or (kwargs.get("generator"),)
+        args, kwargs = (given[:1] if operation.kind == "from_generator" else ()), {}
+    keep(dataset, Call(operation, function, args, kwargs, inside))
+
+
+def keep(dataset: Any, call: Call) -> None:
+    """Attach a call; not by setattr, for a dataset tracks its attributes as checkpointable."""
+    dataset.__dict__[_CALL] = call
+
+
+def call_of(dataset: Any) -> Call | None:
+    """The call that returned this dataset, or None where it was not a recorded one."""
+    call: Call | None = dataset.__dict__.get(_CALL)
+    return call
+
+
+class InnerCalls(Protocol):
+    """Stands in for recording while an outer call is made again and its function is traced."""
+
+    def call(
+        self,
+        kind: str,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        place: Callable[[], tuple[str | None, int | None]],
+    ) -> Any:
+        """Make a tf.data call of a user's function; `place` finds its file and line."""
+        ...
+
+
+replaying: ContextVar[InnerCalls | None] = ContextVar("replaying", default=None)
+"""Set while calls are made again, in that thread alone: nothing is recorded then."""

@@ -1,0 +1,264 @@
+"""Applies named changes to the nodes of a pipeline, so that the order they are given in is free."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from pipediag.capture.replay.graph import Graph, Node
+from pipediag.capture.replay.inner import Inner
+from pipediag.capture.replay.inserting import inserted
+from pipediag.capture.replay.options import with_options
+from pipediag.capture.replay.randomness import draws_random
+from pipediag.capture.replay.refusal import NotReplayableError, said
+from pipediag.capture.replay.replacing import replacement
+from pipediag.session.edits import (
+    Change,
+    Insert,
+    Move,
+    Remove,
+    Replace,
+    SetOptions,
+    SetParameters,
+    Setting,
+)
+
+_AT_THE_END = "prefetch_to_device"
+C = TypeVar("C")
+
+
+def apply(graph: Graph, changes: Sequence[Change]) -> None:
+    """Rearrange the graph; nothing is built yet.
+
+    Parameters are set before anything moves; added operations go behind the places that others
+    have been moved to; what is left out goes last, so that a change may still name it as its place.
+
+    Raises:
+        NotReplayableError: a change names what is not there, or two contradict each other.
+    """
+    changes = _each_once(changes)
+    _refuse_contradictions(graph, changes)
+    for change in _of(changes, SetParameters):
+        _set(graph, change)
+    for replaced in _of(changes, Replace):
+        _replace(graph, replaced)
+    inserts = _of(changes, Insert)
+    # A prefetch belongs behind what is moved to the same place, anything else before it.
+    _insert(graph, [i for i in inserts if i.kind == "prefetch"])
+    _move(graph, _of(changes, Move))
+    _insert(graph, [i for i in inserts if i.kind not in ("prefetch", _AT_THE_END)])
+    for removed in _of(changes, Remove):
+        _remove(graph, removed.op_id)
+    _set_options(graph, _of(changes, SetOptions))
+    for last in inserts:
+        if last.kind == _AT_THE_END:
+            _append(graph, partial(_add, last.kind, last.parameters))
+
+
+def _each_once(changes: Sequence[Change]) -> list[Change]:
+    """Two edits may share a change."""
+    once: list[Change] = []
+    for change in changes:
+        if change not in once:
+            once.append(change)
+    return once
+
+
+def _of(changes: Sequence[Change], kind: type[C]) -> list[C]:
+    return [change for change in changes if isinstance(change, kind)]
+
+
+def _refuse_contradictions(graph: Graph, changes: Sequence[Change]) -> None:
+    removed = {change.op_id for change in _of(changes, Remove)}
+    settings: dict[tuple[str, str], Setting] = {}
+    placed: set[tuple[str, str]] = set()
+    for change in changes:
+        if isinstance(change, SetParameters):
+            if change.op_id in removed:
+                raise _contradiction(graph, change.op_id)
+            for name, value in change.parameters.items():
+                if settings.setdefault((change.op_id, name), value) != value:
+                    raise _contradiction(graph, change.op_id)
+        elif isinstance(change, Move | Replace):
+            if change.op_id in removed or (change.do, change.op_id) in placed:
+                raise _contradiction(graph, change.op_id)
+            placed.add((change.do, change.op_id))
+
+
+def _contradiction(graph: Graph, op_id: str) -> NotReplayableError:
+    node = graph.find(op_id)
+    name = said(node.operation) if node and node.operation else "an operation"
+    return NotReplayableError(f"Two changes contradict each other at {name}.")
+
+
+def _found(graph: Graph, op_id: str) -> Node:
+    node = graph.find(op_id)
+    if node is not None:
+        return node
+    outer = graph.outer_of(op_id)
+    if outer is None:
+        raise NotReplayableError(f"The pipeline of this loop has no operation {op_id}.")
+    operation = outer[1]
+    raise NotReplayableError(
+        f"{said(operation).capitalize()} is made by another operation's function, where Pipediag "
+        "can only change parameters, add and leave out."
+    )
+
+
+def _inner(graph: Graph, op_id: str) -> Inner | None:
+    """Where changes of an operation within another one's function are kept; None for others."""
+    outer = None if graph.find(op_id) else graph.outer_of(op_id)
+    if outer is None:
+        return None
+    node = outer[0]
+    assert node.call is not None
+    if node.inner is None:
+        node.inner = Inner(node.call.inside)
+    return node.inner
+
+
+def _set(graph: Graph, change: SetParameters) -> None:
+    inner = _inner(graph, change.op_id)
+    if inner is not None:
+        inner.changes.append(change)
+    else:
+        _found(graph, change.op_id).parameters.update(change.parameters)
+
+
+def _replace(graph: Graph, change: Replace) -> None:
+    node = _found(graph, change.op_id)
+    node.make = replacement(node, change.kind, change.parameters)
+
+
+def _insert(graph: Graph, changes: list[Insert]) -> None:
+    # The last one first, so that they end up in the order in which they were given.
+    for change in reversed(changes):
+        inner = _inner(graph, change.after)
+        if inner is not None:
+            inner.changes.insert(0, change)
+            continue
+        after = _found(graph, change.after)
+        if change.kind == "cache":
+            _refuse_random_cache(after)
+        graph.splice_in(Node([], partial(_add, change.kind, change.parameters)), after)
+
+
+def _add(kind: str, parameters: dict[str, Setting], inputs: list[Any]) -> Any:
+    return inserted(inputs[0], kind, parameters)
+
+
+def _refuse_random_cache(node: Node) -> None:
+    operation = node.operation
+    if operation is not None and draws_random(operation):
+        raise NotReplayableError(
+            f"{said(operation).capitalize()} draws random numbers; a cache behind it would hand "
+            "out the same ones in every epoch."
+        )
+    for upstream in node.inputs:
+        _refuse_random_cache(upstream)
+
+
+def _remove(graph: Graph, op_id: str) -> None:
+    inner = _inner(graph, op_id)
+    if inner is not None:
+        inner.changes.append(Remove(op_id))
+        return
+    node = _found(graph, op_id)
+    if len(node.inputs) != 1:
+        assert node.operation is not None
+        raise NotReplayableError(
+            f"{said(node.operation).capitalize()} can't be left out: it does not read from one "
+            "dataset."
+        )
+    graph.splice_out(node)
+
+
+def _move(graph: Graph, moves: list[Move]) -> None:
+    """Move operations; those that go to the same place keep the order they had."""
+    order = {node.operation.id: n for n, node in enumerate(graph.operations()) if node.operation}
+    pending = sorted(moves, key=lambda move: order.get(move.op_id, -1), reverse=True)
+    while pending:
+        waiting = {move.op_id for move in pending}
+        ready = [move for move in pending if move.after not in waiting]
+        if not ready:
+            raise _contradiction(graph, pending[0].op_id)
+        for move in ready:
+            _move_one(graph, move)
+        pending = [move for move in pending if move not in ready]
+
+
+def _move_one(graph: Graph, change: Move) -> None:
+    if _inner(graph, change.op_id) is not None:
+        _hoist(graph, change)
+        return
+    node, after = _found(graph, change.op_id), _found(graph, change.after)
+    if node is after or node.inputs == [after]:
+        return
+    between = _chain(after, node) or _chain(node, after)
+    if between is None or any(len(graph.consumers(n)) != 1 for n in between[:-1]):
+        assert node.operation is not None
+        assert after.operation is not None
+        raise NotReplayableError(
+            f"{said(node.operation).capitalize()} and {said(after.operation)} are not on one "
+            "chain of operations."
+        )
+    _refuse_random_move(node)
+    graph.splice_out(node)
+    graph.splice_in(node, after)
+
+
+def _refuse_random_move(node: Node) -> None:
+    operation = node.operation
+    if operation is not None and draws_random(operation):
+        raise NotReplayableError(
+            f"{said(operation).capitalize()} draws random numbers, and would draw others elsewhere."
+        )
+
+
+def _chain(upstream: Node, downstream: Node) -> list[Node] | None:
+    """The nodes from one to the other where each reads from one dataset only, or None."""
+    chain = [downstream]
+    while chain[-1] is not upstream:
+        if len(chain[-1].inputs) != 1:
+            return None
+        chain.append(chain[-1].inputs[0])
+    if len(downstream.inputs) != 1 or not upstream.inputs:
+        # A source can't move, but others can move up to right behind it.
+        return chain[::-1] if len(downstream.inputs) == 1 else None
+    return chain[::-1]
+
+
+def _hoist(graph: Graph, change: Move) -> None:
+    """An operation within another one's function moves behind the other one."""
+    outer = graph.outer_of(change.op_id)
+    assert outer is not None
+    node, operation = outer
+    if node.operation is None or node.operation.id != change.after:
+        raise NotReplayableError(
+            f"{said(operation).capitalize()} can only move behind the operation whose function "
+            "makes it."
+        )
+    inner = _inner(graph, change.op_id)
+    assert inner is not None
+    inner.changes.append(Remove(change.op_id))
+    graph.splice_in(Node([], partial(_call_hoisted, inner, operation.id)), node)
+
+
+def _call_hoisted(inner: Inner, op_id: str, inputs: list[Any]) -> Any:
+    given = inner.hoisted[op_id]
+    return inner.functions[op_id](inputs[0], *given.args[1:], **given.kwargs)
+
+
+def _set_options(graph: Graph, changes: list[SetOptions]) -> None:
+    options: dict[str, Setting] = {}
+    for change in changes:
+        for name, value in change.options.items():
+            if options.setdefault(name, value) != value:
+                raise NotReplayableError(f"Two changes set the option {name} to other values.")
+    if options:
+        _append(graph, partial(with_options, options))
+
+
+def _append(graph: Graph, make: Any) -> None:
+    graph.end.inputs = [Node(list(graph.end.inputs), make)]

@@ -1,0 +1,87 @@
+"""Elements of a dataset, read for a check; no iterator outlives the reading."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipediag.capture.replay.refusal import first_line
+
+
+class UnreadableError(Exception):
+    """The pipeline failed while elements were read; the text is the first line of its error."""
+
+
+@dataclass
+class Reading:
+    """The elements that were read, and whether there were no more."""
+
+    elements: list[Any] = field(default_factory=list)
+    exhausted: bool = False
+
+
+def first_elements(dataset: Any, count: int, seconds: float = float("inf")) -> Reading:
+    """Up to `count` elements from a fresh iterator, which is gone on return.
+
+    Args:
+        dataset: what to read from.
+        count: elements at most.
+        seconds: time after which no further element is asked for.
+
+    Raises:
+        UnreadableError: the pipeline failed.
+    """
+    try:
+        return _taken(dataset, count, time.monotonic() + seconds)
+    except Exception as error:
+        failure = first_line(error)
+    # Outside of the handler: the first error's frames would keep the iterator alive.
+    raise UnreadableError(failure)
+
+
+def _taken(dataset: Any, count: int, until: float) -> Reading:
+    reading = Reading()
+    iterator = _iterate(dataset)
+    while len(reading.elements) < count and time.monotonic() < until:
+        try:
+            reading.elements.append(next(iterator))
+        except StopIteration:
+            reading.exhausted = True
+            break
+    return reading
+
+
+def _iterate(dataset: Any) -> Iterator[Any]:
+    from tensorflow.python.data.ops import dataset_ops, iterator_ops
+
+    # By this class the hooks on iterators know what is no loop of the script's.
+    own = dataset_ops._RestructuredDataset(dataset, dataset.element_spec)
+    return iter(iterator_ops.OwnedIterator(own))
+
+
+def dataset_of(elements: Sequence[Any], element_spec: Any) -> Any:
+    """A dataset that hands out these elements, in this order, on every pass."""
+    from tensorflow.python.data.ops import dataset_ops
+
+    first, *others = [dataset_ops.DatasetV2.from_tensors(element) for element in elements]
+    for other in others:
+        first = first.concatenate(other)
+    return dataset_ops._RestructuredDataset(first, element_spec)
+
+
+def tensor_bytes(element: Any) -> int:
+    """Bytes of the tensors in an element; of strings, the bytes of their characters."""
+    from tensorflow.python.util import nest
+
+    total = 0
+    for tensor in nest.flatten(element, expand_composites=True):
+        array = tensor.numpy()
+        if isinstance(array, bytes):
+            total += len(array)
+        elif array.dtype == object:
+            total += sum(len(text) for text in array.ravel())
+        else:
+            total += int(array.nbytes)
+    return total

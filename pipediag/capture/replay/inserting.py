@@ -1,0 +1,66 @@
+"""Operations that a change adds to the pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipediag.capture.replay.elements import first_elements, tensor_bytes
+from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.session.edits import Setting
+
+_METHODS = frozenset(
+    "batch cache enumerate ignore_errors padded_batch prefetch ragged_batch rebatch repeat shard "
+    "shuffle skip take unbatch".split()
+)
+_CACHED_BYTES = "_pipediag_cached_bytes"
+_MEASURED_ELEMENTS = 8
+
+
+def inserted(dataset: Any, kind: str, parameters: dict[str, Setting]) -> Any:
+    """The dataset with a new operation behind it.
+
+    Raises:
+        NotReplayableError: a kind that can't be added.
+    """
+    if kind == "prefetch_to_device":
+        return _on_device(dataset, **parameters)
+    if kind == "cache" and "elements" in parameters:
+        return _filled_cache(dataset, parameters)
+    if kind not in _METHODS:
+        raise NotReplayableError(f"Pipediag can't add an operation of the kind {kind}.")
+    return getattr(dataset, kind)(**parameters)
+
+
+def _on_device(dataset: Any, device: Setting, buffer_size: Setting = None) -> Any:
+    from tensorflow.python.data.experimental.ops import prefetching_ops
+
+    return dataset.apply(prefetching_ops.prefetch_to_device(device, buffer_size))
+
+
+def _filled_cache(dataset: Any, parameters: dict[str, Setting]) -> Any:
+    """A cache that holds its elements already, handed out again and again."""
+    import numpy as np
+
+    others = {name: value for name, value in parameters.items() if name != "elements"}
+    cached = dataset.take(parameters["elements"]).cache(**others)
+    count = int(cached.reduce(np.int64(0), lambda n, *_: n + 1))
+    if count == 0:
+        raise NotReplayableError("There are no elements to cache.")
+    handed_out = cached.repeat()
+    handed_out.__dict__[_CACHED_BYTES] = count * _element_bytes(cached)
+    return handed_out
+
+
+def _element_bytes(dataset: Any) -> int:
+    elements = first_elements(dataset, _MEASURED_ELEMENTS).elements
+    return sum(map(tensor_bytes, elements)) // len(elements)
+
+
+def cached_bytes(dataset: Any) -> int | None:
+    """About what the filled caches upstream of a rebuilt dataset hold, or None without one."""
+    found = [dataset.__dict__[_CACHED_BYTES]] if _CACHED_BYTES in dataset.__dict__ else []
+    for upstream in dataset._inputs():
+        held = cached_bytes(upstream)
+        if held is not None:
+            found.append(held)
+    return sum(found) if found else None

@@ -1,0 +1,124 @@
+"""The part of a pipeline that changes, cut out of it, as written and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from pipediag.capture.replay.changes import apply
+from pipediag.capture.replay.elements import UnreadableError, dataset_of, first_elements
+from pipediag.capture.replay.graph import Graph, Node
+from pipediag.capture.replay.randomness import is_random
+from pipediag.capture.replay.rebuilding import built
+from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.session.edits import Change
+
+ROWS_OF_A_CHECK = 16
+"""Batches are made this small for a check, or a slow function would cost seconds of it."""
+_FEWEST_ELEMENTS = 8
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Both forms of the changed part, as datasets that start from the same elements."""
+
+    before: Any
+    after: Any
+    random: bool
+    """Whether two passes over the part itself may differ."""
+
+
+def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> Parts:
+    """Cut out what the changes touch, and give it a few elements of what it reads from.
+
+    Where it reads from several datasets, or from none, everything upstream belongs to it.
+
+    Raises:
+        NotReplayableError: a change that can't be made here, or a pipeline that can't be read.
+    """
+    before, after = Graph(dataset), Graph(dataset)
+    apply(after, changes)
+    kept = {id(node.dataset) for node in after.nodes() if after.is_kept(node)}
+    tops = _tops(before, after, kept)
+    cuts = [_cut(top, kept) for top in tops]
+    sources = {id(source): source for cut in cuts for source in cut.sources}
+    whole = len(sources) != 1 or not all(cut.sources for cut in cuts)
+    if whole:
+        cuts = [_cut(top, set()) for top in tops]
+    for node in cuts[0].nodes + cuts[1].nodes:
+        _make_batches_small(node)
+    fixed: dict[int, Any] = {}
+    if not whole:
+        ((key, source),) = sources.items()
+        rows = prod(_batch_size(node) or 1 for node in cuts[0].nodes)
+        # Half a batch at the end shows what happens to a remainder.
+        fixed[key] = _few_of(source, max(_FEWEST_ELEMENTS, rows * 5 // 2), seconds)
+    built_before, built_after = (
+        built(
+            graph, {n: fixed[id(n.dataset)] for n in graph.nodes() if id(n.dataset) in fixed}, top
+        )
+        for graph, top in zip((before, after), tops, strict=True)
+    )
+    random = any(is_random(node) for cut in cuts for node in cut.nodes)
+    return Parts(built_before, built_after, random)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    nodes: list[Node]
+    sources: list[Any]
+    """The datasets that the nodes read from and that are the same in both forms."""
+
+
+def _cut(top: Node, kept: set[int]) -> _Cut:
+    nodes: dict[Node, None] = {}
+    sources: dict[int, Any] = {}
+    pending = [top]
+    while pending:
+        node = pending.pop()
+        if id(node.dataset) in kept:
+            sources[id(node.dataset)] = node.dataset
+        elif node not in nodes:
+            nodes[node] = None
+            pending.extend(node.inputs)
+    return _Cut(list(nodes), list(sources.values()))
+
+
+def _tops(before: Graph, after: Graph, kept: set[int]) -> tuple[Node, Node]:
+    """The last nodes of the changed part: behind them both forms are the same."""
+    (old,), (new,) = before.end.inputs, after.end.inputs
+    while (
+        new.dataset is old.dataset
+        and not new.changed
+        and id(new.dataset) not in kept
+        and len(new.inputs) == len(old.inputs) == 1
+    ):
+        old, new = old.inputs[0], new.inputs[0]
+    return old, new
+
+
+def _batch_size(node: Node) -> int | None:
+    size = node.parameters.get("batch_size")
+    if size is None and node.operation is not None:
+        size = node.operation.parameters.get("batch_size")
+    return size if isinstance(size, int) and size > 0 else None
+
+
+def _make_batches_small(node: Node) -> None:
+    size = _batch_size(node)
+    if size is not None and size > ROWS_OF_A_CHECK:
+        node.parameters["batch_size"] = ROWS_OF_A_CHECK
+
+
+def _few_of(source: Any, count: int, seconds: float) -> Any:
+    try:
+        elements = first_elements(source, count, seconds).elements
+    except UnreadableError as error:
+        failure = f"The pipeline fails in a check with a few elements: {error}"
+    else:
+        failure = "The pipeline hands out no elements to check."
+        if elements:
+            return dataset_of(elements, source.element_spec)
+    raise NotReplayableError(failure)

@@ -1,0 +1,65 @@
+"""Which operations make two passes over a pipeline differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipediag.capture.replay.graph import Graph, Node
+from pipediag.capture.replay.refusal import said
+from pipediag.session.recording import RecordedOperation
+
+_RANDOM_PREFIXES = ("Random", "StatefulRandom", "StatefulStandardNormal", "StatefulUniform")
+_RANDOM = frozenset(
+    {
+        "Multinomial",
+        "ParameterizedTruncatedNormal",
+        "RngReadAndSkip",
+        "RngSkip",
+        "SampleDistortedBoundingBox",
+        "SampleDistortedBoundingBoxV2",
+        "StatefulTruncatedNormal",
+        "TruncatedNormal",
+    }
+)
+_VARIABLES = frozenset({"AssignAddVariableOp", "AssignVariableOp", "ReadVariableOp"})
+_DRAWING_KINDS = frozenset({"random", "sample_from_datasets", "rejection_resample"})
+
+
+def draws_random(operation: RecordedOperation) -> bool:
+    """Whether its function draws random numbers, or takes a seed from a variable."""
+    names = operation.function.graph_ops if operation.function else {}
+    seeded = any(name.startswith("StatelessRandom") for name in names)
+    return (
+        operation.kind in _DRAWING_KINDS
+        or any(name in _RANDOM or name.startswith(_RANDOM_PREFIXES) for name in names)
+        or (seeded and not _VARIABLES.isdisjoint(names))
+    )
+
+
+def reorders(operation: RecordedOperation) -> bool:
+    """Whether two passes may see its elements in another order."""
+    parameters = operation.parameters
+    if operation.kind == "shuffle":
+        return True
+    if operation.kind == "list_files":
+        return parameters.get("shuffle") is not False
+    return parameters.get("deterministic") is False
+
+
+def random_upstream(dataset: Any) -> str | None:
+    """The nearest operation that makes two passes differ, as the report names it, or None.
+
+    What Python functions do can't be known: they count as the same on every pass.
+    """
+    graph = Graph(dataset)
+    for node in reversed(graph.nodes()):
+        if node.operation is not None and is_random(node):
+            return said(node.operation)
+    return None
+
+
+def is_random(node: Node) -> bool:
+    """Whether two passes over this node differ though they agree up to here."""
+    operations = [node.operation] if node.operation else []
+    operations += list(node.call.inside) if node.call else []
+    return any(draws_random(operation) or reorders(operation) for operation in operations)

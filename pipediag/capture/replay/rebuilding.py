@@ -1,0 +1,65 @@
+"""The pipeline as written, or with changes, as a new dataset."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pipediag.capture.replay.changes import apply
+from pipediag.capture.replay.graph import Graph, Node
+from pipediag.capture.replay.refusal import NotReplayableError, first_line
+from pipediag.session.edits import Change
+
+
+def rebuild(dataset: Any, changes: Sequence[Change]) -> Any:
+    """The pipeline that ends in `dataset`, with changes, as a tf.data.Dataset.
+
+    What lies upstream of every change is used as it is; the calls from there on are made again, so
+    functions are traced again. Changes of the model are left aside. Without changes the dataset
+    itself comes back.
+
+    Raises:
+        NotReplayableError: a change that can't be made here.
+    """
+    graph = Graph(dataset)
+    apply(graph, changes)
+    return built(graph)
+
+
+def built(graph: Graph, fixed: dict[Node, Any] | None = None, top: Node | None = None) -> Any:
+    """Build a graph, leaving the script's random numbers as they are.
+
+    Raises:
+        NotReplayableError: TensorFlow or a function of the script refuses.
+    """
+    try:
+        with _random_state_kept():
+            return graph.build(fixed, top)
+    except NotReplayableError:
+        raise
+    except Exception as error:
+        failure = first_line(error)
+    raise NotReplayableError(f"TensorFlow refuses the changed pipeline: {failure}")
+
+
+@contextmanager
+def _random_state_kept() -> Iterator[None]:
+    """Building a shuffle and tracing a function draw numbers that the script would draw later."""
+    from tensorflow.python.eager import context
+
+    numpy = sys.modules.get("numpy")
+    eager = getattr(context.context(), "_rng", None)
+    eager_state = eager.getstate() if eager is not None else None
+    python_state = random.getstate()
+    numpy_state = numpy.random.get_state() if numpy is not None else None
+    try:
+        yield
+    finally:
+        random.setstate(python_state)
+        if eager is not None:
+            eager.setstate(eager_state)
+        if numpy is not None:
+            numpy.random.set_state(numpy_state)

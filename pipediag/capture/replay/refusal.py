@@ -1,0 +1,24 @@
+"""Why a change can't be tried, in a sentence for the user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipediag.session.recording import RecordedOperation
+
+
+class NotReplayableError(Exception):
+    """A change that can't be tried on this pipeline; the text says why, for the user."""
+
+
+def said(operation: RecordedOperation) -> str:
+    """`the map in train.py, line 12`."""
+    if operation.file is None or operation.line is None:
+        return f"the {operation.kind}"
+    return f"the {operation.kind} in {Path(operation.file).name}, line {operation.line}"
+
+
+def first_line(error: BaseException) -> str:
+    """Type and first line of an error."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__

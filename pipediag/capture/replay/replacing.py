@@ -1,0 +1,59 @@
+"""Operations that a change replaces by another kind with the same function or the same files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pipediag.capture.replay.bucketing import bucketed
+from pipediag.capture.replay.graph import Make, Node, given_arguments
+from pipediag.capture.replay.refusal import NotReplayableError, said
+from pipediag.session.edits import Setting
+
+_READERS = ("TFRecordDataset", "TextLineDataset")
+
+
+def replacement(node: Node, kind: str, parameters: dict[str, Setting]) -> Make:
+    """How to build the other kind of operation in a node's place.
+
+    Raises:
+        NotReplayableError: no way from the one kind to the other.
+    """
+    operation = node.operation
+    assert operation is not None
+    make = _REPLACEMENTS.get((operation.kind, kind))
+    if make is None:
+        raise NotReplayableError(f"Pipediag can't replace {said(operation)} by {kind}.")
+    return partial(make, node, parameters)
+
+
+def _interleaved(node: Node, parameters: dict[str, Setting], inputs: list[Any]) -> Any:
+    given = given_arguments(node, inputs).arguments
+    (dataset,) = inputs
+    return dataset.interleave(given["map_func"], name=given.get("name"), **parameters)
+
+
+def _interleaved_reader(node: Node, parameters: dict[str, Setting], inputs: list[Any]) -> Any:
+    """One reader for each file, several of them at a time."""
+    from tensorflow.python.data.ops import readers
+
+    assert node.call is not None
+    given = given_arguments(node, inputs).arguments
+    name = given.pop("name", None)
+    filenames = readers._create_or_validate_filenames_dataset(given.pop("filenames"))
+    given.pop("num_parallel_reads", None)
+    make: Callable[..., Any] = node.call.function
+
+    def read(filename: Any) -> Any:
+        return make(filename, **given)
+
+    return filenames.interleave(read, name=name, **parameters)
+
+
+_REPLACEMENTS = {
+    ("flat_map", "interleave"): _interleaved,
+    **{(reader, "interleave"): _interleaved_reader for reader in _READERS},
+    ("batch", "bucket_by_sequence_length"): bucketed,
+    ("padded_batch", "bucket_by_sequence_length"): bucketed,
+}

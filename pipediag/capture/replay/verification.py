@@ -1,0 +1,81 @@
+"""Whether a changed pipeline hands out the same batches, on real elements, before it is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pipediag.capture.replay.comparison import difference_of, spec_difference
+from pipediag.capture.replay.elements import Reading, UnreadableError, first_elements
+from pipediag.capture.replay.one_shot import one_shot_source
+from pipediag.capture.replay.parts import Parts, changed_parts
+from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.session.edits import Change, Check, Insert, Move
+
+READING_LIMIT_S = 5.0
+"""No check reads on for longer; what was read by then is compared."""
+_MOST_ELEMENTS = 64
+
+
+def verify(dataset: Any, changes: Sequence[Change], check: Check) -> None:
+    """Run the changed part of the pipeline and the same part as written on the same elements.
+
+    The elements are taken once, from where both are still the same, so that a shuffle upstream
+    does not matter. Where the part itself is random, only structure, types and ranks are compared.
+
+    Raises:
+        NotReplayableError: the batches differ, the changed part fails, or it can't be checked.
+    """
+    refusal = one_shot_source(dataset)
+    if refusal is not None:
+        raise NotReplayableError(refusal)
+    parts = changed_parts(dataset, [_for_a_check(change) for change in changes], READING_LIMIT_S)
+    _refuse(spec_difference(parts.before.element_spec, parts.after.element_spec))
+    expected = _read(parts.before, "The pipeline as written fails")
+    found = _read(parts.after, "The changed pipeline fails")
+    by_value = check == "equal" and not parts.random
+    if by_value:
+        _refuse(_count_difference(expected, found))
+    difference = difference_of(expected.elements, found.elements, values=by_value)
+    if difference is not None and by_value and _differs_from_itself(parts, expected):
+        if any(isinstance(change, Move) for change in changes):
+            raise NotReplayableError(
+                "The pipeline hands out other values every time, so it can't be checked whether "
+                "moving an operation changes them."
+            )
+        difference = difference_of(expected.elements, found.elements, values=False)
+    _refuse(difference)
+
+
+def _refuse(difference: str | None) -> None:
+    if difference is not None:
+        raise NotReplayableError(f"The batches differ: {difference}.")
+
+
+def _for_a_check(change: Change) -> Change:
+    """Filling a cache would cost more than the check."""
+    if isinstance(change, Insert) and change.kind == "cache":
+        others = {name: v for name, v in change.parameters.items() if name != "elements"}
+        return replace(change, parameters=others)
+    return change
+
+
+def _read(dataset: Any, failing: str) -> Reading:
+    try:
+        return first_elements(dataset, _MOST_ELEMENTS, READING_LIMIT_S)
+    except UnreadableError as error:
+        failure = str(error)
+    raise NotReplayableError(f"{failing} in a check with a few elements: {failure}")
+
+
+def _count_difference(expected: Reading, found: Reading) -> str | None:
+    before, after = len(expected.elements), len(found.elements)
+    if expected.exhausted and found.exhausted and before != after:
+        return f"there are {after} where there were {before}"
+    return None
+
+
+def _differs_from_itself(parts: Parts, expected: Reading) -> bool:
+    again = _read(parts.before, "The pipeline as written fails")
+    return difference_of(expected.elements, again.elements, values=True) is not None
