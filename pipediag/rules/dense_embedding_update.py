@@ -29,6 +29,8 @@ META = Meta(
     thresholds=(TABLE,),
     severity="info",
     effect_on_results="changes a hyper-parameter",
+    untried="It needs another optimizer for the table, with other slots; no setting of a compiled "
+    "model does that.",
 )
 
 _DENSE_OPTIMIZERS = ("Adam", "AdamW", "Adamax", "Nadam", "RMSprop", "Lion", "Adadelta", "Ftrl")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipediag.rules.plan import operations, option
 from pipediag.rules.relevance import INPUT_WAIT, weigh_input
 from pipediag.rules.rule import Meta, Prediction
+from pipediag.session.edits import Edit, SetOptions
 from pipediag.session.model import Finding, Session
 
 META = Meta(
@@ -46,7 +47,7 @@ def check(session: Session) -> list[Finding]:
     if not off:
         return [META.finding("pass", "")]
     weight = weigh_input(session)
-    advice = f"Remove `{'`, `'.join(off)}`."
+    advice = f"Remove `{'`, `'.join(off.values())}`."
     last = operations(session)[-1]
     written = next(iter(operations(session, "with_options")), last)
     return [
@@ -54,16 +55,26 @@ def check(session: Session) -> list[Finding]:
             weight.status,
             advice if weight.status == "fail" else weight.sentence,
             op=written,
-            evidence={**weight.evidence, "switched_off": ", ".join(off)},
+            evidence={**weight.evidence, "switched_off": ", ".join(off.values())},
             prediction=Prediction(None, "Which of the defaults would help is not known."),
+            edit=_edit(list(off)),
         )
     ]
 
 
-def _switched_off(session: Session) -> list[str]:
-    given = [option(session, name) for name in _DEFAULTS]
-    off = [f"{found[0]} = False" for found in given if found is not None and found[1] is False]
-    tuned = session.pipeline is None or session.pipeline.autotune_enabled
-    if not tuned and "options.autotune.enabled = False" not in off:
-        off.append("options.autotune.enabled = False")
+def _edit(names: list[str]) -> Edit:
+    label = f"{names[0]} = True" if len(names) == 1 else "tf.data's defaults switched on again"
+    return Edit(META.id, label, (SetOptions(dict.fromkeys(names, True)),))
+
+
+def _switched_off(session: Session) -> dict[str, str]:
+    """The options that are off, as a session names them, and as they are written."""
+    off: dict[str, str] = {}
+    for name in _DEFAULTS:
+        given = option(session, name)
+        if given is not None and given[1] is False:
+            key = given[0].removeprefix("options.").removeprefix("experimental_")
+            off[key] = f"{given[0]} = False"
+    if session.pipeline is not None and not session.pipeline.autotune_enabled:
+        off["autotune.enabled"] = "options.autotune.enabled = False"
     return off

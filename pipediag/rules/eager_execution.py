@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pipediag.rules.model_edits import OWN_LOOP
 from pipediag.rules.prediction import class_percent
 from pipediag.rules.rule import Meta, Place, Prediction
+from pipediag.session.edits import Edit, SetModel
 from pipediag.session.model import Finding, Session
 
 META = Meta(
@@ -45,8 +47,25 @@ def check(session: Session) -> list[Finding]:
                 else None,
             },
             prediction=Prediction(None, "What the graph would cost was not measured."),
+            edit=_edit(session),
+            untried=_untried(session),
         )
     ]
+
+
+def _edit(session: Session) -> Edit | None:
+    """The same model as a graph; None where not its own setting makes it eager."""
+    loop = session.diagnosed_loop()
+    if session.environment.run_functions_eagerly or loop is None or loop.keras is None:
+        return None
+    label = "run_eagerly=False in compile"
+    return Edit(META.id, label, (SetModel({"run_eagerly": False}),), once=True)
+
+
+def _untried(session: Session) -> str:
+    if session.environment.run_functions_eagerly:
+        return "The switch holds for the whole process, and other code may rely on it."
+    return OWN_LOOP
 
 
 def _cause(session: Session) -> str | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pipediag.rules.device_prefetch import UNTRIED, prefetched_to
 from pipediag.rules.device_relevance import INPUT_GAPS, input_first_on
 from pipediag.rules.devices import (
     NO_ACCELERATOR,
@@ -17,7 +18,8 @@ from pipediag.rules.devices import (
     worst,
 )
 from pipediag.rules.gpu_models import pcie_gb_per_s
-from pipediag.rules.rule import Framework, Meta, Prediction, Threshold
+from pipediag.rules.model_edits import PROFILE_ALONE
+from pipediag.rules.rule import Framework, Meta, Prediction, Threshold, with_edit
 from pipediag.session.devices import DeviceActivity, DeviceCopies
 from pipediag.session.model import Finding, Session
 from pipediag.session.record import Scalar
@@ -63,6 +65,7 @@ META = Meta(
     severity="warn",
     share="exposed_percent_of_span",
     effect_on_results="same results",
+    untried=PROFILE_ALONE,
 )
 
 _AHEAD: Mapping[Framework, str] = {
@@ -92,7 +95,10 @@ def check(session: Session) -> list[Finding]:
     """The same, naming int64 where the loop's batches hold it."""
     loop = session.diagnosed_loop()
     spec = loop.element_spec if loop else None
-    return _check(session.devices, element_spec=spec, framework="tensorflow")
+    found = _check(session.devices, element_spec=spec, framework="tensorflow")
+    device = worst(accelerators(session.devices), _exposed_percent)
+    edit = prefetched_to(session, device, META.id) if device else None
+    return [with_edit(each, edit, UNTRIED) for each in found]
 
 
 def _check(

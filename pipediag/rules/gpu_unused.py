@@ -24,6 +24,7 @@ META = Meta(
     severity="error",
     effect_on_results="same up to order or rounding",
     subject="precondition",
+    untried="TensorFlow can't gain a device while it runs.",
 )
 
 _HIDING = {"", "-1", "NoDevFiles", "none", "void"}

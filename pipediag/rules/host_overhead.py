@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipediag.rules.callbacks import callbacks_percent
+from pipediag.rules.model_edits import OWN_LOOP, STEPS_PER_CALL, several_steps_a_call
 from pipediag.rules.prediction import class_percent, without
 from pipediag.rules.relevance import INPUT_BOUND, input_first
 from pipediag.rules.rule import Meta, Place, Prediction, Threshold
@@ -39,8 +40,6 @@ META = Meta(
     effect_on_results="same results",
 )
 
-STEPS_PER_CALL = 16
-
 
 def check(session: Session) -> list[Finding]:
     """One finding on the diagnosed loop."""
@@ -63,7 +62,15 @@ def check(session: Session) -> list[Finding]:
         advice = "Hardly any of it is Python, so that sharing calls would gain next to nothing."
         return [META.finding("informative", advice, place=place, evidence=evidence)]
     return [
-        META.finding("fail", _advice(loop), place=place, evidence=evidence, prediction=prediction)
+        META.finding(
+            "fail",
+            _advice(loop),
+            place=place,
+            evidence=evidence,
+            prediction=prediction,
+            edit=several_steps_a_call(session, META.id),
+            untried=OWN_LOOP,
+        )
     ]
 
 

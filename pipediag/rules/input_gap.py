@@ -10,9 +10,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pipediag.rules.device_prefetch import prefetched_to
 from pipediag.rules.device_relevance import SHORTEST_HOST_GAP_US, UNDER_FLOOR, unexplained
 from pipediag.rules.devices import (
     NO_DEVICE,
+    accelerators,
     accelerators_or_cpus,
     cause_percent,
     full_name,
@@ -22,9 +24,11 @@ from pipediag.rules.devices import (
     worst,
 )
 from pipediag.rules.iterator_advice import advice_for
+from pipediag.rules.model_edits import PROFILE_ALONE
 from pipediag.rules.relevance import weigh_input
-from pipediag.rules.rule import Framework, Meta, Prediction, Threshold
+from pipediag.rules.rule import Framework, Meta, Prediction, Threshold, with_edit
 from pipediag.session.devices import DeviceActivity
+from pipediag.session.edits import Edit
 from pipediag.session.model import Finding, Session
 
 IDLE = Threshold(
@@ -75,11 +79,16 @@ META = Meta(
         "disabled-defaults",
         "debug-mode",
     ),
+    untried=PROFILE_ALONE,
 )
 
 EMPTY_BUFFER = 0.5
 """Elements on average; below it the buffer next to the consumer was usually empty."""
 
+_UNTRIED = (
+    "It says that input is late, not what would mend it: that is tried with the findings on the "
+    "pipeline."
+)
 _LOADER: Mapping[Framework, str] = {
     "jax": "Load and transform batches in worker processes, several steps ahead (`grain`, or "
     "tf.data with `num_parallel_calls` and `.prefetch`).",
@@ -136,7 +145,7 @@ def check(session: Session) -> list[Finding]:
     if finding.status != "fail":
         return [finding]
     if session.breakdown is None:
-        return [finding]
+        return [with_edit(finding, _edit(session), _UNTRIED)]
     weight = weigh_input(session)
     return [
         META.finding(
@@ -146,8 +155,21 @@ def check(session: Session) -> list[Finding]:
             place=(finding.file, finding.line),
             evidence={**finding.evidence, **weight.evidence},
             prediction=_within_ceiling(session, finding.predicted_speedup),
+            edit=_edit(session),
+            untried=_UNTRIED,
         )
     ]
+
+
+def _edit(session: Session) -> Edit | None:
+    """Batches handed over ahead, where they were ready and an accelerator waited all the same."""
+    device = worst(accelerators(session.devices), lambda each: cause_percent(each, "input"))
+    if device is None or _behind(device).iterator is not None:
+        return None
+    buffered = _buffered(device)
+    if buffered is None or buffered < EMPTY_BUFFER:
+        return None
+    return prefetched_to(session, device, META.id)
 
 
 def _within_ceiling(session: Session, speedup: float | None) -> Prediction:

@@ -25,7 +25,13 @@ from pipediag.rules.devices import (
     without_idle,
     worst,
 )
-from pipediag.rules.rule import Framework, Meta, Prediction, Threshold
+from pipediag.rules.model_edits import (
+    NO_MODEL_EDIT,
+    PROFILE_ALONE,
+    compiled_by_xla,
+    several_steps_a_call,
+)
+from pipediag.rules.rule import Framework, Meta, Prediction, Threshold, with_edit
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Finding, Session
 
@@ -64,6 +70,7 @@ META = Meta(
     share="launch_idle_percent_of_span",
     effect_on_results="same up to order or rounding",
     yields_to=("eager-execution", "small-kernels", "host-overhead"),
+    untried=PROFILE_ALONE,
 )
 
 _FEWER: Mapping[Framework, str] = {
@@ -114,7 +121,9 @@ def check_devices(
 
 def check(session: Session) -> list[Finding]:
     """The same, where the profiler did not slow the steps much."""
-    return unless_perturbed(META, session, check_devices(session.devices))
+    edit = compiled_by_xla(session, META.id) or several_steps_a_call(session, META.id)
+    found = [with_edit(each, edit, NO_MODEL_EDIT) for each in check_devices(session.devices)]
+    return unless_perturbed(META, session, found)
 
 
 def _in_bursts(delay: float, framework: Framework) -> str:

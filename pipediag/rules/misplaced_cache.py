@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from pipediag.rules.graph_ops import draws_random
-from pipediag.rules.plan import call_name, downstream, operations, passes_over_data, upstream
+from pipediag.rules.plan import (
+    between,
+    call_name,
+    downstream,
+    keeps_elements,
+    operations,
+    passes_over_data,
+    place_name,
+    upstream,
+)
 from pipediag.rules.rule import Meta, Prediction
+from pipediag.session.edits import Edit, Move
 from pipediag.session.model import Finding, Operation, Session
 
 META = Meta(
@@ -26,7 +36,11 @@ META = Meta(
     severity="error",
     effect_on_results="not safe here",
     subject="correctness",
+    untried="What stands between them takes other elements, so that neither can simply be moved.",
 )
+
+
+_SAME_ORDER = ("map", "prefetch", "with_options")
 
 
 def check(session: Session) -> list[Finding]:
@@ -46,21 +60,47 @@ def _finding(session: Session, cache: Operation) -> Finding:
 
 
 def _random(session: Session, cache: Operation) -> Finding | None:
-    for op in upstream(session, cache):
-        if not draws_random(op.function):
-            continue
-        once = passes_over_data(session) == 1
-        return META.finding(
-            "informative" if once else "fail",
-            f"Move {call_name(cache)} above {call_name(op)}: the map draws random numbers, and the "
-            "cache repeats the first epoch's draws in all others."
-            + (" With a single epoch it does no harm yet." if once else ""),
-            op=cache,
-            evidence={"random_operation": op.id},
-            prediction=Prediction(None, "This is about results, not speed."),
-            title="A cache below a random map repeats the same random values in every epoch",
-        )
-    return None
+    drawing = [op for op in upstream(session, cache) if draws_random(op.function)]
+    if not drawing:
+        return None
+    first, once = drawing[-1], passes_over_data(session) == 1
+    return META.finding(
+        "informative" if once else "fail",
+        f"Move {call_name(cache)} above {call_name(first)}: the map draws random numbers, and the "
+        "cache repeats the first epoch's draws in all others."
+        + (" With a single epoch it does no harm yet." if once else ""),
+        op=cache,
+        evidence={"random_operation": first.id},
+        prediction=Prediction(None, "This is about results, not speed."),
+        title="A cache below a random map repeats the same random values in every epoch",
+        edit=_above(session, cache, first),
+    )
+
+
+def _above(session: Session, cache: Operation, op: Operation) -> Edit | None:
+    """The cache above this operation: it mends results, and a trial tells what that costs."""
+    path = between(session, op, cache)
+    if path is None or not keeps_elements([op, *path]) or len(op.parent_ids) != 1:
+        return None
+    return Edit(
+        id=f"{META.id}:{cache.id}",
+        label=f"{place_name(cache)} moved above the {place_name(op)}",
+        changes=(Move(cache.id, op.parent_ids[0]),),
+        caveat="This mends results: what is measured is what that costs.",
+    )
+
+
+def _behind(session: Session, op: Operation, cache: Operation) -> Edit | None:
+    """An operation moved from above the cache to behind it."""
+    path = between(session, op, cache)
+    if path is None or not keeps_elements(path):
+        return None
+    return Edit(
+        id=f"{META.id}:{cache.id}",
+        label=f"{place_name(op)} moved behind the {place_name(cache)}",
+        changes=(Move(op.id, cache.id),),
+        caveat="Measured once the cache is full.",
+    )
 
 
 def _frozen_order(session: Session, cache: Operation) -> Finding | None:
@@ -78,6 +118,7 @@ def _frozen_order(session: Session, cache: Operation) -> Finding | None:
         title="A cache below a shuffle repeats the same order in every epoch",
         severity="warn",
         effect="same up to order or rounding",
+        edit=_behind(session, above[0], cache),
     )
 
 
@@ -93,6 +134,7 @@ def _endless(session: Session, cache: Operation) -> Finding | None:
                 prediction=Prediction(None, "What a working cache would save was not measured."),
                 title="A cache below an endless repeat never completes",
                 effect="same results",
+                edit=_behind(session, op, cache),
             )
     return None
 
@@ -114,8 +156,23 @@ def _incomplete(session: Session, cache: Operation) -> Finding | None:
             title="A take behind a cache keeps it from completing",
             severity="warn",
             effect="same results",
+            edit=_take_first(session, op, cache),
         )
     return None
+
+
+def _take_first(session: Session, take: Operation, cache: Operation) -> Edit | None:
+    """The take above the cache; None where it counts or gets other elements than the cache."""
+    path = between(session, cache, take)
+    if path is None or any(op.kind not in _SAME_ORDER for op in path) or not cache.parent_ids:
+        return None
+    return Edit(
+        id=f"{META.id}:{cache.id}",
+        label=f"{place_name(take)} moved above the {place_name(cache)}",
+        changes=(Move(take.id, cache.parent_ids[0]),),
+        check="equal",
+        caveat="Measured once the cache is full.",
+    )
 
 
 def _padded(session: Session, cache: Operation) -> Finding | None:

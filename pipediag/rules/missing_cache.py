@@ -6,18 +6,22 @@ import math
 
 from pipediag.rules.graph_ops import PYTHON, draws_random, uses
 from pipediag.rules.plan import (
+    between,
     call_name,
     delay_ms,
     downstream,
+    keeps_elements,
     measured_at,
     operations,
     passes_over_data,
+    place_name,
     upstream,
 )
 from pipediag.rules.prediction import class_ms, less_input
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction, Threshold
-from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.edits import Edit, Insert, Move
+from pipediag.session.model import EffectOnResults, Finding, Operation, Session
 
 MEMORY = Threshold(
     "size of the cache",
@@ -44,6 +48,8 @@ META = Meta(
     effect_on_results="same results",
 )
 
+FILL_S = 2.0
+LEAST_BATCHES = 8
 _CACHES = ("cache", "snapshot")
 
 
@@ -75,9 +81,67 @@ def check(session: Session) -> list[Finding]:
             op=op,
             evidence=evidence,
             prediction=_prediction(session, op, passes),
-            effect="not safe here" if _calls_python(session, op) else None,
+            effect=_effect(session, op),
+            edit=_edit(session, op),
+            untried=_untried(session, op),
         )
     ]
+
+
+def _effect(session: Session, op: Operation) -> EffectOnResults:
+    if _calls_python(session, op):
+        return "not safe here"
+    return "same up to order or rounding" if _moved(session, op) else "same results"
+
+
+def _edit(session: Session, op: Operation) -> Edit | None:
+    """A cache of a part of the data behind the map, and what must not be frozen behind it."""
+    moved = _moved(session, op)
+    elements = _elements_to_cache(session, op)
+    if elements is None or _calls_python(session, op) or not _can_move(session, op, moved):
+        return None
+    behind = [op, *moved]
+    return Edit(
+        id=f"{META.id}:{op.id}",
+        label=f"cache behind the {place_name(op)}",
+        changes=(
+            *(Move(each.id, after.id) for each, after in zip(moved, behind, strict=False)),
+            Insert(op.id, "cache", {"elements": elements}),
+        ),
+        caveat="Measured once the cache is full.",
+    )
+
+
+def _elements_to_cache(session: Session, op: Operation) -> int | None:
+    """What two seconds make at the rate of this run; at least eight batches, at most all."""
+    if session.steps is None or not op.elements:
+        return None
+    in_time = FILL_S * 1000.0 / session.steps.mean_ms * op.elements
+    wanted = math.ceil(max(in_time, LEAST_BATCHES * op.elements))
+    count = _count(session, op)
+    return wanted if count is None else min(wanted, count)
+
+
+def _moved(session: Session, op: Operation) -> list[Operation]:
+    """What a cache behind the map would freeze or never end on, in the order of the data."""
+    return [other for other in upstream(session, op)[::-1] if other.kind in ("shuffle", "repeat")]
+
+
+def _can_move(session: Session, op: Operation, moved: list[Operation]) -> bool:
+    """Whether those would act on the same elements behind the map as above it."""
+    paths = [between(session, other, op) for other in moved]
+    return all(path is not None and keeps_elements(path) for path in paths)
+
+
+def _untried(session: Session, op: Operation) -> str:
+    if _calls_python(session, op):
+        return "It calls Python, and only you know whether that gives the same in every epoch."
+    if not _can_move(session, op, _moved(session, op)):
+        return (
+            "A shuffle or repeat above it works on other elements than a cache would hold, so it "
+            "can't simply be moved behind."
+        )
+    return "How many elements pass in a step was not measured."
 
 
 def _cacheable(session: Session, op: Operation) -> bool:
@@ -109,10 +173,15 @@ def _against(session: Session, passes: float | None, size: float | None) -> str 
     return None
 
 
-def _bytes(session: Session, op: Operation) -> float | None:
+def _count(session: Session, op: Operation) -> int | None:
+    """Elements of one pass at this operation, where it or what it reads from knows them."""
     above = [op, *upstream(session, op)]
     counts = [other.cardinality for other in above if other.kind != "repeat"]
-    count = next((count for count in counts if count is not None and count >= 0), None)
+    return next((count for count in counts if count is not None and count >= 0), None)
+
+
+def _bytes(session: Session, op: Operation) -> float | None:
+    count = _count(session, op)
     at = measured_at(session, op)
     # After fusion with a batch the measured bytes are those of batches.
     each = op.element_bytes or (at.bytes_per_element if at is op else None)
@@ -131,9 +200,9 @@ def _calls_python(session: Session, op: Operation) -> bool:
 
 
 def _advice(session: Session, op: Operation) -> str:
-    moved = [other for other in upstream(session, op) if other.kind in ("shuffle", "repeat")]
+    moved = _moved(session, op)
     if moved:
-        names = " and ".join(call_name(other) for other in reversed(moved))
+        names = " and ".join(call_name(other) for other in moved)
         advice = f"Put `.cache()` behind {call_name(op)}, and move {names} behind the cache."
     else:
         advice = f"Put `.cache()` directly behind {call_name(op)}."

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pipediag.rules.plan import call_name, operations, option
+from pipediag.rules.plan import call_name, last_operation, operations, option, place_name
 from pipediag.rules.prediction import overlapped
 from pipediag.rules.relevance import INPUT_WAIT, weigh_input
 from pipediag.rules.rule import Meta
+from pipediag.session.edits import AUTOTUNE, Edit, Insert
 from pipediag.session.model import Finding, Operation, Session
 
 META = Meta(
@@ -59,8 +60,21 @@ def check(session: Session) -> list[Finding]:
             op=last,
             evidence={**weight.evidence, "switched_off_by": switch},
             prediction=overlapped(session),
+            edit=_edit(session, last),
+            untried="Debug mode drops every prefetch and can't be left within the process.",
         )
     ]
+
+
+def _edit(session: Session, last: Operation) -> Edit | None:
+    if session.environment.tf_data_debug_mode:
+        return None
+    end = last_operation(session) or last
+    return Edit(
+        id=f"{META.id}:{last.id}",
+        label=f"prefetch(AUTOTUNE) behind the {place_name(last)}",
+        changes=(Insert(end.id, "prefetch", {"buffer_size": AUTOTUNE}),),
+    )
 
 
 def _made_ahead(session: Session, last: Operation) -> str | None:

@@ -65,6 +65,7 @@ META = Meta(
     severity="info",
     share="savable_percent_of_span",
     effect_on_results="changes a hyper-parameter",
+    untried="A policy holds for layers that are made after it: the model must be built anew.",
 )
 
 FACTOR = 2.0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pipediag.rules.plan import call_name, costlier, operations
+from pipediag.rules.plan import call_name, costlier, operations, place_name
 from pipediag.rules.prediction import PARALLEL_CALLS, cpus, parallel
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta
+from pipediag.session.edits import AUTOTUNE, Edit, SetParameters
 from pipediag.session.model import Finding, Operation, Session
 
 META = Meta(
@@ -17,7 +18,8 @@ META = Meta(
     "num_parallel_calls, where the outer operation runs one call at a time as well.",
     why="TensorFlow makes maps on the main path parallel; those within another operation's "
     "function stay sequential.",
-    edit="Move the map behind the flat_map or interleave.",
+    edit="Move the map behind the flat_map or interleave. A trial gives it num_parallel_calls "
+    "where it stands, as moving it means rewriting the outer function.",
     cost="A function that needs to know which file it reads must get that as part of the element.",
     prediction=PARALLEL_CALLS,
     needs=("loop", "pipeline", "steps", "breakdown"),
@@ -54,4 +56,14 @@ def _finding(session: Session, op: Operation) -> Finding:
         op=op,
         evidence=weight.evidence,
         prediction=parallel(session, costs, cpus(session), on_cpu=True),
+        edit=_edit(op, name),
+    )
+
+
+def _edit(op: Operation, outer: str) -> Edit:
+    return Edit(
+        id=f"{META.id}:{op.id}",
+        label=f"num_parallel_calls=AUTOTUNE on the {place_name(op)}",
+        changes=(SetParameters(op.id, {"num_parallel_calls": AUTOTUNE}),),
+        caveat=f"Measured with parallel calls on the map where it stands, not behind {outer}.",
     )

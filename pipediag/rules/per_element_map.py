@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from pipediag.rules.graph_ops import BATCH_FORMS, BROADCASTS
-from pipediag.rules.plan import call_name, delay_ms, following_batch, measured_at, operations
+from pipediag.rules.plan import (
+    between,
+    call_name,
+    delay_ms,
+    following_batch,
+    measured_at,
+    operations,
+    place_name,
+    upstream,
+)
 from pipediag.rules.prediction import less_input, unexplained_factor
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.session.edits import Edit, Move
 from pipediag.session.model import Finding, Operation, OperationFunction, Session
 
 ELEMENT_TIME = Threshold(
@@ -23,6 +33,7 @@ ELEMENTS = Threshold(
     "own choice: with fewer there is little to share the cost of a call among",
 )
 REMAINING = 0.1
+_ORDER_ONLY = ("shuffle", "repeat", "prefetch", "with_options")
 META = Meta(
     id="per-element-map",
     name="Map at element rate",
@@ -42,6 +53,16 @@ META = Meta(
     thresholds=(INPUT_WAIT, OPERATION_SHARE, ELEMENT_TIME, ELEMENTS),
     severity="warn",
     effect_on_results="same results",
+    tried_when_informing=True,
+)
+
+_OTHER_FORM = (
+    "It needs the function written for whole batches, with other operations; pipediag can't do "
+    "that for you."
+)
+_NOT_ALONE = (
+    "Other operations between it and the batch take its single elements, so moving it alone would "
+    "change what they get."
 )
 
 
@@ -88,14 +109,78 @@ def _finding(session: Session, op: Operation, function: OperationFunction) -> Fi
             f"If the function of {call_name(op)} gives the same for a whole batch as for its rows, "
             f"batch first. Pipediag can't tell that of {', '.join(unsure)}."
         )
-        return META.finding("informative", advice, op=op, evidence=evidence)
+        edit = _edit(session, op)
+        return META.finding("informative", advice, op=op, evidence=evidence, edit=edit)
     return META.finding(
         "fail",
         _advice(session, op, function),
         op=op,
         evidence=evidence,
         prediction=_prediction(session, delay),
+        edit=_edit(session, op),
+        untried=_untried(session, op),
     )
+
+
+def _edit(session: Session, op: Operation) -> Edit | None:
+    """The map behind the batch, with the maps that use its results; None where it can't move.
+
+    Nothing vouches for the function but its operations' names, so batches must come out equal.
+    """
+    batch, moved = following_batch(session, op), _moved_together(session, op)
+    if batch is None or not moved or _carrier(session, op) is not None:
+        return None
+    if any(BATCH_FORMS.keys() & _graph_ops(each) for each in moved):
+        return None
+    behind = [batch, *moved[:-1]]
+    others = " with the maps behind it" if len(moved) > 1 else ""
+    return Edit(
+        id=f"{META.id}:{op.id}",
+        label=f"{place_name(op)}{others} moved behind the {place_name(batch)}",
+        changes=tuple(Move(each.id, after.id) for each, after in zip(moved, behind, strict=True)),
+        check="equal",
+    )
+
+
+def _moved_together(session: Session, op: Operation) -> list[Operation]:
+    """The map and the maps between it and the batch; empty where it can't move so.
+
+    Where there are several, each must broadcast, or the doubt about one would keep all from moving.
+    """
+    batch = following_batch(session, op)
+    path = between(session, op, batch) if batch else None
+    if path is None or any(each.kind not in _ORDER_ONLY and each.kind != "map" for each in path):
+        return []
+    later = [each for each in path if each.kind == "map"]
+    return [op, *later] if not later or all(map(_broadcasts, [op, *later])) else []
+
+
+def _broadcasts(op: Operation) -> bool:
+    return op.function is not None and not op.function.stateful and _graph_ops(op) <= BROADCASTS
+
+
+def _carrier(session: Session, op: Operation) -> Operation | None:
+    """The first map further up whose edit moves this one too."""
+    carriers = [
+        other
+        for other in upstream(session, op)
+        if other.kind == "map"
+        and op in _moved_together(session, other)
+        and _is_cheap(session, other)
+        and weigh(session, other).status == "fail"
+    ]
+    return carriers[-1] if carriers else None
+
+
+def _graph_ops(op: Operation) -> set[str]:
+    return set(op.function.graph_ops) if op.function else set()
+
+
+def _untried(session: Session, op: Operation) -> str:
+    carrier = _carrier(session, op)
+    if carrier is not None:
+        return f"It is tried together with the {place_name(carrier)}."
+    return _OTHER_FORM if BATCH_FORMS.keys() & _graph_ops(op) else _NOT_ALONE
 
 
 def _advice(session: Session, op: Operation, function: OperationFunction) -> str:

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from pipediag.session.model import Operation, Session
 from pipediag.session.record import Scalar
 
 BATCHING = ("batch", "padded_batch", "ragged_batch")
+_KEEP_ELEMENTS = (
+    "map",
+    "shuffle",
+    "repeat",
+    "filter",
+    "prefetch",
+    "with_options",
+    "ignore_errors",
+)
 READERS = ("TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset", "CsvDataset")
 
 
@@ -91,6 +101,44 @@ def costlier(session: Session, inner: Operation, outer: Operation | None) -> Ope
 def call_name(op: Operation) -> str:
     """How the operation is referred to in advice: `map` at a line, or `map` alone."""
     return f"`{op.kind}` at line {op.line}" if op.line else f"`{op.kind}`"
+
+
+def place_name(op: Operation) -> str:
+    """How the operation is referred to in an edit's label: `map in line 12`, or `map` alone."""
+    return f"{op.kind} in line {op.line}" if op.line else op.kind
+
+
+def last_operation(session: Session) -> Operation | None:
+    """The operation that hands batches to the loop, as it was written."""
+    ops = session.pipeline.ops if session.pipeline else []
+    path = [op for op in ops if op.inside_function_of is None and not op.inserted_by_tensorflow]
+    return path[-1] if path else None
+
+
+def between(session: Session, above: Operation, below: Operation) -> list[Operation] | None:
+    """The operations between two of one chain, in the order of the data.
+
+    None where `below` does not read from `above` alone: an operation with several sources stands
+    between, or they are not of one chain.
+    """
+    found: list[Operation] = []
+    current: Operation | None = below
+    while current is not None and len(current.parent_ids) == 1:
+        current = session.operation(current.parent_ids[0])
+        if current is not None and current.id == above.id:
+            return found[::-1]
+        if current is not None:
+            found.append(current)
+    return None
+
+
+def keeps_elements(ops: Iterable[Operation]) -> bool:
+    """Whether another order of the elements goes through each of these unharmed.
+
+    A take or a shard would choose other elements, a cache would freeze the order, and behind a
+    batch or an interleave they are no longer the same things.
+    """
+    return all(op.kind in _KEEP_ELEMENTS for op in ops)
 
 
 def option(session: Session, name: str) -> tuple[str, Scalar] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipediag.rules.plan import delay_ms
+from pipediag.rules.plan import delay_ms, option
 from pipediag.rules.rule import Prediction
 from pipediag.session.model import Operation, Session, StepClass
 
@@ -20,6 +20,16 @@ def cpus(session: Session) -> float:
     if session.host is not None:
         return session.host.cores_allowed
     return session.environment.cpu_quota or float(session.environment.cores)
+
+
+def pool_size(session: Session, op: Operation) -> int | None:
+    """Threads that this map's calls share; None where there is no limit."""
+    if op.parameters.get("use_unbounded_threadpool"):
+        return None
+    private = option(session, "private_threadpool_size")
+    if private is not None and isinstance(private[1], int) and private[1] > 0:
+        return private[1]
+    return max(1, int(cpus(session)))
 
 
 def parallel(session: Session, op: Operation, calls: float, *, on_cpu: bool) -> Prediction:

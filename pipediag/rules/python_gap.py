@@ -27,7 +27,8 @@ from pipediag.rules.devices import (
     without_idle,
     worst,
 )
-from pipediag.rules.rule import Framework, Meta, Threshold
+from pipediag.rules.model_edits import NO_MODEL_EDIT, PROFILE_ALONE, several_steps_a_call
+from pipediag.rules.rule import Framework, Meta, Threshold, with_edit
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Finding, Session
 
@@ -69,6 +70,7 @@ META = Meta(
         "python-source-lock",
         "python-map-lock",
     ),
+    untried=PROFILE_ALONE,
 )
 
 ONE_PAUSE_TITLE = "One long pause in Python"
@@ -113,7 +115,9 @@ def check_devices(
 
 def check(session: Session) -> list[Finding]:
     """The same, where the profiler did not slow the steps much."""
-    return unless_perturbed(META, session, check_devices(session.devices))
+    edit = several_steps_a_call(session, META.id)
+    found = [with_edit(each, edit, NO_MODEL_EDIT) for each in check_devices(session.devices)]
+    return unless_perturbed(META, session, found)
 
 
 def _one_pause(device: DeviceActivity) -> str | None:

@@ -36,6 +36,8 @@ META = Meta(
     thresholds=(INPUT_WAIT, OPERATION_SHARE, CPU_OF_CALLS, SEEN, LOCK),
     severity="warn",
     effect_on_results="same up to order or rounding",
+    untried="It needs the function rewritten in TensorFlow operations; pipediag can't do that for "
+    "you.",
 )
 
 

@@ -38,6 +38,8 @@ META = Meta(
     thresholds=(INPUT_WAIT, SOURCE_CPU, LOCK),
     severity="warn",
     effect_on_results="same up to order or rounding",
+    untried="It needs the source rewritten, or run in other processes; pipediag can't do that for "
+    "you.",
 )
 
 _PYTHON_ADAPTERS = ("PyDatasetAdapter", "GeneratorDataAdapter")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from pipediag.session.devices import DeviceActivity
+from pipediag.session.edits import Edit
 from pipediag.session.model import (
     EffectOnResults,
     Finding,
@@ -16,6 +17,7 @@ from pipediag.session.model import (
     Session,
 )
 from pipediag.session.record import Scalar
+from pipediag.session.trials import NOT_TRIED, Trial
 
 Section = Literal["loop", "keras", "steps", "breakdown", "pipeline", "host", "devices"]
 Subject = Literal["precondition", "correctness", "quality", "speed"]
@@ -69,6 +71,10 @@ class Meta:
     """Where the failed title would say more than a finding that only informs."""
     share: str | None = None
     """The evidence that says how much of the device's span the finding explains, in percent."""
+    tried_when_informing: bool = False
+    """Whether a finding that only informs is tried too, as measuring is the very way to know."""
+    untried: str | None = None
+    """Why no trial can tell what its advice buys, as a sentence; None where one can."""
 
     def finding(
         self,
@@ -83,13 +89,22 @@ class Meta:
         title: str | None = None,
         severity: FindingSeverity | None = None,
         effect: EffectOnResults | None = None,
+        edit: Edit | None = None,
+        untried: str | None = None,
     ) -> Finding:
-        """A finding; only a failed one carries a severity, an effect and a prediction."""
+        """A finding; only a failed one carries a severity and a prediction.
+
+        The edit is kept, with its effect, where it fails, and where it informs if the rule tries
+        that too. A failed one without an edit says why there is none (`untried`, or the rule's).
+        """
         file, line = place or ((op.file, op.line) if op else (None, None))
         failed = status == "fail"
         numbers = {key: _rounded(value) for key, value in (evidence or {}).items()}
         if failed and prediction is not None and prediction.missing:
             numbers["prediction_missing"] = prediction.missing
+        tried = failed or (status == "informative" and self.tried_when_informing)
+        kept = edit if tried else None
+        reason = untried or self.untried
         return Finding(
             rule=self.id,
             title=title or self._title(status),
@@ -100,8 +115,10 @@ class Meta:
             op_id=op.id if op else op_id,
             evidence=numbers,
             advice=advice,
-            effect_on_results=(effect or self.effect_on_results) if failed else None,
+            effect_on_results=(effect or self.effect_on_results) if failed or kept else None,
             predicted_speedup=prediction.speedup if failed and prediction else None,
+            edit=kept,
+            trial=_not_tried(reason) if failed and kept is None and reason else NOT_TRIED,
         )
 
     def _title(self, status: FindingStatus) -> str:
@@ -137,6 +154,18 @@ class DeviceRule(Rule, Protocol):
     ) -> list[Finding]:
         """The findings on these devices, however many and of whatever kind, in its words."""
         ...
+
+
+def with_edit(finding: Finding, edit: Edit | None, untried: str) -> Finding:
+    """A failed finding with its edit, or with why there is none; any other as it is."""
+    if finding.status != "fail":
+        return finding
+    trial = NOT_TRIED if edit else _not_tried(untried)
+    return finding.model_copy(update={"edit": edit, "trial": trial})
+
+
+def _not_tried(reason: str) -> Trial:
+    return Trial(state="not_tried", reason=reason)
 
 
 def _rounded(value: Scalar) -> Scalar:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pipediag.rules.plan import READERS, call_name, costlier, delay_ms, operations
+from pipediag.rules.plan import READERS, call_name, costlier, delay_ms, operations, place_name
 from pipediag.rules.prediction import class_ms, cpus, less_input
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.session.edits import AUTOTUNE, Change, Edit, Replace, SetParameters
 from pipediag.session.model import Finding, Operation, Session
 
 FROM_DISK = Threshold(
@@ -34,7 +35,10 @@ META = Meta(
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FROM_DISK),
     severity="warn",
     effect_on_results="same up to order or rounding",
+    tried_when_informing=True,
 )
+
+MOST_FILES = 16
 
 _WARM = (
     "The files come from the page cache, where reading several at once made things slower when it "
@@ -80,14 +84,43 @@ def _finding(session: Session, op: Operation) -> Finding:
     if weight.status != "fail":
         return META.finding(weight.status, weight.sentence, op=op, evidence=evidence)
     if not packed and disk is not None and disk < FROM_DISK.value:
-        return META.finding("informative", _WARM, op=op, evidence=evidence)
+        edit = _edit(session, op, outer)
+        return META.finding("informative", _WARM, op=op, evidence=evidence, edit=edit)
     return META.finding(
         "fail",
-        _advice(op, outer),
+        _advice(session, op, outer),
         op=op,
         evidence=evidence,
         prediction=_prediction(session, delay, packed),
+        edit=_edit(session, op, outer),
     )
+
+
+def _edit(session: Session, op: Operation, outer: Operation | None) -> Edit:
+    """Several files at once: by the reader itself, or by the operation that opens them."""
+    files = _files_at_once(session)
+    change: Change
+    if outer is None:
+        change = SetParameters(op.id, {"num_parallel_reads": AUTOTUNE})
+        label = f"num_parallel_reads=AUTOTUNE on the {place_name(op)}"
+    elif outer.kind == "flat_map":
+        change = Replace(
+            outer.id, "interleave", {"cycle_length": files, "num_parallel_calls": AUTOTUNE}
+        )
+        label = f"interleave of {files} files in place of the {place_name(outer)}"
+    else:
+        change = SetParameters(outer.id, {"num_parallel_calls": AUTOTUNE})
+        label = f"num_parallel_calls=AUTOTUNE on the {place_name(outer)}"
+    return Edit(
+        id=f"{META.id}:{op.id}",
+        label=label,
+        changes=(change,),
+        caveat="Measured on files as they are by then: what was read before may lie in memory.",
+    )
+
+
+def _files_at_once(session: Session) -> int:
+    return max(2, min(MOST_FILES, int(cpus(session))))
 
 
 def _disk_percent(session: Session, op: Operation) -> float | None:
@@ -101,14 +134,16 @@ def _disk_percent(session: Session, op: Operation) -> float | None:
     return min(100.0, 100.0 * host.read_bytes_per_s / delivered_per_s)
 
 
-def _advice(op: Operation, outer: Operation | None) -> str:
-    if outer is not None:
-        return (
-            f"Replace {call_name(outer)} by `interleave(..., cycle_length=4, "
-            "num_parallel_calls=tf.data.AUTOTUNE)`, with `deterministic=False` where order is "
-            "free."
-        )
-    return f"Give {call_name(op)} `num_parallel_reads=tf.data.AUTOTUNE`."
+def _advice(session: Session, op: Operation, outer: Operation | None) -> str:
+    if outer is None:
+        return f"Give {call_name(op)} `num_parallel_reads=tf.data.AUTOTUNE`."
+    free = "with `deterministic=False` where order is free"
+    if outer.kind == "interleave":
+        return f"Give {call_name(outer)} `num_parallel_calls=tf.data.AUTOTUNE`, {free}."
+    return (
+        f"Replace {call_name(outer)} by `interleave(..., cycle_length={_files_at_once(session)}, "
+        f"num_parallel_calls=tf.data.AUTOTUNE)`, {free}."
+    )
 
 
 def _maps_too(session: Session, outer: Operation | None) -> bool:

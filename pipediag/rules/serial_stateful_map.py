@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from pipediag.rules.graph_ops import LOOKUP, PYTHON, VARIABLE, draws_random, uses
 from pipediag.rules.interpreter_lock import CPU_OF_CALLS, LOCK, SEEN, PythonWork, python_use
-from pipediag.rules.plan import call_name, operations
-from pipediag.rules.prediction import PARALLEL_CALLS, cpus, parallel
+from pipediag.rules.plan import call_name, operations, place_name
+from pipediag.rules.prediction import PARALLEL_CALLS, cpus, parallel, pool_size
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction
+from pipediag.session.edits import AUTOTUNE, Change, Edit, SetOptions, SetParameters
 from pipediag.session.model import Finding, Operation, OperationFunction, Session
 
 META = Meta(
@@ -38,9 +39,10 @@ META = Meta(
 WAITING_CALLS = 16
 
 
-class Edit(NamedTuple):
+class Remedy(NamedTuple):
     advice: str
     prediction: Prediction
+    edit: Edit
 
 
 def check(session: Session) -> list[Finding]:
@@ -75,15 +77,16 @@ def _finding(session: Session, op: Operation) -> Finding:
     if use is not None and use.work == "holds the lock":
         advice = "More parallel calls would not help here: see python-map-lock."
         return META.finding("informative", advice, op=op, evidence=evidence)
-    edit = _edit(session, op, use.work if use else None)
-    advice = edit.advice if weight.status == "fail" else weight.sentence
+    remedy = _remedy(session, op, use.work if use else None)
+    advice = remedy.advice if weight.status == "fail" else weight.sentence
     return META.finding(
         weight.status,
         advice,
         op=op,
         evidence=evidence,
-        prediction=edit.prediction,
+        prediction=remedy.prediction,
         effect="same results" if _only_looks_up(op.function) else None,
+        edit=remedy.edit,
     )
 
 
@@ -93,14 +96,15 @@ def _only_looks_up(function: OperationFunction) -> bool:
     return bool(uses(function, LOOKUP)) and not changes
 
 
-def _edit(session: Session, op: Operation, work: PythonWork | None) -> Edit:
+def _remedy(session: Session, op: Operation, work: PythonWork | None) -> Remedy:
     if work == "waits":
-        return Edit(
+        return Remedy(
             f"The function behind {call_name(op)} mostly waits. Give the map "
             f"`num_parallel_calls={WAITING_CALLS}` and the dataset as many threads: "
             f"`options.threading.private_threadpool_size = {WAITING_CALLS}`, since TensorFlow's "
             "own pool has one thread a CPU.",
             parallel(session, op, WAITING_CALLS, on_cpu=False),
+            _many_calls(session, op),
         )
     advice = (
         f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`: TensorFlow keeps it serial "
@@ -110,8 +114,27 @@ def _edit(session: Session, op: Operation, work: PythonWork | None) -> Edit:
         advice += " Use tf.random.stateless_* with a seed for each element to keep runs repeatable."
     if work == "unclear":
         missing = "Whether its Python holds the interpreter lock was not measured."
-        return Edit(f"{advice} {missing}", Prediction(None, missing))
-    return Edit(advice, parallel(session, op, cpus(session), on_cpu=True))
+        return Remedy(f"{advice} {missing}", Prediction(None, missing), _tuned_calls(op))
+    return Remedy(advice, parallel(session, op, cpus(session), on_cpu=True), _tuned_calls(op))
+
+
+def _many_calls(session: Session, op: Operation) -> Edit:
+    """Calls by a fixed number, and as many threads to wait on where there are fewer."""
+    changes: tuple[Change, ...] = (SetParameters(op.id, {"num_parallel_calls": WAITING_CALLS}),)
+    label = f"{WAITING_CALLS} parallel calls on the {place_name(op)}"
+    pool = pool_size(session, op)
+    if pool is not None and pool < WAITING_CALLS:
+        changes += (SetOptions({"threading.private_threadpool_size": WAITING_CALLS}),)
+        label += f", on {WAITING_CALLS} threads"
+    return Edit(f"{META.id}:{op.id}", label, changes)
+
+
+def _tuned_calls(op: Operation) -> Edit:
+    return Edit(
+        id=f"{META.id}:{op.id}",
+        label=f"num_parallel_calls=AUTOTUNE on the {place_name(op)}",
+        changes=(SetParameters(op.id, {"num_parallel_calls": AUTOTUNE}),),
+    )
 
 
 def reason(function: OperationFunction | None) -> str:

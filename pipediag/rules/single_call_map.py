@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pipediag.rules.plan import call_name, operations
+from pipediag.rules.plan import call_name, operations, place_name
 from pipediag.rules.prediction import PARALLEL_CALLS, cpus, parallel
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta
+from pipediag.session.edits import AUTOTUNE, Edit, SetParameters
 from pipediag.session.model import Finding, Operation, Session
 
 META = Meta(
@@ -48,4 +49,13 @@ def _finding(session: Session, op: Operation) -> Finding:
         op=op,
         evidence={**weight.evidence, "cpus": cpus(session)},
         prediction=parallel(session, op, cpus(session), on_cpu=True),
+        edit=_edit(op),
+    )
+
+
+def _edit(op: Operation) -> Edit:
+    return Edit(
+        id=f"{META.id}:{op.id}",
+        label=f"num_parallel_calls=AUTOTUNE on the {place_name(op)}",
+        changes=(SetParameters(op.id, {"num_parallel_calls": AUTOTUNE}),),
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pipediag.rules.callbacks import callbacks_percent
-from pipediag.rules.plan import BATCHING, operations
+from pipediag.rules.plan import BATCHING, operations, place_name
 from pipediag.rules.prediction import class_percent
 from pipediag.rules.relevance import INPUT_BOUND, input_first
 from pipediag.rules.rule import Meta, Place, Prediction, Threshold
-from pipediag.session.model import Finding, Session
+from pipediag.session.edits import Edit, SetParameters
+from pipediag.session.model import Finding, Operation, Session
 
 FIXED_COST = Threshold(
     "dispatch and Python",
@@ -69,8 +70,24 @@ def check(session: Session) -> list[Finding]:
             place=place,
             evidence=evidence,
             prediction=_prediction(percent, steps.mean_ms),
+            edit=_edit(batch) if batch else None,
+            untried="Keras or your own code makes the batches, where a trial can't change them.",
         )
     ]
+
+
+def _edit(batch: Operation) -> Edit | None:
+    size = batch.parameters.get("batch_size")
+    if not isinstance(size, int):
+        return None
+    return Edit(
+        id=f"{META.id}:{batch.id}",
+        label=f"batches of {FACTOR * size} in place of {size} from the {place_name(batch)}",
+        changes=(SetParameters(batch.id, {"batch_size": FACTOR * size}),),
+        caveat="It counts examples per second; how well the model learns from larger batches is "
+        "not measured.",
+        once=True,
+    )
 
 
 def _prediction(fixed_percent: float, step_ms: float) -> Prediction:

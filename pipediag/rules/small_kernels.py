@@ -22,7 +22,8 @@ from pipediag.rules.devices import (
     full_name,
     worst,
 )
-from pipediag.rules.rule import Framework, Meta, Prediction, Threshold
+from pipediag.rules.model_edits import NO_MODEL_EDIT, PROFILE_ALONE, compiled_by_xla
+from pipediag.rules.rule import Framework, Meta, Prediction, Threshold, with_edit
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Finding, Session
 from pipediag.session.record import Scalar
@@ -66,6 +67,7 @@ META = Meta(
     share="launch_idle_percent_of_span",
     effect_on_results="same up to order or rounding",
     yields_to=("eager-execution",),
+    untried=PROFILE_ALONE,
 )
 
 _FUSE: Mapping[Framework, str] = {
@@ -108,7 +110,9 @@ def check_devices(
 
 def check(session: Session) -> list[Finding]:
     """The same, where the profiler did not slow the steps much: it lengthens each launch."""
-    return unless_perturbed(META, session, check_devices(session.devices))
+    edit = compiled_by_xla(session, META.id)
+    found = [with_edit(each, edit, NO_MODEL_EDIT) for each in check_devices(session.devices)]
+    return unless_perturbed(META, session, found)
 
 
 def _weighed(device: DeviceActivity, evidence: dict[str, Scalar], framework: Framework) -> Finding:

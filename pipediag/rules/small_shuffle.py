@@ -32,6 +32,7 @@ META = Meta(
     severity="warn",
     effect_on_results="same up to order or rounding",
     subject="quality",
+    untried="It is about how well the model learns, which a trial of speed can't tell.",
 )
 
 _NO_SPEED = Prediction(None, "This is about how well the data is mixed, not about speed.")

@@ -57,6 +57,7 @@ META = Meta(
     share="sync_idle_percent_of_span",
     effect_on_results="same results",
     yields_to=("eager-execution", "batch-callback", "host-overhead"),
+    untried="It needs the lines that read results changed in your code.",
 )
 
 _READ_LESS: Mapping[Framework, str] = {

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pipediag.rules.graph_ops import PYTHON, uses
 from pipediag.rules.interpreter_lock import CPU_OF_CALLS, LOCK, SEEN, python_use
-from pipediag.rules.plan import call_name, measured_at, operations, option
-from pipediag.rules.prediction import cpus, less_input
+from pipediag.rules.plan import call_name, measured_at, operations, place_name
+from pipediag.rules.prediction import less_input, pool_size
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction
+from pipediag.session.edits import Edit, SetOptions, SetParameters
 from pipediag.session.model import Finding, Operation, Session
 
 META = Meta(
@@ -47,7 +48,7 @@ def _parallel(op: Operation) -> bool:
 
 def _finding(session: Session, op: Operation) -> Finding:
     use = python_use(session, op)
-    pool = _pool_size(session, op)
+    pool = pool_size(session, op)
     evidence = {**use.evidence, "python": use.work, "pool_threads": pool}
     if use.work == "unclear":
         advice = f"How the Python behind {call_name(op)} spends its time could not be measured."
@@ -66,17 +67,19 @@ def _finding(session: Session, op: Operation) -> Finding:
         op=op,
         evidence={**weight.evidence, **evidence},
         prediction=_prediction(session, op, pool),
+        edit=_edit(op),
     )
 
 
-def _pool_size(session: Session, op: Operation) -> int | None:
-    """Threads that the map's calls share; None where there is no limit."""
-    if op.parameters.get("use_unbounded_threadpool"):
-        return None
-    private = option(session, "private_threadpool_size")
-    if private is not None and isinstance(private[1], int) and private[1] > 0:
-        return private[1]
-    return max(1, int(cpus(session)))
+def _edit(op: Operation) -> Edit:
+    return Edit(
+        id=f"{META.id}:{op.id}",
+        label=f"{POOL} threads and {POOL} parallel calls for the {place_name(op)}",
+        changes=(
+            SetParameters(op.id, {"num_parallel_calls": POOL}),
+            SetOptions({"threading.private_threadpool_size": POOL}),
+        ),
+    )
 
 
 def _pooled_delay_ms(session: Session, op: Operation, pool: int) -> float | None:

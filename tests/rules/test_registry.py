@@ -10,6 +10,7 @@ from pipediag.rules.registry import DEVICE_RULES, RULES, run_device_rules, run_r
 from pipediag.rules.rule import Framework, Rule
 from pipediag.session.devices import GapCause
 from pipediag.session.model import Session
+from pipediag.session.trials import NOT_TRIED
 from tests.factories import make_compute_bound_session, make_environment, make_session
 from tests.rules.devices import copies, gpu, launches
 
@@ -193,3 +194,24 @@ def test_a_broken_device_rule_costs_only_its_own_finding(monkeypatch: pytest.Mon
     findings = run_device_rules([gpu()])
     assert len(findings) == len(DEVICE_RULES)
     assert [found.rule for found in findings if found.status == "error"] == ["input-gap"]
+
+
+def test_a_failure_is_tried_or_says_why_not() -> None:
+    sessions = [
+        make_session(),
+        make_session(devices=[gpu({"launch": 40.0, "python": 17.0}, gaps=[], launches=launches())]),
+        make_session(environment=make_environment(gpu_installed=["NVIDIA H200"])),
+    ]
+    failed = [f for session in sessions for f in run_rules(session) if f.status == "fail"]
+    failed += run_device_rules([gpu({"input": 50.0}, gaps=[])])
+    for finding in failed:
+        if finding.status == "fail":
+            assert (finding.edit is None) != (finding.trial == NOT_TRIED)
+    assert any(finding.edit for finding in failed)
+
+
+def test_edits_are_named_after_their_rule() -> None:
+    edits = [(f.rule, f.edit) for f in run_rules(make_session()) if f.edit]
+    assert edits
+    for rule, edit in edits:
+        assert edit.id.split(":")[0] == rule

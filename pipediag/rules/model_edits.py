@@ -1,0 +1,46 @@
+"""Edits of a Keras model that several rules recommend."""
+
+from __future__ import annotations
+
+from pipediag.session.edits import Edit, SetModel
+from pipediag.session.model import Session
+
+STEPS_PER_CALL = 16
+PROFILE_ALONE = "A profile alone holds nothing to try it on."
+OWN_LOOP = "It needs your own training loop rewritten; pipediag can't do that for you."
+NO_MODEL_EDIT = (
+    "Your own training loop, or a model that is compiled that way already: no setting of a Keras "
+    "model is left to try."
+)
+
+
+def several_steps_a_call(session: Session, rule: str) -> Edit | None:
+    """Many steps in one call; None where the loop is not Keras' or does so already."""
+    loop = session.diagnosed_loop()
+    if loop is None or loop.keras is None or loop.keras.steps_per_execution > 1:
+        return None
+    hooks = any(callback.batch_hooks for callback in loop.keras.callbacks)
+    return Edit(
+        id=rule,
+        label=f"steps_per_execution={STEPS_PER_CALL} in compile",
+        changes=(SetModel({"steps_per_execution": STEPS_PER_CALL}),),
+        caveat=f"Per-batch callbacks run once in {STEPS_PER_CALL} steps." if hooks else None,
+        once=True,
+    )
+
+
+def compiled_by_xla(session: Session, rule: str) -> Edit | None:
+    """The model compiled by XLA; None where the loop is not Keras', or runs eagerly or so already.
+
+    XLA rounds otherwise, so that batches are the same and weights differ in their last digits.
+    """
+    loop = session.diagnosed_loop()
+    if loop is None or loop.keras is None or loop.keras.jit_compile or loop.keras.run_eagerly:
+        return None
+    return Edit(
+        id=rule,
+        label="jit_compile=True in compile",
+        changes=(SetModel({"jit_compile": True}),),
+        caveat="Compiling itself, once for each shape, is left out.",
+        once=True,
+    )
