@@ -53,13 +53,17 @@ def subtract(a: Intervals, b: Intervals) -> Intervals:
     """What `a` covers and `b` does not."""
     if not len(a) or not len(b):
         return a
-    times = np.concatenate((a[:, 0], a[:, 1], b[:, 0], b[:, 1]))
-    in_a = np.repeat([1, -1, 0, 0], [len(a), len(a), len(b), len(b)])
-    in_b = np.repeat([0, 0, 1, -1], [len(a), len(a), len(b), len(b)])
-    order = np.argsort(times, kind="stable")
-    times = times[order]
-    alone = (np.cumsum(in_a[order]) > 0) & (np.cumsum(in_b[order]) == 0)
-    return normalise(times[:-1][alone[:-1]], times[1:][alone[:-1]])
+    # Each span of `a` is cut by those of `b` that end after it starts and start before it ends.
+    first = np.searchsorted(b[:, 1], a[:, 0], side="right")
+    cuts = np.searchsorted(b[:, 0], a[:, 1], side="left") - first
+    start, end = np.repeat(a[:, 0], cuts + 1), np.repeat(a[:, 1], cuts + 1)
+    after_cut = np.ones(len(start), np.bool_)
+    after_cut[np.cumsum(cuts + 1) - cuts - 1] = False
+    cut = np.arange(len(start) - len(a)) + np.repeat(first - np.cumsum(cuts) + cuts, cuts)
+    start[after_cut] = b[cut, 1]
+    end[np.roll(after_cut, -1)] = b[cut, 0]
+    kept = end > start
+    return rows(start[kept], end[kept])
 
 
 def intersect(a: Intervals, b: Intervals) -> Intervals:
