@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipediag.trace.malformed import MalformedError
+from pipediag.trace.xplane.event_names import EventNames
 from pipediag.trace.xplane.fields import Field, field_at, varint_at
 from pipediag.trace.xplane.messages import parsed
 from pipediag.trace.xplane.varints import (
@@ -61,15 +62,24 @@ _LONG, _LONGER = np.uint64(0x8000), np.uint64(0x800000)
 class EventColumns:
     """Events in the order of the file."""
 
-    metadata_ids: NDArray[np.int64]
+    name_ids: NDArray[np.int32]
+    """The places of their names."""
     offset_ps: NDArray[np.int64]
-    duration_ps: NDArray[np.int64]
+    length_ps: NDArray[np.int64]
+    """At least 0."""
     details_start: NDArray[np.uint32]
     """Where in the file the fields begin that are not columns here: the statistics."""
     details_end: NDArray[np.uint32]
 
     def __len__(self) -> int:
-        return len(self.metadata_ids)
+        return len(self.name_ids)
+
+    def taken(self, order: Positions) -> EventColumns:
+        """The events in that order."""
+        return EventColumns(*(getattr(self, name)[order] for name in _COLUMNS))
+
+
+_COLUMNS = tuple(EventColumns.__dataclass_fields__)
 
 
 def joined(parts: list[EventColumns]) -> EventColumns:
@@ -78,15 +88,14 @@ def joined(parts: list[EventColumns]) -> EventColumns:
     Of a line of ten million events the parts hold as much as the whole: each column's are let go
     as soon as they are joined.
     """
-    columns = [
-        [getattr(part, name) for part in parts or [_EMPTY]]
-        for name in EventColumns.__dataclass_fields__
-    ]
+    columns = [[getattr(part, name) for part in parts or [_EMPTY]] for name in _COLUMNS]
     parts.clear()
     return EventColumns(*(np.concatenate(columns.pop(0)) for _ in range(len(columns))))
 
 
-def event_columns(data: memoryview, start: int, end: int) -> Iterator[tuple[EventColumns, int]]:
+def event_columns(
+    data: memoryview, start: int, end: int, names: EventNames
+) -> Iterator[tuple[EventColumns, int]]:
     """The run of events from `start`, where the first one's tag is, in pieces.
 
     Yields each piece and where it ends; the last one ends at `end` or at another field.
@@ -101,27 +110,27 @@ def event_columns(data: memoryview, start: int, end: int) -> Iterator[tuple[Even
         chunk = _Chunk(data, start, min(end, start + size))
         begins, ends = chunk.events()
         if len(begins):
-            columns = chunk.decode(begins, ends)
+            columns = chunk.decode(begins, ends, names)
             start += int(ends[-1])
             size *= 2
         else:
             field = field_at(data, start, end)
-            columns = single_event(data, field)
+            columns = single_event(data, field, names)
             start = field.end
         yield columns, start
 
 
-def single_event(data: memoryview, field: Field) -> EventColumns:
+def single_event(data: memoryview, field: Field, names: EventNames) -> EventColumns:
     """The columns of one event, however long it is. Raises MalformedError."""
-    times = (np.array([value]) for value in _decoded(data, field.payload, field.end))
+    key, *times = (np.array([value]) for value in _decoded(data, field.payload, field.end))
     place = (np.array([at], np.uint32) for at in (field.payload, field.end))
-    return EventColumns(*times, *place)
+    return EventColumns(names.places(key), *times, *place)
 
 
 def _decoded(data: memoryview, start: int, end: int) -> tuple[int, int, int]:
-    """By the protobuf library: name's id, offset and duration in picoseconds."""
+    """By the protobuf library: the name's key, offset and length in picoseconds."""
     event = parsed("XEventTimes", data, [(start, end)])
-    return event.metadata_id, event.offset_ps, event.duration_ps
+    return event.metadata_id, event.offset_ps, max(event.duration_ps, 0)
 
 
 class _Chunk:
@@ -183,21 +192,21 @@ class _Chunk:
         # All that matters of an end outside the chunk is that it lies there.
         return np.array([begin]), np.array([min(begin + length, self._size + 1)])
 
-    def decode(self, begins: Positions, ends: Positions) -> EventColumns:
+    def decode(self, begins: Positions, ends: Positions, names: EventNames) -> EventColumns:
         """The columns of these events."""
-        metadata_ids, at, sound = self._scalar(_METADATA_ID, begins, ends)
+        keys, at, sound = self._scalar(_METADATA_ID, begins, ends)
         offset_ps, at, fine = self._scalar(_OFFSET, at, ends)
         sound &= fine
-        duration_ps, at, fine = self._scalar(_DURATION, at, ends)
+        length_ps, at, fine = self._scalar(_DURATION, at, ends)
         sound &= fine & self._only_details(at, ends)
         details = np.where(sound, at, begins)
         for index in np.flatnonzero(~sound).tolist():
             values = _decoded(self._bytes.data, int(begins[index]), int(ends[index]))
-            metadata_ids[index], offset_ps[index], duration_ps[index] = values
+            keys[index], offset_ps[index], length_ps[index] = values
         return EventColumns(
-            metadata_ids,
+            names.places(keys),
             offset_ps,
-            duration_ps,
+            np.maximum(length_ps, 0),
             (details + self._start).astype(np.uint32),
             (ends + self._start).astype(np.uint32),
         )
@@ -237,4 +246,6 @@ class _Chunk:
 
 
 _NONE = np.empty(0, np.int64)
-_EMPTY = EventColumns(_NONE, _NONE, _NONE, _NONE.astype(np.uint32), _NONE.astype(np.uint32))
+_EMPTY = EventColumns(
+    _NONE.astype(np.int32), _NONE, _NONE, _NONE.astype(np.uint32), _NONE.astype(np.uint32)
+)

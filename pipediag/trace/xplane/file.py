@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pipediag.trace.events import Indices, Line, Plane, Times, TraceEvents
+from pipediag.trace.events import Line, Plane, Times, TraceEvents
 from pipediag.trace.file_bytes import Release
 from pipediag.trace.malformed import MalformedError, TooLargeError
 from pipediag.trace.xplane.columns import (
@@ -106,21 +105,21 @@ def _threads(lines: list[Field]) -> int:
 
 
 def _line(source: _Source, part: Field, plane: Plane, names: _Names) -> Line:
-    message, columns = _events(source, part)
-    order, start_ns, end_ns = _in_order(message.timestamp_ns, columns)
-    name_ids = names.of_events.places(columns.metadata_ids)[order]
+    message, columns = _events(source, part, names.of_events)
+    columns = _in_order(columns)
+    start_ns, end_ns = _nanoseconds(message.timestamp_ns, columns)
     return Line(
         id=message.id,
         name=text(message.display_name) or text(message.name),
         start_ns=start_ns,
         end_ns=end_ns,
-        name_ids=name_ids,
+        name_ids=columns.name_ids,
         statistics=WireStatistics(
             path=source.path,
             data=np.frombuffer(source.data, np.uint8),
-            start=columns.details_start[order],
-            end=columns.details_end[order],
-            name_ids=name_ids,
+            start=columns.details_start,
+            end=columns.details_end,
+            name_ids=columns.name_ids,
             stat_names=names.of_stats,
             event_names=names.of_events,
         ),
@@ -128,7 +127,7 @@ def _line(source: _Source, part: Field, plane: Plane, names: _Names) -> Line:
     )
 
 
-def _events(source: _Source, part: Field) -> tuple[Any, EventColumns]:
+def _events(source: _Source, part: Field, names: EventNames) -> tuple[Any, EventColumns]:
     """The line without its events, and these."""
     data = source.data
     at = part.payload
@@ -136,14 +135,14 @@ def _events(source: _Source, part: Field) -> tuple[Any, EventColumns]:
     pieces: list[EventColumns] = []
     while at < part.end:
         if data[at] == EVENT_TAG:
-            for columns, end in event_columns(data, at, part.end):
+            for columns, end in event_columns(data, at, part.end, names):
                 pieces.append(columns)
                 at = end
                 source.release(end)
             continue
         field = field_at(data, at, part.end)
         if (field.number, field.wire_type) == (EVENTS, LENGTH_DELIMITED):
-            pieces.append(single_event(data, field))
+            pieces.append(single_event(data, field, names))
         else:
             rest.append((field.start, field.end))
         if len(rest) > _MOST_RUNS:
@@ -152,32 +151,35 @@ def _events(source: _Source, part: Field) -> tuple[Any, EventColumns]:
     return parsed("XLine", data, rest), joined(pieces)
 
 
-def _in_order(line_ns: int, columns: EventColumns) -> tuple[Indices, Times, Times]:
-    """The order of the events by start, and their starts and ends in it."""
-    length_ps = np.maximum(columns.duration_ps, 0)
-    order = _by_start(columns.offset_ps, length_ps)
-    start_ns, end_ns = _nanoseconds(line_ns, columns.offset_ps[order], length_ps[order])
-    return order, start_ns, end_ns
-
-
-def _nanoseconds(
-    line_ns: int, offset_ps: NDArray[np.int64], length_ps: NDArray[np.int64]
-) -> tuple[Times, Times]:
-    if abs(line_ns) >= LARGEST_NS:
-        raise MalformedError(f"a line in it claims to begin at {line_ns} ns")
-    whole = offset_ps // 1000
-    # Two signed picoseconds may add up to more than 63 bits hold, but not to more than 64.
-    past = (offset_ps - whole * 1000).view(np.uint64) + length_ps.view(np.uint64)
-    start_ns = line_ns + whole
-    return start_ns, start_ns + (past // np.uint64(1000)).view(np.int64)
-
-
-def _by_start(offset_ps: NDArray[np.int64], length_ps: NDArray[np.int64]) -> Indices:
-    """The order by start; of events that start together, the longest first."""
+def _in_order(columns: EventColumns) -> EventColumns:
+    """The events by start; of those that start together, the longest first."""
+    offset_ps, length_ps = columns.offset_ps, columns.length_ps
+    together = np.flatnonzero(offset_ps[1:] == offset_ps[:-1])
+    # Most profilers write them in that order.
+    if (offset_ps[1:] >= offset_ps[:-1]).all() and (
+        length_ps[together + 1] <= length_ps[together]
+    ).all():
+        return columns
     order = np.argsort(offset_ps, kind="stable")
     ordered = offset_ps[order]
     same = ordered[1:] == ordered[:-1]
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     among = order[tied]
     order[tied] = among[np.lexsort((-length_ps[among], offset_ps[among]))]
-    return order
+    return columns.taken(order)
+
+
+def _nanoseconds(line_ns: int, columns: EventColumns) -> tuple[Times, Times]:
+    """Starts and ends, given when the line begins."""
+    if abs(line_ns) >= LARGEST_NS:
+        raise MalformedError(f"a line in it claims to begin at {line_ns} ns")
+    start_ns = columns.offset_ps // 1000
+    past = start_ns * -1000
+    past += columns.offset_ps
+    # Two signed picoseconds may add up to more than 63 bits hold, but not to more than 64.
+    end_ns = past.view(np.uint64)
+    end_ns += columns.length_ps.view(np.uint64)
+    end_ns //= np.uint64(1000)
+    start_ns += line_ns
+    past += start_ns
+    return start_ns, past
