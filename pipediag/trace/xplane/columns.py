@@ -27,7 +27,7 @@ from pipediag.trace.xplane.varints import (
     Positions,
     Words,
     short_varints,
-    varints_at,
+    tagged_varints,
     words_of,
 )
 
@@ -178,7 +178,8 @@ class _Chunk:
         for mask, value in _BEGINNINGS:
             matching |= (body & mask) == value
         alike &= matching
-        tags, words, two = tags[alike], words[alike].view(np.int64), two[alike]
+        likely = np.flatnonzero(alike)
+        tags, words, two = tags[likely], words[likely].view(np.int64), two[likely]
         lengths = ((words >> 8) & 0x7F) | np.where(two, (words >> 9) & 0x3F80, 0)
         begins = tags + np.where(two, 3, 2)
         return tags, begins, begins + lengths
@@ -215,8 +216,8 @@ class _Chunk:
         self, tag: int, at: Positions, ends: Positions
     ) -> tuple[NDArray[np.int64], Positions, NDArray[np.bool_]]:
         """An integer field where it stands next: value, position after it, and whether it ends."""
-        present = (self._bytes[at] == tag) & (at < ends)
-        values, lengths = varints_at(self._words, at + 1)
+        tags, values, lengths = tagged_varints(self._words, at)
+        present = (tags == tag) & (at < ends)
         after = np.where(present, at + 1 + lengths, at)
         sound = ~present | ((lengths > 0) & (after <= ends))
         return np.where(present, values.view(np.int64), 0), np.minimum(after, ends), sound
@@ -239,7 +240,7 @@ class _Chunk:
             after = at + 1 + sizes + np.where(small, inside, np.uint64(0)).astype(np.int64)
             good = known & small & (after <= ends)
             sound[rest[~good]] = False
-            going_on = good & (after < ends)
+            going_on = np.flatnonzero(good & (after < ends))
             rest, at, ends = rest[going_on], after[going_on], ends[going_on]
         sound[rest] = False
         return sound

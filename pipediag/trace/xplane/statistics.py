@@ -21,7 +21,7 @@ from pipediag.trace.xplane.varints import (
     Positions,
     Words,
     short_varints,
-    varints_at,
+    tagged_varints,
     words_of,
 )
 
@@ -29,6 +29,8 @@ _BYTE = np.uint64(0xFF)
 _METADATA_ID = 0x08
 _DOUBLE, _UINT64, _INT64, _TEXT, _BYTES, _REFERENCE = 0x11, 0x18, 0x20, 0x2A, 0x32, 0x38
 _LONGEST_TEXT = np.uint64(1 << 32)
+_BLOCK = 1 << 14
+"""Events that are looked at together: their columns stay in a core's own cache."""
 _MOST_ROUNDS = 64
 """Statistics of an event that are looked at for all events at once; the rest one by one."""
 
@@ -56,14 +58,23 @@ class WireStatistics:
         values, present = self.event_names.shared_integers(name, self.name_ids[indices])
         keys = self.stat_names.keys(name)
         if keys:
-            cursor = _Cursor(self.data, self.start[indices], self.end[indices])
-            for rows, found, whole in cursor.values_of(keys):
-                values[rows], present[rows] = found, whole
-            for row in cursor.odd:
-                value = self.of(int(indices[row])).get(name)
-                present[row] = isinstance(value, int)
-                values[row] = wrapped(value) if isinstance(value, int) else 0
+            for first in range(0, len(indices), _BLOCK):
+                block = slice(first, first + _BLOCK)
+                self._own_integers(name, keys, indices[block], (values[block], present[block]))
         return values, present
+
+    def _own_integers(
+        self, name: str, keys: Collection[int], indices: Indices, found: IntegerColumn
+    ) -> None:
+        """Writes the statistic of the events that have one of their own."""
+        values, present = found
+        cursor = _Cursor(self.data, self.start[indices], self.end[indices])
+        for rows, integers, whole in cursor.values_of(keys):
+            values[rows], present[rows] = integers, whole
+        for row in cursor.odd:
+            value = self.of(int(indices[row])).get(name)
+            present[row] = isinstance(value, int)
+            values[row] = wrapped(value) if isinstance(value, int) else 0
 
     def _own(self, index: int) -> dict[str, StatValue]:
         span = int(self.start[index]), int(self.end[index])
@@ -137,23 +148,23 @@ class _Cursor:
         values, whole, end = self._values(np.where(odd, 0, place))
         odd |= end != after
         found = _Found(keys.view(np.int64), values, whole, after)
-        return self._without(rows, odd), found.chosen(~odd)
+        return self._without(rows, odd), found.chosen(~odd) if odd.any() else found
 
     def _values(self, place: Positions) -> tuple[NDArray[np.int64], NDArray[np.bool_], Positions]:
         """A statistic's value where its tag is at `place`: its value if it is an integer, whether
         it is, and where it ends; -1 where it is odd."""
-        tags = self._words[place] & _BYTE
-        values, sizes = varints_at(self._words, place + 1)
+        tags, values, sizes = tagged_varints(self._words, place)
         signed = values.view(np.int64)
         whole = (tags == _UINT64) | (tags == _INT64)
         texts = ((tags == _TEXT) | (tags == _BYTES)) & (values < _LONGEST_TEXT)
-        end = place + 1 + sizes
-        end[texts] += signed[texts]
+        end = place + 1 + sizes + np.where(texts, signed, 0)
         end[(sizes == 0) | ~(whole | texts | (tags == _REFERENCE))] = -1
         doubles = tags == _DOUBLE
         end[doubles] = place[doubles] + 9
         return np.where(whole, signed, 0), whole, end
 
     def _without(self, rows: Indices, odd: NDArray[np.bool_]) -> Indices:
+        if not odd.any():
+            return rows
         self.odd.extend(rows[odd].tolist())
         return rows[~odd]

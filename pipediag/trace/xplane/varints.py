@@ -19,14 +19,19 @@ PADDING = 24
 _ONE = np.uint64(1)
 _CONTINUES = np.uint64(0x8080808080808080)
 _PAYLOAD = np.uint64(0x7F7F7F7F7F7F7F7F)
-# Each step joins neighbours into groups twice as wide: 7 bits to 14, to 28, to 56.
+# Each step joins neighbours into groups twice as wide: 7 bits to 14, to 28, to 56. It changes only
+# what is wider than the bits at its end.
 _JOIN = (
-    (np.uint64(0x007F007F007F007F), np.uint64(0x7F007F007F007F00), np.uint64(1)),
-    (np.uint64(0x00003FFF00003FFF), np.uint64(0x3FFF00003FFF0000), np.uint64(2)),
-    (np.uint64(0x000000000FFFFFFF), np.uint64(0x0FFFFFFF00000000), np.uint64(4)),
+    (np.uint64(0x007F007F007F007F), np.uint64(0x7F007F007F007F00), np.uint64(1), 8),
+    (np.uint64(0x00003FFF00003FFF), np.uint64(0x3FFF00003FFF0000), np.uint64(2), 16),
+    (np.uint64(0x000000000FFFFFFF), np.uint64(0x0FFFFFFF00000000), np.uint64(4), 32),
 )
 _LOW_BYTE = np.uint64(0xFF)
+_BITS_IN_BYTE = np.uint64(8)
 _BITS_IN_WORD = np.uint64(56)
+_PAYLOAD_BITS = np.uint64(7)
+_COUNTS = np.uint64(0x0102030405060708)
+"""A count of bytes for each byte that the lowest stop bit may lie in, the first one's highest."""
 
 
 def words_of(data: Bytes) -> Words:
@@ -48,14 +53,24 @@ def varints_at(words: Words, positions: Positions) -> tuple[Words, Positions]:
     return values, lengths
 
 
+def tagged_varints(words: Words, positions: Positions) -> tuple[Words, Words, Positions]:
+    """The bytes at these positions and the integers behind them, as `varints_at` gives these."""
+    found = words[positions]
+    values, lengths = short_varints(found >> _BITS_IN_BYTE)
+    # Of a word shifted by a byte, the eighth ends every integer.
+    long = np.flatnonzero(lengths == 8)
+    if len(long):
+        values[long], lengths[long] = varints_at(words, positions[long] + 1)
+    return found & _LOW_BYTE, values, lengths
+
+
 def short_varints(words: Words) -> tuple[Words, Positions]:
     """The integers that begin with these words' lowest bytes; 0 bytes where eight do not end it."""
     stops = ~words & _CONTINUES
-    lowest = stops & (~stops + _ONE)
-    # The lowest stop bit is a power of two, whose exponent a float shows.
-    exponents = (lowest.astype(np.float64).view(np.int64) >> 52) - 1023
-    lengths = np.where(lowest == 0, 0, (exponents + 1) >> 3)
-    return _squeeze(words & (lowest - _ONE)), lengths
+    first = stops & (~stops + _ONE)
+    # Without a stop bit the product is 0; with one, its highest byte is the count of bytes.
+    lengths = ((first >> _PAYLOAD_BITS) * _COUNTS) >> _BITS_IN_WORD
+    return _squeeze(words & (first - _ONE)), lengths.view(np.int64)
 
 
 def _long_varints(low: Words, high: Words) -> tuple[Words, Positions]:
@@ -69,6 +84,8 @@ def _long_varints(low: Words, high: Words) -> tuple[Words, Positions]:
 
 def _squeeze(words: Words) -> Words:
     values = words & _PAYLOAD
-    for low, high, distance in _JOIN:
-        values = (values & low) | ((values & high) >> distance)
+    longest = int(words.max(initial=0)).bit_length()
+    for low, high, distance, bits in _JOIN:
+        if longest > bits:
+            values = (values & low) | ((values & high) >> distance)
     return values
