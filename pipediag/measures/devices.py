@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from pipediag.measures.gaps import gap_columns
 from pipediag.measures.iterators import IteratorKey
 from pipediag.session.devices import (
     DeviceActivity,
@@ -23,8 +24,8 @@ from pipediag.trace.device.traces import DeviceTrace
 from pipediag.trace.summary import TraceSummary
 
 MOST_GAPS = 2000
-"""A profile of small operations has a hundred thousand gaps; the longest are kept, and the sums
-hold all."""
+"""A profile of small operations has a hundred thousand gaps, and each takes 300 bytes of JSON: the
+longest are kept, and the sums hold all."""
 
 MOST_KERNELS = 20
 """Kept by name, those that took most time; the sums hold all."""
@@ -45,8 +46,7 @@ def _describe(
     pipeline: Pipeline | None,
     operation_of: Mapping[IteratorKey, str],
 ) -> DeviceActivity:
-    order = np.argsort(-device.gaps.lengths_ns, kind="stable")[:MOST_GAPS]
-    causes = device.gaps.causes
+    gaps = _longest_gaps(device, trace, pipeline, operation_of)
     overlap = device.overlap
     matmuls = [kernel for kernel in device.kernels if kernel.tensor_core is not None]
     return DeviceActivity(
@@ -78,59 +78,42 @@ def _describe(
         copies=[_copies(copies) for copies in device.copies],
         kernels=[_kernel(kernel) for kernel in device.kernels[:MOST_KERNELS]],
         launches=_launches(device),
-        gaps=[
-            _gap(device, gap, causes[gap], trace, pipeline, operation_of)
-            for gap in np.sort(order).tolist()
-        ],
+        gaps=gaps,
+        gaps_left_out=len(device.gaps) - len(gaps),
     )
 
 
-def _gap(
+def _longest_gaps(
     device: DeviceTrace,
-    gap: int,
-    cause: str,
     trace: TraceSummary,
     pipeline: Pipeline | None,
     operation_of: Mapping[IteratorKey, str],
-) -> DeviceGap:
-    start, end = device.gaps.spans[gap].tolist()
-    details = device.gaps.details
-    of_input = cause == "input"
-    iterator = details.iterator(gap) if of_input else None
-    op_id = operation_of.get(iterator) if iterator is not None else None
-    op = next((op for op in (pipeline.ops if pipeline else []) if op.id == op_id), None)
-    buffered = float(details.buffered_elements[gap])
-    return DeviceGap(
-        start_ms=(start - trace.window_ns[0]) / 1e6,
-        duration_ms=(end - start) / 1e6,
-        cause=cause,
-        causes_ms={
-            name: ns / 1e6
-            for name, ns in zip(GAP_CAUSES, device.gaps.split_ns[gap].tolist(), strict=True)
-            if ns
-        },
-        op_id=op_id,
-        file=op.file if op else None,
-        line=op.line if op else None,
-        iterator=iterator[0] if iterator else None,
-        buffered_elements=None if np.isnan(buffered) or not of_input else buffered,
-        doing=_without_marker(details.doing.get(gap)),
-        step=_step_at(trace, start),
-    )
-
-
-def _without_marker(doing: str | None) -> str | None:
-    """TensorFlow's Python tracer begins the names of its events with a dollar sign."""
-    return doing.removeprefix("$") if doing is not None else None
-
-
-def _step_at(trace: TraceSummary, time_ns: int) -> int | None:
-    if trace.steps is None:
-        return None
-    windows = trace.steps.steps.windows
-    place = int(np.searchsorted(windows[:, 0], time_ns, side="right")) - 1
-    inside = place >= 0 and time_ns < windows[place, 1]
-    return trace.steps.steps.numbers[place] if inside else None
+) -> list[DeviceGap]:
+    """In order of time."""
+    longest = np.argsort(-device.gaps.lengths_ns, kind="stable")[:MOST_GAPS]
+    columns = gap_columns(device, trace, np.sort(longest))
+    ops = {op.id: op for op in (pipeline.ops if pipeline else [])}
+    found = []
+    for place, (cause, iterator) in enumerate(zip(columns.cause, columns.iterator, strict=True)):
+        op_id = operation_of.get(iterator) if iterator is not None else None
+        op = ops.get(op_id) if op_id is not None else None
+        causes_ms = zip(GAP_CAUSES, columns.causes_ms[place], strict=True)
+        found.append(
+            DeviceGap(
+                start_ms=columns.start_ms[place],
+                duration_ms=columns.duration_ms[place],
+                cause=cause,
+                causes_ms={name: ms for name, ms in causes_ms if ms},
+                op_id=op_id,
+                file=op.file if op else None,
+                line=op.line if op else None,
+                iterator=iterator[0] if iterator else None,
+                buffered_elements=columns.buffered_elements[place],
+                doing=columns.doing[place],
+                step=columns.step[place],
+            )
+        )
+    return found
 
 
 def _histogram(device: DeviceTrace) -> list[GapBucket]:

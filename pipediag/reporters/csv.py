@@ -90,14 +90,14 @@ def files(session: Session) -> Iterator[tuple[str, str]]:
     yield "steps.csv", _table(STEP_COLUMNS, (row.model_dump() for row in session.step_rows))
     yield "pipeline.csv", _table(PIPELINE_COLUMNS, _pipeline_rows(session))
     yield "findings.csv", _table(FINDING_COLUMNS, _finding_rows(session))
-    yield from device_files(session.devices)
+    yield "gaps.csv", _table(GAP_COLUMNS, gap_rows(session.devices))
+    yield "devices.csv", devices_table(session.devices)
     yield "host.csv", _table(HOST_COLUMNS, _host_rows(session))
 
 
-def device_files(devices: Sequence[DeviceActivity]) -> Iterator[tuple[str, str]]:
-    """The tables of devices and of their gaps, of a session or of any profile."""
-    yield "gaps.csv", _table(GAP_COLUMNS, gap_rows(devices))
-    yield "devices.csv", _table(DEVICE_COLUMNS, device_rows(devices))
+def devices_table(devices: Sequence[DeviceActivity]) -> str:
+    """The table of devices, of a session or of any profile."""
+    return _table(DEVICE_COLUMNS, device_rows(devices))
 
 
 def _table(columns: Sequence[str], rows: Iterable[Row]) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pipediag.errors import PipediagError
 from pipediag.measures.trace_report import trace_report
-from pipediag.reporters.csv import device_files
+from pipediag.reporters.csv import devices_table
+from pipediag.reporters.gap_table import write_gap_table
 from pipediag.reporters.perfetto import Exported, write_perfetto
 from pipediag.rules.registry import run_device_rules
 from pipediag.runner.profile_runs import profile_files
@@ -18,6 +18,8 @@ from pipediag.session.trace_report import TraceReport
 from pipediag.trace.hosts import HostSummary, summarise_hosts
 
 REPORT_FILE = "trace.json"
+GAPS_FILE = "gaps.csv"
+DEVICES_FILE = "devices.csv"
 PERFETTO_FILE = "trace.perfetto.json.gz"
 
 
@@ -68,21 +70,17 @@ def write_trace(result: TraceResult, directory: Path, *, perfetto: bool) -> Writ
 
     Raises PipediagError where a file cannot be written, or a profile no longer be read.
     """
-    written = []
-    for name, text in _texts(result.report):
-        write_text(directory / name, text)
-        written.append(directory / name)
+    summaries = [(host.host, host.summary) for host in result.hosts if host.summary is not None]
+    report, gaps, devices = (directory / name for name in (REPORT_FILE, GAPS_FILE, DEVICES_FILE))
+    write_text(report, dump_trace_report(result.report))
+    write_gap_table(gaps, summaries)
+    write_text(devices, devices_table(result.report.devices))
     exported = None
     if perfetto:
-        summaries = [(host.host, host.summary) for host in result.hosts if host.summary is not None]
         exported = write_perfetto(directory / PERFETTO_FILE, summaries, result.report.findings)
-    return WrittenTrace(tuple(written), exported)
+    return WrittenTrace((report, gaps, devices), exported)
 
 
 def dump_trace_report(report: TraceReport) -> str:
     """The report as JSON, as `--json` prints it and `trace.json` holds it."""
     return report.model_dump_json(indent=1) + "\n"
-
-
-def _texts(report: TraceReport) -> Sequence[tuple[str, str]]:
-    return [(REPORT_FILE, dump_trace_report(report)), *device_files(report.devices)]

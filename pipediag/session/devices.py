@@ -143,3 +143,5 @@ class DeviceActivity(Record):
     launches: DeviceLaunches | None = None
     gaps: list[DeviceGap]
     """The longest, in order of time."""
+    gaps_left_out: int = 0
+    """Shorter ones that `gaps` does not hold; all sums hold them."""

@@ -30,7 +30,9 @@ def device(
         iterator_ids=np.full(len(spans), -1 if iterator is None else 0),
         iterators=() if iterator is None else (iterator,),
         buffered_elements=np.full(len(spans), 2.0 if iterator else np.nan),
-        doing={0: "train_step"},
+        doing_ids=np.where(np.arange(len(spans)) == 0, 0, -1).astype(np.int32),
+        doing_names=("$train_step",),
+        launch_ids=np.full(len(spans), -1),
     )
     values = {
         "name": "GPU:0",
@@ -71,7 +73,7 @@ def test_of_very_many_gaps_the_longest_are_kept_in_order_of_time() -> None:
     spans = [(index * 10_000, index * 10_000 + index + 1) for index in range(MOST_GAPS + 5)]
     (found,) = describe_devices(make_trace(devices=(device(spans),), window_ns=(0, 1)), None, {})
     assert len(found.gaps) == MOST_GAPS
-    assert found.gap_count == MOST_GAPS + 5
+    assert (found.gap_count, found.gaps_left_out) == (MOST_GAPS + 5, 5)
     starts = [gap.start_ms for gap in found.gaps]
     assert starts == sorted(starts)
     assert starts[0] == 50_000 / 1e6

@@ -90,9 +90,13 @@ class TraceBuilder:
     def host(self) -> PlaneBuilder:
         return self.plane("/host:CPU")
 
+    def serialised(self) -> bytes:
+        data: bytes = self._space.SerializeToString()
+        return data
+
     def save(self, directory: Path, name: str = "vm.xplane.pb") -> Path:
         path = directory / name
-        path.write_bytes(self._space.SerializeToString())
+        path.write_bytes(self.serialised())
         return path
 
     def events(self, directory: Path) -> TraceEvents:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from pipediag.measures.gaps import GapColumns, all_gaps
 from pipediag.reporters import labels
 from pipediag.reporters.perfetto.writer import TraceWriter, Track, arguments_of, encoded
 from pipediag.session.model import Finding
 from pipediag.trace.device.gaps import GAP_CAUSES
+from pipediag.trace.device.launches import CORRELATION
 from pipediag.trace.device.traces import DeviceTrace
+from pipediag.trace.events import Indices
 from pipediag.trace.intervals import covered
 from pipediag.trace.steps.windows import StepSplit
 from pipediag.trace.summary import TraceSummary
@@ -36,7 +39,7 @@ def write_own_tracks(
     if summary.steps is not None:
         _write_steps(writer, pid, summary.steps)
     for number, device in enumerate(summary.devices, start=1):
-        _write_gaps(writer, pid, device, number)
+        _write_gaps(writer, pid, summary, device, number)
         _write_busy(writer, pid, device)
     if findings:
         track = writer.track(pid, "Findings", len(summary.devices) + 1)
@@ -60,32 +63,39 @@ def _write_steps(writer: TraceWriter, pid: int, split: StepSplit) -> None:
     )
 
 
-def _write_gaps(writer: TraceWriter, pid: int, device: DeviceTrace, number: int) -> None:
-    gaps = device.gaps
-    causes = gaps.causes
-    writer.slices(
-        writer.track(pid, f"{device.name} idle", number),
-        gaps.spans[:, 0],
-        gaps.spans[:, 1],
-        [encoded(labels.gap_cause(cause)) for cause in causes],
-        [_gap_arguments(device, gap, cause) for gap, cause in enumerate(causes)],
-    )
+def _write_gaps(
+    writer: TraceWriter, pid: int, summary: TraceSummary, device: DeviceTrace, number: int
+) -> None:
+    track = writer.track(pid, f"{device.name} idle", number)
+    for places, gaps in all_gaps(device, summary):
+        writer.slices(
+            track,
+            device.gaps.spans[places, 0],
+            device.gaps.spans[places, 1],
+            [encoded(labels.gap_cause(cause)) for cause in gaps.cause],
+            _gap_arguments(device, places, gaps),
+        )
 
 
-def _gap_arguments(device: DeviceTrace, gap: int, cause: str) -> str:
-    gaps = device.gaps
-    iterator = gaps.details.iterator(gap) if cause == "input" else None
-    split = zip(GAP_CAUSES, gaps.split_ns[gap].tolist(), strict=True)
-    return arguments_of(
-        {
-            "cause": cause,
-            "duration_us": int(gaps.lengths_ns[gap]) / 1e3,
-            "doing": gaps.details.doing.get(gap),
-            "operation": iterator[0] if iterator else None,
-            "operation_names": ", ".join(iterator[1]) or None if iterator else None,
-            **{f"{name}_us": ns / 1e3 for name, ns in split if ns},
-        }
-    )
+def _gap_arguments(device: DeviceTrace, places: Indices, gaps: GapColumns) -> Iterator[str]:
+    lengths_ns = device.gaps.lengths_ns[places].tolist()
+    split_ns = device.gaps.split_ns[places].tolist()
+    for at, place in enumerate(places.tolist()):
+        iterator = gaps.iterator[at]
+        split = zip(GAP_CAUSES, split_ns[at], strict=True)
+        yield arguments_of(
+            {
+                "cause": gaps.cause[at],
+                "duration_us": lengths_ns[at] / 1e3,
+                "start_ms": gaps.start_ms[at],
+                "step": gaps.step[at],
+                CORRELATION: device.gaps.details.launch(place),
+                "doing": gaps.doing[at],
+                "operation": iterator[0] if iterator else None,
+                "operation_names": ", ".join(iterator[1]) or None if iterator else None,
+                **{f"{name}_us": ns / 1e3 for name, ns in split if ns},
+            }
+        )
 
 
 def _write_busy(writer: TraceWriter, pid: int, device: DeviceTrace) -> None:

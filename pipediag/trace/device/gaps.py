@@ -67,6 +67,7 @@ class NextLaunches:
     copies: NDArray[np.bool_]
     line_ids: NDArray[np.int32]
     """The place of the call's thread in `LaunchCalls.lines`."""
+    correlation_ids: _Column
 
 
 def host_activity(events: TraceEvents, by_class: dict[StepClass, Intervals]) -> HostActivity:
@@ -102,7 +103,7 @@ def next_launches(
     nothing = np.zeros(len(gaps), np.int64)
     if device is None or not len(calls) or not len(device.start_ns):
         no = nothing.astype(np.bool_)
-        return NextLaunches(no, nothing, nothing, no, nothing.astype(np.int32))
+        return NextLaunches(no, nothing, nothing, no, nothing.astype(np.int32), nothing)
     following = np.searchsorted(device.start_ns, gaps[:, 1])
     ends_with_work = following < len(device.start_ns)
     following = np.where(ends_with_work, following, 0)
@@ -114,6 +115,7 @@ def next_launches(
         end_ns=np.where(known, calls.end_ns[call], 0),
         copies=known & calls.copies[call],
         line_ids=calls.line_ids[call],
+        correlation_ids=calls.correlation_ids[call],
     )
 
 

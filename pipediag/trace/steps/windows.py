@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipediag.trace.events import TraceEvents
+from pipediag.trace.events import Indices, Times, TraceEvents
 from pipediag.trace.host.classes import STEP_CLASSES, Activity, StepClass, sweep
 from pipediag.trace.host.graph_loop import FEWEST_BATCHES
 from pipediag.trace.host.threads import events_named
@@ -30,6 +30,11 @@ class StepWindows:
     numbers: tuple[int, ...]
     """As the marker or the annotation says; counted from 0 where neither does."""
     basis: Basis
+
+    def at(self, times_ns: Times) -> Indices:
+        """For each time the place of the step that it lies in, or -1."""
+        place = np.searchsorted(self.windows[:, 0], times_ns, side="right") - 1
+        return np.where(times_ns < self.windows[np.maximum(place, 0), 1], place, -1)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,18 @@ def test_every_gap_is_named_by_its_cause_and_says_more(tmp_path: Path) -> None:
         assert sum(causes.values()) == pytest.approx(gap["dur"])
 
 
+def test_a_gap_tells_its_start_its_step_and_the_launch_that_ended_it(tmp_path: Path) -> None:
+    written = export(gpu_profile(), tmp_path)
+
+    first, second, third = (gap["args"] for gap in written.slices("pipediag", "GPU:0 idle"))
+    assert [gap["start_ms"] for gap in (first, second, third)] == [0.0, 0.06, 0.16]
+    assert [gap["step"] for gap in (first, second, third)] == [0, 0, 1]
+    assert first["correlation_id"] == 41
+    assert "correlation_id" not in second
+    joined = [e["name"] for e in written.events if e.get("args", {}).get("correlation_id") == 41]
+    assert joined == ["Launching operations", "gemm", "cuLaunchKernel"]
+
+
 def test_a_gap_names_the_operation_that_held_the_input_up(tmp_path: Path) -> None:
     first, second, _ = export(gpu_profile(), tmp_path).slices("pipediag", "GPU:0 idle")
 

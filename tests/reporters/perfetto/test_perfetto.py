@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import json
 from collections import defaultdict
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,20 +14,59 @@ from pipediag.trace.summary import summarise
 from tests.reporters.perfetto.profiles import US, Export, export, gpu_profile
 from tests.trace.builder import TraceBuilder
 
-PHASES = {"M", "X", "C", "i"}
 TRACES = Path(__file__).parents[4] / "shared" / "traces"
 
 
 def assert_well_formed(written: Export) -> None:
-    assert {event["ph"] for event in written.events} <= PHASES
-    last: dict[tuple[int, int], float] = defaultdict(float)
-    for event in written.events:
-        assert event["pid"] in written.processes
-        if event["ph"] in ("X", "i"):
-            assert event["tid"] in written.tracks
-            assert event["ts"] >= last[event["pid"], event["tid"]]
-            last[event["pid"], event["tid"]] = event["ts"]
-        assert event.get("dur", 0.0) >= 0.0
+    """The rules of the trace event format, as far as its viewers hold on to them."""
+    named: set[tuple[int, int]] = set()
+    tracks: dict[tuple[int, int], list[tuple[Fraction, Fraction]]] = defaultdict(list)
+    events = json.loads(written.text, parse_float=Fraction)["traceEvents"]
+    for event in events:
+        assert isinstance(event["name"], str)
+        assert isinstance(event["pid"], int)
+        if event["ph"] == "M":
+            assert_metadata(event, named)
+            continue
+        assert (event["pid"], 0) in named
+        assert event["ts"] >= 0
+        if event["ph"] == "C":
+            assert all(isinstance(value, int | Fraction) for value in event["args"].values())
+            continue
+        track = event["pid"], event["tid"]
+        assert track in named
+        if event["ph"] == "X":
+            assert event["dur"] >= 0
+            tracks[track].append((event["ts"], event["ts"] + event["dur"]))
+        else:
+            assert (event["ph"], event["s"]) == ("i", "t")
+    for slices in tracks.values():
+        assert_nested(slices)
+
+
+def assert_metadata(event: dict[str, Any], named: set[tuple[int, int]]) -> None:
+    """A name comes before the first event of what it names, and once."""
+    if event["name"].endswith("_sort_index"):
+        assert isinstance(event["args"]["sort_index"], int)
+        return
+    assert event["name"] in ("process_name", "thread_name")
+    assert isinstance(event["args"]["name"], str)
+    track = event["pid"], event["tid"] if event["name"] == "thread_name" else 0
+    assert track not in named
+    named.add(track)
+
+
+def assert_nested(slices: list[tuple[Fraction, Fraction]]) -> None:
+    """In order of start; each within the one around it, or behind it."""
+    around: list[Fraction] = []
+    last = Fraction(0)
+    for start, end in slices:
+        assert start >= last
+        last = start
+        while around and around[-1] <= start:
+            around.pop()
+        assert not around or end <= around[-1]
+        around.append(end)
 
 
 def test_own_tracks_stand_above_the_devices_and_those_above_the_host(tmp_path: Path) -> None:
@@ -52,6 +94,19 @@ def test_the_originals_are_where_the_profile_has_them(tmp_path: Path) -> None:
         ("pipediag_step", 100.0, 100.0),
     ]
     assert '"ts":20.001,"dur":39.999' in written.text
+
+
+def test_slices_that_cross_stand_on_tracks_of_their_own(tmp_path: Path) -> None:
+    builder = gpu_profile()
+    stream = builder.plane("/device:GPU:1").line("Stream #7", 7)
+    stream.event("a", 0, 50 * US).event("b", 20 * US, 80 * US).event("c", 20 * US, 30 * US)
+    stream.event("d", 60 * US, 60 * US).event("e", 79 * US, 90 * US)
+
+    written = export(builder, tmp_path)
+
+    assert_well_formed(written)
+    assert [name for name, _, _ in written.spans("GPU:1", "Stream #7")] == ["a", "c", "d", "e"]
+    assert [name for name, _, _ in written.spans("GPU:1", "Stream #7 (2)")] == ["b"]
 
 
 def test_a_launch_and_its_kernel_share_an_id(tmp_path: Path) -> None:

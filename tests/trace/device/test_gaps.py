@@ -68,7 +68,7 @@ def test_what_the_launching_thread_was_doing_is_named(tmp_path: Path) -> None:
     profile.kernel((0, 20), launch=(0, 0))
     profile.kernel((100, 120), launch=(92, 95), line=other)
     [device] = profile.devices(tmp_path)
-    assert device.gaps.details.doing == {0: "model/einsum:Einsum"}
+    assert device.gaps.details.doing(0) == "model/einsum:Einsum"
 
 
 def test_the_buffer_counts_only_where_it_was_read_lately(tmp_path: Path) -> None:
@@ -326,7 +326,8 @@ def test_the_causes_of_a_gap_add_up_to_it(
     host = HostActivity(tuple(zip(names, spans[:6], strict=True)))
     some = np.arange(len(gaps)) % 2 == 0
     start = np.full(len(gaps), called)
-    launches = NextLaunches(some, start, start + took, some, np.zeros(len(gaps), np.int32))
+    lines = np.zeros(len(gaps), np.int32)
+    launches = NextLaunches(some, start, start + took, some, lines, np.zeros(len(gaps), np.int64))
     split = divide_gaps(gaps, host, launches, spans[6])
     assert (split >= 0).all()
     assert split.sum(axis=1).tolist() == (gaps[:, 1] - gaps[:, 0]).tolist()
