@@ -4,7 +4,7 @@ A line holds its events one after the other, each behind the tag 0x22 and its le
 each begins means following a chain of lengths, which numpy can't do. So every place that looks
 like the beginning of an event is taken for one, and the chain is then checked: where each guess
 ends at the next guess, all of them were right. Python follows the chain by itself only across the
-few places where that fails.
+few places where that fails; where they are many, with a table of where each tag leads.
 
 An event is decoded here when its fields stand in the order of their numbers, as every protobuf
 writer puts them. The parser of the protobuf library decodes the others, one by one.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,8 @@ EVENT_TAG = 0x22
 
 _CHUNK_BYTES = 1 << 22
 _FIRST_CHUNK_BYTES = 1 << 16
+_MANY_PIECES = 64
+"""Of a chunk. A run of guesses that were right is one piece, and so is an event that none met."""
 _MOST_ROUNDS = 64
 """Fields of an event that are looked at for all events at once; those with more go one by one."""
 
@@ -152,7 +155,9 @@ class _Chunk:
         at = 0
         while at < self._size and self._bytes[at] == EVENT_TAG:
             first = int(np.searchsorted(tags, at))
-            if first < len(tags) and tags[first] == at:
+            if len(found) >= _MANY_PIECES:
+                piece = self._followed(at)
+            elif first < len(tags) and tags[first] == at:
                 last = int(broken[np.searchsorted(broken, first)]) + 1
                 piece = begins[first:last], ends[first:last]
             else:
@@ -183,6 +188,33 @@ class _Chunk:
         lengths = ((words >> 8) & 0x7F) | np.where(two, (words >> 9) & 0x3F80, 0)
         begins = tags + np.where(two, 3, 2)
         return tags, begins, begins + lengths
+
+    def _followed(self, at: int) -> tuple[Positions, Positions]:
+        """The events from `at` on, by the table of where each tag leads."""
+        tags, begins, ends, next_tags = self._every_tag
+        place = int(np.searchsorted(tags, at))
+        if place == len(tags) or tags[place] != at:
+            return self._one_event(at)
+        chain = []
+        while place >= 0:
+            chain.append(place)
+            place = next_tags[place]
+        return begins[chain], ends[chain]
+
+    @cached_property
+    def _every_tag(self) -> tuple[Positions, Positions, Positions, memoryview]:
+        """Every byte that may be an event's tag: where it is, where the event's payload begins and
+        ends, and the place of the tag at that end, or -1."""
+        tags = np.flatnonzero(self._bytes[: self._size] == EVENT_TAG)
+        lengths, sizes = short_varints(self._words[tags] >> np.uint64(8))
+        # A word shifted by a byte shows seven of them.
+        whole = (sizes > 0) & (sizes < 8)
+        tags, begins = tags[whole], (tags + 1 + sizes)[whole]
+        inside = np.minimum(lengths[whole], np.uint64(self._size)).view(np.int64)
+        ends = np.minimum(begins + inside, self._size + 1)
+        following = np.searchsorted(tags, ends)
+        meets = tags[np.minimum(following, len(tags) - 1)] == ends
+        return tags, begins, ends, np.where(meets, following, -1).data
 
     def _one_event(self, at: int) -> tuple[Positions, Positions]:
         try:

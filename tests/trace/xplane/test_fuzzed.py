@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pipediag.trace.malformed import MalformedError
 from pipediag.trace.xplane import columns
+from pipediag.trace.xplane.fields import varint_at
 from pipediag.trace.xplane.file import parse
 from tests.trace.xplane.reference import (
     ReferenceLimitError,
@@ -35,9 +36,11 @@ def _with_chunks_of(size: int, data: bytes) -> None:
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
-@given(profiles, chunk_sizes)
-def test_any_profile(data: bytes, chunk: int) -> None:
-    _with_chunks_of(chunk, data)
+@given(profiles, chunk_sizes, st.sampled_from((0, 1, columns._MANY_PIECES)))
+def test_any_profile(data: bytes, chunk: int, pieces: int) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(columns, "_MANY_PIECES", pieces)
+        _with_chunks_of(chunk, data)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -72,6 +75,29 @@ def test_events_longer_than_a_chunk() -> None:
     data = message(1, message(2, b"/host:CPU") + line)
     for size in (1, 7, 64, 1_000, 70_100, 1 << 22):
         _with_chunks_of(size, data)
+
+
+@pytest.mark.parametrize("statistics", [b"", message(4, integer(1, 1) + integer(3, 77))])
+@pytest.mark.parametrize("begins", [b"", integer(2, 5_000)])
+def test_events_that_do_not_look_like_one_are_not_followed_one_by_one(
+    statistics: bytes, begins: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_offset = message(4, integer(1, 3) + integer(3, 1_000) + statistics)
+    other = message(4, integer(1, 3) + begins)
+    line = message(3, integer(3, 10) + (without_offset + other) * 5_000)
+    data = message(1, message(2, b"/host:CPU") + line)
+    expected = planes_by_protobuf(data)
+    followed = []
+
+    def note(data: memoryview, start: int, end: int) -> tuple[int, int]:
+        followed.append(start)
+        return varint_at(data, start, end)
+
+    monkeypatch.setattr(columns, "varint_at", note)
+
+    assert planes_by_reader(data) == expected
+    # One chunk holds the line's beginning, and another one the rest.
+    assert len(followed) <= 2 * (columns._MANY_PIECES + 1)
 
 
 def test_an_event_with_more_statistics_than_are_looked_at_together() -> None:
