@@ -17,10 +17,18 @@ LARGEST_FILE_BYTES = 1 << 31
 """Protobuf's own limit for one message."""
 
 MAPPED_FROM_BYTES = 1 << 24
-"""Smaller files are read at once: a mapped file that somebody cuts short ends the process."""
+"""Smaller files are read at once, and so is text, of which all is looked at: who looks at the part
+of a mapped file that somebody has cut off meanwhile is ended by the system."""
+
+_PEEKED_BYTES = 64
+_READ_AS_A_WHOLE = (GZIP, b"{", b"[")
 
 Release = Callable[[int], None]
-"""Told the place up to which the bytes have been looked at; at the end, all are given back."""
+"""Told the place up to which the bytes have been looked at; at the end, all are given back.
+
+Raises PipediagError where the file has become shorter meanwhile. Told every few megabytes, it
+leaves milliseconds in which that is not noticed in time.
+"""
 
 
 def file_bytes(file: Path) -> tuple[memoryview, Release]:
@@ -39,7 +47,7 @@ def file_bytes(file: Path) -> tuple[memoryview, Release]:
     data = memoryview(content)
     if data[:2] == GZIP:
         return unpacked(data), _keep
-    return data, _releasing(content) if isinstance(content, mmap.mmap) else _keep
+    return data, _releasing(content, file) if isinstance(content, mmap.mmap) else _keep
 
 
 def _content(file: Path) -> bytes | mmap.mmap:
@@ -58,6 +66,8 @@ def _content(file: Path) -> bytes | mmap.mmap:
             raise TooLargeError(f"{status.st_size / 1e9:.1f} GB are more than a profile can hold")
         if status.st_size < MAPPED_FROM_BYTES:
             content = stream.read(MAPPED_FROM_BYTES) or b""
+        elif os.pread(descriptor, _PEEKED_BYTES, 0).lstrip().startswith(_READ_AS_A_WHOLE):
+            content = stream.read(status.st_size) or b""
         else:
             content = _mapped(descriptor, status.st_size, file)
     if not content:
@@ -69,15 +79,21 @@ def _mapped(descriptor: int, size: int, file: Path) -> mmap.mmap:
     try:
         return mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
     except ValueError as error:
-        raise PipediagError(f"The profile {file} changed while it was read; try again.") from error
+        raise _changed(file) from error
 
 
-def _releasing(mapped: mmap.mmap) -> Release:
+def _changed(file: Path) -> PipediagError:
+    return PipediagError(f"The profile {file} changed while it was read; try again.")
+
+
+def _releasing(mapped: mmap.mmap, file: Path) -> Release:
     """Gives whole pages back, some megabytes at a time."""
     given_back = 0
 
     def release(place: int) -> None:
         nonlocal given_back
+        if mapped.size() < len(mapped):
+            raise _changed(file)
         if place >= len(mapped):
             mapped.madvise(mmap.MADV_DONTNEED)
             return

@@ -1,7 +1,7 @@
 """The profiles of several hosts, summarised in processes of their own.
 
 A file that cannot be read costs its own summary and no other's; so does one whose reading ends the
-process, by taking all memory for instance.
+process: by taking all memory, or because somebody cut the file short while it was mapped.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ from pipediag.trace.summary import TraceSummary, summarise_events
 
 WORTH_PROCESSES_BYTES = 16 << 20
 """A process takes a quarter of a second to start, in which one reads some 20 MB."""
+
+ISOLATED_FROM_BYTES = 256 << 20
+"""A single file from that size on is read in a process too, so that its end can be told: reading
+takes many times as long as starting a process there."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +60,13 @@ def summarise_hosts(
         gap_floor_ns: shorter gaps are summed apart.
         processes: how many read at once; by itself one for each core and file, and none but this
             one where the files are small.
+
+    A large file is never read in this process.
     """
     count = min(len(paths), _worthwhile(paths) if processes is None else processes)
-    if count <= 1:
+    if count <= 1 and max(map(_size, paths), default=0) < ISOLATED_FROM_BYTES:
         return _told_apart([_summary(path, gap_floor_ns) for path in paths])
-    found = _in_processes(paths, gap_floor_ns, count)
+    found = _in_processes(paths, gap_floor_ns, max(count, 1))
     # A process that is killed takes the other ones' files with it: each gets one of its own.
     return _told_apart(
         [

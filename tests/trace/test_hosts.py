@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.trace import hosts
+from pipediag.trace.file_bytes import MAPPED_FROM_BYTES, file_bytes
 from pipediag.trace.hosts import HostSummary, summarise_hosts
 from tests.trace.builder import TraceBuilder, add_steps
 
@@ -84,6 +85,28 @@ def test_a_killed_process_is_reported_and_the_others_are_read(
     found = summarise_hosts(paths, processes=2)
     assert [host.reason == "read" for host in found] == [True, False, True]
     assert "was killed" in str(found[1].reason)
+
+
+def _cut_while_mapped(path: Path, gap_floor_ns: int) -> HostSummary:
+    """Somebody else truncates the file between two looks at it."""
+    data, _ = file_bytes(path)
+    if len(data) >= MAPPED_FROM_BYTES:
+        os.truncate(path, 1_000)
+        bytes(data[-8:])
+    return hosts._summary(path, gap_floor_ns)
+
+
+def test_a_large_file_that_is_cut_short_while_it_is_mapped_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = profile(tmp_path, "a", 20)
+    os.truncate(path, MAPPED_FROM_BYTES)
+    monkeypatch.setattr(hosts, "_summary", _cut_while_mapped)
+    monkeypatch.setattr(hosts, "ISOLATED_FROM_BYTES", MAPPED_FROM_BYTES)
+    [found] = summarise_hosts([path])
+    # The process of the first reading was ended; the second one met what is left of the file.
+    assert path.stat().st_size == 1_000
+    assert "cut short" in str(found.reason)
 
 
 def test_small_files_start_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

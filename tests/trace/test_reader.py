@@ -106,6 +106,19 @@ def test_a_mapped_file_is_read_like_a_small_one(
     assert mapped.integers("id", np.arange(3_000)).tolist() == list(range(3_000))
 
 
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+def test_text_survives_that_its_file_is_cut_short(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_bytes, "MAPPED_FROM_BYTES", 1)
+    text = KinetoBuilder().kernel("k", 1, 2).save(tmp_path, "k.json").read_bytes()
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    data, _ = file_bytes.file_bytes(path)
+    path.write_bytes(b"")
+    assert bytes(data) == text
+
+
 def test_a_profile_may_be_replaced_while_it_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipediag.errors import ExitStatus, PipediagError
-from pipediag.trace import compression
+from pipediag.trace import compression, file_bytes
 from pipediag.trace.reader import read, read_file
-from pipediag.trace.xplane import fields
+from pipediag.trace.xplane import columns, fields
 from pipediag.trace.xplane import file as xplane_file
+from pipediag.trace.xplane.columns import EventColumns, event_columns
 from tests.trace.builder import TraceBuilder
 
 
@@ -178,3 +180,28 @@ def test_any_bytes_give_a_profile_or_a_message(
     except PipediagError as error:
         planes, message = 0, str(error)
     assert planes or str(path) in message
+
+
+def test_a_mapped_file_that_is_cut_short_between_two_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_bytes, "MAPPED_FROM_BYTES", 1)
+    monkeypatch.setattr(columns, "_CHUNK_BYTES", 1 << 12)
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    for start in range(5_000):
+        line.event("event", start, start + 1)
+    path = builder.save(tmp_path)
+    looked: list[int] = []
+
+    def cut_behind(data: memoryview, start: int, end: int) -> Iterator[tuple[EventColumns, int]]:
+        for piece, place in event_columns(data, start, end):
+            os.truncate(path, place)
+            looked.append(place)
+            yield piece, place
+
+    monkeypatch.setattr(xplane_file, "event_columns", cut_behind)
+    with pytest.raises(PipediagError, match="changed while it was read") as caught:
+        read(path)
+    assert "\n" not in str(caught.value)
+    assert len(looked) == 1
