@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pipediag.capture.commands import CommandPipe
 from pipediag.capture.conductor import Conductor
 from pipediag.capture.diagnosis import Instruments
 from pipediag.capture.environment import describe_environment
@@ -48,7 +49,10 @@ class Capture:
         self._in_graph = InGraphLoops(
             loops, self._updates, instruments, stop_after=not settings.run_to_end
         )
-        self._conductor = Conductor(loops, self._updates, instruments, settings, self._leave_now)
+        commands = None if settings.command_fd is None else CommandPipe(settings.command_fd)
+        self._conductor = Conductor(
+            loops, self._updates, instruments, settings, self._leave_now, commands
+        )
         self._hooks = Hooks(
             self._conductor,
             plan,
@@ -76,6 +80,9 @@ class Capture:
         self._in_graph.finish(f"the script {outcome}")
         self._conductor.script_over(f"the script {outcome}")
         describe_environment(self._recorder.recording.environment)
+        if outcome in ("finished", "stopped", "exited"):
+            self._recorder.save()
+            self._conductor.try_pipelines_alone()
         self._recorder.end(outcome, exit_status, error)
 
     def _tell(self, event: str, **details: Any) -> None:

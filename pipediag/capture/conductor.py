@@ -7,11 +7,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from pipediag.capture.commands import CommandPipe
 from pipediag.capture.diagnosis import Diagnosis, Instruments, Phase, model_of
 from pipediag.capture.environment import describe_environment
 from pipediag.capture.functions import source_location
 from pipediag.capture.loops import Consumer, Loop, LoopRegistry, batch_rows
 from pipediag.capture.repeat import repeated
+from pipediag.capture.training_state import TrainingState, lacks_memory
+from pipediag.capture.trials import Trials
 from pipediag.capture.updates import UpdateWatch
 from pipediag.session.settings import RunSettings
 
@@ -38,12 +41,18 @@ class Conductor:
         instruments: Instruments,
         settings: RunSettings,
         leave: Callable[[], None],
+        commands: CommandPipe | None,
     ) -> None:
         self._loops = loops
         self._updates = updates
         self._with = instruments
         self._settings = settings
         self._leave = leave
+        self._commands = commands
+        self._trials: Trials | None = None
+        self._tried: set[str] = set()
+        self._before_trials: TrainingState | None = None
+        self._pull: Callable[[Any], Any] = next
         self._last: Consumer | None = None
         self._seam = False
         self._active: Diagnosis | None = None
@@ -55,6 +64,19 @@ class Conductor:
     def in_a_loop(self) -> bool:
         """Whether any iterator has handed over a batch so far."""
         return self._last is not None
+
+    @property
+    def holds_epoch(self) -> bool:
+        """Whether the epoch that runs must not end, as trials need more steps of it."""
+        return (
+            self._trials is not None
+            and self._last is not None
+            and self._last.loop is self._trials.loop
+        )
+
+    def pull_with(self, advance: Callable[[Any], Any]) -> None:
+        """`advance` takes a batch from an iterator without telling us."""
+        self._pull = advance
 
     # What the hooks report.
 
@@ -89,22 +111,24 @@ class Conductor:
         if consumer.keep_batch:
             self._substitute(consumer, batch)
 
-    def call_begins(self, consumer: Consumer, iterator: Any, pull: Callable[[Any], Any]) -> Any:
-        """A tf.function is called with an iterator; returns the iterator to call it with.
-
-        `pull` takes a batch from an iterator without telling us.
-        """
+    def call_begins(self, consumer: Consumer, iterator: Any) -> Any:
+        """A tf.function is called with an iterator; returns the iterator to call it with."""
         consumer.hand_over = "call"
         if consumer.loop.record.kind == "eager":
             consumer.loop.record.kind = "tf_function"
         self._boundary(consumer, time.monotonic_ns(), None)
         consumer.batches += consumer.loop.record.batches_per_call
         if consumer.keep_batch:
-            batch = pull(iterator)
+            batch = self._pull(iterator)
             if consumer.loop.record.batch_size is None:
                 consumer.loop.record.batch_size = batch_rows(batch)
             self._substitute(consumer, batch)
         return consumer.substitute if consumer.substitute is not None else iterator
+
+    def trial_failed(self, consumer: Consumer, error: BaseException) -> bool:
+        """A step on an iterator raised; returns whether a trial was to blame, which steps aside."""
+        trials = self._trials
+        return trials is not None and consumer.loop is trials.loop and trials.failed(error)
 
     def exhausted(self, consumer: Consumer) -> None:
         """The iterator has no more batches."""
@@ -132,12 +156,16 @@ class Conductor:
             loop.record.retrace_steps.append(loop.record.steps)
         if loop.diagnosis is not None:
             loop.diagnosis.traced()
+        if self._trials is not None and loop is self._trials.loop:
+            self._trials.traced()
 
     def script_over(self, reason: str) -> None:
         """The script's code has ended or is being stopped."""
         self._interrupt(exhausted=False)
         if self._active is not None:
             self._active.finish(reason)
+        if self._trials is not None:
+            self._trials.stop(reason)
         for loop in self._loops.all():
             self._settle_role(loop)
 
@@ -160,6 +188,9 @@ class Conductor:
             self._seam = True
             self._last = consumer
         continuous, self._seam = not self._seam, False
+        if self._trials is not None and loop is self._trials.loop:
+            self._try(self._trials, consumer, now_ns, continuous)
+            return
         if continuous:
             record.elapsed_ns += now_ns - loop.last_ns
             if record.steps <= 2 * record.batches_per_call:
@@ -167,16 +198,23 @@ class Conductor:
         loop.last_ns = now_ns
         record.steps += record.batches_per_call
         self._updates.tracing_ns = 0
+        self._diagnose(consumer, now_ns, wait_ns, continuous)
+        if self._deadline_ns is not None and now_ns > self._deadline_ns and self._active is None:
+            self.stop()
+
+    def _diagnose(
+        self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool
+    ) -> None:
+        """Measure the loop, or begin to if it trains and none is being measured."""
+        loop = consumer.loop
         if loop.diagnosis is not None:
             self._measure(loop.diagnosis, consumer, now_ns, wait_ns, continuous)
             if loop.diagnosis is self._active and not self._active.measuring:
-                self._measured(loop)
+                self._measured(loop, consumer)
         elif loop.trains and len(self._diagnosed) < _MOST_DIAGNOSED:
             self._give_up_the_abandoned(loop, now_ns)
             if self._active is None:
                 self._begin(loop, consumer, now_ns)
-        if self._deadline_ns is not None and now_ns > self._deadline_ns and self._active is None:
-            self.stop()
 
     def _measure(
         self,
@@ -266,12 +304,68 @@ class Conductor:
                 f"{type(error).__name__}: {error}"
             )
 
-    def _measured(self, loop: Loop) -> None:
-        """One loop is done: go on to see later loops, where that is cheap, or stop the script."""
+    def _measured(self, loop: Loop, consumer: Consumer) -> None:
+        """One loop is measured: what would help it is tried, where the parent asks for that."""
         self._active = None
+        loop.dataset = consumer.dataset
+        if self._commands is None or consumer.distributed:
+            self._go_on_or_stop(loop)
+            return
+        if self._goes_on_after(loop):
+            lack = lacks_memory()
+            if lack is not None:
+                self._with.recorder.note(f"No trial was made: {lack}")
+                self._go_on_or_stop(loop)
+                return
+            self._before_trials = TrainingState()
+        self._with.tell(
+            "trials",
+            loop=loop.record.id,
+            alone=False,
+            goes_on=self._before_trials is not None,
+        )
+        self._tried.add(loop.record.id)
+        self._trials = Trials(loop, self._commands, self._with.tell, self._pull)
+        self._trials.begin(consumer)
+        self._after_trials_if_over()
+
+    def _try(self, trials: Trials, consumer: Consumer, now_ns: int, continuous: bool) -> None:
+        trials.boundary(consumer, now_ns, continuous)
+        self._after_trials_if_over()
+
+    def _after_trials_if_over(self) -> None:
+        trials = self._trials
+        if trials is None or not trials.over:
+            return
+        self._trials = None
+        # What the trials took is no step, and neither is the one that they ended in.
+        self._seam = True
+        if self._before_trials is not None:
+            self._before_trials.restore()
+            self._before_trials = None
+            self._updates.updated = False
+        self._go_on_or_stop(trials.loop)
+
+    def try_pipelines_alone(self) -> None:
+        """The script is over: loops that could not be tried while they ran have their pipelines."""
+        for loop in self._loops.all():
+            known = loop.trains and loop.dataset is not None
+            if self._commands is None or not known or loop.record.id in self._tried:
+                continue
+            self._tried.add(loop.record.id)
+            self._with.tell("trials", loop=loop.record.id, alone=True, goes_on=False)
+            Trials(loop, self._commands, self._with.tell, self._pull).without_consumer()
+
+    def _goes_on_after(self, loop: Loop) -> bool:
+        if self._settings.run_to_end:
+            return True
+        return not self._with.pace.ends_here(loop.seconds_left) and not self._was_disturbed()
+
+    def _go_on_or_stop(self, loop: Loop) -> None:
+        """Go on to see later loops, where that is cheap, or stop the script."""
         if self._settings.run_to_end:
             return
-        if self._with.pace.ends_here(loop.seconds_left) or self._was_disturbed():
+        if not self._goes_on_after(loop):
             self.stop()
         elif self._deadline_ns is None:
             self._deadline_ns = time.monotonic_ns() + int(self._settings.look_ahead_s * 1e9)

@@ -46,7 +46,6 @@ class Hooks:
         self._updates = updates
         self._profiler = profiler
         self._inside_distributed = False
-        self._pull: Callable[[Any], Any] = next
         self._iterator_classes: tuple[type, ...] = ()
         self._out_of_range: type[Exception] = StopIteration
 
@@ -77,6 +76,8 @@ class Hooks:
             ("tensorflow.python.profiler.profiler_v2", self._on_profiler),
             ("tensorflow.python.client.session", self._on_session),
             ("tensorflow.python.training.optimizer", self._on_v1_optimizer),
+            ("keras.src.trainers.epoch_iterator", self._on_epoch_iterator),
+            ("tf_keras.src.engine.data_adapter", self._on_data_handler),
             ("keras.src.callbacks.callback_list", self._on_callback_list),
             ("tf_keras.src.callbacks", self._on_callback_list),
             ("tf_keras.src.optimizers.legacy.optimizer_v2", self._on_legacy_optimizer),
@@ -143,6 +144,26 @@ class Hooks:
 
             setattr(module.CallbackList, name, functools.wraps(original)(at_epoch))
 
+    def _on_epoch_iterator(self, module: Any) -> None:
+        self._hold(module.EpochIterator, "_enumerate_iterator")
+
+    def _on_data_handler(self, module: Any) -> None:
+        self._hold(module.DataHandler, "steps")
+
+    def _hold(self, walker: type, method: str) -> None:
+        """Let an epoch's last step come again and again while trials need more of them."""
+        conductor, original = self._conductor, walker.__dict__[method]
+
+        @functools.wraps(original)
+        def enumerate_and_hold(epoch: Any) -> Any:
+            last = None
+            for last in original(epoch):
+                yield last
+            while last is not None and conductor.holds_epoch:
+                yield last
+
+        setattr(walker, method, enumerate_and_hold)
+
     def _on_iterators(self, module: Any) -> None:
         conductor, updates = self._conductor, self._updates
         hooks = self
@@ -166,13 +187,16 @@ class Hooks:
             asked = time.monotonic_ns()
             try:
                 batch = advance(consumer.substitute or iterator)
-            except errors.OutOfRangeError:
-                conductor.exhausted(consumer)
-                raise
+            except Exception as error:
+                if not conductor.trial_failed(consumer, error):
+                    if isinstance(error, errors.OutOfRangeError):
+                        conductor.exhausted(consumer)
+                    raise
+                batch = advance(consumer.substitute or iterator)
             conductor.handed_over(consumer, asked, time.monotonic_ns(), batch)
             return batch
 
-        self._pull = advance
+        conductor.pull_with(advance)
         self._iterator_classes += (owned,)
         owned._create_iterator = create_iterator
         owned._next_internal = next_internal
@@ -252,14 +276,23 @@ class Hooks:
         if loops_itself and in_graph.enough:
             self._conductor.stop()
         before = function.experimental_get_tracing_count()
-        consumer, args = (None, args) if loops_itself else self._told_of_call(args)
+        consumer, iterator = (None, None) if loops_itself else self._consumer_among(args)
+        if consumer is not None:
+            instead = self._conductor.call_begins(consumer, iterator)
+            args = tuple(instead if argument is iterator else argument for argument in args)
         self._updates.enter(function)
         try:
             if before == 0 or loops_itself:
                 return in_graph.call(function, args, lambda: original(function, *args, **kwargs))
             return original(function, *args, **kwargs)
-        except self._out_of_range:
-            if consumer is not None:
+        except Exception as error:
+            if consumer is None:
+                raise
+            if self._conductor.trial_failed(consumer, error):
+                fallback = consumer.substitute or iterator
+                args = tuple(fallback if argument is instead else argument for argument in args)
+                return original(function, *args, **kwargs)
+            if isinstance(error, self._out_of_range):
                 self._conductor.exhausted(consumer)
             raise
         finally:
@@ -270,17 +303,15 @@ class Hooks:
                 self._conductor.function_traced(function, again=before > 0)
             self._updates.leave()
 
-    def _told_of_call(self, args: tuple[Any, ...]) -> tuple[Consumer | None, tuple[Any, ...]]:
-        """Report a call that is given one of our iterators, and give it the one it should use."""
-        for position, argument in enumerate(args):
+    def _consumer_among(self, args: tuple[Any, ...]) -> tuple[Consumer | None, Any]:
+        """The first argument that is one of our iterators, and what it belongs to."""
+        for argument in args:
             # By class first: a tensor has no dictionary until it is asked for one.
-            if not isinstance(argument, self._iterator_classes):
-                continue
-            consumer = argument.__dict__.get(_CONSUMER)
-            if consumer is not None:
-                iterator = self._conductor.call_begins(consumer, argument, self._pull)
-                return consumer, (*args[:position], iterator, *args[position + 1 :])
-        return None, args
+            if isinstance(argument, self._iterator_classes):
+                consumer: Consumer | None = argument.__dict__.get(_CONSUMER)
+                if consumer is not None:
+                    return consumer, argument
+        return None, None
 
 
 class _Arrival(MetaPathFinder):

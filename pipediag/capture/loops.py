@@ -35,6 +35,10 @@ class Loop:
     record: RecordedLoop
     ordinal: int
     fit_frame: Any = None
+    model: weakref.ref[Any] | None = None
+    """The Keras model that the loop trains."""
+    dataset: Any = None
+    """What it reads, kept from when it is diagnosed, to be tried with changes."""
     last_ns: int = 0
     traced_in_first_step_ns: int = 0
     diagnosis: Any = None
@@ -65,6 +69,7 @@ class Consumer:
     ordinal: int
     iterator: weakref.ref[Any]
     element_spec: Any
+    dataset: Any
     hand_over: HandOver = "next"
     batches: int = 0
     waited_ns: int = 0
@@ -109,6 +114,7 @@ class LoopRegistry:
             ordinal=loop.record.iterators,
             iterator=weakref.ref(iterator),
             element_spec=dataset.element_spec,
+            dataset=dataset,
             distributed=distributed,
         )
 
@@ -116,6 +122,7 @@ class LoopRegistry:
         """A dataset that a tf.function loops over by itself; no Python iterator exists."""
         loop = self._new_loop(site, None, distributed=False)
         loop.record.kind = "in_graph"
+        loop.dataset = dataset
         loop.record.iterators = 1
         self._describe_pipeline(loop.record, dataset)
         return loop
@@ -178,6 +185,7 @@ class LoopRegistry:
             return
         record, frame = loop.record, loop.fit_frame
         loop.fit_frame = None  # a kept frame would keep the whole data set alive
+        loop.model = weakref.ref(frame.f_locals["self"])
         try:
             record.keras = describe_fit(frame)
             known = self.recorder.recording.variables

@@ -41,7 +41,7 @@ SECONDS = click.FloatRange(min=0)
     default=60.0,
     show_default="60",
     metavar="SECONDS",
-    help="Time for trials; 0 diagnoses without. This version makes no trials yet.",
+    help="Time for trials of what is recommended; 0 diagnoses without.",
 )
 @click.option("--steps", type=POSITIVE, metavar="N", help="Measured steps.  [default: adapts]")
 @click.option(
@@ -170,6 +170,7 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         look_ahead_s=options["look_ahead"],
         timeout_s=options["timeout"],
         run_to_end=options["run_to_end"],
+        budget_s=options["budget"],
         script_output_to_stderr=options["json_mode"],
     )
     if options["quiet"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,14 +12,19 @@ from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
 from pipediag.runner.output import OutputDirectory, prepare_output
-from pipediag.runner.progress import OnProgress
-from pipediag.runner.supervisor import ChildResult, supervise
+from pipediag.runner.progress import Event, OnProgress
+from pipediag.runner.supervisor import Ask, ChildResult, child_that_waits, supervise
 from pipediag.runner.target import check_script
 from pipediag.session.settings import RunSettings
 
 if TYPE_CHECKING:
+    from pipediag.runner.trials import TrialDesk
     from pipediag.session.host_track import HostTrack
     from pipediag.session.model import Session
+    from pipediag.trials.outcome import TrialOutcome
+
+NO_BUDGET = "No trials were asked for (`--budget 0`)."
+NOT_WAITED = "The script ended before its loop was measured and could be held for trials."
 
 REPORTS = "reports"
 
@@ -39,6 +45,8 @@ class AnalysisRequest:
     look_ahead_s: float = 5.0
     timeout_s: float | None = None
     run_to_end: bool = False
+    budget_s: float = 60.0
+    """Time for trials; 0 is none."""
     script_output_to_stderr: bool = False
 
 
@@ -64,10 +72,10 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
         check_script(request.script)
     output = prepare_output(request.output or default_output(request), request.force)
     settings = _settings(request, output)
-    child, host = _run(request, settings, output, on_progress)
-    session = _record(settings, child, host, output)
+    run = _run(request, settings, output, on_progress)
+    session = _record(settings, run, request.budget_s, output)
     _report(session, output)
-    return AnalysisResult(session, output.path, output.kept_aside, child)
+    return AnalysisResult(session, output.path, output.kept_aside, run.child)
 
 
 def default_output(request: AnalysisRequest) -> Path:
@@ -91,21 +99,53 @@ def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:
     )
 
 
+@dataclass(frozen=True)
+class _Run:
+    """What the parent holds when the child has ended."""
+
+    child: ChildResult
+    host: HostTrack
+    outcomes: dict[str, TrialOutcome]
+
+
 def _run(
     request: AnalysisRequest,
     settings: RunSettings,
     output: OutputDirectory,
     on_progress: OnProgress,
-) -> tuple[ChildResult, HostTrack]:
+) -> _Run:
     from pipediag.runner.host_sampler import HostSampler
 
     sampler = HostSampler()
+    started_ns = time.monotonic_ns()
+
+    def draft() -> Session:
+        from pipediag.runner.diagnosis import diagnose
+        from pipediag.session.store import save_session
+
+        waiting = child_that_waits(started_ns)
+        session = diagnose(output.capture, waiting, sampler.so_far(), settings)
+        # From here on nothing that was measured can be lost, whatever a trial does.
+        save_session(session, output.path)
+        return session
+
+    desks: list[TrialDesk] = []
+
+    def on_trials(waiting: Event, ask: Ask) -> None:
+        # Imported while the script trains, not before it may begin.
+        from pipediag.runner.trials import TrialDesk
+
+        if not desks:
+            desks.append(TrialDesk(draft, on_progress, request.budget_s))
+        desks[0](waiting, ask)
+
     try:
         child = supervise(
             settings,
             timeout_s=request.timeout_s,
             on_started=sampler.start,
             on_progress=on_progress,
+            on_trials=on_trials if request.budget_s > 0 else None,
             json_mode=request.script_output_to_stderr,
         )
     except PipediagError:
@@ -113,17 +153,17 @@ def _run(
         raise
     finally:
         host = sampler.stop()
-    return child, host
+    return _Run(child, host, desks[0].outcomes if desks else {})
 
 
-def _record(
-    settings: RunSettings, child: ChildResult, host: HostTrack, output: OutputDirectory
-) -> Session:
+def _record(settings: RunSettings, run: _Run, budget_s: float, output: OutputDirectory) -> Session:
     from pipediag.runner.diagnosis import diagnose
+    from pipediag.runner.trials import with_trials
     from pipediag.session.store import save_session
 
     with _keeping_the_recording(output):
-        session = diagnose(output.capture, child, host, settings)
+        session = diagnose(output.capture, run.child, run.host, settings)
+        session = with_trials(session, run.outcomes, NOT_WAITED if budget_s > 0 else NO_BUDGET)
         save_session(session, output.path)
         output.keep_trace()
     output.discard_capture()

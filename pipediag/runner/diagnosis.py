@@ -39,7 +39,6 @@ from pipediag.session.reading import (
 from pipediag.session.recording import RecordedLoop, Recording
 from pipediag.session.settings import RunSettings
 
-NOT_COMBINED = "This version of pipediag predicts; it does not try edits yet."
 NO_RECORDING = "The script ended before TensorFlow was seen, so nothing was recorded."
 NO_LOOP = "No training loop was seen."
 
@@ -61,7 +60,6 @@ def diagnose(
         "pipediag_version": __version__,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "script": _script(child, settings),
-        "combined_missing": NOT_COMBINED,
         "wall_s": (child.ended_ns - child.started_ns) / 1e9,
     }
     if recording is None:

@@ -56,6 +56,10 @@ class HostSampler:
         self._ended.set()
         if self._thread is not None:
             self._thread.join(timeout=5)
+        return self.so_far()
+
+    def so_far(self) -> HostTrack:
+        """What was read until now."""
         return HostTrack(
             pid=self._pid,
             readings=tuple(self._readings),

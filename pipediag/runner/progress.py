@@ -33,7 +33,7 @@ class EventReader:
 
     def __init__(self, descriptor: int) -> None:
         os.set_blocking(descriptor, False)
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self._partial = b""
 
     def read(self) -> Iterator[Event]:
@@ -54,7 +54,7 @@ class EventReader:
 
     def _chunk(self) -> bytes:
         try:
-            return os.read(self._descriptor, CHUNK_BYTES)
+            return os.read(self.descriptor, CHUNK_BYTES)
         except BlockingIOError:
             return b""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
@@ -9,9 +10,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 from pipediag.errors import PipediagError
 from pipediag.runner import cgroup
@@ -28,6 +30,9 @@ TERMINATE_GRACE_S = 5.0
 """How long a script that timed out may take over SIGTERM."""
 
 WATCH_INTERVAL_S = 0.1
+ANSWER_EVENTS = ("prepared", "refused", "block")
+"""What the child says to a command."""
+
 CHILD = Path(__file__).with_name("child.py")
 
 ChildOutcome = Literal[
@@ -55,18 +60,26 @@ class ChildResult:
     """When the script's code was over, which may be before the process was."""
 
 
+def child_that_waits(started_ns: int) -> ChildResult:
+    """Of a child whose loop is held until the parent says what to try."""
+    waits = "It waits for what pipediag would try."
+    return ChildResult("stopped", None, waits, started_ns, time.monotonic_ns())
+
+
 def supervise(
     settings: RunSettings,
     *,
     timeout_s: float | None,
     on_started: Callable[[int], None],
     on_progress: OnProgress,
+    on_trials: OnTrials | None = None,
     json_mode: bool = False,
 ) -> ChildResult:
     """Run the script in a child of the same interpreter until it has ended, by itself or by us.
 
-    With `json_mode` the script's standard output goes to standard error. SIGINT, SIGTERM and
-    SIGHUP sent to this process alone are passed on.
+    `on_trials` is called whenever a measured loop waits for what to try, with a function that asks
+    it; without, no loop waits. With `json_mode` the script's standard output goes to standard
+    error. SIGINT, SIGTERM and SIGHUP sent to this process alone are passed on.
 
     Raises:
         PipediagError: the child could not start the script at all.
@@ -74,7 +87,9 @@ def supervise(
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
     settings_path = Path(settings.capture_directory) / "settings.json"
-    replace(settings, progress_fd=writing).write(settings_path)
+    commands = _Commands() if on_trials is not None else None
+    command_fd = None if commands is None else commands.childs_end
+    replace(settings, progress_fd=writing, command_fd=command_fd).write(settings_path)
     command = [sys.executable, *interpreter_flags(sys.orig_argv), str(CHILD), str(settings_path)]
     kills_before = cgroup.oom_kills()
     try:
@@ -88,13 +103,57 @@ def supervise(
                 preexec_fn=signals.restore_in_child,  # noqa: PLW1509 - no other thread runs yet
             )
             os.close(writing)
+            if commands is not None:
+                commands.close_childs_end()
             on_started(process.pid)
             watch = _Watch(process, EventReader(reading), signals, on_progress, timeout_s)
+            if commands is not None and on_trials is not None:
+                watch.hold_trials(commands, on_trials)
             watch.until_exit()
     finally:
         os.close(reading)
+        if commands is not None:
+            commands.close()
     out_of_memory = (cgroup.oom_kills() or 0) > (kills_before or 0)
     return watch.result(out_of_memory)
+
+
+class ChildGone(Exception):  # noqa: N818 - no error of anybody's
+    """The child does not answer any more; the message is a sentence that says why."""
+
+
+class Ask(Protocol):
+    """Puts a command to the child and waits for its answer, `limit_s` at most.
+
+    Raises:
+        ChildGone: there will be no answer. A child that hangs is ended.
+    """
+
+    def __call__(self, command: dict[str, Any], limit_s: float) -> Event: ...
+
+
+OnTrials = Callable[[Event, Ask], None]
+
+
+class _Commands:
+    """The pipe to the child."""
+
+    def __init__(self) -> None:
+        self.childs_end, self._writing = os.pipe()
+        os.set_inheritable(self.childs_end, True)
+        self._childs_end_open = True
+
+    def close_childs_end(self) -> None:
+        os.close(self.childs_end)
+        self._childs_end_open = False
+
+    def write(self, command: dict[str, Any]) -> None:
+        os.write(self._writing, (json.dumps(command) + "\n").encode())
+
+    def close(self) -> None:
+        os.close(self._writing)
+        if self._childs_end_open:
+            self.close_childs_end()
 
 
 class _Watch:
@@ -119,21 +178,78 @@ class _Watch:
         self._told: dict[str, Event] = {}
         self._ended_ns: int | None = None
         self._ended_by_us: Literal["timed-out", "hung-in-exit", "stopped"] | None = None
+        self._commands: _Commands | None = None
+        self._on_trials: OnTrials | None = None
+        self._waiting_for_trials: Event | None = None
+        self._exited: list[int] = []
+        self._answer: Event | None = None
+
+    def hold_trials(self, commands: _Commands, on_trials: OnTrials) -> None:
+        self._commands = commands
+        self._on_trials = on_trials
 
     def until_exit(self) -> None:
-        exited = _exit_descriptor(self._process.pid)
+        self._exited = _exit_descriptor(self._process.pid)
         try:
             while self._process.poll() is None:
-                select.select(exited, [], [], WATCH_INTERVAL_S)
-                self._read_events()
-                for number in self._signals.to_forward():
-                    self._process.send_signal(number)
-                self._enforce_limits()
+                self._look(self._exited, WATCH_INTERVAL_S)
+                self._try_what_helps()
         finally:
-            for descriptor in exited:
+            for descriptor in self._exited:
                 os.close(descriptor)
         self._read_events()
         self._ended_ns = self._ended_ns or time.monotonic_ns()
+
+    def ask(self, command: dict[str, Any], limit_s: float) -> Event:
+        """See `Ask`."""
+        assert self._commands is not None
+        self._answer = None
+        give_up_at = time.monotonic() + limit_s
+        try:
+            self._commands.write(command)
+        except OSError:
+            raise ChildGone("the script's process is gone.") from None
+        while self._answer is None:
+            if self._process.poll() is not None:
+                self._read_events()
+                raise ChildGone(self._why_gone())
+            if "trials-over" in self._told:
+                raise ChildGone(f"the training loop ended: {self._told['trials-over']['reason']}.")
+            if time.monotonic() > give_up_at:
+                self._ended_by_us = "stopped"
+                self._process.kill()
+                raise ChildGone(f"it did not come back within {limit_s:.0f} s.")
+            self._look([*self._exited, self._events.descriptor], WATCH_INTERVAL_S)
+        return self._answer
+
+    def _look(self, descriptors: list[int], seconds: float) -> None:
+        """Wait until one is readable, then see to events, signals and limits."""
+        select.select(descriptors, [], [], seconds)
+        self._read_events()
+        for number in self._signals.to_forward():
+            self._process.send_signal(number)
+        self._enforce_limits()
+
+    def _try_what_helps(self) -> None:
+        waiting, self._waiting_for_trials = self._waiting_for_trials, None
+        if waiting is None or self._on_trials is None or self._commands is None:
+            return
+        try:
+            self._on_trials(waiting, self.ask)
+        finally:
+            with suppress(OSError):
+                self._commands.write({"do": "end"})
+            if waiting["alone"]:
+                # The script's code is over; what remains is interpreter exit.
+                self._give_up_at = time.monotonic() + EXIT_GRACE_S
+
+    def _why_gone(self) -> str:
+        if self._ended_by_us == "timed-out":
+            return "the time that --timeout gives was up."
+        status = self._process.returncode
+        if status < 0:
+            return describe_death(-status, out_of_memory=False)
+        return f"the script ended with status {status}."
 
     def result(self, out_of_memory: bool) -> ChildResult:
         """How it ended; `out_of_memory` says what a SIGKILL means."""
@@ -147,7 +263,15 @@ class _Watch:
 
     def _read_events(self) -> None:
         for event in self._events.read():
-            self._told[str(event.get("event"))] = event
+            name = str(event.get("event"))
+            self._told[name] = event
+            if name in ANSWER_EVENTS:
+                self._answer = event
+                continue
+            if name == "trials":
+                self._told.pop("trials-over", None)
+                self._waiting_for_trials = event
+                self._give_up_at = None
             self._follow(event)
             self._on_progress(event)
 

@@ -23,6 +23,8 @@ class RunSettings:
     """Baseline steps; None lets the window adapt to the step time."""
     warmup: int | None = None
     profile_steps: int | None = None
+    command_fd: int | None = None
+    """A pipe on which the parent asks for trials; None where none are to be made."""
     run_to_end: bool = False
     look_ahead_s: float = 5.0
     """A diagnosed loop that would end within this time is let run on, so later loops are seen."""

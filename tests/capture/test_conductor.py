@@ -68,7 +68,7 @@ class Stage:
         instruments: Any = SimpleNamespace(
             recorder=self.recorder, tell=lambda *_, **__: None, pace=Pace(settings)
         )
-        self.conductor = Conductor(registry, self.updates, instruments, settings, self.leave)
+        self.conductor = Conductor(registry, self.updates, instruments, settings, self.leave, None)
 
     def leave(self) -> None:
         self.left = True
@@ -94,7 +94,7 @@ class Stage:
             batches_per_call=batches_per_call,
         )
         self.loops.append(Loop(record, ordinal=len(self.loops)))
-        return Consumer(self.loops[-1], 1, weakref.ref(self), element_spec=None)
+        return Consumer(self.loops[-1], 1, weakref.ref(self), element_spec=None, dataset=None)
 
     def step(self, consumer: Consumer, trains: bool = False, wait_ns: int = 3) -> None:
         """A batch is handed over, and the step that follows may write a variable."""
@@ -164,7 +164,7 @@ def test_several_batches_asked_for_one_by_one_are_one_step(stage: Stage) -> None
 def test_a_call_that_found_no_batch_is_no_step(stage: Stage) -> None:
     consumer = stage.consumer()
     for _ in range(3):
-        stage.conductor.call_begins(consumer, "iterator", pull=lambda iterator: None)
+        stage.conductor.call_begins(consumer, "iterator")
     stage.conductor.exhausted(consumer)
 
     assert (consumer.loop.record.steps, consumer.batches) == (2, 2)

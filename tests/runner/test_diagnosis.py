@@ -48,7 +48,6 @@ def test_a_whole_run_becomes_a_session(tmp_path: Path) -> None:
     assert session.host is None
     assert session.host_missing == "The host was not sampled."
     assert session.combined is None
-    assert session.combined_missing
     assert len(session.step_rows) == 70
     assert session.findings
 

@@ -1,0 +1,81 @@
+"""What training changes: kept before trials, put back where the script goes on afterwards."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import sys
+from typing import Any
+
+_MEMORY_SHARE = 0.5
+"""Own choice: copies may take half of what is available, as tf.data's own buffers may."""
+
+
+class TrainingState:
+    """Values of all variables, and the states of Python's, NumPy's and TensorFlow's generators.
+
+    Counters inside random operations with a seed of their own live in native kernels; they go on.
+    """
+
+    def __init__(self) -> None:
+        self._values = [(variable, variable.numpy()) for variable in _variables()]
+        self._python = random.getstate()
+        self._numpy = _numpy_random().get_state() if _numpy_random() is not None else None
+        rng = _tensorflow_random()
+        self._tensorflow = rng.getstate() if rng is not None else None
+
+    def restore(self) -> None:
+        """Put everything back as it was."""
+        for variable, value in self._values:
+            variable.assign(value)
+        random.setstate(self._python)
+        if self._numpy is not None:
+            _numpy_random().set_state(self._numpy)
+        rng = _tensorflow_random()
+        if rng is not None and self._tensorflow is not None:
+            rng.setstate(self._tensorflow)
+
+
+def lacks_memory() -> str | None:
+    """A sentence where copies of all variables would not fit into memory."""
+    needed = sum(
+        variable.shape.num_elements() * variable.dtype.size
+        for variable in _variables()
+        if variable.shape.is_fully_defined()
+    )
+    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed <= _MEMORY_SHARE * available:
+        return None
+    return (
+        f"the script goes on afterwards, and a copy of its variables takes {needed / 2**30:.1f} "
+        f"GiB, where {available / 2**30:.1f} GiB are free."
+    )
+
+
+def _variables() -> list[Any]:
+    module = sys.modules.get("tensorflow.python.ops.resource_variable_ops")
+    if module is None:
+        return []
+    kind = module.BaseResourceVariable
+    return [
+        thing
+        for thing in gc.get_objects()
+        if issubclass(type(thing), kind) and thing._in_graph_mode is False and _has_value(thing)
+    ]
+
+
+def _has_value(variable: Any) -> bool:
+    try:
+        return bool(variable.is_initialized())
+    except Exception:
+        return False
+
+
+def _numpy_random() -> Any:
+    return sys.modules.get("numpy.random")
+
+
+def _tensorflow_random() -> Any:
+    context = sys.modules.get("tensorflow.python.eager.context")
+    return getattr(context.context(), "_rng", None) if context is not None else None
