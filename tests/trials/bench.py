@@ -1,0 +1,147 @@
+"""An executor whose arms run as fast as a test says, on a clock that only it moves."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pipediag.session.edits import Edit, SetModel, SetParameters
+from pipediag.session.model import EffectOnResults, Finding, FindingStatus
+from pipediag.trials.arms import Arm, ArmRefusedError, Block, ExecutorLostError
+from pipediag.trials.outcome import TrialOutcome
+from pipediag.trials.schedule import run_trials
+from tests.factories import make_session
+
+BATCH = 32
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class FakeExecutor:
+    """Base steps take `step_ms`; an arm's speed is the product of those of its edits."""
+
+    speeds: dict[str, float] = field(default_factory=dict)
+    together: dict[str, float] = field(default_factory=dict)
+    """Speeds of arms with several edits, where they are not the product."""
+    step_ms: float = 2.0
+    noise: float = 0.02
+    drift: Callable[[float], float] = lambda _now: 1.0
+    """Factor on every step by the time of day."""
+    warmup_s: float = 0.1
+    prepare_s: float = 0.5
+    refuse_prepare: dict[str, str] = field(default_factory=dict)
+    refuse_block: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """By arm: from which of its blocks on it fails, and why."""
+    lose_block: dict[str, int] = field(default_factory=dict)
+    lose_prepare: set[str] = field(default_factory=set)
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+    pull_step_ms: float = 1.0
+    clock: Clock = field(default_factory=Clock)
+    seed: int = 7
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+        self.calls: list[tuple[str, str]] = []
+        self.prepared: list[Arm] = []
+        self._gone = False
+
+    def prepare(self, arm: Arm) -> list[str]:
+        self._enter("prepare", arm)
+        self.clock.now += self.prepare_s
+        if arm.name in self.lose_prepare:
+            self._lose()
+        if arm.name in self.refuse_prepare:
+            raise ArmRefusedError(self.refuse_prepare[arm.name])
+        self.prepared.append(arm)
+        return self.left_out.get(arm.name, [])
+
+    def block(self, arm: Arm, seconds: float) -> Block:
+        return self._run("block", arm, seconds, self.step_ms)
+
+    def pull(self, arm: Arm, seconds: float) -> Block:
+        return self._run("pull", arm, seconds, self.pull_step_ms)
+
+    def count(self, kind: str, arm: str) -> int:
+        return self.calls.count((kind, arm))
+
+    def _run(self, kind: str, arm: Arm, seconds: float, base_ms: float) -> Block:
+        self._enter(kind, arm)
+        assert arm.name in {one.name for one in self.prepared}, "a block before prepare"
+        if self.count(kind, arm.name) >= self.lose_block.get(arm.name, 10**9):
+            self._lose()
+        fails_from, reason = self.refuse_block.get(arm.name, (10**9, ""))
+        if self.count(kind, arm.name) >= fails_from:
+            raise ArmRefusedError(reason)
+        step_s = base_ms / 1e3 / self.speed(arm) * self.drift(self.clock.now)
+        step_s *= 1.0 + abs(self._random.gauss(0.0, self.noise))
+        batches = max(5, round(seconds / step_s))
+        self.clock.now += self.warmup_s + batches * step_s
+        return Block(batches * BATCH, batches, int(batches * step_s * 1e9))
+
+    def speed(self, arm: Arm) -> float:
+        if arm.name in self.together:
+            return self.together[arm.name]
+        product = 1.0
+        for name in arm.name.split(" + "):
+            product *= self.speeds.get(name, 1.0)
+        return product
+
+    def _enter(self, kind: str, arm: Arm) -> None:
+        self.calls.append((kind, arm.name))
+        if self._gone:
+            raise ExecutorLostError("It is gone already.")
+
+    def _lose(self) -> None:
+        self._gone = True
+        raise ExecutorLostError("It was killed by the kernel.")
+
+
+def make_edit(edit: str, **overrides: Any) -> Edit:
+    made = Edit(
+        id=edit,
+        label=f"try {edit}",
+        changes=(SetParameters(op_id=edit, parameters={"num_parallel_calls": -1}),),
+        check="equal",
+    )
+    return replace(made, **overrides)
+
+
+def make_finding(
+    edit: str | Edit,
+    gain: float | None = 2.0,
+    *,
+    rule: str | None = None,
+    status: FindingStatus = "fail",
+    effect: EffectOnResults = "same results",
+    needs_first: str | None = None,
+) -> Finding:
+    made = make_edit(edit) if isinstance(edit, str) else edit
+    return Finding(
+        rule=rule or made.id,
+        title="A title",
+        status=status,
+        severity="warn",
+        advice="Do this.",
+        effect_on_results=effect,
+        predicted_speedup=gain,
+        edit=made,
+        needs_first=needs_first,
+    )
+
+
+def try_edits(
+    executor: FakeExecutor, findings: list[Finding], budget_s: float = 60.0, **options: Any
+) -> TrialOutcome:
+    return run_trials(make_session(), findings, executor, budget_s, clock=executor.clock, **options)
+
+
+MODEL_CHANGE = (SetModel(settings={"jit_compile": True}),)

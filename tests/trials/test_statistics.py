@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import math
+import random
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.noise import MODELS
+from pipediag.trials.statistics import (
+    FEWEST_ROUNDS,
+    LOOK_ALPHA,
+    MOST_ROUNDS,
+    WORTHWHILE,
+    estimate,
+    judge,
+    look,
+)
+
+TRIALS = 100
+
+
+def ratios(noise: str, spread: float, rounds: int, seed: int, truth: float = 1.0) -> list[float]:
+    draw = random.Random(seed)
+    blocks = MODELS[noise](spread)(draw)
+    found = []
+    for _ in range(rounds):
+        first, second = next(blocks), next(blocks)
+        base, edit = (first, second) if draw.random() < 0.5 else (second, first)
+        found.append(truth * math.exp(edit - base))
+    return found
+
+
+def misses(noise: str, spread: float, rounds: int, alpha: float, trials: int = TRIALS) -> int:
+    found = [estimate(ratios(noise, spread, rounds, seed), alpha) for seed in range(trials)]
+    return sum(not one.low <= 1.0 <= one.high for one in found)
+
+
+@pytest.mark.parametrize("noise", sorted(MODELS))
+@pytest.mark.parametrize("rounds", [FEWEST_ROUNDS, 5, 15])
+def test_the_interval_holds_the_truth_as_often_as_it_says(noise: str, rounds: int) -> None:
+    # 5 % of 100 are 5; three standard deviations of that count are 6.
+    assert misses(noise, 0.05, rounds, alpha=0.05) <= 11
+
+
+def test_few_rounds_are_no_reason_for_a_narrow_interval() -> None:
+    # The range of five ratios misses in 1 of 16 cases, whatever level is asked of a bootstrap.
+    assert misses("even", 0.05, 5, alpha=LOOK_ALPHA, trials=200) <= 9
+
+
+@pytest.mark.parametrize("noise", ["even", "spiky", "sluggish"])
+def test_looking_again_and_again_does_not_cost_the_level(noise: str) -> None:
+    # The true speed-up is the limit itself, where stopping early does the most harm.
+    missed = 0
+    for seed in range(TRIALS):
+        listed = ratios(noise, 0.05, MOST_ROUNDS, seed, truth=WORTHWHILE)
+        decisions = (look(listed[:rounds]) for rounds in range(1, MOST_ROUNDS + 1))
+        last = next(decision for decision in decisions if decision is not None)
+        missed += not last.estimate.low <= WORTHWHILE <= last.estimate.high
+    assert missed <= 11
+
+
+def test_what_slows_a_whole_round_cancels() -> None:
+    steady = estimate([2.0, 2.02, 1.98, 2.01, 1.99])
+    machine = [1.0, 0.5, 2.0, 0.1, 7.0]
+    drifting = [
+        (100.0 * speed * ratio) / (100.0 * speed)
+        for speed, ratio in zip(machine, [2.0, 2.02, 1.98, 2.01, 1.99], strict=True)
+    ]
+    assert estimate(drifting).value == pytest.approx(steady.value)
+    assert estimate(drifting).low == pytest.approx(steady.low)
+
+
+def test_faster_and_slower_by_the_same_factor_are_nothing() -> None:
+    found = estimate([2.0, 0.5, 4.0, 0.25])
+    assert found.value == pytest.approx(1.0)
+    assert found.low == pytest.approx(1.0 / found.high, rel=0.02)
+
+
+def test_the_same_ratio_each_time_has_no_spread() -> None:
+    found = estimate([1.0] * 5)
+    assert (found.value, found.low, found.high, found.rounds) == (1.0, 1.0, 1.0, 5)
+
+
+def test_the_same_ratios_give_the_same_interval() -> None:
+    listed = ratios("spiky", 0.1, 10, seed=3)
+    assert estimate(listed) == estimate(listed)
+
+
+@pytest.mark.parametrize("wrong", [[], [1.0], [1.0, 0.0], [1.0, -2.0], [1.0, math.nan]])
+def test_what_is_no_ratio_is_refused(wrong: list[float]) -> None:
+    with pytest.raises(ValueError, match="two positive numbers"):
+        estimate(wrong)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "state"),
+    [
+        (1.04, 1.2, "confirmed"),
+        (1.03, 1.2, "inconclusive"),
+        (0.9, 1.2, "inconclusive"),
+        (0.9, 1.03, "inconclusive"),
+        (0.9, 1.02, "refuted"),
+    ],
+)
+def test_judgement(low: float, high: float, state: str) -> None:
+    assert judge(low, high) == state
+
+
+def test_between_the_looks_nothing_is_judged() -> None:
+    clear = [2.0, 2.1, 1.9, 2.0, 2.05, 1.95]
+    assert look(clear[:4]) is None
+    assert look(clear) is None
+    decision = look(clear[:5])
+    assert decision is not None
+    assert decision.state == "confirmed"
+
+
+def test_the_end_of_time_is_a_look() -> None:
+    assert look([2.0, 2.1], last=True) is None
+    decision = look([2.0, 2.1, 1.9], last=True)
+    assert decision is not None
+    assert (decision.state, decision.estimate.rounds) == ("confirmed", 3)
+
+
+def test_after_the_last_round_what_is_open_stays_open() -> None:
+    decision = look([0.9, 1.2] * 7 + [1.03])
+    assert decision is not None
+    assert decision.state == "inconclusive"
+
+
+def test_commands_without_trials_do_not_import_scipy() -> None:
+    code = (
+        "import sys, pipediag.cli.main, pipediag.trials.schedule; "
+        "print(any(name.split('.')[0] == 'scipy' for name in sys.modules))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "False"
