@@ -90,7 +90,7 @@ def run_once(executor: SimulatedExecutor, edits: int, budget_s: float, seed: int
     """The contest of so many edits against base, with the schedule's own rules."""
     bench = Bench(executor, TrainingLoop(), budget_s, executor.clock, lambda _event: None, seed)
     contest = Contest(bench, candidates([_edit(number) for number in range(edits)]))
-    bench.first_block()
+    bench.prepare_base()
     while contest.step():
         pass
     return list(contest.trials.values())

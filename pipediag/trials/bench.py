@@ -24,6 +24,9 @@ _Answer = TypeVar("_Answer")
 class BaseRefusedError(Exception):
     """The pipeline as written can't be run, so there is nothing to compare with."""
 
+    def __init__(self, reason: object) -> None:
+        super().__init__(f"The pipeline as written can't be run for a trial: {reason}")
+
 
 class LostError(Exception):
     """The executor is gone; says in which arm, and with what reason."""
@@ -95,17 +98,21 @@ class Bench:
         self._announce(arm)
         return self._guarded(arm, lambda: self.executor.prepare(arm))
 
-    def first_block(self) -> None:
-        """One block of the base that enters no ratio: it tells what a block costs.
+    def prepare_base(self) -> list[str]:
+        """Have the pipeline as written built, and run one block of it that enters no ratio.
+
+        The block tells what a round will cost. Returns what the replay leaves out.
 
         Raises:
-            BaseRefusedError: it failed.
+            BaseRefusedError: it can't be run.
             LostError: the executor is gone.
         """
         try:
+            left_out = self.prepare(BASE_ARM, BASE_LABEL)
             self.block(BASE_ARM)
         except ArmRefusedError as error:
-            raise BaseRefusedError(str(error)) from error
+            raise BaseRefusedError(error) from error
+        return left_out
 
     def round(self, arms: Sequence[Arm]) -> Round:
         """One block of each arm, in random order.
@@ -122,7 +129,7 @@ class Bench:
                 block = self.block(arm)
             except ArmRefusedError as error:
                 if arm.name == BASE:
-                    raise BaseRefusedError(str(error)) from error
+                    raise BaseRefusedError(error) from error
                 refused[arm.name] = str(error)
             else:
                 rates[arm.name] = examples_per_s(self.gauge, block)

@@ -87,7 +87,8 @@ class _Combination:
             # Stands until rounds of their own have been run.
             self._estimate = estimate(against_base, LOOK_ALPHA)
         elif decision.state == "refuted":
-            self.drop(candidate, f"Adds nothing once {names} is in: {decision.estimate}.")
+            adds = "Makes it slower" if decision.estimate.high < 1.0 else "Adds nothing"
+            self.drop(candidate, f"{adds} once {names} is in: {decision.estimate}.")
         else:
             self.drop(
                 candidate,

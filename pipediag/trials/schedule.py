@@ -9,8 +9,8 @@ from statistics import fmean
 from pipediag.session.model import Finding, Session
 from pipediag.session.trials import Combined, TrialRun
 from pipediag.trials.alone import SHARE, BaseAlone
-from pipediag.trials.arms import ArmRefusedError, Executor
-from pipediag.trials.bench import BASE_ARM, BASE_LABEL, BaseRefusedError, Bench, LostError
+from pipediag.trials.arms import Executor
+from pipediag.trials.bench import BaseRefusedError, Bench, LostError
 from pipediag.trials.candidates import Candidate, candidates
 from pipediag.trials.combination import combine
 from pipediag.trials.contest import Contest
@@ -103,9 +103,8 @@ class _Trials:
         ended: str | None = None
         try:
             self._one_by_one()
-        except (ArmRefusedError, BaseRefusedError) as error:
-            # Arms of edits never get here: the contest settles what they refuse.
-            ended = f"The pipeline as written can't be run for a trial: {error}"
+        except BaseRefusedError as error:
+            ended = str(error)
             self.contest.end(ended)
         except LostError as lost:
             ended = str(lost)
@@ -118,8 +117,7 @@ class _Trials:
             self.notes.append(ended)
 
     def _one_by_one(self) -> None:
-        self.notes += self._bench.prepare(BASE_ARM, BASE_LABEL)
-        self._bench.first_block()
+        self.notes += self._bench.prepare_base()
         while self.contest.step():
             if self.contest.any_measured():
                 self.alone.pull(SHARE)

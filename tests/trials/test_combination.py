@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.session.trials import Combined
+from pipediag.session.trials import BASE, Combined
 from pipediag.trials.combination import FINAL_ROUNDS, RETUNE
 from tests.trials.bench import FakeExecutor, make_finding, try_edits
 
@@ -34,6 +34,22 @@ def test_an_edit_that_adds_nothing_is_dropped_with_its_ratio() -> None:
     assert found.findings == ["a"]
     assert found.speedup == pytest.approx(2.0, rel=0.05)
     assert dropped(found)["b"].startswith("Adds nothing once try a is in: 1.0")
+
+
+def test_an_edit_that_gets_in_the_way_of_another_is_dropped_with_its_ratio() -> None:
+    executor = FakeExecutor({"a": 2.0, "b": 1.5}, together={"a + b": 1.6})
+    found = combined(executor)
+    assert found.findings == ["a"]
+    assert dropped(found)["b"].startswith("Makes it slower once try a is in: 0.8")
+
+
+def test_a_base_that_fails_while_combining_leaves_the_best_edit() -> None:
+    executor = FakeExecutor({"a": 3.0, "b": 2.0}, refuse_block={BASE: (8, "The data ended.")})
+    found = combined(executor)
+    assert found.findings == ["a"]
+    assert dropped(found) == {
+        "b": "The pipeline as written can't be run for a trial: The data ended."
+    }
 
 
 def test_an_edit_that_might_add_something_is_dropped_as_well() -> None:
