@@ -21,6 +21,7 @@ def paragraphs(meta: Meta) -> list[tuple[str, list[str]]]:
         ("What to change", [meta.edit]),
         ("What that might cost", [meta.cost]),
         ("Predicted speed-up", [meta.prediction]),
+        ("Trial", [_trial(meta)]),
         ("About", [_about(meta)]),
     ]
 
@@ -28,6 +29,13 @@ def paragraphs(meta: Meta) -> list[tuple[str, list[str]]]:
 def threshold_line(threshold: Threshold) -> str:
     """A threshold, its unit and where it comes from, on one line."""
     return f"{threshold.name}: {threshold.value:g} {threshold.unit} ({threshold.source})"
+
+
+def _trial(meta: Meta) -> str:
+    if meta.untried is not None:
+        return f"None. {meta.untried}"
+    informs = ", also where the rule only informs" if meta.tried_when_informing else ""
+    return f"The edit is applied and measured where the run allows it{informs}."
 
 
 def _about(meta: Meta) -> str:

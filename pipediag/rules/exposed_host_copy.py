@@ -65,7 +65,6 @@ META = Meta(
     severity="warn",
     share="exposed_percent_of_span",
     effect_on_results="same results",
-    untried=PROFILE_ALONE,
 )
 
 _AHEAD: Mapping[Framework, str] = {
@@ -131,6 +130,7 @@ def _check(
             _advice(device, copies, element_spec, framework),
             evidence=evidence,
             prediction=_prediction(device, copies),
+            untried=PROFILE_ALONE,
         )
     ]
 

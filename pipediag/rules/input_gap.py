@@ -71,6 +71,7 @@ META = Meta(
         "waiting-map-pool",
         "nested-map",
         "per-element-map",
+        "unbatch-batch",
         "row-generator",
         "sequential-files",
         "missing-cache",
@@ -79,7 +80,6 @@ META = Meta(
         "disabled-defaults",
         "debug-mode",
     ),
-    untried=PROFILE_ALONE,
 )
 
 EMPTY_BUFFER = 0.5
@@ -135,6 +135,7 @@ def check_devices(
             place=(behind.file, behind.line),
             evidence=evidence,
             prediction=without_idle(device, device.causes_ms.get("input", 0.0)),
+            untried=PROFILE_ALONE,
         )
     ]
 

@@ -70,7 +70,6 @@ META = Meta(
     share="launch_idle_percent_of_span",
     effect_on_results="same up to order or rounding",
     yields_to=("eager-execution", "small-kernels", "host-overhead"),
-    untried=PROFILE_ALONE,
 )
 
 _FEWER: Mapping[Framework, str] = {
@@ -116,7 +115,11 @@ def check_devices(
         return [META.finding("informative", _in_bursts(delay, framework), evidence=evidence)]
     prediction = Prediction(None, "How many launches remain can't be told from a profile.")
     advice = _advice(device, framework)
-    return [META.finding("fail", advice, evidence=evidence, prediction=prediction)]
+    return [
+        META.finding(
+            "fail", advice, evidence=evidence, prediction=prediction, untried=PROFILE_ALONE
+        )
+    ]
 
 
 def check(session: Session) -> list[Finding]:

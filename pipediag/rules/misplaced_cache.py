@@ -36,8 +36,9 @@ META = Meta(
     severity="error",
     effect_on_results="not safe here",
     subject="correctness",
-    untried="What stands between them takes other elements, so that neither can simply be moved.",
 )
+
+_BETWEEN = "What stands between them takes other elements, so that neither can simply be moved."
 
 
 _SAME_ORDER = ("map", "prefetch", "with_options")
@@ -74,6 +75,7 @@ def _random(session: Session, cache: Operation) -> Finding | None:
         prediction=Prediction(None, "This is about results, not speed."),
         title="A cache below a random map repeats the same random values in every epoch",
         edit=_above(session, cache, first),
+        untried=_BETWEEN,
     )
 
 
@@ -119,6 +121,7 @@ def _frozen_order(session: Session, cache: Operation) -> Finding | None:
         severity="warn",
         effect="same up to order or rounding",
         edit=_behind(session, above[0], cache),
+        untried=_BETWEEN,
     )
 
 
@@ -135,6 +138,7 @@ def _endless(session: Session, cache: Operation) -> Finding | None:
                 title="A cache below an endless repeat never completes",
                 effect="same results",
                 edit=_behind(session, op, cache),
+                untried=_BETWEEN,
             )
     return None
 
@@ -157,6 +161,7 @@ def _incomplete(session: Session, cache: Operation) -> Finding | None:
             severity="warn",
             effect="same results",
             edit=_take_first(session, op, cache),
+            untried=_BETWEEN,
         )
     return None
 

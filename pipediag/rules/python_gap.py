@@ -70,7 +70,6 @@ META = Meta(
         "python-source-lock",
         "python-map-lock",
     ),
-    untried=PROFILE_ALONE,
 )
 
 ONE_PAUSE_TITLE = "One long pause in Python"
@@ -109,6 +108,7 @@ def check_devices(
             _advice(device, doing[0] if doing else None, framework),
             evidence=evidence,
             prediction=without_idle(device, device.causes_ms["python"]),
+            untried=PROFILE_ALONE,
         )
     ]
 

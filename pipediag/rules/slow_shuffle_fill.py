@@ -55,7 +55,6 @@ META = Meta(
     thresholds=(FILL_SHARE, FILL_STEPS, SHUFFLE_PART),
     severity="warn",
     effect_on_results="same up to order or rounding",
-    untried="A shuffle above what makes the elements would mix something else: files, or indices.",
 )
 
 _COSTLY = ("map", "from_generator", "flat_map", "interleave", "filter")
@@ -105,6 +104,7 @@ def _finding(session: Session, op: Operation, fill_ms: float) -> Finding:
         evidence=evidence,
         prediction=_prediction(share),
         edit=_edit(session, op, slowest),
+        untried="A shuffle above what makes the elements mixes something else: files, or indices.",
     )
 
 

@@ -67,7 +67,6 @@ META = Meta(
     share="launch_idle_percent_of_span",
     effect_on_results="same up to order or rounding",
     yields_to=("eager-execution",),
-    untried=PROFILE_ALONE,
 )
 
 _FUSE: Mapping[Framework, str] = {
@@ -122,7 +121,9 @@ def _weighed(device: DeviceActivity, evidence: dict[str, Scalar], framework: Fra
     if cause_percent(device, "launch") >= IDLE.value:
         prediction = Prediction(None, "What fusion leaves can't be told from a profile.")
         advice = _advice(device, _short_percent(device), framework)
-        return META.finding("fail", advice, evidence=evidence, prediction=prediction)
+        return META.finding(
+            "fail", advice, evidence=evidence, prediction=prediction, untried=PROFILE_ALONE
+        )
     if why := unexplained(device):
         return META.finding("inconclusive", why, evidence=evidence)
     advice = "Most are, but the device is hardly ever idle for a launch: fusing gains little."

@@ -23,3 +23,10 @@ def test_does_not_fail_where_the_step_does_not_wait() -> None:
 
 def test_missing_breakdown_is_inconclusive() -> None:
     assert only(debug_mode, make_session(environment=ON, breakdown=None)).status == "inconclusive"
+
+
+def test_says_why_it_is_not_tried() -> None:
+    environment = make_environment(tf_data_debug_mode=True)
+    finding = only(debug_mode, make_session(environment=environment))
+    assert finding.edit is None
+    assert "whole process" in str(finding.trial.reason)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pipediag.rules import disabled_defaults
+from pipediag.session.edits import Edit, SetOptions
 from tests.factories import make_operation, make_session
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
 
@@ -42,3 +43,21 @@ def test_does_not_fail_where_the_step_does_not_wait() -> None:
 
 def test_missing_breakdown_is_inconclusive() -> None:
     assert only(disabled_defaults, make_session(breakdown=None)).status == "inconclusive"
+
+
+def test_tries_the_defaults() -> None:
+    assert only(disabled_defaults, session_of(source(), batch(), pipeline=OFF)).edit == Edit(
+        id="disabled-defaults",
+        label="optimization.apply_default_optimizations = True",
+        changes=(SetOptions({"optimization.apply_default_optimizations": True}),),
+    )
+
+
+def test_several_are_tried_together() -> None:
+    off = {"options": {"optimization.inject_prefetch": False}, "autotune_enabled": False}
+    edit = only(disabled_defaults, session_of(source(), batch(), pipeline=off)).edit
+    assert edit is not None
+    assert edit.label == "tf.data's defaults switched on again"
+    assert edit.changes == (
+        SetOptions({"optimization.inject_prefetch": True, "autotune.enabled": True}),
+    )

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules import eager_execution
+from pipediag.session.edits import Edit, SetModel
 from pipediag.session.model import Session
 from tests.factories import make_environment, make_keras, make_loop, make_session
 from tests.rules.sessions import only
@@ -55,3 +56,26 @@ def test_without_a_breakdown_it_still_speaks() -> None:
 
 def test_without_a_loop() -> None:
     assert only(eager_execution, make_session(loops=[])).status == "not-applicable"
+
+
+def test_tries_the_graph_of_a_compiled_model() -> None:
+    session = make_session(loops=[make_loop(keras=make_keras(run_eagerly=True))])
+    assert only(eager_execution, session).edit == Edit(
+        id="eager-execution",
+        label="run_eagerly=False in compile",
+        changes=(SetModel({"run_eagerly": False}),),
+        once=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("session", "words"),
+    [
+        (make_session(environment=make_environment(run_functions_eagerly=True)), "whole process"),
+        (custom(), "your own training loop rewritten"),
+    ],
+)
+def test_says_why_it_is_not_tried(session: Session, words: str) -> None:
+    finding = only(eager_execution, session)
+    assert finding.edit is None
+    assert words in str(finding.trial.reason)

@@ -6,6 +6,7 @@ import pytest
 
 from pipediag.rules import exposed_host_copy
 from pipediag.session.devices import DeviceActivity
+from pipediag.session.edits import Edit, Insert
 from tests.factories import make_loop
 from tests.rules.devices import copies, cpu, gpu, on_devices, session_on
 from tests.rules.sessions import only
@@ -79,3 +80,18 @@ def test_a_session_whose_batches_hold_int64_is_told_so() -> None:
 
 def test_a_cpu_has_no_such_copies() -> None:
     assert on_devices(exposed_host_copy, cpu({"copy": 50.0})).status == "not-applicable"
+
+
+def test_tries_to_copy_ahead() -> None:
+    assert only(exposed_host_copy, session_on(copying())).edit == Edit(
+        id="exposed-host-copy",
+        label="prefetch_to_device(/gpu:0) at the end of the pipeline",
+        changes=(Insert("batch_0", "prefetch_to_device", {"device": "/gpu:0"}),),
+    )
+
+
+def test_a_strategy_copies_by_itself() -> None:
+    session = session_on(copying(), loops=[make_loop(replicas=2)])
+    finding = only(exposed_host_copy, session)
+    assert (finding.status, finding.edit) == ("fail", None)
+    assert "single device" in str(finding.trial.reason)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules import host_overhead
+from pipediag.session.edits import SetModel
 from pipediag.session.model import Callback, HotLine, Session
 from tests.factories import make_breakdown, make_host, make_keras, make_loop, make_session
 from tests.rules.sessions import only
@@ -78,3 +79,17 @@ def test_near_misses_pass() -> None:
 
 def test_missing_breakdown_is_inconclusive() -> None:
     assert only(host_overhead, make_session(breakdown=None)).status == "inconclusive"
+
+
+def test_tries_steps_per_execution() -> None:
+    edit = only(host_overhead, session_with()).edit
+    assert edit is not None
+    assert (edit.id, edit.caveat) == ("host-overhead", None)
+    assert edit.changes == (SetModel({"steps_per_execution": 16}),)
+
+
+def test_a_custom_loop_is_not_tried() -> None:
+    loop = {"kind": "eager", "keras": None, "step_functions": ["train.py:8 step"]}
+    finding = only(host_overhead, session_with(**loop))
+    assert finding.edit is None
+    assert "your own training loop rewritten" in str(finding.trial.reason)

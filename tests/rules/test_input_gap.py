@@ -4,6 +4,7 @@ import pytest
 
 from pipediag.rules import input_gap
 from pipediag.rules.registry import run_rules
+from pipediag.session.edits import Insert
 from tests.factories import make_compute_bound_session, make_session
 from tests.rules.devices import cpu, gap, gpu, on_devices, session_on, under_floor
 from tests.rules.sessions import only, straddles
@@ -147,3 +148,14 @@ def test_in_a_session_without_an_accelerator_the_breakdown_says_it() -> None:
         assert by_rule[rule].status == "not-applicable"
         assert "breakdown" in by_rule[rule].advice
     assert on_devices(input_gap, cpu({"input": 80.0})).status == "fail"
+
+
+def test_tries_to_hand_over_ahead_only_what_was_ready() -> None:
+    ready = gpu({"input": 30.0}, gaps=[gap("input", 30.0, buffered_elements=3.0)])
+    edit = only(input_gap, make_session(devices=[ready])).edit
+    assert edit is not None
+    assert edit.changes == (Insert("batch_0", "prefetch_to_device", {"device": "/gpu:0"}),)
+    empty = gpu({"input": 30.0}, gaps=[gap("input", 30.0, buffered_elements=0.0)])
+    finding = only(input_gap, make_session(devices=[empty]))
+    assert finding.edit is None
+    assert "tried with the findings on the pipeline" in str(finding.trial.reason)

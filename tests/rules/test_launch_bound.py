@@ -7,7 +7,9 @@ import pytest
 from pipediag.rules import launch_bound
 from pipediag.rules.registry import run_device_rules
 from pipediag.session.devices import DeviceActivity
+from pipediag.session.edits import SetModel
 from pipediag.session.model import Perturbation
+from tests.factories import make_keras, make_loop
 from tests.rules.devices import cpu, gap, gpu, launches, on_devices, session_on, under_floor
 from tests.rules.sessions import only
 
@@ -87,3 +89,20 @@ def test_gaps_that_were_not_looked_into_leave_it_open() -> None:
 def test_each_framework_has_its_own_way_to_launch_less() -> None:
     assert "jax.lax.scan" in on_devices(launch_bound, waiting(), framework="jax").advice
     assert "CUDA graphs" in on_devices(launch_bound, waiting(), framework="pytorch").advice
+
+
+def test_tries_xla_and_then_several_steps_a_call() -> None:
+    for keras, settings in (
+        (make_keras(), {"jit_compile": True}),
+        (make_keras(jit_compile=True), {"steps_per_execution": 16}),
+    ):
+        session = session_on(waiting(), loops=[make_loop(keras=keras)])
+        edit = only(launch_bound, session).edit
+        assert edit is not None
+        assert edit.changes == (SetModel(settings),)  # type: ignore[arg-type]
+
+
+def test_says_why_it_is_not_tried() -> None:
+    assert "A profile alone" in str(on_devices(launch_bound, waiting()).trial.reason)
+    own = session_on(waiting(), loops=[make_loop(kind="eager", keras=None)])
+    assert "Your own training loop" in str(only(launch_bound, own).trial.reason)

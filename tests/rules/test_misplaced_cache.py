@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules import misplaced_cache
+from pipediag.session.edits import Edit, Move
 from pipediag.session.model import Operation
 from tests.factories import make_function, make_keras, make_loop, make_operation, make_session
 from tests.rules.sessions import batch, only, session_of, source
@@ -99,3 +100,50 @@ def test_padding_above_only_informs() -> None:
 def test_without_a_cache_or_a_pipeline() -> None:
     assert only(misplaced_cache, session_of(source(), batch())).status == "not-applicable"
     assert only(misplaced_cache, make_session(pipeline=None)).status == "inconclusive"
+
+
+def test_tries_the_cache_above_the_first_random_map() -> None:
+    second = random_map().model_copy(update={"id": "second", "line": 7})
+    session = session_of(source(), random_map(), shuffle(), second, cache(), batch())
+    finding = only(misplaced_cache, session)
+    assert "above `map` at line 4" in finding.advice
+    assert finding.edit == Edit(
+        id="misplaced-cache:cache",
+        label="cache in line 5 moved above the map in line 4",
+        changes=(Move("cache", "source"),),
+        caveat="This mends results: what is measured is what that costs.",
+    )
+
+
+def test_tries_the_shuffle_or_the_repeat_behind_the_cache() -> None:
+    repeat = make_operation("repeat", "repeat", line=4, parameters={"count": None})
+    for op in (shuffle(), repeat):
+        edit = only(misplaced_cache, session_of(source(), op, cache(), batch())).edit
+        assert edit == Edit(
+            id="misplaced-cache:cache",
+            label=f"{op.kind} in line {op.line} moved behind the cache in line 5",
+            changes=(Move(op.id, "cache"),),
+            caveat="Measured once the cache is full.",
+        )
+
+
+def test_tries_the_take_above_the_cache() -> None:
+    session = session_of(source(), cache(cardinality=10_000), take(100), batch())
+    assert only(misplaced_cache, session).edit == Edit(
+        id="misplaced-cache:cache",
+        label="take in line 6 moved above the cache in line 5",
+        changes=(Move("take", "source"),),
+        check="equal",
+        caveat="Measured once the cache is full.",
+    )
+
+
+def test_a_batch_between_keeps_them_in_place() -> None:
+    for ops in (
+        (shuffle(), batch(), cache()),
+        (random_map(), batch(), cache()),
+        (cache(cardinality=10_000), batch(), take(100)),
+    ):
+        finding = only(misplaced_cache, session_of(source(), *ops))
+        assert (finding.status, finding.edit) == ("fail", None)
+        assert "takes other elements" in str(finding.trial.reason)

@@ -5,14 +5,17 @@ from typing import Any
 import pytest
 
 from pipediag.rules import missing_cache
+from pipediag.session.edits import Edit, Insert, Move
 from pipediag.session.model import Operation, Session
 from tests.factories import (
+    make_breakdown,
     make_function,
     make_host,
     make_keras,
     make_loop,
     make_operation,
     make_session,
+    make_steps,
 )
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
 
@@ -99,3 +102,65 @@ def test_missing_data_is_inconclusive() -> None:
         == "inconclusive"
     )
     assert only(missing_cache, make_session(pipeline=None)).status == "inconclusive"
+
+
+def test_tries_a_cache_of_what_two_seconds_make() -> None:
+    # 32 elements in 10 ms are 6400 in two seconds.
+    assert only(missing_cache, session_with(costly_map())).edit == Edit(
+        id="missing-cache:map",
+        label="cache behind the map in line 12",
+        changes=(Insert("map", "cache", {"elements": 6400}),),
+        caveat="Measured once the cache is full.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("step_ms", "count", "elements"), [(1.0, 10_000, 10_000), (1000.0, 10_000, 256)]
+)
+def test_the_cache_holds_eight_batches_at_least_and_all_at_most(
+    step_ms: float, count: int, elements: int
+) -> None:
+    op = costly_map(cardinality=count, self_ms_per_step=0.8 * step_ms)
+    breakdown = make_breakdown(step_ms)
+    session = session_with(op, steps=make_steps(mean_ms=step_ms), breakdown=breakdown)
+    edit = only(missing_cache, session).edit
+    assert edit is not None
+    assert edit.changes == (Insert("map", "cache", {"elements": elements}),)
+
+
+def test_what_a_cache_would_freeze_is_moved_behind_it() -> None:
+    session = session_of(
+        source(),
+        make_operation("shuffle", "shuffle", line=2),
+        make_operation("repeat", "repeat", line=3, parameters={"count": None}),
+        costly_map(),
+        batch(),
+    )
+    finding = only(missing_cache, session)
+    assert finding.effect_on_results == "same up to order or rounding"
+    assert finding.edit is not None
+    # The cache comes last, between the map and the shuffle.
+    assert finding.edit.changes == (
+        Move("shuffle", "map"),
+        Move("repeat", "shuffle"),
+        Insert("map", "cache", {"elements": 6400}),
+    )
+
+
+@pytest.mark.parametrize("kind", ["interleave", "take", "batch"])
+def test_a_shuffle_of_other_elements_is_not_moved(kind: str) -> None:
+    shuffle = make_operation("shuffle", "shuffle", line=2)
+    loop = make_loop(keras=make_keras(epochs=10))
+    session = session_of(
+        source(), shuffle, make_operation("other", kind), costly_map(), batch(), loops=[loop]
+    )
+    finding = only(missing_cache, session)
+    assert (finding.status, finding.edit) == ("fail", None)
+    assert "other elements than a cache would hold" in str(finding.trial.reason)
+
+
+def test_a_python_function_is_not_tried() -> None:
+    function = make_function(stateful=True, graph_ops={"PyFunc": 1})
+    finding = only(missing_cache, session_with(costly_map(function=function)))
+    assert finding.edit is None
+    assert "only you know" in str(finding.trial.reason)

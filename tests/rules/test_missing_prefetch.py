@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules import missing_prefetch
+from pipediag.session.edits import Edit, Insert
 from pipediag.session.model import Operation, Session
 from tests.factories import make_breakdown, make_environment, make_operation, make_session
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
@@ -74,3 +75,20 @@ def test_missing_data() -> None:
     framework = session_of(source(made_by_framework=True))
     assert only(missing_prefetch, framework).status == "not-applicable"
     assert only(missing_prefetch, make_session(breakdown=None)).status == "inconclusive"
+
+
+def test_tries_a_prefetch_behind_everything() -> None:
+    options = make_operation("options", "with_options")
+    session = session_of(source(), batch(), options, pipeline=OFF)
+    assert only(missing_prefetch, session).edit == Edit(
+        id="missing-prefetch:batch",
+        label="prefetch(AUTOTUNE) behind the batch in line 9",
+        changes=(Insert("options", "prefetch", {"buffer_size": -1}),),
+    )
+
+
+def test_a_prefetch_in_debug_mode_is_not_tried() -> None:
+    environment = make_environment(tf_data_debug_mode=True)
+    finding = only(missing_prefetch, session_of(source(), batch(), environment=environment))
+    assert finding.edit is None
+    assert "Debug mode drops every prefetch" in str(finding.trial.reason)

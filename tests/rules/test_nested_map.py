@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules import nested_map
+from pipediag.session.edits import Edit, SetParameters
 from pipediag.session.model import Session
 from tests.factories import make_function, make_host, make_operation, make_session
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
@@ -74,3 +75,13 @@ def test_does_not_fail_where_the_step_does_not_wait() -> None:
 def test_missing_data_is_inconclusive() -> None:
     assert only(nested_map, session_with(outer_ms=None)).status == "inconclusive"
     assert only(nested_map, make_session(pipeline=None)).status == "inconclusive"
+
+
+def test_tries_parallel_calls_where_the_map_stands() -> None:
+    assert only(nested_map, session_with()).edit == Edit(
+        id="nested-map:map",
+        label="num_parallel_calls=AUTOTUNE on the map in line 12",
+        changes=(SetParameters("map", {"num_parallel_calls": -1}),),
+        caveat="Measured with parallel calls on the map where it stands, not behind `flat_map` at "
+        "line 4.",
+    )

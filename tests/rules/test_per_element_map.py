@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from pipediag.rules import per_element_map
+from pipediag.session.edits import Edit, Move
 from pipediag.session.model import Operation
 from tests.factories import make_function, make_operation, make_session
-from tests.rules.sessions import batch, keeps_up, only, session_of, source
+from tests.rules.sessions import batch, keeps_up, only, run, session_of, source
 
 
 def cheap_map(graph_ops: dict[str, int] | None = None, **overrides: Any) -> Operation:
@@ -76,3 +77,52 @@ def test_does_not_fail_where_the_step_does_not_wait() -> None:
 
 def test_missing_breakdown_is_inconclusive() -> None:
     assert only(per_element_map, make_session(breakdown=None)).status == "inconclusive"
+
+
+def test_tries_the_map_behind_the_batch_if_batches_stay_equal() -> None:
+    shuffle = make_operation("shuffle", "shuffle")
+    finding = only(per_element_map, session_of(source(), cheap_map(), shuffle, batch(256)))
+    assert finding.edit == Edit(
+        id="per-element-map:map",
+        label="map in line 12 moved behind the batch in line 9",
+        changes=(Move("map", "batch"),),
+        check="equal",
+    )
+
+
+def test_where_only_values_can_tell_it_is_tried_all_the_same() -> None:
+    session = session_of(source(), cheap_map({"MatMul": 1}), batch(256))
+    finding = only(per_element_map, session)
+    assert finding.status == "informative"
+    assert finding.edit is not None
+    assert finding.edit.changes == (Move("map", "batch"),)
+
+
+def second_map(graph_ops: dict[str, int] | None = None) -> Operation:
+    return cheap_map(graph_ops).model_copy(update={"id": "second", "line": 13})
+
+
+def test_maps_that_use_its_results_move_with_it() -> None:
+    first, second = run(
+        per_element_map, session_of(source(), cheap_map(), second_map(), batch(256))
+    )
+    assert first.edit is not None
+    assert first.edit.changes == (Move("map", "batch"), Move("second", "map"))
+    assert second.edit is None
+    assert second.trial.reason == "It is tried together with the map in line 12."
+
+
+def test_a_map_behind_it_that_may_not_broadcast_keeps_it_in_place() -> None:
+    maps = (cheap_map(), second_map({"MatMul": 1}))
+    first, second = run(per_element_map, session_of(source(), *maps, batch(256)))
+    assert (first.status, first.edit) == ("fail", None)
+    assert "take its single elements" in str(first.trial.reason)
+    assert second.edit is not None
+    assert second.edit.changes == (Move("second", "batch"),)
+
+
+def test_a_function_with_another_form_for_batches_is_not_tried() -> None:
+    op = cheap_map({"ParseSingleExample": 1})
+    finding = only(per_element_map, session_of(source(), op, batch(256)))
+    assert finding.edit is None
+    assert "written for whole batches" in str(finding.trial.reason)

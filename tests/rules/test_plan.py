@@ -4,7 +4,14 @@ import math
 
 import pytest
 
-from pipediag.rules.plan import downstream, following_batch, passes_over_data, upstream
+from pipediag.rules.plan import (
+    between,
+    downstream,
+    following_batch,
+    last_operation,
+    passes_over_data,
+    upstream,
+)
 from pipediag.session.model import Operation, Session
 from tests.factories import make_keras, make_loop, make_operation, make_steps
 from tests.rules.sessions import batch, session_of, source
@@ -50,3 +57,22 @@ def test_zip_has_both_branches_upstream() -> None:
 )
 def test_passes_over_data(session: Session, passes: float | None) -> None:
     assert passes_over_data(session) == passes
+
+
+def test_between_follows_one_chain_only() -> None:
+    ops = [source(), make_operation("a", "map"), make_operation("b", "shuffle"), batch()]
+    session = session_of(*ops)
+    first, *_, last = session.pipeline.ops if session.pipeline else []
+    found = between(session, first, last)
+    assert [op.id for op in found or []] == ["a", "b"]
+    assert between(session, last, first) is None
+    zipped = last.model_copy(update={"parent_ids": ["b", "a"]})
+    assert between(session, first, zipped) is None
+
+
+def test_the_last_operation_is_one_that_was_written() -> None:
+    injected = make_operation("injected", "prefetch", inserted_by_tensorflow=True)
+    inner = make_operation("inner", "map", inside_function_of="source")
+    last = last_operation(session_of(source(), batch(), inner, injected))
+    assert last is not None
+    assert last.id == "batch"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pipediag.rules import python_gap
 from pipediag.rules.registry import run_rules
+from pipediag.session.edits import SetModel
 from pipediag.session.model import Callback, HotLine, Perturbation
 from tests.factories import make_host, make_keras, make_loop
 from tests.rules.devices import cpu, gap, gpu, on_devices, session_on
@@ -70,3 +71,9 @@ def test_a_callback_that_was_measured_comes_first() -> None:
     )
     finding = next(found for found in run_rules(session) if found.rule == "python-gap")
     assert (finding.status, finding.needs_first) == ("informative", "batch-callback")
+
+
+def test_tries_several_steps_a_call() -> None:
+    edit = only(python_gap, session_on(LOGGING)).edit
+    assert edit is not None
+    assert (edit.id, edit.changes) == ("python-gap", (SetModel({"steps_per_execution": 16}),))

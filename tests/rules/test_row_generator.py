@@ -53,3 +53,10 @@ def test_missing_data() -> None:
     assert only(row_generator, make_session(pipeline=None)).status == "inconclusive"
     uncounted = session_of(generator(elements=None), batch(64))
     assert only(row_generator, uncounted).evidence["prediction_missing"]
+
+
+def test_says_why_it_is_not_tried() -> None:
+    finding = only(row_generator, session_of(generator(), batch(64)))
+    assert finding.edit is None
+    assert finding.trial.state == "not_tried"
+    assert "the generator itself rewritten" in str(finding.trial.reason)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules import sequential_files
+from pipediag.session.edits import Change, Edit, Replace, SetParameters
 from pipediag.session.model import Operation, Session
 from tests.factories import make_host, make_operation, make_session
 from tests.rules.sessions import batch, keeps_up, only, session_of
@@ -113,3 +114,50 @@ def test_missing_data() -> None:
     assert only(sequential_files, unmeasured).status == "inconclusive"
     assert only(sequential_files, make_session(pipeline=None)).status == "inconclusive"
     assert only(sequential_files, make_session()).status == "not-applicable"
+
+
+def edit(label: str, change: Change) -> Edit:
+    return Edit(
+        id="sequential-files:reader",
+        label=label,
+        changes=(change,),
+        caveat="Measured on files as they are by then: what was read before may lie in memory.",
+    )
+
+
+def test_tries_parallel_reads() -> None:
+    assert only(sequential_files, session_with(reader())).edit == edit(
+        "num_parallel_reads=AUTOTUNE on the TFRecordDataset in line 12",
+        SetParameters("reader", {"num_parallel_reads": -1}),
+    )
+
+
+@pytest.mark.parametrize(("cpus", "files"), [(2.0, 2), (8.0, 8), (64.0, 16)])
+def test_tries_an_interleave_in_place_of_a_flat_map(cpus: float, files: int) -> None:
+    host = COLD.model_copy(update={"cores_allowed": cpus})
+    session = nested("flat_map", None).model_copy(update={"host": host})
+    finding = only(sequential_files, session)
+    assert f"cycle_length={files}," in finding.advice
+    assert finding.edit == edit(
+        f"interleave of {files} files in place of the flat_map in line 4",
+        Replace("outer", "interleave", {"cycle_length": files, "num_parallel_calls": -1}),
+    )
+
+
+def test_tries_parallel_calls_of_an_interleave() -> None:
+    finding = only(sequential_files, nested("interleave", 1))
+    assert "Give `interleave` at line 4 `num_parallel_calls" in finding.advice
+    assert finding.edit == edit(
+        "num_parallel_calls=AUTOTUNE on the interleave in line 4",
+        SetParameters("outer", {"num_parallel_calls": -1}),
+    )
+
+
+def test_warm_files_are_tried_though_they_only_inform() -> None:
+    finding = only(sequential_files, session_with(reader(), host=WARM))
+    assert finding.edit is not None
+    assert finding.effect_on_results == "same up to order or rounding"
+
+
+def test_nothing_is_tried_where_the_step_does_not_wait() -> None:
+    assert only(sequential_files, session_with(reader(), **keeps_up())).edit is None

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules import serial_stateful_map
+from pipediag.session.edits import Edit, SetOptions, SetParameters
 from pipediag.session.model import Operation, Session
 from tests.factories import make_function, make_host, make_operation, make_session
 from tests.rules.sessions import batch, keeps_up, only, session_of, source, straddles
@@ -134,3 +135,47 @@ def test_missing_sections() -> None:
     finding = only(serial_stateful_map, session)
     assert finding.status == "inconclusive"
     assert finding.advice == "The dataset came from elsewhere."
+
+
+def test_tries_autotuned_calls() -> None:
+    finding = only(serial_stateful_map, session_with(stateful_map()))
+    assert finding.edit == Edit(
+        id="serial-stateful-map:map",
+        label="num_parallel_calls=AUTOTUNE on the map in line 12",
+        changes=(SetParameters("map", {"num_parallel_calls": -1}),),
+    )
+
+
+SLEEPS = make_host(threads={"tf_data": 4.0}, lock_percent=1.0, cores_busy=0.2)
+CALLS = SetParameters("map", {"num_parallel_calls": 16})
+
+
+@pytest.mark.parametrize(
+    ("options", "changes", "label"),
+    [
+        (
+            {},
+            (CALLS, SetOptions({"threading.private_threadpool_size": 16})),
+            "16 parallel calls on the map in line 12, on 16 threads",
+        ),
+        (
+            {"threading.private_threadpool_size": 32},
+            (CALLS,),
+            "16 parallel calls on the map in line 12",
+        ),
+    ],
+)
+def test_tries_as_many_threads_as_waiting_calls(
+    options: dict[str, int], changes: tuple[object, ...], label: str
+) -> None:
+    op = stateful_map({"PyFunc": 1})
+    session = session_with(op, host=SLEEPS, pipeline={"options": options})
+    assert only(serial_stateful_map, session).edit == Edit(
+        id="serial-stateful-map:map",
+        label=label,
+        changes=changes,  # type: ignore[arg-type]
+    )
+
+
+def test_tries_nothing_where_it_only_informs() -> None:
+    assert only(serial_stateful_map, session_with(stateful_map(), **keeps_up())).edit is None

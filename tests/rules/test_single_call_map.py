@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules import single_call_map
+from pipediag.session.edits import Edit, SetParameters
 from pipediag.session.model import Operation
 from tests.factories import make_function, make_host, make_operation, make_session
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
@@ -52,3 +53,12 @@ def test_one_cpu_gives_no_prediction() -> None:
 
 def test_missing_pipeline() -> None:
     assert only(single_call_map, make_session(pipeline=None)).status == "inconclusive"
+
+
+def test_tries_autotuned_calls() -> None:
+    finding = only(single_call_map, session_of(source(), a_map(), batch()))
+    assert finding.edit == Edit(
+        id="single-call-map:map",
+        label="num_parallel_calls=AUTOTUNE on the map in line 12",
+        changes=(SetParameters("map", {"num_parallel_calls": -1}),),
+    )

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pipediag.rules import small_batch
+from pipediag.session.edits import Edit, SetParameters
 from tests.factories import make_breakdown, make_loop, make_session, make_steps
 from tests.rules.sessions import batch, only, session_of, source
 
@@ -46,3 +47,20 @@ def test_missing_data_is_inconclusive() -> None:
     )
     assert only(small_batch, session).status == "inconclusive"
     assert only(small_batch, make_session(breakdown=None)).status == "inconclusive"
+
+
+def test_tries_four_times_the_batch() -> None:
+    assert only(small_batch, session_of(source(), batch(32), breakdown=FIXED)).edit == Edit(
+        id="small-batch:batch",
+        label="batches of 128 in place of 32 from the batch in line 9",
+        changes=(SetParameters("batch", {"batch_size": 128}),),
+        caveat="It counts examples per second; how well the model learns from larger batches is "
+        "not measured.",
+        once=True,
+    )
+
+
+def test_batches_that_keras_makes_are_not_tried() -> None:
+    finding = only(small_batch, make_session(breakdown=FIXED, pipeline=None))
+    assert finding.edit is None
+    assert "Keras or your own code makes the batches" in str(finding.trial.reason)

@@ -6,6 +6,7 @@ import pytest
 
 from pipediag.rules import small_kernels
 from pipediag.session.devices import DeviceActivity, DeviceKernel
+from pipediag.session.edits import SetModel
 from tests.rules.devices import cpu, gpu, launches, on_devices, session_on, under_floor
 from tests.rules.sessions import only
 
@@ -73,3 +74,11 @@ def test_gaps_that_were_not_looked_into_leave_it_open() -> None:
 def test_each_framework_has_its_own_way_to_fuse() -> None:
     assert "fused=True" in on_devices(small_kernels, small(), framework="pytorch").advice
     assert "jax.jit" in on_devices(small_kernels, small(), framework="jax").advice
+
+
+def test_tries_xla() -> None:
+    device = gpu({"launch": 20.0}, launches=launches(shorter_than_launch_percent=80.0))
+    edit = only(small_kernels, session_on(device)).edit
+    assert edit is not None
+    assert (edit.id, edit.changes) == ("small-kernels", (SetModel({"jit_compile": True}),))
+    assert "A profile alone" in str(on_devices(small_kernels, device).trial.reason)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules import waiting_map_pool
+from pipediag.session.edits import Edit, SetOptions, SetParameters
 from pipediag.session.model import Session
 from tests.factories import make_function, make_host, make_operation, make_session
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
@@ -66,3 +67,14 @@ def test_missing_data_is_inconclusive() -> None:
     unclear = make_host(lock_percent=None)
     assert only(waiting_map_pool, session_with(host=unclear)).status == "inconclusive"
     assert only(waiting_map_pool, make_session(pipeline=None)).status == "inconclusive"
+
+
+def test_tries_a_pool_for_its_calls() -> None:
+    assert only(waiting_map_pool, session_with()).edit == Edit(
+        id="waiting-map-pool:map",
+        label="16 threads and 16 parallel calls for the map in line 12",
+        changes=(
+            SetParameters("map", {"num_parallel_calls": 16}),
+            SetOptions({"threading.private_threadpool_size": 16}),
+        ),
+    )

@@ -1,0 +1,89 @@
+"""Batches that are padded to their longest example, whatever their lengths."""
+
+from __future__ import annotations
+
+import re
+
+from pipediag.rules.plan import call_name, operations, place_name
+from pipediag.rules.prediction import class_percent
+from pipediag.rules.relevance import INPUT_BOUND, input_first
+from pipediag.rules.rule import Meta, Threshold
+from pipediag.session.edits import Edit, Replace
+from pipediag.session.model import Finding, Operation, Session
+
+COMPUTE = Threshold(
+    "device compute",
+    30.0,
+    "% of the step",
+    "own choice: padding is computed on, and below this even half as much of it gains little",
+)
+META = Meta(
+    id="padding",
+    name="Padding",
+    title_failed="Batches are padded to their longest example",
+    title_informative="Batches are padded to their longest example; how far was not measured",
+    title_passed="Padding hardly weighs",
+    looks_at="padded_batch where the batches' shapes have an unknown dimension behind the first, "
+    "in a loop whose time goes to compute.",
+    why="A model computes on padding as on data. Batches of similar lengths hold less of it, which "
+    "is worth the other order only if lengths differ much: a trial tells.",
+    edit="`bucket_by_sequence_length(...)` in place of `padded_batch`.",
+    cost="Examples of similar length stand together in a batch, so that batches are mixed less; "
+    "one batch is gathered for each bucket, in memory.",
+    prediction="None: how much of the batches is padding was not measured.",
+    needs=("loop", "pipeline", "steps", "breakdown"),
+    thresholds=(COMPUTE, INPUT_BOUND),
+    severity="info",
+    effect_on_results="same up to order or rounding",
+    tried_when_informing=True,
+)
+
+BUCKETS = 4
+
+_SHAPE = re.compile(r"shape=\(([^)]*)\)")
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding on the last padded_batch."""
+    padded = operations(session, "padded_batch")
+    if not padded:
+        return [META.finding("not-applicable", "The pipeline pads no batches.")]
+    return [_finding(session, padded[-1])]
+
+
+def _finding(session: Session, op: Operation) -> Finding:
+    loop = session.diagnosed_loop()
+    spec = loop.element_spec if loop else None
+    percent = class_percent(session, ["device_compute"])
+    evidence = {"device_compute_percent": percent, "element_spec": spec}
+    if spec is None:
+        advice = "The shapes of the batches are not known."
+        return META.finding("inconclusive", advice, op=op, evidence=evidence)
+    if not _varies(spec):
+        advice = "Every batch has the same length, which bucketing would change."
+        return META.finding("pass", advice, op=op, evidence=evidence)
+    if percent < COMPUTE.value or input_first(session):
+        return META.finding("pass", "", op=op, evidence=evidence)
+    advice = (
+        f"If lengths differ much, give `bucket_by_sequence_length` to the data in place of "
+        f"{call_name(op)}, so that batches hold examples of similar length and less padding."
+    )
+    return META.finding("informative", advice, op=op, evidence=evidence, edit=_edit(op))
+
+
+def _varies(element_spec: str) -> bool:
+    """Whether a shape has an unknown dimension behind the batch's own."""
+    return any("None" in shape.split(",", 1)[-1] for shape in _longer(element_spec))
+
+
+def _longer(element_spec: str) -> list[str]:
+    return [shape for shape in _SHAPE.findall(element_spec) if re.search(r",\s*\w", shape)]
+
+
+def _edit(op: Operation) -> Edit:
+    return Edit(
+        id=f"{META.id}:{op.id}",
+        label=f"{BUCKETS} buckets of lengths in place of the {place_name(op)}",
+        changes=(Replace(op.id, "bucket_by_sequence_length", {"buckets": BUCKETS}),),
+        check="shape",
+    )

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from pipediag.rules import debug_mode, padding, single_call_map
+from pipediag.rules.description import paragraphs
+from pipediag.rules.rule import Meta
+
+
+def trial(meta: Meta) -> str:
+    (text,) = dict(paragraphs(meta))["Trial"]
+    return text
+
+
+def test_says_whether_the_edit_is_tried() -> None:
+    assert "measured where the run allows it." in trial(single_call_map.META)
+    assert "also where the rule only informs" in trial(padding.META)
+    assert trial(debug_mode.META) == f"None. {debug_mode.META.untried}"
