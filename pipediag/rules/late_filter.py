@@ -48,13 +48,14 @@ def _map_above(session: Session, op: Operation) -> Operation | None:
 
 def _finding(session: Session, op: Operation, above: Operation) -> Finding:
     delay, dropped = delay_ms(session, above), _dropped(op, above)
+    weight = weigh(session, above, delay * dropped if delay and dropped else delay)
+    evidence = dict(weight.evidence)
+    if weight.status == "informative":
+        return META.finding("pass", "", op=op, evidence=evidence)
     if delay is None or dropped is None:
         advice = f"What {call_name(op)} drops of the map's work was not measured."
         return META.finding("inconclusive", advice, op=op)
-    weight = weigh(session, above, delay * dropped)
-    evidence = {**weight.evidence, "dropped_percent": 100.0 * dropped}
-    if weight.status != "fail":
-        return META.finding("pass", "", op=op, evidence=evidence)
+    evidence["dropped_percent"] = 100.0 * dropped
     if draws_random(above.function):
         advice = f"{call_name(above)} draws random numbers, which the filter may look at."
         return META.finding("pass", advice, op=op, evidence=evidence)

@@ -174,10 +174,13 @@ def _against(session: Session, passes: float | None, size: float | None) -> str 
 
 
 def _count(session: Session, op: Operation) -> int | None:
-    """Elements of one pass at this operation, where it or what it reads from knows them."""
-    above = [op, *upstream(session, op)]
-    counts = [other.cardinality for other in above if other.kind != "repeat"]
-    return next((count for count in counts if count is not None and count >= 0), None)
+    """Elements of one pass at this operation, or as many as reach it at most; None if unknown."""
+    for other in [op, *upstream(session, op)]:
+        if other.kind != "repeat" and other.cardinality is not None and other.cardinality >= 0:
+            return other.cardinality
+        if not keeps_elements([other]):
+            return None
+    return None
 
 
 def _bytes(session: Session, op: Operation) -> float | None:

@@ -72,3 +72,8 @@ def test_missing_data_is_inconclusive() -> None:
     unmeasured = session_with(costly_map(self_ms_per_step=None))
     assert only(late_filter, unmeasured).status == "inconclusive"
     assert only(late_filter, make_session(pipeline=None)).status == "inconclusive"
+
+
+def test_unmeasured_drops_of_a_cheap_map_do_not_matter() -> None:
+    session = session_with(costly_map(self_ms_per_step=0.1), keep(None))
+    assert only(late_filter, session).status == "pass"

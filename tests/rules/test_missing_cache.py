@@ -152,7 +152,12 @@ def test_a_shuffle_of_other_elements_is_not_moved(kind: str) -> None:
     shuffle = make_operation("shuffle", "shuffle", line=2)
     loop = make_loop(keras=make_keras(epochs=10))
     session = session_of(
-        source(), shuffle, make_operation("other", kind), costly_map(), batch(), loops=[loop]
+        source(),
+        shuffle,
+        make_operation("other", kind),
+        costly_map(cardinality=10_000),
+        batch(),
+        loops=[loop],
     )
     finding = only(missing_cache, session)
     assert (finding.status, finding.edit) == ("fail", None)
@@ -164,3 +169,14 @@ def test_a_python_function_is_not_tried() -> None:
     finding = only(missing_cache, session_with(costly_map(function=function)))
     assert finding.edit is None
     assert "only you know" in str(finding.trial.reason)
+
+
+@pytest.mark.parametrize("kind", ["flat_map", "interleave"])
+def test_files_are_not_counted_as_the_elements_in_them(kind: str) -> None:
+    files = source(cardinality=20)
+    loops = [make_loop(keras=make_keras(epochs=10))]
+    reading = make_operation("read", kind, line=3)
+    session = session_of(files, reading, costly_map(), batch(), loops=loops)
+    finding = only(missing_cache, session)
+    assert finding.evidence["cache_bytes"] is None
+    assert "how large it would be is not known" in finding.advice

@@ -10,7 +10,10 @@ from pipediag.session.model import Operation, Session
 from tests.factories import make_function, make_host, make_operation, make_session
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
 
-IDLE = make_host(cores_busy=0.6)
+WAITING = make_host(
+    lock_percent=1.0, threads={"tf_data": 4.0}, cores_busy=0.2, io_wait_percent=30.0
+)
+SLEEPS = make_function(stateful=True, graph_ops={"PyFunc": 1})
 
 
 def parallel(kind: str = "interleave", **overrides: Any) -> Operation:
@@ -24,16 +27,18 @@ def parallel(kind: str = "interleave", **overrides: Any) -> Operation:
 
 
 def session_with(op: Operation, **overrides: Any) -> Session:
-    return session_of(source(), op, batch(), **{"host": IDLE, **overrides})
+    return session_of(source(), op, batch(), **{"host": WAITING, **overrides})
 
 
-@pytest.mark.parametrize(
-    "op", [parallel(), parallel("map"), parallel("map", parameters={}, parallelism=2)]
-)
-def test_idle_cpus_behind_ordered_results_are_tried_without_order(op: Operation) -> None:
+def sleeping(**parameters: Any) -> Operation:
+    values = {"num_parallel_calls": 16, "use_unbounded_threadpool": True, **parameters}
+    return parallel("map", function=SLEEPS, parameters=values)
+
+
+@pytest.mark.parametrize("op", [parallel(), sleeping()])
+def test_ordered_results_of_calls_that_wait_are_tried_without_order(op: Operation) -> None:
     finding = only(ordered_results, session_with(op))
     assert (finding.status, finding.op_id) == ("informative", "op")
-    assert finding.evidence["cpus_in_use_percent"] == 30.0
     assert finding.effect_on_results == "same up to order or rounding"
     assert finding.edit == Edit(
         id="ordered-results",
@@ -45,13 +50,13 @@ def test_idle_cpus_behind_ordered_results_are_tried_without_order(op: Operation)
 @pytest.mark.parametrize(
     "session",
     [
-        session_with(parallel(), host=make_host(cores_busy=1.8)),
+        session_with(parallel(), host=make_host(io_wait_percent=1.0)),
         session_with(parallel(latency_ms_per_step=0.2)),
         session_with(parallel(), **keeps_up()),
-        session_with(
-            parallel("map", function=make_function(stateful=True, graph_ops={"PyFunc": 1})),
-            host=make_host(cores_busy=0.9, lock_percent=80.0),
-        ),
+        session_with(parallel("map", function=make_function())),
+        # The pool limits these calls, which is another rule's matter.
+        session_with(sleeping(use_unbounded_threadpool=False)),
+        session_with(sleeping(), host=make_host(lock_percent=80.0)),
     ],
 )
 def test_near_misses_pass(session: Session) -> None:
