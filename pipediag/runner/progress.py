@@ -19,6 +19,7 @@ PHASES = {
     "stacks": "sampling Python stacks",
     "profile": "profiling a few steps",
     "repeat": "repeating one batch",
+    "trial": "trying {label}",
     "measured": "the loop in line {line} is measured",
     "ended": "the script has ended, reading what was recorded",
 }
@@ -60,7 +61,11 @@ class EventReader:
 
 
 class ProgressLine:
-    """One line on a terminal that says what is going on; silent while steps are measured."""
+    """One line on a terminal that says what is going on; silent while steps are measured.
+
+    A change that a trial has confirmed gets a line of its own, which stays, on anything that
+    standard error goes to.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -68,14 +73,20 @@ class ProgressLine:
 
     def __call__(self, event: Event) -> None:
         """Show what begins with `event`, where that is known, and nothing otherwise."""
-        if not self._stream.isatty():
-            return
         self.clear()
-        text = PHASES.get(str(event.get("window") or event.get("event")))
+        if event.get("event") == "decided":
+            self._decided(event)
+            return
+        text = _text(event) if self._stream.isatty() else None
         if text is not None:
-            self._stream.write(f"pipediag: {text.format(line=event.get('line'))} ...")
+            self._stream.write(f"pipediag: {text} ...")
             self._stream.flush()
             self._shown = True
+
+    def _decided(self, event: Event) -> None:
+        if event.get("state") == "confirmed":
+            self._stream.write(f"pipediag: confirmed {_gain(event)}: {event.get('label')}\n")
+            self._stream.flush()
 
     def clear(self) -> None:
         """Take the line away."""
@@ -83,3 +94,18 @@ class ProgressLine:
             self._stream.write(ERASE_LINE)
             self._stream.flush()
             self._shown = False
+
+
+def _text(event: Event) -> str | None:
+    phase = PHASES.get(str(event.get("window") or event.get("event")))
+    if phase is None:
+        return None
+    left = event.get("left_s")
+    rest = f", {left:.0f} s left" if isinstance(left, (int, float)) else ""
+    return phase.format(line=event.get("line"), label=event.get("label")) + rest
+
+
+def _gain(event: Event) -> str:
+    # Not by the reporters' words: importing them would cost the blocks that follow.
+    low, high = event["ci95"]
+    return f"{event['speedup']:.2f}x [{low:.2f}, {high:.2f}]"
