@@ -66,4 +66,13 @@ def _sentence(finding: Finding, outcome: CheckOutcome) -> str:
     title = finding.title.rstrip(".")
     if outcome == "pass" or not finding.advice:
         return f"{title}."
-    return f"{title}. {finding.advice}"
+    return f"{title}. {finding.advice}{_trial(finding)}"
+
+
+def _trial(finding: Finding) -> str:
+    """What a trial of the advice found, where one was made."""
+    trial = finding.trial
+    if trial.speedup is None or trial.ci95 is None:
+        return ""
+    low, high = trial.ci95
+    return f" A trial of it: {trial.state}, {trial.speedup:.2f}x [{low:.2f}, {high:.2f}]."

@@ -5,6 +5,7 @@ import pytest
 from pipediag.gate.config import GateConfig, RuleLevel
 from pipediag.gate.findings import finding_checks
 from pipediag.gate.result import Level
+from pipediag.session.trials import Trial
 from tests.factories import make_finding, make_session
 
 RULE = "serial-stateful-map"
@@ -73,3 +74,11 @@ def test_a_failed_check_carries_the_place_and_the_advice() -> None:
 def test_every_finding_of_a_rule_is_a_check() -> None:
     session = make_session(findings=[make_finding(line=12), make_finding(line=20)])
     assert [check.line for check in finding_checks(session, GateConfig())] == [12, 20]
+
+
+def test_a_check_says_what_a_trial_of_the_advice_found() -> None:
+    trial = Trial(state="refuted", reason=None, speedup=1.0, ci95=(0.98, 1.02), blocks=8)
+    (tried,) = finding_checks(make_session(findings=[make_finding(trial=trial)]), GateConfig())
+    (untried,) = finding_checks(make_session(findings=[make_finding()]), GateConfig())
+
+    assert tried.sentence == f"{untried.sentence} A trial of it: refuted, 1.00x [0.98, 1.02]."
