@@ -71,7 +71,12 @@ FINDING_COLUMNS = (
     "trial_speedup_high",
     "trial_blocks",
     "needs_first",
+    "edit_id",
+    "edit_label",
+    "trial_consumer",
+    "trial_caveats",
 )
+TRIAL_COLUMNS = ("arm", "round", "examples_per_s", "batches", "duration_ms")
 HOST_COLUMNS = (
     "at_ms",
     "window",
@@ -90,6 +95,8 @@ def files(session: Session) -> Iterator[tuple[str, str]]:
     yield "steps.csv", _table(STEP_COLUMNS, (row.model_dump() for row in session.step_rows))
     yield "pipeline.csv", _table(PIPELINE_COLUMNS, _pipeline_rows(session))
     yield "findings.csv", _table(FINDING_COLUMNS, _finding_rows(session))
+    blocks = session.trials.blocks if session.trials else []
+    yield "trials.csv", _table(TRIAL_COLUMNS, (block.model_dump() for block in blocks))
     yield "gaps.csv", _table(GAP_COLUMNS, gap_rows(session.devices))
     yield "devices.csv", devices_table(session.devices)
     yield "host.csv", _table(HOST_COLUMNS, _host_rows(session))
@@ -165,6 +172,10 @@ def _finding_rows(session: Session) -> Iterator[Row]:
             "trial_speedup_high": high,
             "trial_blocks": trial.blocks,
             "needs_first": finding.needs_first,
+            "edit_id": finding.edit.id if finding.edit else None,
+            "edit_label": finding.edit.label if finding.edit else None,
+            "trial_consumer": trial.consumer,
+            "trial_caveats": " ".join(trial.caveats),
         }
 
 

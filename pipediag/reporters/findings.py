@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pipediag.reporters import labels
-from pipediag.reporters.quantities import interval, speedup
+from pipediag.reporters import trials
+from pipediag.reporters.quantities import speedup
 from pipediag.session.model import Finding, Session
 from pipediag.session.trace_report import TraceReport
 
@@ -24,7 +24,8 @@ class Groups:
 
 
 def group(session: Session | TraceReport) -> Groups:
-    """Each group is sorted: most severe first, then by gain; prerequisites before the rest.
+    """Each group is sorted: confirmed by a trial first, refuted last, in between the most severe
+    first, then by gain; prerequisites before what waits for them.
 
     The findings on a profile come in the order of how much of the time each explains.
     """
@@ -46,17 +47,6 @@ def group(session: Session | TraceReport) -> Groups:
     return groups
 
 
-def gain(finding: Finding) -> str | None:
-    """What the edit buys, and whether anybody has tried it."""
-    trial = finding.trial
-    if trial.speedup is not None:
-        blocks = f" over {trial.blocks} blocks" if trial.blocks else ""
-        bounds = f" ({interval(trial.ci95)})" if trial.ci95 else ""
-        return f"{speedup(trial.speedup)}{bounds}, {labels.TRIAL[trial.state]}{blocks}"
-    predicted = prediction(finding)
-    return f"{predicted}, {labels.TRIAL[trial.state]}" if predicted else None
-
-
 def prediction(finding: Finding) -> str | None:
     """What the edit should buy, where trials are not part of the report."""
     if finding.predicted_speedup is None:
@@ -68,8 +58,9 @@ def _severity(finding: Finding) -> int:
     return _SEVERITY_ORDER[finding.severity]
 
 
-def _urgency(finding: Finding) -> tuple[int, float, str]:
+def _urgency(finding: Finding) -> tuple[int, int, float, str]:
     return (
+        trials.rank(finding),
         _SEVERITY_ORDER[finding.severity],
         -(finding.trial.speedup or finding.predicted_speedup or 0.0),
         finding.rule,
@@ -77,8 +68,13 @@ def _urgency(finding: Finding) -> tuple[int, float, str]:
 
 
 def _prerequisites_first(findings: list[Finding]) -> None:
-    """Moves what others wait for before them; a prerequisite that did not fire moves nothing."""
+    """Moves what others wait for before them; a prerequisite that did not fire moves nothing.
+
+    Nor does one for a confirmed edit: a trial has shown that it does without.
+    """
     for finding in list(findings):
+        if finding.trial.state == "confirmed":
+            continue
         first = next((other for other in findings if other.rule == finding.needs_first), None)
         if first is not None and findings.index(first) > findings.index(finding):
             findings.remove(first)

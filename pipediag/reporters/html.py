@@ -14,13 +14,18 @@ from pipediag.reporters import (
     charts,
     device_summary,
     findings,
+    headline,
     idle_time,
     labels,
+    phases,
     pipeline_rows,
     quantities,
+    trial_chart,
+    trials,
 )
 from pipediag.reporters.embedded import embed
 from pipediag.reporters.places import Places
+from pipediag.reporters.trial_words import TRIAL_WORDS
 from pipediag.session.model import Session
 
 MAX_BYTES = 300_000
@@ -62,6 +67,9 @@ def _body_context(session: Session) -> dict[str, Any]:
         "row_count": len(rows),
         "bottleneck": session.operation(pipeline.bottleneck_op_id) if pipeline else None,
         "groups": findings.group(session),
+        "headline": headline.headline(session),
+        "phases": phases.phases(session),
+        "agreement": phases.agreement(session),
     }
 
 
@@ -102,7 +110,16 @@ def _environment() -> Environment:
         compute_percent=device_summary.compute_percent,
         gap_counts=device_summary.gap_counts,
         longest_gaps=idle_time.longest_gaps,
-        gain=findings.gain,
+        outcome=trials.outcome,
+        effect=trials.effect,
+        caveats=trials.caveats,
+        tried=trials.tried,
+        not_tried=trials.not_tried,
+        dropped=trials.dropped,
+        spent=headline.spent,
+        trial_chart=trial_chart.trial_chart,
+        trial_words=TRIAL_WORDS,
+        confirmed_above=trials.CONFIRMED_ABOVE,
         parallel_calls=pipeline_rows.parallel_calls,
         buffer_fill=pipeline_rows.buffer_fill,
     )

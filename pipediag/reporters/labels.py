@@ -8,6 +8,7 @@ from typing import Any
 from pipediag.session.devices import CopyDirection, GapCause
 from pipediag.session.model import (
     Bottleneck,
+    EffectOnResults,
     FindingStatus,
     Loop,
     Script,
@@ -67,10 +68,17 @@ STATUS: dict[FindingStatus, str] = {
 }
 
 TRIAL: dict[TrialState, str] = {
-    "confirmed": "confirmed by a trial",
-    "refuted": "refuted by a trial",
-    "inconclusive": "trial inconclusive",
+    "confirmed": "confirmed",
+    "refuted": "refuted",
+    "inconclusive": "inconclusive",
     "not_tried": "not tried",
+}
+
+EFFECT: dict[EffectOnResults, str] = {
+    "same results": "same results",
+    "same up to order or rounding": "same up to order or rounding",
+    "changes a hyper-parameter": "changes a hyper-parameter, so retune",
+    "not safe here": "not safe here: the results would not be the same",
 }
 
 LOOP_KIND: dict[str, str] = {

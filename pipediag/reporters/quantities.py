@@ -126,6 +126,11 @@ def speedup(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.2f}x"
 
 
+def speedup_interval(bounds: Interval | None) -> str:
+    """Both ends of a speed-up's interval: `[1.88, 2.01]`."""
+    return NOTHING if bounds is None else f"[{bounds[0]:.2f},{NO_BREAK}{bounds[1]:.2f}]"
+
+
 def bind_units(text: str) -> str:
     """Prose in which a number and its unit stay on one line."""
     return _BEFORE_UNIT.sub(NO_BREAK, text)

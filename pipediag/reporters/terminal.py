@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pipediag.reporters import findings, labels
+from pipediag.reporters import findings, headline, labels, phases, trials
 from pipediag.reporters.encoded import Encoded
 from pipediag.reporters.next_command import next_command
 from pipediag.reporters.pipeline_rows import dearest, parallel_calls, pipeline_rows
@@ -34,6 +35,7 @@ from pipediag.session.model import Finding, Session
 
 _VERDICT_STYLE = {"ok": "green", "moderate": "yellow", "high": "red", "unknown": "cyan"}
 _FINDING_STYLE = {"error": "red", "warn": "yellow", "info": "cyan"}
+_TRIAL_STYLE = {"confirmed": "green", "refuted": "red", "inconclusive": "", "not_tried": "dim"}
 _MAX_WIDTH = 120
 _BAR_CELLS = 20
 
@@ -90,7 +92,13 @@ class _Summary:
         head.no_wrap, head.overflow = True, "ellipsis"
         yield head
         yield self._paragraph(verdict.summary, "bold", self._limits.leading_characters)
+        measured = headline.headline(self._session)
+        if measured is not None:
+            style = "bold green" if measured.number else ""
+            yield self._paragraph(str(measured), style, self._limits.leading_characters)
         grid = _grid()
+        for label, reason in trials.dropped(self._session)[: self._limits.dropped]:
+            grid.add_row(Text("Left out", "dim"), self._paragraph(f"{label}: {reason}"))
         script = self._session.script
         if script.outcome not in ("finished", "stopped", "exited") and script.detail:
             grid.add_row(Text("Script", "dim"), self._paragraph(script.detail))
@@ -130,6 +138,9 @@ class _Summary:
             )
         yield table
         yield from self._ceiling()
+        fit = phases.agreement(session)
+        if fit and self._limits.phases:
+            yield _indented(self._paragraph(fit, limit=self._limits.leading_characters))
 
     def _unit(self) -> str:
         """A loop inside a tf.function is timed in intervals of several steps."""
@@ -183,19 +194,43 @@ class _Summary:
         for index, finding in enumerate(shown[: self._limits.findings]):
             advised = index < self._limits.advised and finding.status == "fail"
             advised = advised and finding.advice not in said
+            advised = advised and finding.trial.state != "refuted"
             grid.add_row(f"{index + 1:2}.", self._finding(finding, advised))
         yield grid
         if len(shown) > self._limits.findings:
-            rest = len(shown) - self._limits.findings
-            yield Text(f"  and {rest} more in the report", "dim")
+            rest = shown[self._limits.findings :]
+            more = f"  and {len(rest)} more in the report"
+            refuted = [
+                finding.edit.label if finding.edit else finding.title
+                for finding in rest
+                if finding.trial.state == "refuted"
+            ]
+            if refuted:
+                more += f"; refuted, so leave it alone: {', '.join(refuted)}"
+            yield _indented(self._paragraph(more, "dim"))
 
     def _finding(self, finding: Finding, advised: bool) -> RenderableType:
         style = _FINDING_STYLE[finding.severity] if finding.status == "fail" else ""
         head = self._paragraph(finding.title, style)
-        for detail in (self._places.at(finding.file, finding.line), findings.gain(finding)):
-            if detail:
-                head.append(f"  {detail}", "default")
-        return Group(head, self._paragraph(finding.advice, "dim")) if advised else head
+        place = self._places.at(finding.file, finding.line)
+        if place:
+            head.append(f"  {place}", "default")
+        lines = [head, *self._trial(finding)]
+        return Group(*lines, self._paragraph(finding.advice, "dim")) if advised else Group(*lines)
+
+    def _trial(self, finding: Finding) -> Iterator[RenderableType]:
+        known = trials.outcome(finding)
+        if known is None:
+            return
+        text = f"{known}."
+        if known.says and known.says != self._session.trials_missing:
+            text += f" {known.says}"
+        if finding.effect_on_results == "changes a hyper-parameter":
+            text += f" It {trials.effect(finding)}."
+        caveats = trials.caveats(finding)
+        if caveats and self._limits.advised:
+            text += f" {caveats}"
+        yield self._paragraph(text, _TRIAL_STYLE[known.state])
 
     def _pointers(self) -> RenderableType:
         grid = _grid()
@@ -220,6 +255,10 @@ def _grid(gap: int = 2) -> Table:
     grid.add_column(no_wrap=True)
     grid.add_column()
     return grid
+
+
+def _indented(text: Text) -> RenderableType:
+    return Padding(text, (0, 0, 0, 2))
 
 
 def _shown(directory: Path | None) -> Path | None:

@@ -17,6 +17,10 @@ class Limits:
     findings: int
     advised: int
     """How many findings show their advice."""
+    dropped: int
+    """Of the confirmed changes that the combination leaves out."""
+    phases: bool
+    """Whether consumer alone, pipeline alone and both are held against each other."""
     characters: int
     """Of one paragraph."""
     leading_characters: int
@@ -30,6 +34,8 @@ UNLIMITED = Limits(
     operations=1000,
     findings=1000,
     advised=1000,
+    dropped=1000,
+    phases=True,
     characters=10_000,
     leading_characters=10_000,
 )
@@ -42,6 +48,8 @@ SPARING = (
         operations=5,
         findings=5,
         advised=3,
+        dropped=2,
+        phases=True,
         characters=240,
         leading_characters=400,
     ),
@@ -52,6 +60,8 @@ SPARING = (
         operations=4,
         findings=4,
         advised=1,
+        dropped=1,
+        phases=True,
         characters=156,
         leading_characters=400,
     ),
@@ -62,6 +72,8 @@ SPARING = (
         operations=4,
         findings=4,
         advised=0,
+        dropped=1,
+        phases=False,
         characters=156,
         leading_characters=400,
     ),
@@ -70,8 +82,22 @@ SPARING = (
         next_steps=1,
         classes=4,
         operations=3,
+        findings=4,
+        advised=0,
+        dropped=0,
+        phases=False,
+        characters=156,
+        leading_characters=300,
+    ),
+    Limits(
+        reasons=1,
+        next_steps=1,
+        classes=4,
+        operations=3,
         findings=2,
         advised=0,
+        dropped=0,
+        phases=False,
         characters=150,
         leading_characters=150,
     ),

@@ -18,6 +18,7 @@ REPORT_FILES = frozenset(
         "steps.csv",
         "pipeline.csv",
         "findings.csv",
+        "trials.csv",
         "gaps.csv",
         "devices.csv",
         "host.csv",

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from pipediag.session.model import Finding, Operation, Script, Session, StepRow
-from tests import factories
-from tests.reporters import devices
+import dataclasses
 
+from pipediag.session.model import Finding, Operation, Script, Session, StepRow
+from pipediag.session.trials import Combined, DroppedEdit
+from tests import factories
+from tests.reporters import devices, trial_sessions
+
+TRIALS = (
+    trial_sessions.UNTRIED,
+    trial_sessions.CONFIRMED,
+    trial_sessions.UNTRIED,
+    trial_sessions.REFUTED,
+)
 HOSTILE = "</script><img src=x onerror=alert(1)>&\"'{{ 7 * 7 }}\u2028\x1b[31m"
 
 
@@ -56,7 +65,12 @@ def hostile() -> Session:
         "map_0", "map", file=f"/p/{HOSTILE}.py", code=HOSTILE, name=HOSTILE
     )
     finding: Finding = factories.make_finding(
-        title=HOSTILE, advice=HOSTILE, file=f"/p/{HOSTILE}.py", evidence={HOSTILE: HOSTILE}
+        title=HOSTILE,
+        advice=HOSTILE,
+        file=f"/p/{HOSTILE}.py",
+        evidence={HOSTILE: HOSTILE},
+        edit=dataclasses.replace(trial_sessions.PARALLEL, id=HOSTILE, label=HOSTILE),
+        trial=trial_sessions.CONFIRMED.model_copy(update={"caveats": [HOSTILE]}),
     )
     gap = devices.make_gap(file=f"/p/{HOSTILE}.py", iterator=HOSTILE, doing=HOSTILE)
     kernel = devices.make_gpu().kernels[0].model_copy(update={"name": HOSTILE})
@@ -66,6 +80,15 @@ def hostile() -> Session:
         verdict=factories.make_verdict(summary=HOSTILE, reasons=[HOSTILE], next_steps=[HOSTILE]),
         pipeline=factories.make_pipeline(ops=[operation], options={HOSTILE: HOSTILE}),
         findings=[finding],
+        trials=trial_sessions.make_run(
+            blocks=trial_sessions.make_blocks({HOSTILE: [2.0, 2.1]}), notes=[HOSTILE]
+        ),
+        combined=Combined(
+            findings=[HOSTILE],
+            speedup=2.0,
+            ci95=(1.9, 2.1),
+            dropped=[DroppedEdit(edit=HOSTILE, reason=HOSTILE)],
+        ),
         loops=[factories.make_loop(role_reason=HOSTILE, file=f"/p/{HOSTILE}.py")],
         notes=[HOSTILE],
         environment=factories.make_environment(cpu_model=HOSTILE, framework_messages=[HOSTILE]),
@@ -94,6 +117,8 @@ def enormous() -> Session:
             advice=endless,
             op_id=f"map_{index}",
             status="fail" if index % 2 else "pass",
+            edit=dataclasses.replace(trial_sessions.PARALLEL, id=f"rule-{index}", label=endless),
+            trial=TRIALS[index % len(TRIALS)].model_copy(update={"caveats": [endless]}),
         )
         for index in range(120)
     ]
@@ -124,6 +149,18 @@ def enormous() -> Session:
         steps=factories.make_steps(count=len(samples), samples_ms=samples),
         pipeline=factories.make_pipeline(ops=operations, bottleneck_op_id="map_150"),
         findings=findings,
+        trials=trial_sessions.make_run(
+            notes=[endless] * 30,
+            blocks=trial_sessions.make_blocks(
+                {f"rule-{index}": [1.0 + index / 100] * 40 for index in range(120)}
+            ),
+        ),
+        combined=Combined(
+            findings=[f"rule-{index}" for index in range(1, 120, 4)],
+            speedup=3.0,
+            ci95=(2.9, 3.1),
+            dropped=[DroppedEdit(edit=f"rule-{index}", reason=endless) for index in range(60)],
+        ),
         loops=[
             factories.make_loop(id=f"loop_{index}", role_reason=endless, diagnosed=index == 0)
             for index in range(80)

@@ -12,7 +12,7 @@ import pytest
 from pipediag.reporters import write_all
 from pipediag.session.model import Session
 from tests import factories
-from tests.reporters import devices, sessions
+from tests.reporters import devices, sessions, trial_sessions
 
 pytestmark = pytest.mark.browser
 
@@ -32,6 +32,7 @@ SESSIONS: dict[str, Callable[[], Session]] = {
     "nothing measured": sessions.nothing_measured,
     "hostile": sessions.hostile,
     "enormous": sessions.enormous,
+    "everything tried": trial_sessions.everything_tried,
 }
 
 
@@ -102,7 +103,7 @@ def test_hostile_text_runs_nothing(driver: Any, tmp_path: Path) -> None:
     assert heading == sessions.HOSTILE
 
 
-def test_the_causes_of_idle_time_fit_a_phone(driver: Any, tmp_path: Path) -> None:
+def test_the_narrow_tables_fit_a_phone(driver: Any, tmp_path: Path) -> None:
     session = factories.make_session(devices=[devices.make_gpu(), devices.make_cpu()])
     write_all(session, tmp_path)
 
@@ -112,4 +113,33 @@ def test_the_causes_of_idle_time_fit_a_phone(driver: Any, tmp_path: Path) -> Non
         "return [...document.querySelectorAll('.scroller:has(.narrow)')]"
         ".map(box => box.scrollWidth - box.clientWidth)"
     )
-    assert hidden == [0, 0]
+    assert hidden == [0, 0, 0, 0]
+
+
+def test_the_rounds_of_a_trial_stay_in_their_drawing_on_a_phone(
+    driver: Any, tmp_path: Path
+) -> None:
+    write_all(trial_sessions.everything_tried(), tmp_path)
+
+    show(driver, tmp_path / "report.html", width=360, scheme="light")
+
+    outside, labels_apart, drawings = driver.execute_script(
+        """
+        const drawings = [...document.querySelectorAll("svg.rounds")];
+        const box = item => item.getBoundingClientRect();
+        const outside = drawings.flatMap(drawing =>
+            [...drawing.querySelectorAll("circle, text, line, rect, path")].filter(part =>
+                box(part).left < box(drawing).left - 0.5 ||
+                box(part).right > box(drawing).right + 0.5 ||
+                box(part).bottom > box(drawing).bottom + 0.5)).length;
+        const apart = drawings.every(drawing => {
+            const labels = [...drawing.querySelectorAll("text")].map(box)
+                .sort((one, other) => one.left - other.left);
+            return labels.every((label, i) => i === 0 || labels[i - 1].right < label.left);
+        });
+        return [outside, apart, drawings.length];
+        """
+    )
+    assert drawings == 6
+    assert outside == 0
+    assert labels_apart

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from pipediag.reporters import findings
-from pipediag.session.trials import Trial
 from tests import factories
+from tests.reporters import trial_sessions
 
 
 def test_sorted_by_what_a_reader_does_with_them() -> None:
@@ -43,11 +43,30 @@ def test_what_must_be_dealt_with_first_stands_first() -> None:
     assert "other" in rules
 
 
-def test_gain_says_whether_anybody_tried() -> None:
-    assert findings.gain(factories.make_finding()) == "2.00x predicted, not tried"
-    assert findings.gain(factories.make_finding(predicted_speedup=None)) is None
-    assert findings.prediction(factories.make_finding()) == "2.00x predicted"
-    trial = Trial(state="confirmed", reason=None, speedup=1.98, ci95=(1.9, 2.05), blocks=8)
-    assert findings.gain(factories.make_finding(trial=trial)) == (
-        "1.98x (1.90 to 2.05), confirmed by a trial over 8 blocks"
+def test_confirmed_by_a_trial_comes_first_and_refuted_last() -> None:
+    rules = [f.rule for f in findings.group(trial_sessions.everything_tried()).to_do]
+
+    assert rules == [
+        "serial-stateful-map",
+        "missing-cache",
+        "small-batch",
+        "random-map",
+        "host-overhead",
+        "missing-prefetch",
+    ]
+
+
+def test_what_was_confirmed_by_itself_waits_for_nothing() -> None:
+    session = factories.make_session(
+        findings=[
+            factories.make_finding("first"),
+            factories.make_finding("proved", needs_first="first", trial=trial_sessions.CONFIRMED),
+        ]
     )
+
+    assert [f.rule for f in findings.group(session).to_do] == ["proved", "first"]
+
+
+def test_a_prediction_alone() -> None:
+    assert findings.prediction(factories.make_finding(predicted_speedup=None)) is None
+    assert findings.prediction(factories.make_finding()) == "2.00x predicted"

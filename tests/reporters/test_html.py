@@ -9,7 +9,7 @@ import pytest
 from pipediag.reporters import html
 from pipediag.session.model import Session
 from tests import factories
-from tests.reporters import devices, sessions
+from tests.reporters import devices, sessions, trial_sessions
 from tests.reporters.pages import Element, Page
 
 SESSIONS: dict[str, Callable[[], Session]] = {
@@ -19,6 +19,10 @@ SESSIONS: dict[str, Callable[[], Session]] = {
     "nothing measured": sessions.nothing_measured,
     "hostile": sessions.hostile,
     "enormous": sessions.enormous,
+    "everything tried": trial_sessions.everything_tried,
+    "no budget": trial_sessions.no_budget,
+    "lost child": trial_sessions.lost_child,
+    "pipeline only": trial_sessions.pipeline_only,
 }
 every_session = pytest.mark.parametrize("make", SESSIONS.values(), ids=SESSIONS)
 
@@ -168,9 +172,9 @@ def test_pipeline_marks_the_bottleneck_and_what_tensorflow_did() -> None:
 
 
 def test_a_prediction_is_called_one() -> None:
-    words = page_of(factories.make_session()).root.words()
+    [trial] = trials_of(page_of(factories.make_session()))
 
-    assert "2.00x predicted, not tried" in words
+    assert words_of(trial) == "Not tried predicted 2.00x"
 
 
 def test_states_how_many_steps_were_drawn() -> None:
@@ -196,3 +200,98 @@ def test_the_slowest_operation_is_no_bottleneck_where_training_does_not_wait_for
         item.text for item in page.find("span") if item.attributes.get("class") == "badge strong"
     ]
     assert badges == ["slowest here", "diagnosed"]
+
+
+def words_of(element: Element) -> str:
+    return " ".join(element.words().split())
+
+
+def trials_of(page: Page) -> list[Element]:
+    """The outcomes in the cards, in their order."""
+    return [
+        item for item in page.find("div") if (item.attributes.get("class") or "")[:6] == "trial "
+    ]
+
+
+def section(page: Page, heading: str) -> Element:
+    [found] = [
+        item
+        for item in page.find("section")
+        if any(title.text == heading for title in item.find("h2"))
+    ]
+    return found
+
+
+def test_what_was_measured_stands_beside_the_verdict() -> None:
+    page = page_of(trial_sessions.everything_tried())
+
+    verdict = words_of(page.find("section")[0])
+    assert "3.10x" in verdict
+    assert "[2.90, 3.30]" in verdict
+    assert "with 2 changes:" in verdict
+    assert "batch(128) in line 13 (changes a hyper-parameter, so retune)" in verdict
+
+
+def test_each_card_shows_its_trial_and_its_rounds() -> None:
+    outcomes = trials_of(page_of(trial_sessions.everything_tried()))
+
+    assert [item.find("strong")[0].text for item in outcomes] == [
+        "Confirmed",
+        "Confirmed",
+        "Confirmed",
+        "Not tried",
+        "Inconclusive",
+        "Refuted",
+    ]
+    first, last = words_of(outcomes[0]), words_of(outcomes[-1])
+    assert "predicted 2.00x, measured 1.94x [1.88, 2.01] 8 block pairs" in first
+    assert "The shuffle starts anew in each block." in first
+    assert "This advice does nothing here." in last
+    drawn = [(path.attributes["d"] or "").count("M") for i in outcomes for path in i.find("path")]
+    assert drawn == [8, 6, 8, 4, 8]
+
+
+def test_says_what_was_left_out_and_what_was_not_tried() -> None:
+    words = words_of(section(page_of(trial_sessions.everything_tried()), "What was tried"))
+
+    assert "5 changes tried on the training loop itself, in 52.4 s of the 60.0 s" in words
+    assert "cache() after the map in line 12:" in words
+    assert "With the parallel map it gains nothing." in words
+    assert "A random map runs one element at a time random-map train.py:12 1.30x" in words
+    assert "calls a random function" in words
+
+
+def test_no_time_for_trials_is_said() -> None:
+    page = page_of(trial_sessions.no_budget())
+
+    assert "No change was tried: No time for trials was given" in words_of(page.find("section")[0])
+    assert "16 parallel calls" in words_of(section(page, "What was tried"))
+
+
+def test_a_process_that_was_lost_leaves_what_it_had_shown() -> None:
+    page = page_of(trial_sessions.lost_child())
+
+    assert "1.94x" in words_of(page.find("section")[0])
+    assert "killed by SIGKILL" in words_of(section(page, "What was tried"))
+
+
+def test_the_pipeline_alone_is_not_called_training() -> None:
+    page = page_of(trial_sessions.pipeline_only())
+
+    assert "on the pipeline alone, without training, with 1 change" in words_of(
+        page.find("section")[0]
+    )
+    [trial] = map(words_of, trials_of(page))
+    assert "8 block pairs of the pipeline alone" in trial
+    assert "may gain less" in trial
+
+
+def test_three_phases_with_intervals_or_reasons() -> None:
+    title = SECTIONS[0]
+    full = words_of(section(page_of(trial_sessions.everything_tried()), title))
+    lacking = words_of(section(page_of(trial_sessions.no_budget()), title))
+
+    assert "Consumer alone, on one repeated batch 30 steps 3.00 ms 2.90 to 3.10 ms" in full
+    assert "Pipeline alone, nothing consuming 4 blocks 9.80 ms 9.60 to 10.0 ms" in full
+    assert "they overlap, and the pipeline sets the pace" in full
+    assert "Pipeline alone, nothing consuming No time for trials was given" in lacking

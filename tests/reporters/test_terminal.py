@@ -10,7 +10,7 @@ from rich.console import Console
 from pipediag.reporters.terminal import render
 from pipediag.session.model import Session
 from tests import factories
-from tests.reporters import sessions
+from tests.reporters import sessions, trial_sessions
 
 SESSIONS: dict[str, Callable[[], Session]] = {
     "input-bound": factories.make_session,
@@ -18,6 +18,10 @@ SESSIONS: dict[str, Callable[[], Session]] = {
     "nothing measured": sessions.nothing_measured,
     "hostile": sessions.hostile,
     "enormous": sessions.enormous,
+    "everything tried": trial_sessions.everything_tried,
+    "no budget": trial_sessions.no_budget,
+    "lost child": trial_sessions.lost_child,
+    "pipeline only": trial_sessions.pipeline_only,
 }
 every_session = pytest.mark.parametrize("make", SESSIONS.values(), ids=SESSIONS)
 both_widths = pytest.mark.parametrize("width", [80, 120])
@@ -83,7 +87,7 @@ def test_says_verdict_breakdown_operation_finding_and_where_the_report_is() -> N
     assert "▶ map(parse)" in text
     assert "train.py:12" in text
     assert "A stateful map runs one element at a time" in text
-    assert "2.00x predicted, not tried" in text
+    assert "not tried: predicted 2.00x." in text
     assert "reports/train/report.html" in text
     assert "pipediag analyze train.py" in text
 
@@ -120,3 +124,41 @@ def test_a_script_that_was_killed_is_told_of() -> None:
     text = shown(session.model_copy(update={"script": killed}))
     assert "SIGKILL ended it." in text
     assert "SIGKILL" not in shown(session)
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_what_was_measured_heads_the_summary() -> None:
+    lines = shown(trial_sessions.everything_tried(), width=120).splitlines()
+
+    assert lines[2].startswith(
+        "Measured: 3.10x [2.90, 3.30] with 2 changes: 16 parallel calls on the map in line 12; "
+    )
+
+
+def test_each_trial_in_its_own_words() -> None:
+    text = words(shown(trial_sessions.everything_tried(), width=120, verbose=True))
+
+    assert "confirmed: predicted 2.00x, measured 1.94x [1.88, 2.01] over 8 block pairs." in text
+    assert "It changes a hyper-parameter, so retune." in text
+    assert "not tried: predicted 1.30x. The map calls a random function" in text
+    assert "inconclusive: predicted 1.20x, measured 1.05x [0.97, 1.14] over 4 block pairs." in text
+    assert "refuted: predicted 2.00x, measured 1.00x [0.98, 1.02] over 8 block pairs." in text
+    assert "This advice does nothing here." in text
+    assert "cache() after the map in line 12: With the parallel map it gains nothing." in text
+    assert "they overlap, and the pipeline sets the pace" in text
+
+
+def test_what_was_refuted_is_named_where_there_is_no_room_for_it() -> None:
+    text = words(shown(trial_sessions.everything_tried(), width=80))
+
+    assert "refuted, so leave it alone: prefetch(AUTOTUNE) after the batch in line 13" in text
+
+
+def test_a_reason_that_holds_for_all_is_given_once() -> None:
+    text = shown(trial_sessions.no_budget(), width=120)
+
+    assert text.count("--budget 0") == 1
+    assert "not tried: predicted 2.00x." in text

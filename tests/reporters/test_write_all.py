@@ -13,6 +13,7 @@ FILES = {
     "steps.csv",
     "pipeline.csv",
     "findings.csv",
+    "trials.csv",
     "gaps.csv",
     "devices.csv",
     "host.csv",

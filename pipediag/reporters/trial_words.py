@@ -1,0 +1,32 @@
+"""What the words of a trial mean: for the report's legend and for `pipediag explain trials`."""
+
+from __future__ import annotations
+
+from pipediag.reporters.trials import CONFIRMED_ABOVE
+
+TRIAL_WORDS: dict[str, str] = {
+    "trial": (
+        "Base and one change run in alternating blocks in the same process, on your own pipeline "
+        "and your own training step. Only one of them is alive at a time, and the warm-up of each "
+        "block is left out. The speed-up is examples per second with the change divided by those "
+        "without, its 95 % interval a bootstrap over pairs of blocks."
+    ),
+    "confirmed": f"The whole interval lies above {CONFIRMED_ABOVE}x.",
+    "refuted": f"The whole interval lies below {CONFIRMED_ABOVE}x: leave this change alone.",
+    "inconclusive": (
+        f"The interval contains {CONFIRMED_ABOVE}x. A larger `--budget` makes it narrower."
+    ),
+    "not tried": "Only a prediction from this run's numbers, and the reason why.",
+    "together": (
+        "All confirmed changes at once, measured anew: gains do not multiply. A change that does "
+        "not go with the others is left out, with its reason."
+    ),
+    "pipeline alone": (
+        "Batches taken as fast as they come, without training: how fast the pipeline can be, "
+        "and the only thing to try a change on where the training loop could not be kept."
+    ),
+    "needs retuning": (
+        "The change alters a hyper-parameter, such as the batch size. It makes examples pass "
+        "faster; what the model learns from them is another matter."
+    ),
+}

@@ -1,0 +1,227 @@
+"""Sessions in which something was tried, or was not for a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipediag.session.edits import Edit, Insert, SetModel, SetParameters
+from pipediag.session.model import Finding, Session
+from pipediag.session.trials import (
+    BASE,
+    Combined,
+    DroppedEdit,
+    PipelineAlone,
+    Trial,
+    TrialBlock,
+    TrialRun,
+)
+from tests import factories
+
+PARALLEL = Edit(
+    "serial-stateful-map:map_0",
+    "16 parallel calls on the map in line 12",
+    (SetParameters("map_0", {"num_parallel_calls": 16}),),
+    check="equal",
+)
+BATCH = Edit(
+    "small-batch:batch_0",
+    "batch(128) in line 13",
+    (SetParameters("batch_0", {"batch_size": 128}),),
+    check="shape",
+)
+PREFETCH = Edit(
+    "missing-prefetch:batch_0",
+    "prefetch(AUTOTUNE) after the batch in line 13",
+    (Insert("batch_0", "prefetch", {"buffer_size": -1}),),
+    check="equal",
+)
+CACHE = Edit(
+    "missing-cache:map_0",
+    "cache() after the map in line 12",
+    (Insert("map_0", "cache"),),
+    caveat="Measured once the cache is filled.",
+)
+JIT = Edit("host-overhead", "jit_compile=True", (SetModel({"jit_compile": True}),))
+
+CONFIRMED = Trial(
+    state="confirmed",
+    reason=None,
+    speedup=1.94,
+    ci95=(1.88, 2.01),
+    blocks=8,
+    consumer="training",
+    caveats=["The shuffle starts anew in each block."],
+)
+BIGGER_BATCH = Trial(
+    state="confirmed", reason=None, speedup=1.62, ci95=(1.55, 1.7), blocks=8, consumer="training"
+)
+CACHED = Trial(
+    state="confirmed", reason=None, speedup=1.9, ci95=(1.8, 2.0), blocks=6, consumer="training"
+)
+REFUTED = Trial(
+    state="refuted", reason=None, speedup=1.0, ci95=(0.98, 1.02), blocks=8, consumer="training"
+)
+UNDECIDED = Trial(
+    state="inconclusive",
+    reason="The time for trials was used up before it was decided.",
+    speedup=1.05,
+    ci95=(0.97, 1.14),
+    blocks=4,
+    consumer="training",
+)
+UNTRIED = Trial(
+    state="not_tried", reason="The map calls a random function, which can't be replayed."
+)
+
+
+def make_blocks(ratios: Mapping[str, Sequence[float]]) -> list[TrialBlock]:
+    """Rounds of 3,200 examples per second in the base, and so many times that in each arm."""
+    rounds = max(map(len, ratios.values()), default=0)
+    blocks = []
+    for index in range(rounds):
+        base = 3200.0 * (1 + 0.04 * (-1) ** index)
+        arms = {BASE: 1.0} | {arm: r[index] for arm, r in ratios.items() if index < len(r)}
+        blocks += [
+            TrialBlock(
+                arm=arm,
+                round=index,
+                examples_per_s=base * ratio,
+                batches=100,
+                duration_ms=3_200_000 / (base * ratio),
+            )
+            for arm, ratio in arms.items()
+        ]
+    return blocks
+
+
+def make_run(**overrides: Any) -> TrialRun:
+    values: dict[str, Any] = {
+        "loop_id": "loop_0",
+        "consumer": "training",
+        "budget_s": 60.0,
+        "used_s": 52.4,
+        "base_step_ms": 10.2,
+        "blocks": make_blocks(
+            {
+                PARALLEL.id: [1.91, 1.99, 1.94, 1.88, 2.02, 1.93, 1.95, 1.9],
+                BATCH.id: [1.6, 1.7, 1.5, 1.66, 1.62, 1.55, 1.7, 1.63],
+                CACHE.id: [1.85, 1.95, 1.9, 1.8, 2.0, 1.9],
+                PREFETCH.id: [0.99, 1.01, 1.02, 0.98, 1.0, 1.01, 0.99, 1.0],
+                JIT.id: [0.95, 1.15, 1.02, 1.08],
+                f"{PARALLEL.id} + {BATCH.id}": [3.0, 3.2, 3.1, 3.3, 2.9, 3.1],
+            }
+        ),
+    }
+    return TrialRun(**{**values, **overrides})
+
+
+def make_findings() -> list[Finding]:
+    """Three confirmed, one refuted, one inconclusive, one not tried; none in that order."""
+    return [
+        factories.make_finding(
+            "missing-prefetch", title="Nothing is prefetched", edit=PREFETCH, trial=REFUTED
+        ),
+        factories.make_finding(
+            "random-map",
+            title="A random map runs one element at a time",
+            predicted_speedup=1.3,
+            trial=UNTRIED,
+        ),
+        factories.make_finding(
+            "host-overhead",
+            severity="warn",
+            title="Launching costs as much as computing",
+            effect_on_results="same up to order or rounding",
+            predicted_speedup=1.2,
+            edit=JIT,
+            trial=UNDECIDED,
+        ),
+        factories.make_finding(
+            "small-batch",
+            severity="warn",
+            title="The batch is small",
+            line=13,
+            effect_on_results="changes a hyper-parameter",
+            predicted_speedup=1.8,
+            edit=BATCH,
+            trial=BIGGER_BATCH,
+        ),
+        factories.make_finding(
+            "missing-cache", severity="warn", title="The data would fit", edit=CACHE, trial=CACHED
+        ),
+        factories.make_finding(
+            edit=PARALLEL, trial=CONFIRMED, advice="Pass num_parallel_calls=16."
+        ),
+    ]
+
+
+def everything_tried() -> Session:
+    """Confirmed, refuted, inconclusive and not tried; two of three confirmed go together."""
+    return factories.make_session(
+        findings=make_findings(),
+        trials=make_run(),
+        combined=Combined(
+            findings=[PARALLEL.id, BATCH.id],
+            speedup=3.1,
+            ci95=(2.9, 3.3),
+            blocks=6,
+            dropped=[DroppedEdit(edit=CACHE.id, reason="With the parallel map it gains nothing.")],
+        ),
+        combined_missing=None,
+        pipeline_alone=PipelineAlone(step_ms=9.8, ci95_ms=(9.6, 10.0), blocks=4),
+    )
+
+
+def no_budget() -> Session:
+    """`--budget 0`: there was something to try, and nobody did."""
+    reason = "No time for trials was given (`--budget 0`)."
+    untried = Trial(state="not_tried", reason=reason)
+    return factories.make_session(
+        findings=[factories.make_finding(edit=PARALLEL, trial=untried)],
+        trials_missing=reason,
+        combined_missing=reason,
+        pipeline_alone_missing=reason,
+    )
+
+
+def lost_child() -> Session:
+    """One trial confirmed, then the process was gone."""
+    lost = "The process that ran the trials was killed by SIGKILL."
+    gone = Trial(state="not_tried", reason=lost)
+    return factories.make_session(
+        findings=[
+            factories.make_finding(edit=PARALLEL, trial=CONFIRMED),
+            factories.make_finding("small-batch", edit=BATCH, trial=gone, predicted_speedup=1.8),
+        ],
+        trials=make_run(
+            used_s=20.0,
+            blocks=make_blocks({PARALLEL.id: [1.9, 2.0]}),
+            notes=[lost],
+            base_step_ms=None,
+        ),
+        combined=None,
+        combined_missing=lost,
+        pipeline_alone_missing=lost,
+    )
+
+
+def pipeline_only() -> Session:
+    """The loop could not be kept, so only the pipeline was measured with and without the edit."""
+    trial = CONFIRMED.model_copy(update={"consumer": "pipeline alone"})
+    return factories.make_session(
+        findings=[factories.make_finding(edit=PARALLEL, trial=trial)],
+        trials=make_run(
+            consumer="pipeline alone",
+            base_step_ms=9.8,
+            blocks=make_blocks({PARALLEL.id: [1.91, 1.99, 1.94]}),
+            notes=[
+                "The training loop runs inside a tf.function, whose iterator can't be switched."
+            ],
+        ),
+        combined=Combined(findings=[PARALLEL.id], speedup=1.94, ci95=(1.88, 2.01), blocks=8),
+        combined_missing=None,
+        pipeline_alone=PipelineAlone(step_ms=9.8, ci95_ms=(9.6, 10.0), blocks=4),
+        differential=None,
+        differential_missing="The loop went on by itself.",
+    )
