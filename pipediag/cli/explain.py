@@ -1,4 +1,7 @@
-"""`pipediag explain [RULE]`: what rules look at, their thresholds, what they would change."""
+"""`pipediag explain [RULE]`: what rules look at, their thresholds, what they would change.
+
+`pipediag explain trials` says what the words of a trial mean.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,24 @@ import click
 from pipediag.errors import PipediagError
 
 _WIDTH = 88
+_TRIALS = "trials"
+_MORE = (
+    "`pipediag explain RULE` says more about one, `pipediag explain trials` what the words of a\n"
+    "trial mean."
+)
 
 
 @click.command("explain", short_help="Say what a rule looks at and where its threshold comes from.")
 @click.argument("rule", required=False)
 def command(rule: str | None) -> None:
-    """Say what RULE looks at and where its threshold comes from; without it, list the rules."""
-    click.echo(_list() if rule is None else _explanation(rule))
+    """Say what RULE looks at and where its threshold comes from; without it, list the rules.
+
+    `trials` in place of a rule says what confirmed, refuted and the other words of a trial mean.
+    """
+    if rule is None:
+        click.echo(_list())
+    else:
+        click.echo(_trials() if rule.lower() == _TRIALS else _explanation(rule))
 
 
 def _list() -> str:
@@ -24,7 +38,16 @@ def _list() -> str:
 
     width = max(len(rule.META.id) for rule in RULES)
     lines = [f"{rule.META.id:<{width}}  {rule.META.title_failed}" for rule in RULES]
-    return "\n".join([*lines, "", "`pipediag explain RULE` says more about one."])
+    return "\n".join([*lines, "", _MORE])
+
+
+def _trials() -> str:
+    from pipediag.reporters.trial_words import TRIAL_WORDS
+
+    lines = ["What was tried, and what came of it"]
+    for word, meaning in TRIAL_WORDS.items():
+        lines += ["", word, *_wrapped(meaning, "  ")]
+    return "\n".join(lines)
 
 
 def _explanation(rule_id: str) -> str:
@@ -39,15 +62,19 @@ def _explanation(rule_id: str) -> str:
     for heading, texts in paragraphs(meta):
         lines += ["", heading]
         for text in texts:
-            lines += textwrap.wrap(
-                text,
-                _WIDTH,
-                initial_indent="  ",
-                subsequent_indent="    " if len(texts) > 1 else "  ",
-                break_on_hyphens=False,
-                break_long_words=False,
-            )
+            lines += _wrapped(text, "    " if len(texts) > 1 else "  ")
     return "\n".join(lines)
+
+
+def _wrapped(text: str, subsequent: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent="  ",
+        subsequent_indent=subsequent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def _unknown(rule_id: str, known: list[str]) -> str:

@@ -39,3 +39,13 @@ def test_an_unknown_rule_is_answered_with_those_there_are() -> None:
     assert caught.value.status == ExitStatus.USAGE
     assert "Did you mean missing-cache" in str(caught.value)
     assert "gpu-unused" in str(caught.value)
+
+
+def test_says_what_the_words_of_a_trial_mean() -> None:
+    text = output("trials")
+
+    for word in ("confirmed", "refuted", "inconclusive", "not tried", "pipeline alone"):
+        assert f"\n{word}\n" in text
+    assert "1.03x" in text
+    assert max(map(len, text.splitlines())) <= 88
+    assert "`pipediag explain trials`" in output()
