@@ -36,6 +36,13 @@ class Statistics(Protocol):
         """
         ...
 
+    def texts(self, name: str, indices: Indices) -> tuple[list[str], Indices]:
+        """One statistic of many events: the different texts, and the place of each event's.
+
+        An event that does not have it, or has it as something else, has the empty text.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class Line:

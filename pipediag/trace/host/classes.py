@@ -212,12 +212,9 @@ def _training_thread(line: Line) -> dict[StepClass, Intervals]:
 
 def _function_calls(line: Line) -> tuple[Intervals, Intervals]:
     """When the line was in a call of a tf.function that traced it anew, and in any call."""
-    indices = np.flatnonzero(line.named(names_with(line, "tf_function_call"))).tolist()
-    traced = [
-        index
-        for index in indices
-        if str(line.stat(index, "tf_function_call") or "").startswith("traced")
-    ]
+    indices = np.flatnonzero(line.named(names_with(line, "tf_function_call")))
+    texts, text_of = line.statistics.texts("tf_function_call", indices)
+    traced = indices[np.array([text.startswith("traced") for text in texts])[text_of]]
     return (
         normalise(line.start_ns[traced], line.end_ns[traced]),
         normalise(line.start_ns[indices], line.end_ns[indices]),

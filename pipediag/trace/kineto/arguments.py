@@ -33,3 +33,9 @@ class ArgumentStatistics:
             return np.zeros(len(indices), np.int64), np.zeros(len(indices), np.bool_)
         values, present = self.columns[name]
         return values[indices], present[indices]
+
+    def texts(self, name: str, indices: Indices) -> tuple[list[str], Indices]:
+        """The category of many events; arguments that are texts are not kept."""
+        if name != "category":
+            return [""], np.zeros(len(indices), np.intp)
+        return self.categories, self.category_ids[indices].astype(np.intp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,11 +56,26 @@ class EventNames:
         """A shared statistic of many events, given the places of their names."""
         values = np.zeros(len(self.names), np.int64)
         present = np.zeros(len(self.names), np.bool_)
-        for place in self._described:
-            value = self.shared(place).get(stat)
+        for place, value in self._shared_by_all(stat):
             if isinstance(value, int):
                 values[place], present[place] = wrapped(value), True
         return values[places], present[places]
+
+    def shared_texts(
+        self, stat: str, places: NDArray[np.int32], numbers: dict[str, int]
+    ) -> Indices:
+        """The same for texts, by numbers: new ones are added, and 0 is the lack of a text."""
+        found = np.zeros(len(self.names), np.intp)
+        for place, value in self._shared_by_all(stat):
+            if isinstance(value, str):
+                found[place] = numbers.setdefault(value, len(numbers))
+        return found[places]
+
+    def _shared_by_all(self, stat: str) -> Iterator[tuple[int, StatValue]]:
+        for place in self._described:
+            value = self.shared(place).get(stat)
+            if value is not None:
+                yield place, value
 
     def _add(self, start: int, end: int) -> None:
         entry = parsed("EventMetadataEntry", self._data, [(start, end)])

@@ -22,6 +22,10 @@ class StatNames:
         """The keys under which a statistic of that name is written."""
         return self._keys.get(name, ())
 
+    def text(self, reference: int) -> str:
+        """The text that statistics refer to by that number."""
+        return self._names.get(reference, "")
+
     def decode(self, stats: Iterable[Any]) -> dict[str, StatValue]:
         """Parsed XStat messages by name; the last of a name counts."""
         return {self._names.get(stat.metadata_id, ""): self._value(stat) for stat in stats}
@@ -31,7 +35,7 @@ class StatNames:
         if kind is None:
             return 0
         if kind == "ref_value":
-            return self._names.get(stat.ref_value, "")
+            return self.text(stat.ref_value)
         if kind == "str_value":
             return text(stat.str_value)
         value: StatValue = getattr(stat, kind)

@@ -50,8 +50,8 @@ def planes_by_reader(data: bytes) -> list[tuple[str, list[ReferenceLine]]]:
     return [(plane.name, [_read_line(line) for line in plane.lines]) for plane in events.planes]
 
 
-def assert_integers_agree(data: bytes) -> int:
-    """A statistic as a column is what the events say one by one; returns how many there were."""
+def assert_columns_agree(data: bytes) -> int:
+    """A statistic as a column is what the events say one by one; returns the count of integers."""
     found = 0
     for line in parse(memoryview(data), Path("x.xplane.pb")).lines():
         each = [line.stats(index) for index in range(len(line))]
@@ -62,6 +62,9 @@ def assert_integers_agree(data: bytes) -> int:
             assert present.tolist() == [isinstance(value, int) for value in whole], name
             expected = [_wrapped(value) if isinstance(value, int) else 0 for value in whole]
             assert values.tolist() == expected, name
+            texts, text_of = line.statistics.texts(name, np.arange(len(line)))
+            spelt = [value if isinstance(value, str) else "" for value in whole]
+            assert [texts[place] for place in text_of.tolist()] == spelt, name
             found += int(present.sum())
     return found
 

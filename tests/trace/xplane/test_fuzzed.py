@@ -18,7 +18,7 @@ from pipediag.trace.xplane.fields import varint_at
 from pipediag.trace.xplane.file import parse
 from tests.trace.xplane.reference import (
     ReferenceLimitError,
-    assert_integers_agree,
+    assert_columns_agree,
     planes_by_protobuf,
     planes_by_reader,
 )
@@ -32,7 +32,7 @@ def _with_chunks_of(size: int, data: bytes) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(columns, "_CHUNK_BYTES", size)
         assert planes_by_reader(data) == planes_by_protobuf(data)
-        assert_integers_agree(data)
+        assert_columns_agree(data)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))

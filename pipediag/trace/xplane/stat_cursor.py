@@ -1,0 +1,138 @@
+"""Finds one statistic of many events at once, where they lie in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipediag.trace.events import Indices
+from pipediag.trace.xplane.columns import EVENT_TAG
+from pipediag.trace.xplane.varints import (
+    PADDING,
+    Bytes,
+    Positions,
+    Words,
+    short_varints,
+    tagged_varints,
+    words_of,
+)
+
+_BYTE = np.uint64(0xFF)
+_METADATA_ID = 0x08
+_DOUBLE, _UINT64, _INT64, _TEXT, _BYTES, _REFERENCE = 0x11, 0x18, 0x20, 0x2A, 0x32, 0x38
+_LONGEST_TEXT = np.uint64(1 << 32)
+_MOST_ROUNDS = 64
+"""Statistics of an event that are looked at for all events at once; the rest one by one."""
+
+
+@dataclass(frozen=True)
+class FoundStatistics:
+    """One statistic of each of some events."""
+
+    keys: NDArray[np.int64]
+    tags: NDArray[np.uint64]
+    """Of the value: what kind it is."""
+    values: NDArray[np.int64]
+    """An integer, the number of a text, or the length of a text that ends the statistic."""
+    after: Positions
+    """Where the next statistic begins."""
+
+    @property
+    def whole(self) -> NDArray[np.bool_]:
+        """Which are integers."""
+        found: NDArray[np.bool_] = (self.tags == _UINT64) | (self.tags == _INT64)
+        return found
+
+    @property
+    def integers(self) -> NDArray[np.int64]:
+        """Their values; 0 where it is none."""
+        return np.where(self.whole, self.values, 0)
+
+    @property
+    def refers(self) -> NDArray[np.bool_]:
+        """Which are texts that the plane holds."""
+        found: NDArray[np.bool_] = self.tags == _REFERENCE
+        return found
+
+    @property
+    def spells(self) -> NDArray[np.bool_]:
+        """Which are texts that the event itself holds."""
+        found: NDArray[np.bool_] = self.tags == _TEXT
+        return found
+
+    def chosen(self, keep: NDArray[np.bool_]) -> FoundStatistics:
+        if keep.all():
+            return self
+        return FoundStatistics(
+            self.keys[keep], self.tags[keep], self.values[keep], self.after[keep]
+        )
+
+
+class StatCursor:
+    """Walks the statistics of many events at once: the first of each, the second of each, …"""
+
+    def __init__(self, data: Bytes, start: NDArray[np.uint32], end: NDArray[np.uint32]) -> None:
+        self._words: Words = words_of(data)
+        self._at: Positions = start.astype(np.int64)
+        self._end: Positions = end.astype(np.int64)
+        self.odd: list[int] = []
+        """Rows that hold something else than statistics as they are usually written."""
+        # What lies too near the file's end to look at whole words is parsed one by one.
+        self._last = len(data) - PADDING
+
+    def with_keys(self, keys: Collection[int]) -> Iterator[tuple[Indices, FoundStatistics]]:
+        """Rows, and their statistics with one of these keys; of a row, the last one counts."""
+        wanted_keys = np.array(list(keys), np.int64)
+        rows = np.flatnonzero(self._at < self._end)
+        for _ in range(_MOST_ROUNDS):
+            if not len(rows):
+                return
+            rows, found = self._next(rows)
+            wanted = np.isin(found.keys, wanted_keys)
+            if wanted.any():
+                yield rows[wanted], found.chosen(wanted)
+            self._at[rows] = found.after
+            rows = rows[found.after < self._end[rows]]
+        self.odd.extend(rows.tolist())
+
+    def _next(self, rows: Indices) -> tuple[Indices, FoundStatistics]:
+        """The next statistic of each row, and the rows without the odd ones."""
+        rows = self._without(rows, self._at[rows] > self._last)
+        at = self._at[rows]
+        words = self._words[at]
+        sizes, head = short_varints(words >> np.uint64(8))
+        body = at + 1 + head
+        after = body + sizes.astype(np.int64)
+        odd = (words & _BYTE) != EVENT_TAG
+        odd |= (head == 0) | (head >= 8) | (after > self._end[rows]) | (body > self._last)
+        key_words = self._words[np.where(odd, 0, body)]
+        keys, key_size = short_varints(key_words >> np.uint64(8))
+        place = body + 1 + key_size
+        odd |= ((key_words & _BYTE) != _METADATA_ID) | (key_size == 0) | (key_size >= 8)
+        odd |= place > self._last
+        tags, values, end = self._values(np.where(odd, 0, place))
+        odd |= end != after
+        found = FoundStatistics(keys.view(np.int64), tags, values, after)
+        return self._without(rows, odd), found.chosen(~odd)
+
+    def _values(self, place: Positions) -> tuple[Words, NDArray[np.int64], Positions]:
+        """The values whose tags are at `place`: the tags, the values, and where they end; -1 where
+        one is odd."""
+        tags, values, sizes = tagged_varints(self._words, place)
+        signed = values.view(np.int64)
+        texts = ((tags == _TEXT) | (tags == _BYTES)) & (values < _LONGEST_TEXT)
+        integers = (tags == _UINT64) | (tags == _INT64) | (tags == _REFERENCE)
+        end = place + 1 + sizes + np.where(texts, signed, 0)
+        end[(sizes == 0) | ~(integers | texts)] = -1
+        doubles = tags == _DOUBLE
+        end[doubles] = place[doubles] + 9
+        return tags, signed, end
+
+    def _without(self, rows: Indices, odd: NDArray[np.bool_]) -> Indices:
+        if not odd.any():
+            return rows
+        self.odd.extend(rows[odd].tolist())
+        return rows[~odd]
