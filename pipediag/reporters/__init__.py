@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 
 from pipediag.errors import PipediagError
-from pipediag.reporters import csv, html, json
 from pipediag.session.files import write_text
 from pipediag.session.model import Session
 
 Reporter = Callable[[Session], Iterator[tuple[str, str]]]
 """Yields the name and the text of each file that the format consists of."""
 
-REPORTERS: dict[str, Reporter] = {
-    "html": html.files,
-    "csv": csv.files,
-    "json": json.files,
+REPORTERS = {
+    "html": "pipediag.reporters.html",
+    "csv": "pipediag.reporters.csv",
+    "json": "pipediag.reporters.json",
 }
+"""The module whose `files` is the reporter; templates are loaded where they are written alone."""
 
 WRITTEN_BY_ANALYZE = ("html", "csv")
 """The session itself is written earlier, window by window, by whoever measures."""
@@ -41,7 +42,8 @@ def write_formats(session: Session, directory: Path, formats: Sequence[str]) -> 
     written: list[Path] = []
     failures: list[str] = []
     for name in formats:
-        for file, text in REPORTERS[name](session):
+        reporter: Reporter = import_module(REPORTERS[name]).files
+        for file, text in reporter(session):
             try:
                 write_text(directory / file, text)
             except PipediagError as error:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
 from pipediag.measures.trace_report import trace_report
-from pipediag.reporters.csv import devices_table
-from pipediag.reporters.gap_table import write_gap_table
-from pipediag.reporters.perfetto import Exported, write_perfetto
 from pipediag.rules.registry import run_device_rules
 from pipediag.runner.profile_runs import profile_files
 from pipediag.session.files import write_text
 from pipediag.session.trace_report import TraceReport
 from pipediag.trace.hosts import HostSummary, summarise_hosts
+
+if TYPE_CHECKING:
+    from pipediag.reporters.perfetto import Exported
 
 REPORT_FILE = "trace.json"
 GAPS_FILE = "gaps.csv"
@@ -70,6 +71,10 @@ def write_trace(result: TraceResult, directory: Path, *, perfetto: bool) -> Writ
 
     Raises PipediagError where a file cannot be written, or a profile no longer be read.
     """
+    # Only where files are written: the terminal's summary needs none of it.
+    from pipediag.reporters.csv import devices_table
+    from pipediag.reporters.gap_table import write_gap_table
+
     summaries = [(host.host, host.summary) for host in result.hosts if host.summary is not None]
     report, gaps, devices = (directory / name for name in (REPORT_FILE, GAPS_FILE, DEVICES_FILE))
     write_text(report, dump_trace_report(result.report))
@@ -77,6 +82,8 @@ def write_trace(result: TraceResult, directory: Path, *, perfetto: bool) -> Writ
     write_text(devices, devices_table(result.report.devices))
     exported = None
     if perfetto:
+        from pipediag.reporters.perfetto import write_perfetto
+
         exported = write_perfetto(directory / PERFETTO_FILE, summaries, result.report.findings)
     return WrittenTrace((report, gaps, devices), exported)
 

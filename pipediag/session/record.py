@@ -13,4 +13,7 @@ Scalar = int | float | str | bool | None
 class Record(BaseModel):
     """Base of every record: immutable; keys that a newer minor version added are ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+    # Most commands fill a few of the records: the others need no validator.
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", use_attribute_docstrings=True, defer_build=True
+    )
