@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipediag.trace.events import Indices, Line
+from pipediag.trace.events import Indices, Line, Times
 from pipediag.trace.intervals import rows
 
 TOP = -1
@@ -62,12 +63,45 @@ def nested_events(line: Line, name_ids: Iterable[int]) -> Nesting:
     One thread's events nest or are disjoint: each is written where a C++ scope ends.
     """
     indices = np.flatnonzero(line.named(name_ids))
-    starts, ends = line.start_ns[indices].tolist(), line.end_ns[indices].tolist()
-    parents = np.empty(len(indices), np.intp)
+    starts, ends = line.start_ns[indices], line.end_ns[indices]
+    parents = _parents_by_depth(starts, ends)
+    inner = np.flatnonzero(parents != TOP)
+    if (ends[parents[inner]] < ends[inner]).any():
+        parents = _parents_one_by_one(starts, ends)
+    return Nesting(line, indices, parents)
+
+
+def _parents_by_depth(starts: Times, ends: Times) -> Indices:
+    """Around each event the last one before it that is one less deep: right if no two cross.
+
+    Where two do, some event outlasts what is found around it.
+    """
+    depths = _depths(starts, ends)
+    parents = np.full(len(starts), TOP, np.intp)
+    by_depth = np.argsort(depths.astype(np.min_scalar_type(depths.max(initial=0))), kind="stable")
+    levels = np.split(by_depth, np.flatnonzero(np.diff(depths[by_depth])) + 1)
+    for outer, inner in pairwise(levels):
+        parents[inner] = outer[np.searchsorted(outer, inner) - 1]
+    return parents
+
+
+def _depths(starts: Times, ends: Times) -> Indices:
+    """How many of the events before each last beyond its start."""
+    lasting = ends > starts
+    over = np.searchsorted(np.sort(ends[lasting]), starts, side="right")
+    # What takes no time is over for all that come after it, also for those at the same time.
+    momentary: Indices = np.cumsum(~lasting) - ~lasting
+    return np.arange(len(starts)) - over - momentary
+
+
+def _parents_one_by_one(starts: Times, ends: Times) -> Indices:
+    """Around each event the last one before it that lasts beyond its start."""
+    parents = np.empty(len(starts), np.intp)
+    end = ends.tolist()
     around: list[int] = []
-    for place, start in enumerate(starts):
-        while around and ends[around[-1]] <= start:
+    for place, start in enumerate(starts.tolist()):
+        while around and end[around[-1]] <= start:
             around.pop()
         parents[place] = around[-1] if around else TOP
         around.append(place)
-    return Nesting(line, indices, parents)
+    return parents

@@ -93,12 +93,13 @@ class _Attribution:
         if not len(indices):
             return
         ids = step_ids(line, indices)
-        pairs = np.column_stack((line.name_ids[indices].astype(np.int64), ids))
-        _, first, group = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
+        different, rank = np.unique(ids, return_inverse=True)
+        pairs = line.name_ids[indices].astype(np.int64) * len(different) + rank
+        _, first, group = np.unique(pairs, return_index=True, return_inverse=True)
         of_group = np.array([self._number(line, int(indices[place])) for place in first])
         for number, place in zip(of_group.tolist(), first.tolist(), strict=True):
             self._number_of_id[int(ids[place])] = number
-        numbers[indices] = of_group[group.reshape(-1)]
+        numbers[indices] = of_group[group]
         for number in np.unique(of_group).tolist():
             chosen = indices[numbers[indices] == number]
             self._records[number].calls.append((line, chosen))

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipediag.trace.host.nesting import TOP, nested_events
 from tests.trace.builder import TraceBuilder
@@ -34,3 +38,20 @@ def test_nothing_chosen(tmp_path: Path) -> None:
     nesting = nested_events(builder.events(tmp_path).host_lines[0], [])
     owners, spans = nesting.alone()
     assert (len(nesting.indices), len(owners), len(spans)) == (0, 0, 0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=12))
+def test_around_an_event_is_the_last_one_before_it_that_has_not_ended(
+    events: list[tuple[int, int]],
+) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    for start, length in events:
+        line.event("a", start, start + length)
+    with TemporaryDirectory() as directory:
+        read_line = builder.events(Path(directory)).host_lines[0]
+        nesting = nested_events(read_line, read_line.used_names)
+        for place, (start, _) in enumerate(nesting.spans.tolist()):
+            open_ones = [at for at in range(place) if nesting.spans[at, 1] > start]
+            assert nesting.parents[place] == max(open_ones, default=TOP)
