@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 class TraceLimits:
     files: int
     devices: int
-    """Shown in full, those with most idle time."""
+    """Shown in full: those with most idle time, in order of their names."""
     rows: int
     """Devices in the table where there are several."""
     causes: int

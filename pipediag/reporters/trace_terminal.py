@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console, Group, RenderableType
@@ -54,18 +55,25 @@ def render(
 def _sections(
     report: TraceReport, written: Sequence[str], limits: TraceLimits
 ) -> Iterator[RenderableType]:
-    devices = sorted(report.devices, key=lambda device: -device.idle_ms)
-    yield _headline(devices)
+    devices = sorted(report.devices, key=_by_name)
+    idlest = sorted(devices, key=lambda device: -device.idle_ms)[: limits.devices]
+    yield _headline(idlest)
     yield _profile(report, limits)
     if len(devices) > 1:
         yield Text()
-        yield _table(report.devices, limits)
-    for device in devices[: limits.devices]:
+        yield _table(devices, limits)
+    for device in sorted(idlest, key=_by_name):
         yield Text()
         yield from device_sections(device, limits)
     yield from _findings(report, limits)
     yield Text()
     yield _pointers(written)
+
+
+def _by_name(device: DeviceActivity) -> tuple[str, list[str | int]]:
+    """By host, and on each GPU:2 before GPU:10."""
+    parts = re.split(r"(\d+)", device.name)
+    return device.host or "", [int(part) if part.isdecimal() else part for part in parts]
 
 
 def _headline(devices: list[DeviceActivity]) -> Text:

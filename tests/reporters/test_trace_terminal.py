@@ -173,6 +173,17 @@ def test_several_devices_get_a_table_and_the_idlest_is_shown_in_full() -> None:
     assert "Longest  Mostly" in text
 
 
+def test_devices_stand_in_order_of_their_names() -> None:
+    idle_ms = {"GPU:10": 90.0, "GPU:2": 60.0, "GPU:1": 80.0}
+    found = [devices.make_gpu(name=name, idle_ms=ms) for name, ms in idle_ms.items()]
+    lines = shown(devices.make_report(devices=found), verbose=True).splitlines()
+
+    starts = [line.split()[0] for line in lines if line.startswith("GPU:")]
+    # The table, then each in full.
+    assert starts == ["GPU:1", "GPU:2", "GPU:10"] * 2
+    assert lines[0].startswith("● GPU:10")
+
+
 def test_without_an_accelerator_no_core_is_called_idle() -> None:
     text = shown(on_a_cpu(), width=120)
 

@@ -35,6 +35,7 @@ GAP_FLOOR_NS = 5_000
 
 Window = tuple[int, int]
 
+_AMD = "AMD"
 _NO_LAUNCHES: tuple[None, NDArray[np.intp]] = None, np.empty(0, np.intp)
 
 
@@ -228,11 +229,14 @@ def _within(device: DeviceEvents, window: Window) -> tuple[DeviceEvents, NDArray
 
 
 def _model(plane: Plane) -> str | None:
-    """What the profile calls the device, with its compute capability."""
+    """What the profile calls the device, with its compute capability or AMD's target."""
     names = (plane.stats.get(key) for key in ("gpu_device_name", "device_type_string"))
     name = next((name for name in names if isinstance(name, str)), "")
+    amd = any(str(text).startswith(_AMD) for text in (name, plane.stats.get("device_vendor")))
+    name = name or (_AMD if amd else "")
     major, minor = plane.stats.get("compute_cap_major"), plane.stats.get("compute_cap_minor")
     parts = [name] if name else []
     if isinstance(major, int) and isinstance(minor, int):
-        parts.append(f"compute capability {major}.{minor}")
+        # AMD's runtime puts the numbers of its target there: 9 and 4 of gfx942.
+        parts.append(f"gfx{major}{minor}x" if amd else f"compute capability {major}.{minor}")
     return ", ".join(parts) or None

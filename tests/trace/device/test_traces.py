@@ -12,6 +12,7 @@ from tests.trace.builder import LineBuilder, TraceBuilder, add_graph_call
 
 TRACES = Path(__file__).parents[4] / "shared" / "traces"
 US = 1_000
+CAPABLE = {"compute_cap_major": 9, "compute_cap_minor": 4}
 
 
 def devices(
@@ -103,6 +104,29 @@ def test_the_executor_stands_for_the_device_without_one(tmp_path: Path) -> None:
     [device] = devices(builder, tmp_path, None)
     assert (device.name, device.kind) == ("CPU", "cpu")
     assert (device.busy_ns, device.idle_ns) == (20 * US, 20 * US)
+
+
+@pytest.mark.parametrize(
+    ("said", "model"),
+    [
+        ({"gpu_device_name": "Tesla V100", "device_vendor": "Nvidia", **CAPABLE}, "Tesla V100, {}"),
+        ({"device_vendor": "Nvidia", **CAPABLE}, "{}"),
+        ({"device_vendor": "AMD", **CAPABLE}, "AMD, gfx94x"),
+        ({"gpu_device_name": "AMD Instinct MI300X", **CAPABLE}, "AMD Instinct MI300X, gfx94x"),
+        ({"gpu_device_name": "AMD Instinct MI300X"}, "AMD Instinct MI300X"),
+        ({}, None),
+    ],
+)
+def test_a_device_is_called_what_the_profile_calls_it(
+    said: dict[str, str | int], model: str | None, tmp_path: Path
+) -> None:
+    builder = TraceBuilder()
+    plane = builder.plane("/device:GPU:0")
+    plane.line("Stream #13(Kernel)", 13).event("k", 0, 10)
+    for key, value in said.items():
+        plane.stat(key, value)
+    [device] = devices(builder, tmp_path, None)
+    assert device.model == (model and model.format("compute capability 9.4"))
 
 
 def test_no_activity_no_device(tmp_path: Path) -> None:
