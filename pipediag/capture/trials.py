@@ -78,7 +78,7 @@ class Trials:
         self._adopt(consumer)
         if self._failure is not None:
             failure, self._failure = self._failure, None
-            self._tell("refused", arm=self._arm, reason=failure)
+            self._tell("arm-refused", arm=self._arm, reason=failure)
         elif not self._step(now_ns, continuous):
             return
         self._converse()
@@ -122,9 +122,9 @@ class Trials:
                 if self._begin(command):
                     return
             except NotReplayableError as refusal:
-                self._tell("refused", arm=command["arm"], reason=str(refusal))
+                self._tell("arm-refused", arm=command["arm"], reason=str(refusal))
             except Exception as error:
-                self._tell("refused", arm=command["arm"], reason=_sentence(error))
+                self._tell("arm-refused", arm=command["arm"], reason=_sentence(error))
 
     def _begin(self, command: Command) -> bool:
         """Start on a command; returns whether it goes on with the loop's next steps."""

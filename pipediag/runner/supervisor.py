@@ -30,7 +30,7 @@ TERMINATE_GRACE_S = 5.0
 """How long a script that timed out may take over SIGTERM."""
 
 WATCH_INTERVAL_S = 0.1
-ANSWER_EVENTS = ("prepared", "refused", "block")
+ANSWER_EVENTS = ("prepared", "arm-refused", "block")
 """What the child says to a command."""
 
 CHILD = Path(__file__).with_name("child.py")

@@ -65,7 +65,7 @@ class ChildExecutor:
             answer = self.ask(command, limit_s)
         except ChildGone as gone:
             raise ExecutorLostError(str(gone)) from None
-        if answer["event"] == "refused":
+        if answer["event"] == "arm-refused":
             raise ArmRefusedError(answer["reason"])
         return answer
 
