@@ -5,7 +5,7 @@ says, on a clock that only they move. `truth inside` is the share
 of trials whose interval holds the true speed-up where they ended, wherever that was. Its own
 error, from 400 trials, is about 1 point.
 
-    python -m benchmarks.aa [--trials N] [--edits N] [--budget SECONDS] [--json]
+    python -m benchmarks.aa [--trials N] [--edits N] [--budget SECONDS] [--speedup X] [--json]
 """
 
 from __future__ import annotations
@@ -148,11 +148,12 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=400, help="per line of the table")
     parser.add_argument("--edits", type=int, default=2, help="alive beside base")
     parser.add_argument("--budget", type=float, default=60.0, help="seconds, simulated")
+    parser.add_argument("--speedup", type=float, action="append", help="true; may be repeated")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     rows = [
         rates(noise, spread, speedup, trials=given.trials, edits=given.edits, budget_s=given.budget)
-        for speedup in SPEEDUPS
+        for speedup in given.speedup or SPEEDUPS
         for noise in MODELS
         for spread in SPREADS
     ]

@@ -39,10 +39,12 @@ LOOKS = (5, 7, 10, 15)
 
 MOST_ROUNDS = LOOKS[-1]
 
-LOOK_ALPHA = 0.018
+LOOK_ALPHA = 0.017
 """Error allowed at each look, so that the interval at the last one, whichever that is, holds the
-truth in 95 % of all cases: Pocock's constant for four looks (Biometrika 64, 1977: 0.0182), used for
-repeated confidence intervals as Jennison and Turnbull do (J. R. Statist. Soc. B 51, 1989)."""
+truth in 95 % of all cases: repeated confidence intervals (Jennison and Turnbull, J. R. Statist.
+Soc. B 51, 1989) at one level for all looks. Pocock's constant for four looks is 0.0182 (Biometrika
+64, 1977), at even distances and with a known spread. With Student's t at these looks, some look
+misses the truth in 5.3 % of 150,000 simulated trials at that level, and in 4.9 % at this one."""
 
 _DRAWS = 4999
 _SEED = 20240229
