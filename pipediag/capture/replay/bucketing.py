@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipediag.capture.replay.elements import UnreadableError, first_elements
-from pipediag.capture.replay.graph import Node, given_arguments
-from pipediag.capture.replay.refusal import NotReplayableError, said
+from pipediag.capture.replay.arguments import given_arguments
+from pipediag.capture.replay.elements import first_elements
+from pipediag.capture.replay.graph import Node
+from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
 from pipediag.session.edits import Setting
 
 MEASURED_LENGTHS = 1000
@@ -21,20 +22,21 @@ def bucketed(node: Node, parameters: dict[str, Setting], inputs: list[Any]) -> A
     Raises:
         NotReplayableError: no component varies in length, or hardly.
     """
-    assert node.operation is not None
+    assert node.call is not None
+    name = said(node.call.operation)
     (dataset,) = inputs
-    given = given_arguments(node, inputs).arguments
+    given = given_arguments(node.call, inputs, node.parameters).arguments
     component = _component_of_varying_length(dataset.element_spec)
     if component is None:
         raise NotReplayableError(
-            f"The elements of {said(node.operation)} all have the same shape, so there are no "
+            f"The elements of {name} all have the same shape, so there are no "
             "lengths to sort them by."
         )
+    if _pads_to_fixed_length(given.get("padded_shapes"), component):
+        raise NotReplayableError(f"{at_start(name)} pads to a fixed length.")
     boundaries = _boundaries(dataset, component, int(parameters.get("buckets") or 4))
     if not boundaries:
-        raise NotReplayableError(
-            f"The elements of {said(node.operation)} are nearly all of the same length."
-        )
+        raise NotReplayableError(f"The elements of {name} are nearly all of the same length.")
     kept = ("padded_shapes", "padding_values", "drop_remainder", "name")
     return dataset.bucket_by_sequence_length(
         lambda *element: _length(_packed(element), component),
@@ -60,6 +62,23 @@ def _component_of_varying_length(element_spec: Any) -> int | None:
     return None
 
 
+def _pads_to_fixed_length(padded_shapes: Any, component: int) -> bool:
+    from tensorflow.python.data.util import nest
+    from tensorflow.python.framework import tensor_shape
+
+    if padded_shapes is None:
+        return False
+    # Lists are shapes to this nest, tuples are structure.
+    shapes = nest.flatten(padded_shapes)
+    if len(shapes) <= component:
+        return False
+    try:
+        dimensions = tensor_shape.as_shape(shapes[component])
+    except (TypeError, ValueError):
+        return False  # a tensor: known only when the pipeline runs
+    return bool(dimensions.rank and dimensions[0] not in (None, -1))
+
+
 def _length(element: Any, component: int) -> Any:
     from tensorflow.python.data.util import nest
     from tensorflow.python.ops import array_ops
@@ -70,10 +89,7 @@ def _length(element: Any, component: int) -> Any:
 def _boundaries(dataset: Any, component: int, buckets: int) -> list[int]:
     import numpy as np
 
-    try:
-        elements = first_elements(dataset, MEASURED_LENGTHS, READING_LIMIT_S).elements
-    except UnreadableError as error:
-        raise NotReplayableError(f"The lengths could not be measured: {error}") from None
+    elements = first_elements(dataset, MEASURED_LENGTHS, READING_LIMIT_S).elements
     lengths = [int(_length(element, component)) for element in elements]
     if not lengths:
         return []

@@ -53,7 +53,24 @@ def remember(
     if operation.kind in DATA_SOURCES:
         given = args or (kwargs.get("generator"),)
         args, kwargs = (given[:1] if operation.kind == "from_generator" else ()), {}
+    elif isinstance(function, type):
+        args, kwargs = _with_names_as_read(dataset, args, kwargs)
     keep(dataset, Call(operation, function, args, kwargs, inside))
+
+
+def _with_names_as_read(
+    dataset: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A reader's arguments with the dataset of file names that it made of a list.
+
+    The list is the script's own: it may be long, and may change.
+    """
+    names = getattr(dataset, "_filenames", None)
+    if not hasattr(names, "element_spec"):
+        return args, kwargs
+    if args:
+        return (names, *args[1:]), kwargs
+    return args, {**kwargs, "filenames": names}
 
 
 def keep(dataset: Any, call: Call) -> None:

@@ -11,7 +11,7 @@ from pipediag.capture.replay.inner import Inner
 from pipediag.capture.replay.inserting import inserted
 from pipediag.capture.replay.options import with_options
 from pipediag.capture.replay.randomness import draws_random
-from pipediag.capture.replay.refusal import NotReplayableError, said
+from pipediag.capture.replay.refusal import NotReplayableError, at_start, first_line, said
 from pipediag.capture.replay.replacing import replacement
 from pipediag.session.edits import (
     Change,
@@ -23,6 +23,7 @@ from pipediag.session.edits import (
     SetParameters,
     Setting,
 )
+from pipediag.session.recording import RecordedOperation
 
 _AT_THE_END = "prefetch_to_device"
 C = TypeVar("C")
@@ -53,7 +54,8 @@ def apply(graph: Graph, changes: Sequence[Change]) -> None:
     _set_options(graph, _of(changes, SetOptions))
     for last in inserts:
         if last.kind == _AT_THE_END:
-            _append(graph, partial(_add, last.kind, last.parameters))
+            _found(graph, last.after)
+            graph.append(Node([], partial(_add, last.kind, last.parameters)))
 
 
 def _each_once(changes: Sequence[Change]) -> list[Change]:
@@ -101,7 +103,7 @@ def _found(graph: Graph, op_id: str) -> Node:
         raise NotReplayableError(f"The pipeline of this loop has no operation {op_id}.")
     operation = outer[1]
     raise NotReplayableError(
-        f"{said(operation).capitalize()} is made by another operation's function, where Pipediag "
+        f"{at_start(said(operation))} is made by another operation's function, where Pipediag "
         "can only change parameters, add and leave out."
     )
 
@@ -149,10 +151,9 @@ def _add(kind: str, parameters: dict[str, Setting], inputs: list[Any]) -> Any:
 
 
 def _refuse_random_cache(node: Node) -> None:
-    operation = node.operation
-    if operation is not None and draws_random(operation):
+    for operation in filter(draws_random, node.operations):
         raise NotReplayableError(
-            f"{said(operation).capitalize()} draws random numbers; a cache behind it would hand "
+            f"{at_start(said(operation))} draws random numbers; a cache behind it would hand "
             "out the same ones in every epoch."
         )
     for upstream in node.inputs:
@@ -168,7 +169,7 @@ def _remove(graph: Graph, op_id: str) -> None:
     if len(node.inputs) != 1:
         assert node.operation is not None
         raise NotReplayableError(
-            f"{said(node.operation).capitalize()} can't be left out: it does not read from one "
+            f"{at_start(said(node.operation))} can't be left out: it does not read from one "
             "dataset."
         )
     graph.splice_out(node)
@@ -176,7 +177,7 @@ def _remove(graph: Graph, op_id: str) -> None:
 
 def _move(graph: Graph, moves: list[Move]) -> None:
     """Move operations; those that go to the same place keep the order they had."""
-    order = {node.operation.id: n for n, node in enumerate(graph.operations()) if node.operation}
+    order = {call.operation.id: n for n, (_, call) in enumerate(graph.calls())}
     pending = sorted(moves, key=lambda move: order.get(move.op_id, -1), reverse=True)
     while pending:
         waiting = {move.op_id for move in pending}
@@ -195,38 +196,33 @@ def _move_one(graph: Graph, change: Move) -> None:
     node, after = _found(graph, change.op_id), _found(graph, change.after)
     if node is after or node.inputs == [after]:
         return
-    between = _chain(after, node) or _chain(node, after)
-    if between is None or any(len(graph.consumers(n)) != 1 for n in between[:-1]):
-        assert node.operation is not None
-        assert after.operation is not None
+    chain = _chain(node, after) or _chain(after, node)
+    # What else reads from within the chain would get other elements, too.
+    forked = chain is None or any(len(graph.consumers(n)) > 1 for n in chain[1:])
+    assert node.operation is not None
+    assert after.operation is not None
+    if forked or len(node.inputs) != 1:
         raise NotReplayableError(
-            f"{said(node.operation).capitalize()} and {said(after.operation)} are not on one "
+            f"{at_start(said(node.operation))} and {said(after.operation)} are not on one "
             "chain of operations."
         )
-    _refuse_random_move(node)
+    if any(map(draws_random, node.operations)):
+        raise NotReplayableError(
+            f"{at_start(said(node.operation))} draws random numbers, and would draw others in "
+            "another place."
+        )
     graph.splice_out(node)
     graph.splice_in(node, after)
 
 
-def _refuse_random_move(node: Node) -> None:
-    operation = node.operation
-    if operation is not None and draws_random(operation):
-        raise NotReplayableError(
-            f"{said(operation).capitalize()} draws random numbers, and would draw others elsewhere."
-        )
-
-
-def _chain(upstream: Node, downstream: Node) -> list[Node] | None:
-    """The nodes from one to the other where each reads from one dataset only, or None."""
+def _chain(downstream: Node, upstream: Node) -> list[Node] | None:
+    """The nodes from one up to the other where each reads from one dataset only, or None."""
     chain = [downstream]
     while chain[-1] is not upstream:
         if len(chain[-1].inputs) != 1:
             return None
         chain.append(chain[-1].inputs[0])
-    if len(downstream.inputs) != 1 or not upstream.inputs:
-        # A source can't move, but others can move up to right behind it.
-        return chain[::-1] if len(downstream.inputs) == 1 else None
-    return chain[::-1]
+    return chain
 
 
 def _hoist(graph: Graph, change: Move) -> None:
@@ -236,18 +232,25 @@ def _hoist(graph: Graph, change: Move) -> None:
     node, operation = outer
     if node.operation is None or node.operation.id != change.after:
         raise NotReplayableError(
-            f"{said(operation).capitalize()} can only move behind the operation whose function "
+            f"{at_start(said(operation))} can only move behind the operation whose function "
             "makes it."
         )
     inner = _inner(graph, change.op_id)
     assert inner is not None
     inner.changes.append(Remove(change.op_id))
-    graph.splice_in(Node([], partial(_call_hoisted, inner, operation.id)), node)
+    graph.splice_in(Node([], partial(_call_hoisted, inner, operation)), node)
 
 
-def _call_hoisted(inner: Inner, op_id: str, inputs: list[Any]) -> Any:
-    given = inner.hoisted[op_id]
-    return inner.functions[op_id](inputs[0], *given.args[1:], **given.kwargs)
+def _call_hoisted(inner: Inner, operation: RecordedOperation, inputs: list[Any]) -> Any:
+    given = inner.hoisted[operation.id]
+    try:
+        return inner.functions[operation.id](inputs[0], *given.args[1:], **given.kwargs)
+    except Exception as error:
+        failure = first_line(error)
+    raise NotReplayableError(
+        f"{at_start(said(operation))} can't leave the function that makes it, as when it needs a "
+        f"value from there: {failure}"
+    )
 
 
 def _set_options(graph: Graph, changes: list[SetOptions]) -> None:
@@ -257,8 +260,4 @@ def _set_options(graph: Graph, changes: list[SetOptions]) -> None:
             if options.setdefault(name, value) != value:
                 raise NotReplayableError(f"Two changes set the option {name} to other values.")
     if options:
-        _append(graph, partial(with_options, options))
-
-
-def _append(graph: Graph, make: Any) -> None:
-    graph.end.inputs = [Node(list(graph.end.inputs), make)]
+        graph.append(Node([], partial(with_options, options)))

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipediag.capture.replay.refusal import first_line
+from pipediag.capture.replay.refusal import NotReplayableError, first_line
 
 
-class UnreadableError(Exception):
-    """The pipeline failed while elements were read; the text is the first line of its error."""
+class UnreadableError(NotReplayableError):
+    """The pipeline failed while elements were read."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ def first_elements(dataset: Any, count: int, seconds: float = float("inf")) -> R
     except Exception as error:
         failure = first_line(error)
     # Outside of the handler: the first error's frames would keep the iterator alive.
-    raise UnreadableError(failure)
+    raise UnreadableError(f"The pipeline fails in a check: {failure}")
 
 
 def _taken(dataset: Any, count: int, until: float) -> Reading:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from pipediag.capture.replay.arguments import datasets_read_by, given_arguments, with_datasets
 from pipediag.capture.replay.call import MARK, Call, call_of, keep, replaying
 from pipediag.capture.replay.inner import Inner
-from pipediag.capture.replay.refusal import NotReplayableError, said
+from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
 from pipediag.capture.replay.wrappers import wrapped_again
 from pipediag.session.edits import Setting
 from pipediag.session.recording import RecordedOperation
@@ -38,29 +38,51 @@ class Node:
         return self.call.operation if self.call else None
 
     @property
+    def operations(self) -> list[RecordedOperation]:
+        """Its operation, and those that its function makes."""
+        return [self.call.operation, *self.call.inside] if self.call else []
+
+    @property
     def changed(self) -> bool:
         """Whether it differs by itself; what it reads from may differ all the same."""
         altered = self.parameters or self.inner or (self.make and self.call)
         return self.dataset is None or bool(altered)
+
+    @property
+    def read_before(self) -> list[Any]:
+        """The datasets that it read as the script wrote it."""
+        if self.dataset is None:
+            return []
+        return datasets_read_by(self.call) if self.call else list(self.dataset._inputs())
 
 
 class Graph:
     """The nodes upstream of a loop. `end` stands for the loop and reads the last dataset."""
 
     def __init__(self, dataset: Any) -> None:
+        """Read the pipeline that ends in a dataset.
+
+        Raises:
+            NotReplayableError: it is too long a chain to walk.
+        """
         self._nodes: dict[int, Node] = {}
-        self.end = Node([self._read(dataset)])
+        try:
+            self.end = Node([self._read(dataset)])
+        except RecursionError:
+            too_deep = True
+        else:
+            too_deep = False
+        if too_deep:
+            raise NotReplayableError("The pipeline is too long a chain of datasets to build again.")
 
     def _read(self, dataset: Any) -> Node:
         known = self._nodes.get(id(dataset))
         if known is not None:
             return known
         call = call_of(dataset)
-        node = Node([], call=call, dataset=dataset)
-        node.inputs = [self._read(upstream) for upstream in _read_by(node)]
-        if call is None:
-            node.make = partial(wrapped_again, dataset)
-        self._nodes[id(dataset)] = node
+        make = None if call else partial(wrapped_again, dataset)
+        node = self._nodes[id(dataset)] = Node([], make, call, dataset)
+        node.inputs = [self._read(upstream) for upstream in node.read_before]
         return node
 
     def nodes(self) -> list[Node]:
@@ -74,39 +96,41 @@ class Graph:
             ordered[node] = None
 
         visit(self.end)
+        del ordered[self.end]
         return list(ordered)
 
-    def operations(self) -> Iterator[Node]:
-        """The nodes that recorded calls made."""
-        return (node for node in self.nodes() if node.call is not None)
+    def calls(self) -> Iterator[tuple[Node, Call]]:
+        """The nodes that recorded calls made, and the calls."""
+        return ((node, node.call) for node in self.nodes() if node.call is not None)
 
     def find(self, op_id: str) -> Node | None:
         """The node of an operation on the pipeline itself."""
-        found = [n for n in self.operations() if n.operation and n.operation.id == op_id]
-        return found[0] if found else None
+        return next((node for node, call in self.calls() if call.operation.id == op_id), None)
 
     def outer_of(self, op_id: str) -> tuple[Node, RecordedOperation] | None:
         """The node whose function made an operation, and the operation."""
-        for node in self.operations():
-            for operation in node.call.inside if node.call else ():
+        for node, call in self.calls():
+            for operation in call.inside:
                 if operation.id == op_id:
                     return node, operation
         return None
 
-    def is_kept(self, node: Node) -> bool:
-        """Whether a node is what the script made, and so is everything upstream of it."""
-        if node is self.end or node.changed:
-            return False
-        before, now = _read_by(node), [upstream.dataset for upstream in node.inputs]
-        same = len(before) == len(now) and all(b is n for b, n in zip(before, now, strict=True))
-        return same and all(self.is_kept(upstream) for upstream in node.inputs)
+    def kept(self) -> set[int]:
+        """Ids of the datasets that are as the script made them, all that is upstream included."""
+        kept: set[int] = set()
+        for node in self.nodes():
+            as_before = _same(node.read_before, [upstream.dataset for upstream in node.inputs])
+            upstream_kept = all(id(upstream.dataset) in kept for upstream in node.inputs)
+            if not node.changed and as_before and upstream_kept:
+                kept.add(id(node.dataset))
+        return kept
 
     def consumers(self, node: Node) -> list[Node]:
-        """The nodes that read from a node."""
-        return [other for other in self.nodes() if node in other.inputs]
+        """The nodes that read from a node, the loop among them."""
+        return [other for other in (*self.nodes(), self.end) if node in other.inputs]
 
     def splice_out(self, node: Node) -> None:
-        """What read from a node reads from what it read from."""
+        """What read from the node reads from what it read from."""
         (upstream,) = node.inputs
         for consumer in self.consumers(node):
             consumer.inputs = [upstream if i is node else i for i in consumer.inputs]
@@ -117,133 +141,73 @@ class Graph:
             consumer.inputs = [node if i is after else i for i in consumer.inputs]
         node.inputs = [after]
 
-    def build(self, fixed: dict[Node, Any] | None = None, top: Node | None = None) -> Any:
-        """The dataset that the loop, or `top`, reads.
+    def append(self, node: Node) -> None:
+        """The loop reads from the node, which reads from what the loop read from."""
+        node.inputs, self.end.inputs = self.end.inputs, [node]
+
+    def build(self, top: Node | None = None, fixed: dict[Node, Any] | None = None) -> Any:
+        """The dataset that the loop reads.
 
         Args:
-            fixed: datasets to use in place of what some nodes would be.
             top: the node to build instead of the last one.
+            fixed: datasets to use in the places of some nodes.
         """
         built: dict[Node, Any] = dict(fixed or {})
-        return _build(top or self.end.inputs[0], built)
+        token = replaying.set(Inner(()))
+        try:
+            return _build(top or self.end.inputs[0], built)
+        finally:
+            replaying.reset(token)
+
+
+def _same(before: list[Any], now: list[Any]) -> bool:
+    return len(before) == len(now) and all(b is n for b, n in zip(before, now, strict=True))
 
 
 def _build(node: Node, built: dict[Node, Any]) -> Any:
     if node not in built:
         inputs = [_build(upstream, built) for upstream in node.inputs]
-        built[node] = _made(node, inputs)
+        as_before = not node.changed and _same(node.read_before, inputs)
+        built[node] = node.dataset if as_before else _made(node, inputs)
     return built[node]
 
 
 def _made(node: Node, inputs: list[Any]) -> Any:
-    if not node.changed and _as_before(node, inputs):
-        return node.dataset
-    made = node.make(inputs) if node.make is not None else _called_again(node, inputs)
-    if node.call is not None:
-        _claim(made, node.call, inputs)
+    call = node.call
+    if call is None:
+        assert node.make is not None
+        return node.make(inputs)
+    _refuse_shared_files(call)
+    token = replaying.set(node.inner or Inner(call.inside))
+    try:
+        if node.make is not None:
+            made = node.make(inputs)
+        else:
+            given = given_arguments(call, inputs, node.parameters)
+            made = call.function(*given.args, **given.kwargs)
+    finally:
+        replaying.reset(token)
+    if not any(made is given for given in inputs):
+        _claim(made, call, inputs)
     return made
 
 
-def _as_before(node: Node, inputs: list[Any]) -> bool:
-    before = _read_by(node)
-    return len(before) == len(inputs) and all(
-        new is old for new, old in zip(inputs, before, strict=True)
-    )
-
-
-def _read_by(node: Node) -> list[Any]:
-    """The datasets that a recorded node read from."""
-    if node.call is None:
-        return list(node.dataset._inputs())
-    return _read_by_call(node.call)
-
-
-def _called_again(node: Node, inputs: list[Any]) -> Any:
-    call = node.call
-    assert call is not None
-    given = given_arguments(node, inputs)
-    token = replaying.set(node.inner or Inner(call.inside))
-    try:
-        return call.function(*given.args, **given.kwargs)
-    finally:
-        replaying.reset(token)
-
-
-def given_arguments(node: Node, inputs: list[Any]) -> inspect.BoundArguments:
-    """The arguments of a call, with other datasets and the changed parameters.
-
-    Raises:
-        NotReplayableError: a parameter that the operation does not have, or a source of data.
-    """
-    call = node.call
-    assert call is not None
-    if not call.repeatable:
-        raise NotReplayableError(f"{said(call.operation).capitalize()} can't be called again.")
-    new = {id(o): n for o, n in zip(_read_by(node), inputs, strict=True)}
-    signature = inspect.signature(call.function)
-    given = signature.bind(*_with(call.args, new), **_with(call.kwargs, new))
-    for name, value in node.parameters.items():
-        if name not in signature.parameters:
-            raise NotReplayableError(f"{call.operation.kind} has no parameter {name}.")
-        given.arguments[name] = value
-    return given
+def _refuse_shared_files(call: Call) -> None:
+    kind, parameters = call.operation.kind, call.operation.parameters
+    if kind == "snapshot" or (kind == "cache" and parameters.get("filename")):
+        raise NotReplayableError(
+            f"{at_start(said(call.operation))} keeps elements in files, which a changed "
+            "pipeline would share with the script's own."
+        )
 
 
 def _claim(made: Any, call: Call, inputs: list[Any]) -> None:
-    """Mark what a call made again as the recorded call did, so that it can be found and built."""
-    old = _read_by_call(call)
-    new = {id(o): n for o, n in zip(old, inputs, strict=False)}
-    if any(made is given for given in inputs):
-        return
-    keep(made, replace(call, args=_with(call.args, new), kwargs=_with(call.kwargs, new)))
+    """Mark what a call made again as recording does, so that it can be found and built again."""
+    args, kwargs = with_datasets(call, inputs) if call.repeatable else ((), {})
+    keep(made, replace(call, args=args, kwargs=kwargs))
     pending = [made]
     while pending:
         current = pending.pop()
         if MARK not in current.__dict__ and not any(current is given for given in inputs):
             current.__dict__[MARK] = call.operation.id
             pending.extend(current._inputs())
-
-
-def _read_by_call(call: Call) -> list[Any]:
-    return datasets_in((call.args, call.kwargs)) if call.repeatable else []
-
-
-def datasets_in(value: Any) -> list[Any]:
-    """The datasets in nested arguments, each once, in their order."""
-    found: dict[int, Any] = {}
-    for dataset in _walk(value):
-        found.setdefault(id(dataset), dataset)
-    return list(found.values())
-
-
-def _walk(value: Any) -> Iterator[Any]:
-    if isinstance(value, tuple | list):
-        for item in value:
-            yield from _walk(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _walk(item)
-    elif is_dataset(value):
-        yield value
-
-
-def is_dataset(value: Any) -> bool:
-    """Whether a value is a tf.data dataset."""
-    from tensorflow.python.data.ops import dataset_ops
-
-    return isinstance(value, dataset_ops.DatasetV2)
-
-
-def _with(value: Any, new: dict[int, Any]) -> Any:
-    """Nested arguments with other datasets in the places of those that `new` names by id."""
-    if id(value) in new:
-        return new[id(value)]
-    if not datasets_in(value):
-        return value
-    if isinstance(value, dict):
-        items = {key: _with(item, new) for key, item in value.items()}
-        return items if type(value) is dict else type(value)(items)
-    if isinstance(value, tuple | list):
-        changed = [_with(item, new) for item in value]
-        return type(value)(*changed) if hasattr(value, "_fields") else type(value)(changed)
-    return value

@@ -7,8 +7,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pipediag.capture.replay.arguments import set_parameters
 from pipediag.capture.replay.inserting import inserted
-from pipediag.capture.replay.refusal import NotReplayableError, said
 from pipediag.session.edits import Insert, Remove, SetParameters
 from pipediag.session.recording import RecordedOperation
 
@@ -38,7 +38,11 @@ class Inner:
         kwargs: dict[str, Any],
         place: Callable[[], Place],
     ) -> Any:
-        """Make the call as it was recorded, with the changes that name it."""
+        """Make the call as it was recorded, with the changes that name it.
+
+        Raises:
+            NotReplayableError: a change that can't be made here.
+        """
         if not self._kinds[kind]:
             return function(*args, **kwargs)
         operation = self._next(kind, place())
@@ -48,7 +52,7 @@ class Inner:
         mine = [c for c in self.changes if _target(c) == operation.id]
         for change in mine:
             if isinstance(change, SetParameters):
-                _set(given, change, operation)
+                set_parameters(given, change.parameters, operation)
         if any(isinstance(change, Remove) for change in mine):
             self.hoisted[operation.id] = given
             self.functions[operation.id] = function
@@ -70,12 +74,3 @@ class Inner:
 
 def _target(change: InnerChange) -> str:
     return change.after if isinstance(change, Insert) else change.op_id
-
-
-def _set(
-    given: inspect.BoundArguments, change: SetParameters, operation: RecordedOperation
-) -> None:
-    for name, value in change.parameters.items():
-        if name not in given.signature.parameters:
-            raise NotReplayableError(f"{said(operation).capitalize()} has no parameter {name}.")
-        given.arguments[name] = value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipediag.capture.replay.elements import first_elements, tensor_bytes
+from pipediag.capture.replay.memory import free_memory_bytes
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.session.edits import Setting
 
@@ -14,6 +15,8 @@ _METHODS = frozenset(
 )
 _CACHED_BYTES = "_pipediag_cached_bytes"
 _MEASURED_ELEMENTS = 8
+_SHARE_OF_MEMORY = 0.5
+"""Of what is free: the script goes on beside the cache."""
 
 
 def inserted(dataset: Any, kind: str, parameters: dict[str, Setting]) -> Any:
@@ -33,7 +36,12 @@ def inserted(dataset: Any, kind: str, parameters: dict[str, Setting]) -> Any:
 
 def _on_device(dataset: Any, device: Setting, buffer_size: Setting = None) -> Any:
     from tensorflow.python.data.experimental.ops import prefetching_ops
+    from tensorflow.python.framework import config, device_spec
 
+    # TensorFlow itself would silently take another device.
+    wanted = device_spec.DeviceSpecV2.from_string(str(device))
+    if (wanted.device_index or 0) >= len(config.list_logical_devices(wanted.device_type)):
+        raise NotReplayableError(f"There is no device {device} here.")
     return dataset.apply(prefetching_ops.prefetch_to_device(device, buffer_size))
 
 
@@ -41,18 +49,30 @@ def _filled_cache(dataset: Any, parameters: dict[str, Setting]) -> Any:
     """A cache that holds its elements already, handed out again and again."""
     import numpy as np
 
+    count = parameters["elements"]
+    assert isinstance(count, int)
+    _refuse_what_does_not_fit(dataset, count)
     others = {name: value for name, value in parameters.items() if name != "elements"}
-    cached = dataset.take(parameters["elements"]).cache(**others)
+    cached = dataset.take(count).cache(**others)
     count = int(cached.reduce(np.int64(0), lambda n, *_: n + 1))
-    if count == 0:
-        raise NotReplayableError("There are no elements to cache.")
     handed_out = cached.repeat()
     handed_out.__dict__[_CACHED_BYTES] = count * _element_bytes(cached)
     return handed_out
 
 
+def _refuse_what_does_not_fit(dataset: Any, count: int) -> None:
+    free = free_memory_bytes()
+    held = count * _element_bytes(dataset)
+    if free is not None and held > free * _SHARE_OF_MEMORY:
+        raise NotReplayableError(
+            f"The cache would hold about {held / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free."
+        )
+
+
 def _element_bytes(dataset: Any) -> int:
     elements = first_elements(dataset, _MEASURED_ELEMENTS).elements
+    if not elements:
+        raise NotReplayableError("There are no elements to cache.")
     return sum(map(tensor_bytes, elements)) // len(elements)
 
 

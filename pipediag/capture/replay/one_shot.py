@@ -11,6 +11,11 @@ from typing import Any
 from pipediag.capture.replay.graph import Graph
 from pipediag.capture.replay.refusal import said
 
+_DEEPEST = 4
+_ITERATOR = "iterator"
+_WORKERS = "workers"
+_KERAS_WORKERS = "OrderedEnqueuer"
+_MODULES = ("builtins", "itertools", "_csv")
 _ENDLESS = (itertools.count, itertools.cycle, itertools.repeat)
 
 
@@ -20,48 +25,56 @@ def one_shot_source(dataset: Any) -> str | None:
     Nothing is called and no element is taken: what a callable holds on to tells. A function that
     hands out an iterator from outside hands out the same one every time.
     """
-    for node in Graph(dataset).operations():
-        generator = node.call.generator if node.call else None
-        if generator is not None and node.operation is not None and _holds_iterator(generator):
+    for _, call in Graph(dataset).calls():
+        source = next(_held_by(call.generator, _DEEPEST), None)
+        if source == _WORKERS:
+            return "The batches come from workers of their own, which can serve one loop only."
+        if source == _ITERATOR:
             return (
-                f"The generator of {said(node.operation)} reads from an iterator that can be gone "
+                f"The generator of {said(call.operation)} reads from an iterator that can be gone "
                 "through only once."
             )
     return None
 
 
-def _holds_iterator(function: Any) -> bool:
+def _held_by(function: Any, depth: int) -> Iterator[str]:
+    """What a callable needs that can't be had a second time."""
+    if depth == 0 or isinstance(function, type):
+        return
     if isinstance(function, functools.partial):
-        given = (*function.args, *function.keywords.values())
-        return any(map(_is_one_shot, given)) or _holds_iterator(function.func)
-    owner = getattr(function, "__self__", None)
-    if _is_one_shot(owner):
-        return True
-    plain = getattr(function, "__func__", function)
-    if not inspect.isfunction(plain):
-        owner, plain = function, getattr(type(function), "__call__", None)  # noqa: B004 - its code is wanted
-    if not inspect.isfunction(plain):
-        return False
-    return any(map(_is_one_shot, _mentioned(plain, owner)))
+        held = [function.func, *function.args, *function.keywords.values()]
+    else:
+        owner = getattr(function, "__self__", None)
+        plain = getattr(function, "__func__", function)
+        if not inspect.isfunction(plain) and owner is None:
+            owner, plain = function, getattr(type(function), "__call__", None)  # noqa: B004
+        held = [owner, *_named_by(plain, owner)] if inspect.isfunction(plain) else [owner]
+    for value in held:
+        if _is_one_shot(value):
+            yield _ITERATOR
+        elif type(value).__name__ == _KERAS_WORKERS and type(value).__module__.startswith("keras"):
+            yield _WORKERS
+        elif isinstance(value, functools.partial) or inspect.isfunction(value):
+            yield from _held_by(value, depth - 1)
 
 
-def _mentioned(function: Any, owner: Any) -> Iterator[Any]:
+def _named_by(function: Any, owner: Any) -> Iterator[Any]:
     """Values that the function's code names: closed over, global, default, its object's own."""
     names = set(function.__code__.co_names)
+    owners = [owner]
     for cell in function.__closure__ or ():
         try:
-            yield cell.cell_contents
+            owners.append(cell.cell_contents)
         except ValueError:
             continue  # not yet filled
+    yield from owners[1:]
     yield from function.__defaults__ or ()
     yield from (v for name, v in function.__globals__.items() if name in names)
-    yield from (v for name, v in getattr(owner, "__dict__", {}).items() if name in names)
+    for one in owners:
+        yield from (v for name, v in getattr(one, "__dict__", {}).items() if name in names)
 
 
 def _is_one_shot(value: Any) -> bool:
-    return (
-        isinstance(value, Iterator)
-        and not isinstance(value, _ENDLESS)
-        # A file can be wound back.
-        and not hasattr(value, "seek")
-    )
+    # Of other classes, files among them, some can be wound back.
+    plain = type(value).__module__ in _MODULES
+    return plain and isinstance(value, Iterator) and not isinstance(value, _ENDLESS)

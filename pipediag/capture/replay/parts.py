@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from pipediag.capture.replay.changes import apply
-from pipediag.capture.replay.elements import UnreadableError, dataset_of, first_elements
+from pipediag.capture.replay.elements import dataset_of, first_elements
 from pipediag.capture.replay.graph import Graph, Node
 from pipediag.capture.replay.randomness import is_random
 from pipediag.capture.replay.rebuilding import built
@@ -40,7 +40,7 @@ def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> Pa
     """
     before, after = Graph(dataset), Graph(dataset)
     apply(after, changes)
-    kept = {id(node.dataset) for node in after.nodes() if after.is_kept(node)}
+    kept = after.kept()
     tops = _tops(before, after, kept)
     cuts = [_cut(top, kept) for top in tops]
     sources = {id(source): source for cut in cuts for source in cut.sources}
@@ -57,7 +57,7 @@ def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> Pa
         fixed[key] = _few_of(source, max(_FEWEST_ELEMENTS, rows * 5 // 2), seconds)
     built_before, built_after = (
         built(
-            graph, {n: fixed[id(n.dataset)] for n in graph.nodes() if id(n.dataset) in fixed}, top
+            graph, top, {n: fixed[id(n.dataset)] for n in graph.nodes() if id(n.dataset) in fixed}
         )
         for graph, top in zip((before, after), tops, strict=True)
     )
@@ -113,12 +113,7 @@ def _make_batches_small(node: Node) -> None:
 
 
 def _few_of(source: Any, count: int, seconds: float) -> Any:
-    try:
-        elements = first_elements(source, count, seconds).elements
-    except UnreadableError as error:
-        failure = f"The pipeline fails in a check with a few elements: {error}"
-    else:
-        failure = "The pipeline hands out no elements to check."
-        if elements:
-            return dataset_of(elements, source.element_spec)
-    raise NotReplayableError(failure)
+    elements = first_elements(source, count, seconds).elements
+    if not elements:
+        raise NotReplayableError("The pipeline hands out no elements to check.")
+    return dataset_of(elements, source.element_spec)

@@ -36,14 +36,12 @@ def draws_random(operation: RecordedOperation) -> bool:
     )
 
 
-def reorders(operation: RecordedOperation) -> bool:
+def _reorders(operation: RecordedOperation) -> bool:
     """Whether two passes may see its elements in another order."""
     parameters = operation.parameters
     if operation.kind == "shuffle":
-        return True
-    if operation.kind == "list_files":
-        return parameters.get("shuffle") is not False
-    return parameters.get("deterministic") is False
+        return parameters.get("reshuffle_each_iteration") is not False
+    return operation.kind == "list_files" or parameters.get("deterministic") is False
 
 
 def random_upstream(dataset: Any) -> str | None:
@@ -52,14 +50,12 @@ def random_upstream(dataset: Any) -> str | None:
     What Python functions do can't be known: they count as the same on every pass.
     """
     graph = Graph(dataset)
-    for node in reversed(graph.nodes()):
-        if node.operation is not None and is_random(node):
-            return said(node.operation)
+    for node, call in reversed(list(graph.calls())):
+        if is_random(node):
+            return said(call.operation)
     return None
 
 
 def is_random(node: Node) -> bool:
     """Whether two passes over this node differ though they agree up to here."""
-    operations = [node.operation] if node.operation else []
-    operations += list(node.call.inside) if node.call else []
-    return any(draws_random(operation) or reorders(operation) for operation in operations)
+    return any(draws_random(operation) or _reorders(operation) for operation in node.operations)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -29,15 +30,17 @@ def rebuild(dataset: Any, changes: Sequence[Change]) -> Any:
     return built(graph)
 
 
-def built(graph: Graph, fixed: dict[Node, Any] | None = None, top: Node | None = None) -> Any:
+def built(graph: Graph, top: Node | None = None, fixed: dict[Node, Any] | None = None) -> Any:
     """Build a graph, leaving the script's random numbers as they are.
 
     Raises:
         NotReplayableError: TensorFlow or a function of the script refuses.
     """
     try:
-        with _random_state_kept():
-            return graph.build(fixed, top)
+        with _random_state_kept(), warnings.catch_warnings():
+            # About options that replace others and parameters without effect: not the script's.
+            warnings.simplefilter("ignore")
+            return graph.build(top, fixed)
     except NotReplayableError:
         raise
     except Exception as error:

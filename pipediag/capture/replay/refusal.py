@@ -18,6 +18,11 @@ def said(operation: RecordedOperation) -> str:
     return f"the {operation.kind} in {Path(operation.file).name}, line {operation.line}"
 
 
+def at_start(text: str) -> str:
+    """The text as a sentence begins with it; what follows keeps its case."""
+    return text[:1].upper() + text[1:]
+
+
 def first_line(error: BaseException) -> str:
     """Type and first line of an error."""
     lines = str(error).strip().splitlines()

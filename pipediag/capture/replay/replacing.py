@@ -6,12 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from pipediag.capture.replay.arguments import given_arguments
 from pipediag.capture.replay.bucketing import bucketed
-from pipediag.capture.replay.graph import Make, Node, given_arguments
+from pipediag.capture.replay.graph import Make, Node
 from pipediag.capture.replay.refusal import NotReplayableError, said
 from pipediag.session.edits import Setting
 
-_READERS = ("TFRecordDataset", "TextLineDataset")
+_READERS = ("TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset")
 
 
 def replacement(node: Node, kind: str, parameters: dict[str, Setting]) -> Make:
@@ -29,19 +30,18 @@ def replacement(node: Node, kind: str, parameters: dict[str, Setting]) -> Make:
 
 
 def _interleaved(node: Node, parameters: dict[str, Setting], inputs: list[Any]) -> Any:
-    given = given_arguments(node, inputs).arguments
+    assert node.call is not None
+    given = given_arguments(node.call, inputs, node.parameters).arguments
     (dataset,) = inputs
     return dataset.interleave(given["map_func"], name=given.get("name"), **parameters)
 
 
 def _interleaved_reader(node: Node, parameters: dict[str, Setting], inputs: list[Any]) -> Any:
     """One reader for each file, several of them at a time."""
-    from tensorflow.python.data.ops import readers
-
     assert node.call is not None
-    given = given_arguments(node, inputs).arguments
+    given = given_arguments(node.call, inputs, node.parameters).arguments
     name = given.pop("name", None)
-    filenames = readers._create_or_validate_filenames_dataset(given.pop("filenames"))
+    filenames = given.pop("filenames")
     given.pop("num_parallel_reads", None)
     make: Callable[..., Any] = node.call.function
 

@@ -1,0 +1,177 @@
+"""Changed pipelines compared with the script's own on real elements."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.capture.captured import Captured
+from tests.capture.conftest import Capturing
+
+pytestmark = pytest.mark.tensorflow
+
+SCRIPT = """
+    import gc, json, time
+    import numpy as np
+    import tensorflow as tf
+    from pipediag.capture.replay import NotReplayableError, verification, verify
+    from pipediag.capture.replay.graph import Graph
+    from pipediag.session.edits import *
+    from tensorflow.python.data.ops import iterator_ops
+
+    alive = lambda: sum(isinstance(o, iterator_ops.OwnedIterator) for o in gc.get_objects())
+
+    def op(dataset, kind, number=0):
+        operations = [call.operation for _, call in Graph(dataset).calls()]
+        return [o.id for o in operations if o.kind == kind][number]
+
+    results = {}
+
+    def check(name, dataset, *changes, how="equal"):
+        try:
+            verify(dataset, changes, how)
+            results[name] = "holds"
+        except NotReplayableError as error:
+            results[name] = str(error)
+
+    def behind_batch(name, function, source=None, batch=("batch", {"batch_size": 4})):
+        source = source or tf.data.Dataset.range(10)
+        dataset = getattr(source.shuffle(10).map(function), batch[0])(**batch[1])
+        check(name, dataset, Move(op(dataset, "map"), op(dataset, batch[0])))
+
+    behind_batch("elementwise", lambda x: tf.cast(x, tf.float32) / 3.0)
+    behind_batch("big batch", lambda x: x + 1, batch=("batch", {"batch_size": 10**6}))
+    behind_batch("sums rows", lambda x: tf.reduce_sum(tf.stack([x, x])))
+    behind_batch("wrong values", lambda x: x + tf.cast(tf.size(x), tf.int64))
+    behind_batch("new axis", lambda x: tf.stack([x, x]))
+    texts = tf.data.Dataset.from_tensor_slices(["a b", "c d", "e f"])
+    padded = ("padded_batch", {"batch_size": 2})
+    behind_batch("ragged", lambda s: tf.strings.split(s), texts, padded)
+    behind_batch("fails on a batch", lambda s: tf.io.decode_base64(tf.ensure_shape(s, [])), texts)
+    behind_batch("strings", tf.strings.upper, texts)
+    table = tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(["a b", "c d"], [1, 2]), default_value=-1
+    )
+    behind_batch("lookup", table.lookup, texts)
+    def noisy(x):
+        return x + np.random.randint(1 << 40)
+    def with_noise(x):
+        return tf.ensure_shape(tf.numpy_function(noisy, [x], tf.int64), x.shape)
+    behind_batch("python noise", with_noise)
+    def fails(x):
+        if np.ndim(x): raise ValueError("one row at a time")
+        return x
+    behind_batch("python fails", lambda x: tf.numpy_function(fails, [x], tf.int64))
+
+    numbers = tf.data.Dataset.range(100)
+    dataset = numbers.map(lambda x: x * 2).filter(lambda x: x % 4 == 0).batch(8)
+    check("parallel", dataset, SetParameters(op(dataset, "map"), {"num_parallel_calls": -1}))
+    check("filter first differs", dataset, Move(op(dataset, "filter"), op(dataset, "range")))
+    check("filter left out", dataset, Remove(op(dataset, "filter")))
+    other_size = SetParameters(op(dataset, "batch"), {"batch_size": 4})
+    check("other size", dataset, other_size)
+    check("other size, shape", dataset, other_size, how="shape")
+    check("unbatched, shape", dataset, Insert(op(dataset, "batch"), "unbatch"), how="shape")
+    check("filled cache", dataset, Insert(op(dataset, "map"), "cache", {"elements": 10**9}))
+    check("prefetch", dataset, Insert(op(dataset, "batch"), "prefetch", {"buffer_size": -1}))
+    for name, device in (("device", "/cpu:0"), ("no such device", "/gpu:9")):
+        last = Insert(op(dataset, "batch"), "prefetch_to_device", {"device": device})
+        check(name, dataset, last)
+    check("model only", dataset, SetModel({"jit_compile": True}))
+    check("options only", dataset, SetOptions({"autotune.enabled": False}))
+    shuffled = numbers.map(lambda x: x * 2).shuffle(50).batch(8)
+    check("shuffle first", shuffled, Move(op(shuffled, "shuffle"), op(shuffled, "range")))
+    drawn = numbers.map(lambda x: tf.random.uniform([])).batch(8)
+    check("random parallel", drawn, SetParameters(op(drawn, "map"), {"num_parallel_calls": 2}))
+    generator = (n for n in range(5))
+    once = tf.data.Dataset.from_generator(
+        lambda: generator, output_signature=tf.TensorSpec([], tf.int64)
+    ).batch(2)
+    check("one shot", once, Insert(op(once, "batch"), "prefetch", {"buffer_size": -1}))
+    def rows(n):
+        return tf.data.Dataset.range(2).map(lambda x: 10 * n + x)
+    files = tf.data.Dataset.range(3).flat_map(rows)
+    mixed = Replace(op(files, "flat_map"), "interleave", {"cycle_length": 2})
+    check("interleave", files, mixed)
+    check("interleave, shape", files, mixed, how="shape")
+    empty = numbers.take(0).map(lambda x: x).batch(2)
+    check("nothing to check", empty, Move(op(empty, "map"), op(empty, "batch")))
+    def slow(x):
+        time.sleep(0.3)
+        return x
+    late = numbers.map(lambda x: tf.numpy_function(slow, [x], tf.int64)).map(lambda x: x).batch(64)
+    verification.READING_LIMIT_S = 0.5
+    check("slow upstream", late, SetParameters(op(late, "map", 1), {"num_parallel_calls": 2}))
+    results["alive"] = alive()
+    print("RESULTS", json.dumps(results))
+"""
+
+
+@pytest.fixture(scope="module")
+def run(capturing: Capturing) -> Captured:
+    return capturing(SCRIPT)
+
+
+@pytest.fixture(scope="module")
+def results(run: Captured) -> dict[str, str]:
+    (line,) = [text for text in run.stdout.splitlines() if text.startswith("RESULTS ")] or [""]
+    assert line, run.stderr
+    found: dict[str, str] = json.loads(line.removeprefix("RESULTS "))
+    return found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "elementwise",
+        "big batch",
+        "strings",
+        "lookup",
+        "parallel",
+        "other size, shape",
+        "filled cache",
+        "prefetch",
+        "device",
+        "model only",
+        "options only",
+        "shuffle first",
+        "random parallel",
+        "interleave, shape",
+        "slow upstream",
+    ],
+)
+def test_what_holds(results: dict[str, str], name: str) -> None:
+    assert results[name] == "holds"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sums rows", "The batches differ: a component had the shape (None,) and has ()."),
+        ("wrong values", "The batches differ: in number 1, differs in 4 values."),
+        ("new axis", "The batches differ: "),
+        ("ragged", "The batches differ: "),
+        ("fails on a batch", "ValueError: "),
+        ("python noise", "hands out other values every time"),
+        ("python fails", "ValueError: one row at a time"),
+        ("filter first differs", "The batches differ: "),
+        ("filter left out", "The batches differ: "),
+        ("other size", "The batches differ: "),
+        ("unbatched, shape", "The batches differ: a component had the shape (None,) and has ()."),
+        ("no such device", "There is no device /gpu:9 here."),
+        ("one shot", "can be gone through only once"),
+        ("interleave", "The batches differ: in number 2, differs in 1 values."),
+        ("nothing to check", "hands out no elements"),
+    ],
+)
+def test_what_does_not(results: dict[str, str], name: str, words: str) -> None:
+    assert words in results[name]
+
+
+def test_no_iterator_is_left_alive_or_taken_for_a_loop(
+    run: Captured, results: dict[str, str]
+) -> None:
+    assert results["alive"] == 0
+    assert run.recording.loops == []
+    assert run.recording.notes == []
