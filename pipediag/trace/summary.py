@@ -50,6 +50,8 @@ def summarise_events(events: TraceEvents, gap_floor_ns: int = GAP_FLOOR_NS) -> T
     activity = classify(events)
     steps = find_steps(events, activity)
     window = _window(events, steps)
+    # Before the records are there: of a long profile both take much memory.
+    split = split_steps(activity, steps) if steps else None
     loop = activity.loop
     records = pipeline_records(events, loop.scan_names if loop else frozenset())
     iterators = iterator_activity(events, records, window)
@@ -59,7 +61,7 @@ def summarise_events(events: TraceEvents, gap_floor_ns: int = GAP_FLOOR_NS) -> T
     return TraceSummary(
         path=events.path,
         window_ns=window,
-        steps=split_steps(activity, steps) if steps else None,
+        steps=split,
         iterators=tuple(iterators),
         devices=tuple(devices),
         get_next_calls=_batches(steps, iterators),

@@ -79,7 +79,7 @@ class _Attribution:
         self._numbers: dict[IteratorKey, int] = {}
         self._records: list[IteratorRecord] = []
         self._number_of_id: dict[int, int] = {}
-        self._call_numbers: dict[int, NDArray[np.intp]] = {}
+        self._call_numbers: dict[int, NDArray[np.int32]] = {}
         """By line: for each event, the iterator that it is a call of."""
         self._work: list[list[Spans]] = []
         self._waits: list[list[Spans]] = []
@@ -88,7 +88,7 @@ class _Attribution:
     def add_calls(self, line: Line) -> None:
         """Every GetNext call on the thread."""
         indices = events_named(line, *self._calls)
-        numbers = np.full(len(line), _UNKNOWN, np.intp)
+        numbers = np.full(len(line), _UNKNOWN, np.int32)
         self._call_numbers[id(line)] = numbers
         if not len(indices):
             return
@@ -155,7 +155,7 @@ class _Attribution:
         self,
         nesting: Nesting,
         is_worker: NDArray[np.bool_],
-        own: NDArray[np.intp],
+        own: NDArray[np.int32],
         workers: dict[int, str],
         scans: list[int],
     ) -> NDArray[np.intp]:
@@ -164,7 +164,9 @@ class _Attribution:
         within = (nesting.parents != TOP) & is_worker[nesting.parents]
         called = np.flatnonzero(within & (own != _UNKNOWN))
         parent_ids = nesting.line.integers("parent_id", nesting.indices[called])
-        numbers = np.array([self._number_of_id.get(i, _UNKNOWN) for i in parent_ids.tolist()], int)
+        different, which = np.unique(parent_ids, return_inverse=True)
+        found = [self._number_of_id.get(key, _UNKNOWN) for key in different.tolist()]
+        numbers = np.array(found, np.intp)[which]
         known = numbers != _UNKNOWN
         # Written from the last to the first: the first call that knows its parent decides.
         owners[nesting.parents[called[known]][::-1]] = numbers[known][::-1]

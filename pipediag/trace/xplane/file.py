@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,7 @@ def _line(source: _Source, part: Field, plane: Plane, names: _Names) -> Line:
             name_ids=columns.name_ids,
             stat_names=names.of_stats,
             event_names=names.of_events,
+            give_back=partial(source.release, len(source.data)),
         ),
         plane=plane,
     )
