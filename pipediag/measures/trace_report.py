@@ -9,6 +9,7 @@ import numpy as np
 from pipediag import __version__
 from pipediag.measures.breakdown import CLASSES, round_to_hundred
 from pipediag.measures.devices import describe_devices
+from pipediag.measures.host_clocks import step_lateness
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.trace_report import (
     TRACE_SCHEMA_VERSION,
@@ -33,12 +34,14 @@ def trace_report(path: str, hosts: Sequence[HostSummary], created_at: str) -> Tr
     """
     read = [(host, host.summary) for host in hosts if host.summary is not None]
     several = len(read) > 1
+    late = step_lateness([(host.host, summary) for host, summary in read])
     return TraceReport(
         schema_version=TRACE_SCHEMA_VERSION,
         pipediag_version=__version__,
         created_at=created_at,
         path=path,
-        hosts=[_host(host, summary) for host, summary in read],
+        hosts=[_host(host, summary, ms) for (host, summary), ms in zip(read, late.ms, strict=True)],
+        steps_late_missing=late.missing,
         unread=[
             UnreadFile(path=str(host.path), reason=host.reason or "")
             for host in hosts
@@ -46,13 +49,13 @@ def trace_report(path: str, hosts: Sequence[HostSummary], created_at: str) -> Tr
         ],
         devices=[
             device
-            for host, summary in read
-            for device in _devices(summary, host.host if several else None)
+            for (host, summary), ms in zip(read, late.ms, strict=True)
+            for device in _devices(summary, host.host if several else None, ms)
         ],
     )
 
 
-def _host(host: HostSummary, summary: TraceSummary) -> TraceHost:
+def _host(host: HostSummary, summary: TraceSummary, late_ms: float | None) -> TraceHost:
     start, end = summary.window_ns
     return TraceHost(
         path=str(host.path),
@@ -62,6 +65,8 @@ def _host(host: HostSummary, summary: TraceSummary) -> TraceHost:
         span_ms=(end - start) / 1e6,
         steps=None if summary.steps is None else trace_steps(summary.steps),
         steps_missing=summary.missing.get("steps"),
+        starts_unix_ms=None if summary.epoch_ns is None else (summary.epoch_ns + start) / 1e6,
+        steps_late_ms=late_ms,
         warnings=list(host.warnings),
     )
 
@@ -84,7 +89,9 @@ def trace_steps(split: StepSplit) -> TraceSteps:
     )
 
 
-def _devices(summary: TraceSummary, host: str | None) -> list[DeviceActivity]:
+def _devices(
+    summary: TraceSummary, host: str | None, late_ms: float | None
+) -> list[DeviceActivity]:
     """A profile alone shows no operations and lines of the script, so there is nothing to join."""
     devices = describe_devices(summary, None, {})
-    return [device.model_copy(update={"host": host}) for device in devices]
+    return [device.model_copy(update={"host": host, "host_late_ms": late_ms}) for device in devices]

@@ -101,12 +101,25 @@ def _profile(report: TraceReport, limits: TraceLimits) -> Table:
     more = len(report.hosts) - limits.files
     if more > 0:
         grid.add_row("", Text(f"and {more} more: see --verbose or --json", "dim"))
+    if clocks := _clocks(report):
+        grid.add_row(Text("Clocks", "dim"), _shortened(clocks, limits))
     for unread in report.unread[: limits.files]:
         grid.add_row(Text("Not read", "yellow"), _shortened(unread.reason, limits))
     if len(report.unread) > limits.files:
         left = len(report.unread) - limits.files
         grid.add_row("", Text(f"and {left} more could not be read", "yellow"))
     return grid
+
+
+def _clocks(report: TraceReport) -> str | None:
+    """Of several hosts: which begins its steps last, or why that is not known."""
+    late = {
+        host.host: host.steps_late_ms for host in report.hosts if host.steps_late_ms is not None
+    }
+    if not late:
+        return report.steps_late_missing
+    last = max(late, key=lambda host: late[host])
+    return f"{last} begins its steps last, {duration(late[last])} after the first, by its own clock"
 
 
 def _path(host: TraceHost, limits: TraceLimits) -> Text:

@@ -98,6 +98,8 @@ def check_devices(
         "modified_z_score": _modified_z(slow, gpus),
         "works_longer_percent_of_span": excess,
     }
+    if slow.host_late_ms is not None:
+        evidence["host_begins_steps_late_ms"] = slow.host_late_ms
     if waiting < WAITING.value:
         return [META.finding("pass", "", evidence=evidence)]
     if not any(device.collective_ms for device in gpus):

@@ -110,6 +110,8 @@ class DeviceActivity(Record):
     """`gpu`, or `cpu` where the executor's operations stand for a device."""
     host: str | None = None
     """Of a profile of several hosts."""
+    host_late_ms: float | None = None
+    """How late the host begins its steps, `TraceHost.steps_late_ms`."""
     model: str | None = None
     span_ms: float
     busy_ms: float

@@ -14,6 +14,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+SINCE_1970_NS = 10**18
+"""No time that counts from a profile's or a machine's start is as large, and none since 2001 that
+counts from 1970 is smaller."""
+
 HOST_PLANE = "/host:CPU"
 ACCELERATOR_PREFIX = "/device:GPU:"
 
@@ -124,6 +128,8 @@ class TraceEvents:
     warnings: list[str] = field(default_factory=list)
     give_back: Callable[[], None] = field(default=lambda: None, repr=False)
     """Frees what of the file lies in memory, to be read again when a statistic is asked for."""
+    epoch_ns: int | None = None
+    """Time 0 in nanoseconds since 1970 by the host's clock; None where the file does not say."""
 
     @property
     def host(self) -> Plane | None:
@@ -141,6 +147,11 @@ class TraceEvents:
             for plane in self.planes
             if plane.name.startswith(ACCELERATOR_PREFIX) and any(map(len, plane.lines))
         ]
+
+    @property
+    def first_ns(self) -> int:
+        """The earliest start; 0 where there are no events."""
+        return min((int(line.start_ns[0]) for line in self.lines() if len(line)), default=0)
 
     @property
     def event_count(self) -> int:

@@ -33,6 +33,10 @@ class TraceSummary:
     """Batches that were asked for in the window."""
     accelerated: bool
     """False: the CPU's executor threads stand for the device."""
+    first_ns: int = 0
+    """The earliest event."""
+    epoch_ns: int | None = None
+    """Time 0 since 1970 by the host's clock; None where the file does not say."""
     missing: dict[str, str] = field(default_factory=dict)
     """Keys: `steps`, `iterators`, `devices`."""
 
@@ -66,6 +70,8 @@ def summarise_events(events: TraceEvents, gap_floor_ns: int = GAP_FLOOR_NS) -> T
         devices=tuple(devices),
         get_next_calls=_batches(steps, iterators),
         accelerated=bool(events.accelerators),
+        first_ns=events.first_ns,
+        epoch_ns=events.epoch_ns,
         missing=_missing(steps, iterators, devices),
     )
 

@@ -39,6 +39,33 @@ def test_several_hosts_are_on_their_devices_and_an_unread_file_is_none(tmp_path:
     assert "c.xplane.pb" in unread.reason
 
 
+def test_hosts_whose_files_say_when_are_compared_step_by_step(tmp_path: Path) -> None:
+    files = []
+    for host, later_ns in (("a", 0), ("b", 30 * US)):
+        builder = gpu_profile()
+        began = 1_700_000_000_000_000_000 + later_ns
+        builder.plane("Task Environment").stat("profile_start_time", began)
+        files.append(builder.save(tmp_path, f"{host}.xplane.pb"))
+
+    report = trace_report("logs", summarise_hosts(files), CREATED_AT)
+
+    assert [host.steps_late_ms for host in report.hosts] == [0.0, 0.03]
+    assert [device.host_late_ms for device in report.devices] == [0.0, 0.03]
+    assert report.hosts[0].starts_unix_ms == 1_700_000_000_000.0
+    assert report.steps_late_missing is None
+
+
+def test_hosts_on_clocks_of_their_own_are_not_compared(tmp_path: Path) -> None:
+    files = [gpu_profile().save(tmp_path, f"{name}.xplane.pb") for name in ("a", "b")]
+
+    report = trace_report("logs", summarise_hosts(files), CREATED_AT)
+
+    assert [(host.starts_unix_ms, host.steps_late_ms) for host in report.hosts] == [
+        (None, None)
+    ] * 2
+    assert "the file of a and 1 more holds no absolute time" in str(report.steps_late_missing)
+
+
 def test_says_why_there_are_no_steps(tmp_path: Path) -> None:
     builder = TraceBuilder()
     builder.host().line("python").event("TFE_Py_Execute", 0, 10)

@@ -17,6 +17,8 @@ HEADLINE = (
 )
 WRITTEN = ["out/trace.json, out/gaps.csv", "out/trace.perfetto.json.gz for ui.perfetto.dev"]
 
+HOSTS_LATE = (("a", 0.0), ("b", 12.0))
+
 
 def one_device() -> TraceReport:
     return devices.make_report(findings=[factories.make_finding()])
@@ -171,6 +173,21 @@ def test_several_devices_get_a_table_and_the_idlest_is_shown_in_full() -> None:
 
     assert "GPU:1 computes" in text.splitlines()[0]
     assert "Longest  Mostly" in text
+
+
+def test_of_several_hosts_the_last_one_to_begin_is_named() -> None:
+    hosts = [devices.make_trace_host(host=name, steps_late_ms=ms) for name, ms in HOSTS_LATE]
+    text = shown(devices.make_report(hosts=hosts))
+
+    assert "Clocks   b begins its steps last, 12.0 ms after the first" in text
+
+
+def test_of_several_hosts_it_says_why_their_steps_are_not_compared() -> None:
+    hosts = [devices.make_trace_host(host=name) for name, _ in HOSTS_LATE]
+    text = shown(devices.make_report(hosts=hosts, steps_late_missing="No clocks, for a reason."))
+
+    assert "Clocks   No clocks, for a reason." in text
+    assert "Clocks" not in shown(one_device())
 
 
 def test_devices_stand_in_order_of_their_names() -> None:

@@ -53,6 +53,13 @@ def test_says_what_the_slow_one_does_longer(own: dict[GapCause, float], words: s
     assert words in finding.advice
 
 
+def test_says_how_late_the_slow_ones_host_begins_its_steps() -> None:
+    devices = [member(0, 40.0, host="a", host_late_ms=0.0)]
+    slow = member(0, 0.0, own={"python": 40.0}, host="b", host_late_ms=3.5)
+    finding = on_devices(device_straggler, *devices, slow)
+    assert finding.evidence["host_begins_steps_late_ms"] == 3.5
+
+
 def test_two_devices_are_told_apart_by_their_ratio() -> None:
     finding = on_devices(device_straggler, member(0, 30.0), member(1, 5.0))
     # 95 ms of its own over 70 ms.

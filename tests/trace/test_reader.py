@@ -12,6 +12,8 @@ from pipediag.trace.xplane.schema import message_class
 from tests.trace.builder import TraceBuilder
 from tests.trace.kineto.builder import KinetoBuilder
 
+SINCE = 1_700_000_000_000_000_000
+
 
 def test_columns_are_absolute_nanoseconds_sorted_by_start(tmp_path: Path) -> None:
     builder = TraceBuilder()
@@ -88,6 +90,36 @@ def test_a_packed_profile_is_the_profile(tmp_path: Path) -> None:
 def test_json_is_a_kineto_trace_whatever_its_name(tmp_path: Path) -> None:
     path = KinetoBuilder().kernel("k", 1, 2).save(tmp_path, "trace.xplane.pb")
     assert read_profile(path).format == "kineto"
+
+
+@pytest.mark.parametrize(
+    ("started", "line_ns", "epoch_ns"),
+    [(SINCE + 5, 7, SINCE + 5), (None, SINCE, 0), (None, 7, None), (12, 7, None)],
+)
+def test_when_time_0_was_is_what_the_profile_says(
+    started: int | None, line_ns: int, epoch_ns: int | None, tmp_path: Path
+) -> None:
+    builder = TraceBuilder()
+    builder.host().line("python", timestamp_ns=line_ns).event("event", 0, 1)
+    if started is not None:
+        builder.plane("Task Environment").stat("profile_start_time", started)
+    assert builder.events(tmp_path).epoch_ns == epoch_ns
+
+
+@pytest.mark.parametrize(
+    ("ts", "said", "epoch_ns"),
+    [
+        ("1712195495519689.015", {}, 1_712_195_495_519_689_015),
+        ("250.5", {"baseTimeNanoseconds": SINCE}, SINCE + 250_500),
+        ("250.5", {}, None),
+        ("250.5", {"baseTimeNanoseconds": "no number"}, None),
+    ],
+)
+def test_when_the_first_event_was_is_what_the_trace_says(
+    ts: str, said: dict[str, object], epoch_ns: int | None, tmp_path: Path
+) -> None:
+    events = KinetoBuilder().kernel("k", ts, 2).events(tmp_path, **said)
+    assert (events.first_ns, events.epoch_ns) == (0, epoch_ns)
 
 
 def test_a_mapped_file_is_read_like_a_small_one(

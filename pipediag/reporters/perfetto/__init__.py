@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipediag import __version__
+from pipediag.measures.host_clocks import at_one_time
 from pipediag.reporters.perfetto.compressed import compressed
 from pipediag.reporters.perfetto.originals import LeftOut, write_originals
 from pipediag.reporters.perfetto.own_tracks import write_own_tracks
@@ -44,7 +45,8 @@ def write_perfetto(
     """Writes a trace of all hosts, packed by gzip; each profile is read once more.
 
     Times are the profile's own. Where it counts from 1970, or has times before 0, they count from
-    its first event. The findings stand at the first host's first step.
+    its first event. Those of several hosts that were recorded at one time count from the first
+    event of all, by the hosts' own clocks. The findings stand at the first host's first step.
 
     Args:
         path: the file; it is replaced whole or not at all.
@@ -56,6 +58,7 @@ def write_perfetto(
         PipediagError: a profile can no longer be read, or the file cannot be written.
     """
     several = len(summaries) > 1
+    began_ns = _common_begin([summary for _, summary in summaries])
     left_out: list[LeftOut] = []
     origins: dict[str, int] = {}
     shown = [finding for finding in findings if finding.status in _SHOWN]
@@ -64,7 +67,9 @@ def write_perfetto(
         for place, (host, summary) in enumerate(summaries):
             title = f"{host}: " if several else ""
             events = read_file(summary.path)
-            writer.origin_ns = origins[host] = _origin(events)
+            writer.origin_ns = origins[host] = (
+                _origin(events) if began_ns is None else began_ns - (summary.epoch_ns or 0)
+            )
             write_own_tracks(writer, summary, shown if place == 0 else [], title, place)
             share = most_host_events // len(summaries)
             left_out.append(write_originals(writer, events, title, place, share))
@@ -88,6 +93,13 @@ def _notes(exported: Exported, origins: Mapping[str, int]) -> dict[str, str | in
         notes["longest_event_left_out_us"] = exported.longest_left_out_us
     notes |= {f"origin_ns {host}": origin for host, origin in origins.items() if origin}
     return notes
+
+
+def _common_begin(summaries: Sequence[TraceSummary]) -> int | None:
+    """The first event of all hosts since 1970; None where their times cannot be compared."""
+    if len(summaries) < 2 or not at_one_time(summaries):
+        return None
+    return min((summary.epoch_ns or 0) + summary.first_ns for summary in summaries)
 
 
 def _origin(events: TraceEvents) -> int:

@@ -13,10 +13,17 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from pipediag.trace.events import ACCELERATOR_PREFIX, HOST_PLANE, Plane, StatValue, TraceEvents
+from pipediag.trace.events import (
+    ACCELERATOR_PREFIX,
+    HOST_PLANE,
+    SINCE_1970_NS,
+    Plane,
+    StatValue,
+    TraceEvents,
+)
 from pipediag.trace.kineto.form import Arguments, Document, Event
 from pipediag.trace.kineto.threads import Thread
-from pipediag.trace.kineto.times import start_and_end
+from pipediag.trace.kineto.times import LARGEST_NS, start_and_end
 from pipediag.trace.malformed import MalformedError, TooLargeError
 
 DEVICE_ACTIVITY = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
@@ -53,8 +60,8 @@ class _Gatherer:
         elif event.ph == _METADATA:
             self._add_metadata(event)
 
-    def planes(self, properties: Any) -> list[Plane]:
-        """What was gathered, the host first; times from the earliest event on."""
+    def planes(self, properties: Any) -> tuple[list[Plane], int]:
+        """What was gathered, the host first, times from the earliest event on; and when that is."""
         filled = {
             plane: {key: thread for key, thread in threads.items() if len(thread)}
             for plane, threads in self._threads.items()
@@ -68,7 +75,7 @@ class _Gatherer:
                 number, title = _identity(name, key, thread, count)
                 plane.lines.append(thread.line(plane, number, title, first_ns, kinds))
             planes.append(plane)
-        return planes
+        return planes, first_ns
 
     def _add_complete(self, event: Event) -> None:
         category = (event.cat or "").lower()
@@ -130,11 +137,22 @@ def parse(data: memoryview, path: Path) -> TraceEvents:
                 strange += 1
     except (msgspec.MsgspecError, RecursionError) as error:
         raise MalformedError(str(error)) from error
-    planes = gatherer.planes(found.deviceProperties)
+    planes, first_ns = gatherer.planes(found.deviceProperties)
     if not planes:
         raise MalformedError("it holds no events")
     warnings = [f"{strange} events are not as Kineto writes them and were left out."]
-    return TraceEvents(path=path, planes=planes, warnings=warnings if strange else [])
+    return TraceEvents(
+        path=path,
+        planes=planes,
+        warnings=warnings if strange else [],
+        epoch_ns=_epoch_ns(found.baseTimeNanoseconds, first_ns),
+    )
+
+
+def _epoch_ns(base_ns: Any, first_ns: int) -> int | None:
+    """The first event's time since 1970, where the file says it."""
+    since = first_ns + (base_ns if isinstance(base_ns, int) else 0)
+    return since if SINCE_1970_NS <= since < LARGEST_NS else None
 
 
 def _commas(data: memoryview) -> int:

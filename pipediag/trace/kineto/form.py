@@ -38,3 +38,5 @@ class Event(msgspec.Struct):
 class Document(msgspec.Struct):
     traceEvents: list[msgspec.Raw]  # noqa: N815  as the format spells it
     deviceProperties: Any = None  # noqa: N815
+    baseTimeNanoseconds: Any = None  # noqa: N815
+    """Since 1970; times count from it. Older traces have none and count from 1970."""

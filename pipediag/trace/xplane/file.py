@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipediag.trace.events import Line, Plane, Times, TraceEvents
+from pipediag.trace.events import SINCE_1970_NS, Line, Plane, Times, TraceEvents
 from pipediag.trace.file_bytes import Release
 from pipediag.trace.malformed import MalformedError, TooLargeError
 from pipediag.trace.xplane.columns import (
@@ -46,6 +46,8 @@ _WORTH_THREADS_BYTES = 4 << 20
 _MOST_THREADS = 4
 """Each holds the columns of a line while it sorts them."""
 
+_ENVIRONMENT, _STARTED = "Task Environment", "profile_start_time"
+
 _PLANES = 1
 _LINES, _EVENT_METADATA = 3, 4
 _MOST_RUNS = 1 << 12
@@ -61,11 +63,21 @@ def parse(data: memoryview, path: Path, release: Release = lambda _: None) -> Tr
     source = _Source(path, data, release)
     [planes], rest = divided(data, 0, len(data), _PLANES)
     space = parsed("XSpace", data, rest)
-    return TraceEvents(
+    events = TraceEvents(
         path=path,
         planes=[_plane(source, part) for part in planes],
         warnings=[text(words) for words in (*space.errors, *space.warnings)],
     )
+    return replace(events, epoch_ns=_epoch_ns(events))
+
+
+def _epoch_ns(events: TraceEvents) -> int | None:
+    """Lines count from the profile's start, which a plane of its own tells; or from 1970."""
+    if events.first_ns >= SINCE_1970_NS:
+        return 0
+    started = (plane.stats.get(_STARTED) for plane in events.planes if plane.name == _ENVIRONMENT)
+    found = next((at for at in started if isinstance(at, int)), 0)
+    return found if SINCE_1970_NS <= found < LARGEST_NS else None
 
 
 @dataclass(frozen=True)
