@@ -13,29 +13,62 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 import click
 
+from pipediag.session.model import Session
 from pipediag.session.store import load_session
 from tests.samples.expectation import Expectation, all_expectations, discrepancies
 
-LIMIT_S = 300
+WITHOUT_TRIALS_S = 120
+EXIT_S = 180
+"""For pipediag's own end after the script's time is up: reading the trace, writing the report."""
+
+
+class RunFailedError(Exception):
+    """`pipediag analyze` ended otherwise than it should; the message says how."""
+
+
+def analyze(
+    script: Path,
+    output: Path,
+    budget_s: float = 0,
+    *,
+    args: Sequence[str] = (),
+    exit_status: Container[int] = (0,),
+) -> Session:
+    """Run `pipediag analyze` with its defaults on one script, with `budget_s` for trials.
+
+    Raises:
+        RunFailedError: an exit status that is not expected, or none in time.
+    """
+    timeout_s = WITHOUT_TRIALS_S + 2 * budget_s
+    options = ["--budget", f"{budget_s:g}", "--timeout", f"{timeout_s:g}", "--force", "-q"]
+    command = [sys.executable, "-m", "pipediag", "analyze", *options, "-o", str(output)]
+    try:
+        done = subprocess.run(
+            [*command, str(script), *args],
+            capture_output=True,
+            text=True,
+            timeout=timeout_s + EXIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RunFailedError(f"had not ended after {error.timeout:g} s") from error
+    if done.returncode not in exit_status:
+        raise RunFailedError(f"exit status {done.returncode}: {done.stderr[-400:]}")
+    return load_session(output)
 
 
 def run_once(expected: Expectation, output: Path) -> list[str]:
     """Diagnose one sample; the sentences say where the session differs from the expectation."""
-    command = [sys.executable, "-m", "pipediag", "analyze", "--budget", "0", "--force", "-q"]
-    done = subprocess.run(
-        [*command, "--timeout", "120", "-o", str(output), str(expected.script)],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    if done.returncode not in expected.exit_status:
-        return [f"exit status {done.returncode}: {done.stderr[-400:]}"]
-    return discrepancies(expected, load_session(output))
+    try:
+        session = analyze(expected.script, output, exit_status=expected.exit_status)
+    except RunFailedError as error:
+        return [str(error)]
+    return discrepancies(expected, session)
 
 
 def describe(output: Path) -> str:

@@ -12,6 +12,7 @@ import tomllib
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from pipediag.session.model import Loop, Session
 
@@ -29,11 +30,28 @@ KEYS = {
         "verdict",
         "loop",
         "rules",
+        "trials",
     },
     "verdict": {"bottleneck", "line", "words"},
     "loop": {"kind", "line", "other_roles"},
     "rules": {"fail", "shown", "not_fail", "silent", "lines"},
+    "trials": {"confirmed", "not_confirmed", "none"},
 }
+
+
+@dataclass(frozen=True)
+class TrialsExpectation:
+    """What trials must find, where that is beyond doubt; empty where nothing is said of them."""
+
+    confirmed: tuple[str, ...] = ()
+    """The first confirmed finding must be of one of these rules."""
+    not_confirmed: tuple[str, ...] = ()
+    """Rules of which nothing may be confirmed."""
+    none: bool = False
+    """Whether nothing at all may be confirmed."""
+
+    def forbids(self, rule: str) -> bool:
+        return self.none or rule in self.not_confirmed
 
 
 @dataclass(frozen=True)
@@ -67,6 +85,7 @@ class Expectation:
     """Rules that must neither fail nor inform."""
     rule_lines: dict[str, str]
     """Marker of the line that a rule's finding must name."""
+    trials: TrialsExpectation
     measured: str
     """Figures taken without pipediag, for readers."""
 
@@ -83,7 +102,14 @@ def read_expectation(path: Path) -> Expectation:
     """Read `<name>.expect.toml`; unknown keys raise ValueError, missing ones KeyError."""
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     verdict, loop, rules = table["verdict"], table.get("loop"), table.get("rules", {})
-    sections = {"": table, "verdict": verdict, "loop": loop or {}, "rules": rules}
+    trials = table.get("trials", {})
+    sections = {
+        "": table,
+        "verdict": verdict,
+        "loop": loop or {},
+        "rules": rules,
+        "trials": trials,
+    }
     for section, keys in sections.items():
         if unknown := set(keys) - KEYS[section]:
             raise ValueError(f"{path.name}: unknown keys {sorted(unknown)} in [{section}]")
@@ -105,12 +131,21 @@ def read_expectation(path: Path) -> Expectation:
         must_not_fail=tuple(rules.get("not_fail", [])),
         must_be_silent=tuple(rules.get("silent", [])),
         rule_lines=rules.get("lines", {}),
+        trials=_trials(path, trials),
         measured=table["measured"],
     )
 
 
-def all_expectations() -> list[Expectation]:
-    return [read_expectation(path) for path in sorted(SAMPLES.glob("*.expect.toml"))]
+def _trials(path: Path, table: dict[str, Any]) -> TrialsExpectation:
+    confirmed, not_confirmed = table.get("confirmed", []), table.get("not_confirmed", [])
+    none = table.get("none", False)
+    if confirmed and (none or set(confirmed) & set(not_confirmed)):
+        raise ValueError(f"{path.name}: [trials] wants and forbids the same")
+    return TrialsExpectation(tuple(confirmed), tuple(not_confirmed), none)
+
+
+def all_expectations(folder: Path = SAMPLES) -> list[Expectation]:
+    return [read_expectation(path) for path in sorted(folder.glob("*.expect.toml"))]
 
 
 def marked_lines(script: Path) -> dict[str, set[int]]:
@@ -130,6 +165,16 @@ def discrepancies(expected: Expectation, session: Session) -> list[str]:
         *_loop_discrepancies(expected, session, marks),
         *_rule_discrepancies(expected, session, marks),
     ]
+
+
+def confirmed_rules(session: Session) -> list[str]:
+    """Rules whose edit a trial confirmed, in the order of the session's findings."""
+    return [found.rule for found in session.findings if found.trial.state == "confirmed"]
+
+
+def false_confirmations(expected: Expectation, session: Session) -> list[str]:
+    """Rules that were confirmed although the expectation forbids it, in the session's order."""
+    return [rule for rule in confirmed_rules(session) if expected.trials.forbids(rule)]
 
 
 def _verdict_discrepancies(

@@ -44,3 +44,14 @@ def test_unknown_keys_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(ValueError, match="bottlenek"):
         read_expectation(path)
+
+
+def test_what_trials_must_find_may_not_contradict_itself(tmp_path: Path) -> None:
+    path = tmp_path / "train.expect.toml"
+    path.write_text(
+        'shows = "s"\norigin = "o"\nmeasured = "m"\n[verdict]\nbottleneck = ["input"]\n'
+        '[trials]\nconfirmed = ["missing-cache"]\nnone = true\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(ValueError, match="wants and forbids"):
+        read_expectation(path)

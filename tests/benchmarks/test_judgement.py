@@ -1,0 +1,126 @@
+"""Sessions made by hand against expectations made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.judgement import Outcome, failed, judge, markdown, totals
+from pipediag.session.model import Finding, Session
+from pipediag.session.trials import Trial
+from tests.factories import make_finding, make_loop, make_session, make_verdict
+from tests.samples.expectation import Expectation, read_expectation
+
+SCRIPT = """import keras
+
+data = data.map(f)  # pipediag: culprit
+model.fit(data)  # pipediag: loop
+"""
+HEAD = 'shows = "s"\norigin = "o"\nmeasured = "m"\n'
+VERDICT = '[verdict]\nbottleneck = ["input"]\nline = "culprit"\n'
+LOOP = '[loop]\nkind = ["keras"]\nline = "loop"\n'
+
+
+@pytest.fixture
+def expect(tmp_path: Path):
+    def write(trials: str = "") -> Expectation:
+        (tmp_path / "train.py").write_text(SCRIPT, encoding="utf-8")
+        path = tmp_path / "train.expect.toml"
+        path.write_text(HEAD + VERDICT + LOOP + trials, encoding="utf-8")
+        return read_expectation(path)
+
+    return write
+
+
+def confirmed(rule: str) -> Finding:
+    trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(1.9, 2.1), blocks=8)
+    return make_finding(rule=rule, trial=trial)
+
+
+def session(*findings: Finding, bottleneck: str = "input", line: int = 3) -> Session:
+    return make_session(
+        verdict=make_verdict(bottleneck=bottleneck, file="train.py", line=line, op_id="map_0"),
+        loops=[make_loop(file="train.py", line=4)],
+        findings=list(findings),
+    )
+
+
+def test_all_right(expect) -> None:
+    expected = expect('[trials]\nconfirmed = ["serial-stateful-map"]\n')
+    outcome = judge(expected, session(confirmed("serial-stateful-map")), trials=True)
+    assert outcome.misses == ()
+    assert outcome.right_at_first_place
+    assert (outcome.found_operation, outcome.found_line) == ("map", "3")
+    assert outcome.tried == 1
+
+
+def test_the_first_confirmed_finding_counts(expect) -> None:
+    expected = expect('[trials]\nconfirmed = ["serial-stateful-map"]\n')
+    found = session(confirmed("missing-cache"), confirmed("serial-stateful-map"))
+    outcome = judge(expected, found, trials=True)
+    assert outcome.confirmed_right is False
+    assert not outcome.right_at_first_place
+    assert outcome.misses == (
+        "first confirmed is missing-cache, expected one of ('serial-stateful-map',)",
+    )
+
+
+def test_without_trials_nothing_is_asked_to_be_confirmed(expect) -> None:
+    expected = expect('[trials]\nconfirmed = ["serial-stateful-map"]\n')
+    outcome = judge(expected, session(make_finding()), trials=False)
+    assert outcome.confirmed_right is None
+    assert outcome.right_at_first_place
+    assert outcome.misses == ()
+
+
+def test_what_must_not_be_confirmed_is_false(expect) -> None:
+    expected = expect('[trials]\nnot_confirmed = ["missing-prefetch"]\n')
+    found = session(confirmed("missing-cache"), confirmed("missing-prefetch"))
+    assert judge(expected, found, trials=True).false == ("missing-prefetch",)
+
+
+def test_where_nothing_may_be_confirmed_everything_is_false(expect) -> None:
+    found = session(confirmed("missing-cache"), confirmed("small-batch"))
+    outcome = judge(expect("[trials]\nnone = true\n"), found, trials=True)
+    assert outcome.false == ("missing-cache", "small-batch")
+    assert not outcome.right_at_first_place
+    assert len(outcome.misses) == 2
+
+
+def test_a_wrong_line_and_a_wrong_bottleneck_are_told_apart(expect) -> None:
+    line = judge(expect(), session(line=4), trials=True)
+    assert (line.verdict_right, line.line_right) == (True, False)
+    bottleneck = judge(expect(), session(bottleneck="compute"), trials=True)
+    assert (bottleneck.verdict_right, bottleneck.line_right) == (False, True)
+
+
+def test_totals_count_what_could_be_right(expect) -> None:
+    expected = expect('[trials]\nconfirmed = ["serial-stateful-map"]\n')
+    outcomes = [
+        judge(expected, session(confirmed("serial-stateful-map")), trials=True),
+        judge(expected, session(), trials=True),
+        failed(expected, "exit status 3"),
+    ]
+    sentences = totals(outcomes).sentences()
+    assert sentences[0] == "Right at first place: 1 of 3 runs."
+    assert sentences[1] == "False confirmations: 0 (1 edits were measured)."
+    assert sentences[2] == (
+        "Bottleneck right: 2 of 3; line right: 2 of 3; first confirmed finding right: 1 of 3."
+    )
+
+
+def test_the_table_has_one_row_a_script_with_all_its_rounds(expect) -> None:
+    expected = expect("[trials]\nnone = true\n")
+    runs: list[Outcome] = [
+        judge(expected, session(), trials=True),
+        judge(expected, session(), trials=True),
+        judge(expected, session(confirmed("small-batch"), bottleneck="compute"), trials=True),
+    ]
+    text = markdown(runs, "Example CPU, 2 cores")
+    assert text.startswith("Example CPU, 2 cores\n")
+    row = text.splitlines()[-1]
+    assert row == (
+        "| `train` | input, line 3 | input, line 3 (2); compute, line 3 (1) | map | none | "
+        "- (2); small-batch (1) | small-batch | 2 of 3 |"
+    )
