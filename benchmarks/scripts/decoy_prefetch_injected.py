@@ -1,0 +1,16 @@
+"""Decoy: no prefetch at the end, and TensorFlow has injected one; the network is the work."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+rng = np.random.default_rng(111)
+features = rng.standard_normal((8192, 64), dtype=np.float32)
+dataset = tf.data.Dataset.from_tensor_slices((features, features[:, :1]))
+dataset = dataset.shuffle(8192)
+dataset = dataset.batch(256)
+
+dense = [keras.layers.Dense(1024, activation="relu") for _ in range(2)]
+model = keras.Sequential([keras.Input(shape=(64,)), *dense, keras.layers.Dense(1)])
+model.compile(optimizer="sgd", loss="mse")
+model.fit(dataset, epochs=1000, verbose=2)  # pipediag: loop
