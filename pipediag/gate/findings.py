@@ -14,6 +14,8 @@ _OWN_LEVELS: dict[str, RuleLevel] = {"error": "error", "warn": "warn", "info": "
 def finding_checks(session: Session, config: GateConfig) -> list[Check]:
     """One check for each finding that passed, failed or could not be decided.
 
+    A failed one whose advice a trial refuted passes.
+
     What a rule merely notes, or could not apply to, is no check. A rule that the configuration
     asks for and the session has no result of is inconclusive.
     """
@@ -29,7 +31,7 @@ def _present(session: Session, config: GateConfig) -> Iterator[Check]:
                 name=finding.rule,
                 outcome=outcome,
                 severity=level,
-                sentence=_sentence(finding, outcome),
+                sentence=_sentence(finding),
                 file=finding.file,
                 line=finding.line,
             )
@@ -52,6 +54,9 @@ def _absent(session: Session, config: GateConfig) -> Iterator[Check]:
 
 def _outcome(finding: Finding, level: Level, fail_on: Level) -> CheckOutcome | None:
     match finding.status:
+        case "fail" if finding.trial.state == "refuted":
+            # Its advice was followed and bought nothing here, so there is nothing to hold against.
+            return "pass"
         case "fail":
             return past_limit(level, fail_on)
         case "pass":
@@ -62,9 +67,9 @@ def _outcome(finding: Finding, level: Level, fail_on: Level) -> CheckOutcome | N
             return None
 
 
-def _sentence(finding: Finding, outcome: CheckOutcome) -> str:
+def _sentence(finding: Finding) -> str:
     title = finding.title.rstrip(".")
-    if outcome == "pass" or not finding.advice:
+    if finding.status == "pass" or not finding.advice:
         return f"{title}."
     return f"{title}. {finding.advice}{_trial(finding)}"
 

@@ -49,9 +49,14 @@ def decide(case: Case) -> Verdict:
 def with_next_steps(verdict: Verdict, findings: list[Finding]) -> Verdict:
     """Adds the advice of failed findings, in their order, and once each.
 
-    Where one must be dealt with first (a GPU that is not used), only that one is named.
+    Where one must be dealt with first (a GPU that is not used), only that one is named; what a
+    trial has refuted is not.
     """
-    failed = [finding for finding in findings if finding.status == "fail"]
+    failed = [
+        finding
+        for finding in findings
+        if finding.status == "fail" and finding.trial.state != "refuted"
+    ]
     first = {finding.needs_first for finding in failed if finding.needs_first}
     leading = [finding for finding in failed if finding.rule in first] or failed
     advice = list(dict.fromkeys(finding.advice for finding in leading if finding.advice))

@@ -27,6 +27,7 @@ from pipediag.reporters.embedded import embed
 from pipediag.reporters.places import Places
 from pipediag.reporters.trial_words import TRIAL_WORDS
 from pipediag.session.model import Session
+from pipediag.session.trials import WORTHWHILE
 
 MAX_BYTES = 300_000
 """A page of that size opens at once, and mail and artifact viewers take it."""
@@ -119,7 +120,7 @@ def _environment() -> Environment:
         spent=headline.spent,
         trial_chart=trial_chart.trial_chart,
         trial_words=TRIAL_WORDS,
-        confirmed_above=trials.CONFIRMED_ABOVE,
+        confirmed_above=WORTHWHILE,
         parallel_calls=pipeline_rows.parallel_calls,
         buffer_fill=pipeline_rows.buffer_fill,
     )

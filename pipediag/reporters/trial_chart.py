@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from pipediag.reporters.quantities import counted, speedup, speedup_interval
-from pipediag.reporters.trials import CONFIRMED_ABOVE
 from pipediag.session.record import Interval
-from pipediag.session.trials import BASE, TrialRun
+from pipediag.session.trials import BASE, WORTHWHILE, TrialRun
 
 _JOINT = " + "
 _MARGIN = 0.08
@@ -70,7 +69,7 @@ def trial_chart(
     ratios = round_ratios(run, edits) if run is not None and edits else []
     if not ratios:
         return None
-    shown: list[float] = [*ratios, 1.0, CONFIRMED_ABOVE, *(bounds or ())]
+    shown: list[float] = [*ratios, 1.0, WORTHWHILE, *(bounds or ())]
     if measured is not None:
         shown.append(measured)
     low, high = min(shown), max(shown)
@@ -79,7 +78,7 @@ def trial_chart(
     def x(ratio: float) -> float:
         return 100.0 * (ratio - low + margin) / (high - low + 2 * margin)
 
-    none, limit = x(1.0), x(CONFIRMED_ABOVE)
+    none, limit = x(1.0), x(WORTHWHILE)
     mean = x(measured) if measured is not None else None
     return TrialChart(
         path=_dots([x(ratio) for ratio in ratios]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.reporters.trials import CONFIRMED_ABOVE
+from pipediag.session.trials import WORTHWHILE
 
 TRIAL_WORDS: dict[str, str] = {
     "trial": (
@@ -11,10 +11,10 @@ TRIAL_WORDS: dict[str, str] = {
         "block is left out. The speed-up is examples per second with the change divided by those "
         "without, its 95 % interval a bootstrap over pairs of blocks."
     ),
-    "confirmed": f"The whole interval lies above {CONFIRMED_ABOVE}x.",
-    "refuted": f"The whole interval lies below {CONFIRMED_ABOVE}x: leave this change alone.",
+    "confirmed": f"The whole interval lies above {WORTHWHILE}x.",
+    "refuted": f"The whole interval lies below {WORTHWHILE}x: leave this change alone.",
     "inconclusive": (
-        f"The interval contains {CONFIRMED_ABOVE}x. A larger `--budget` makes it narrower."
+        f"The interval contains {WORTHWHILE}x. A larger `--budget` makes it narrower."
     ),
     "not tried": "Only a prediction from this run's numbers, and the reason why.",
     "together": (

@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from pipediag.reporters import labels
 from pipediag.reporters.quantities import counted, speedup, speedup_interval
 from pipediag.session.model import Finding, Session
-from pipediag.session.trials import NOT_TRIED, Trial, TrialState
-
-CONFIRMED_ABOVE = 1.03
-"""A speed-up whose whole interval lies above is confirmed, one whose interval lies below refuted:
-blocks of the same pipeline differ by 2 to 5 %, so less is not worth an edit."""
+from pipediag.session.trials import NOT_TRIED, WORTHWHILE, Trial, TrialState
 
 _STATE_ORDER: dict[TrialState, int] = {
     "confirmed": 0,
@@ -151,5 +147,5 @@ def _refutation(trial: Trial) -> str:
     if trial.ci95 is not None and trial.ci95[1] < 1.0:
         return "This change makes it slower here."
     if trial.ci95 is not None and trial.ci95[0] > 1.0:
-        return f"This change buys less than {CONFIRMED_ABOVE - 1:.0%} here."
+        return f"This change buys less than {WORTHWHILE - 1:.0%} here."
     return "This advice does nothing here."

@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 
 from pipediag.rules.plan import (
-    between,
     call_name,
     delay_ms,
-    keeps_elements,
     operations,
     passes_over_data,
-    place_name,
     upstream,
 )
 from pipediag.rules.rule import Meta, Prediction, Threshold
-from pipediag.session.edits import Edit, Move
 from pipediag.session.model import Finding, Operation, Session
 from pipediag.session.record import Scalar
 
@@ -103,22 +99,7 @@ def _finding(session: Session, op: Operation, fill_ms: float) -> Finding:
         op=op,
         evidence=evidence,
         prediction=_prediction(share),
-        edit=_edit(session, op, slowest),
-        untried="A shuffle above what makes the elements mixes something else: files, or indices.",
-    )
-
-
-def _edit(session: Session, op: Operation, slowest: Operation) -> Edit | None:
-    """The shuffle above the operation that makes its elements costly."""
-    path = between(session, slowest, op)
-    if path is None or not keeps_elements([slowest, *path]) or len(slowest.parent_ids) != 1:
-        return None
-    return Edit(
-        id=f"{META.id}:{op.id}",
-        label=f"{place_name(op)} moved above the {place_name(slowest)}",
-        changes=(Move(op.id, slowest.parent_ids[0]),),
-        caveat="Steps are compared once the buffer is full: the fill, which it shortens, is left "
-        "out.",
+        untried="A trial compares steady steps, and the fill comes before them.",
     )
 
 

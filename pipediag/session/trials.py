@@ -10,6 +10,10 @@ TrialState = Literal["confirmed", "refuted", "inconclusive", "not_tried"]
 Consumer = Literal["training", "pipeline alone"]
 """What took the batches: the script's own training loop, or nothing, as fast as they came."""
 
+WORTHWHILE = 1.03
+"""Confirmed: the whole interval lies above; refuted: the whole interval lies below. Blocks of one
+and the same pipeline agree within 2 to 5 %, and less than 3 % is not worth an edit."""
+
 BASE = "base"
 """The arm that every edit is compared with: the pipeline as written, replayed."""
 

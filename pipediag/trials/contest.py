@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pipediag.session.trials import Trial
+from pipediag.session.trials import WORTHWHILE, Trial
 from pipediag.trials.arms import ArmRefusedError
 from pipediag.trials.bench import BASE_ARM, Bench, Round
 from pipediag.trials.candidates import Candidate
@@ -14,7 +14,6 @@ from pipediag.trials.statistics import (
     FEWEST_ROUNDS,
     LOOKS,
     MOST_ROUNDS,
-    WORTHWHILE,
     Decision,
     Estimate,
     look,

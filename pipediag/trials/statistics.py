@@ -27,9 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pipediag.session.record import Interval
-
-WORTHWHILE = 1.03
-"""A speed-up of less is not worth a change: machines drift by as much between two runs."""
+from pipediag.session.trials import WORTHWHILE
 
 FEWEST_ROUNDS = 3
 """Fewer are not judged: with two rounds Student's t spans a factor of thirty standard errors."""

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from pipediag.rules import slow_shuffle_fill
-from pipediag.session.edits import Edit, Move
 from pipediag.session.model import Operation, Session
 from tests.factories import make_keras, make_loop, make_operation, make_session, make_steps
 from tests.rules.sessions import batch, only, session_of, source
@@ -100,28 +99,8 @@ def test_missing_data() -> None:
     assert only(slow_shuffle_fill, make_session(steps=None)).status == "inconclusive"
 
 
-def test_tries_the_shuffle_above_the_costly_map() -> None:
+def test_the_fill_is_no_step_and_so_not_tried() -> None:
     finding = only(slow_shuffle_fill, session_with())
     assert finding.effect_on_results == "same up to order or rounding"
-    assert finding.edit == Edit(
-        id="slow-shuffle-fill:shuffle",
-        label="shuffle in line 8 moved above the map in line 12",
-        changes=(Move("shuffle", "source"),),
-        caveat="Steps are compared once the buffer is full: the fill, which it shortens, is left "
-        "out.",
-    )
-
-
-@pytest.mark.parametrize("kind", ["from_generator", "interleave"])
-def test_a_shuffle_of_files_or_indices_is_not_tried(kind: str) -> None:
-    above = make_operation("above", kind, elements=32.0, self_ms_per_step=8.0)
-    finding = only(slow_shuffle_fill, session_with(source(), above, shuffle(), batch()))
-    assert (finding.status, finding.edit) == ("fail", None)
-    assert "files, or indices" in str(finding.trial.reason)
-
-
-@pytest.mark.parametrize("kind", ["cache", "take"])
-def test_a_shuffle_behind_a_cache_or_a_take_stays_there(kind: str) -> None:
-    between = make_operation("between", kind, elements=32.0, self_ms_per_step=0.0)
-    session = session_with(source(), slow_map(), between, shuffle(), batch())
-    assert only(slow_shuffle_fill, session).edit is None
+    assert finding.edit is None
+    assert "the fill comes before them" in str(finding.trial.reason)

@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from benchmarks.noise import MODELS
+from pipediag.session.trials import WORTHWHILE
 from pipediag.trials.statistics import (
     FEWEST_ROUNDS,
     LOOK_ALPHA,
     MOST_ROUNDS,
-    WORTHWHILE,
     estimate,
     judge,
     look,
