@@ -26,14 +26,17 @@ from pipediag.session.edits import (
 from pipediag.session.recording import RecordedOperation
 
 _AT_THE_END = "prefetch_to_device"
+_INFINITE = -1
+"""The value of `tf.data.INFINITE_CARDINALITY`."""
 C = TypeVar("C")
 
 
-def apply(graph: Graph, changes: Sequence[Change]) -> None:
+def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> None:
     """Rearrange the graph; nothing is built yet.
 
     Parameters are set before anything moves; added operations go behind the places that others
     have been moved to; what is left out goes last, so that a change may still name it as its place.
+    A copy to a device must be the end of a pipeline, so that comes behind an endless repeat.
 
     Raises:
         NotReplayableError: a change names what is not there, or two contradict each other.
@@ -52,10 +55,17 @@ def apply(graph: Graph, changes: Sequence[Change]) -> None:
     for removed in _of(changes, Remove):
         _remove(graph, removed.op_id)
     _set_options(graph, _of(changes, SetOptions))
+    if endless:
+        graph.append(Node([], make=_repeated))
     for last in inserts:
         if last.kind == _AT_THE_END:
             _found(graph, last.after)
             graph.append(Node([], partial(_add, last.kind, last.parameters)))
+
+
+def _repeated(inputs: list[Any]) -> Any:
+    (dataset,) = inputs
+    return dataset if int(dataset.cardinality()) == _INFINITE else dataset.repeat()
 
 
 def _each_once(changes: Sequence[Change]) -> list[Change]:

@@ -9,6 +9,9 @@ from typing import Any
 
 from pipediag.capture.replay.refusal import NotReplayableError, first_line
 
+_MOST_BYTES = 64_000_000
+"""Elements are held while they are compared; large ones are few."""
+
 
 class UnreadableError(NotReplayableError):
     """The pipeline failed while elements were read."""
@@ -16,14 +19,14 @@ class UnreadableError(NotReplayableError):
 
 @dataclass
 class Reading:
-    """The elements that were read, and whether there were no more."""
+    """The elements that were read, and whether there were no more after them."""
 
     elements: list[Any] = field(default_factory=list)
     exhausted: bool = False
 
 
 def first_elements(dataset: Any, count: int, seconds: float = float("inf")) -> Reading:
-    """Up to `count` elements from a fresh iterator, which is gone on return.
+    """Up to `count` elements, fewer where they are large, from an iterator gone on return.
 
     Args:
         dataset: what to read from.
@@ -44,12 +47,15 @@ def first_elements(dataset: Any, count: int, seconds: float = float("inf")) -> R
 def _taken(dataset: Any, count: int, until: float) -> Reading:
     reading = Reading()
     iterator = _iterate(dataset)
-    while len(reading.elements) < count and time.monotonic() < until:
+    held = 0
+    while len(reading.elements) < count and held < _MOST_BYTES and time.monotonic() < until:
         try:
-            reading.elements.append(next(iterator))
+            element = next(iterator)
         except StopIteration:
             reading.exhausted = True
             break
+        reading.elements.append(element)
+        held += tensor_bytes(element)
     return reading
 
 
@@ -77,6 +83,8 @@ def tensor_bytes(element: Any) -> int:
 
     total = 0
     for tensor in nest.flatten(element, expand_composites=True):
+        if tensor.dtype.name in ("variant", "resource"):
+            continue
         array = tensor.numpy()
         if isinstance(array, bytes):
             total += len(array)

@@ -13,11 +13,13 @@ from pipediag.capture.replay.graph import Graph, Node
 from pipediag.capture.replay.randomness import is_random
 from pipediag.capture.replay.rebuilding import built
 from pipediag.capture.replay.refusal import NotReplayableError
-from pipediag.session.edits import Change
+from pipediag.session.edits import Change, Insert, Remove, Replace
 
 ROWS_OF_A_CHECK = 16
 """Batches are made this small for a check, or a slow function would cost seconds of it."""
-_FEWEST_ELEMENTS = 8
+_FEWEST_ELEMENTS = 32
+"""A filter may drop most of them."""
+_SPLITTING = frozenset({"unbatch", "rebatch"})
 
 
 @dataclass(frozen=True)
@@ -47,21 +49,23 @@ def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> Pa
     whole = len(sources) != 1 or not all(cut.sources for cut in cuts)
     if whole:
         cuts = [_cut(top, set()) for top in tops]
-    for node in cuts[0].nodes + cuts[1].nodes:
-        _make_batches_small(node)
+    nodes = cuts[0].nodes + cuts[1].nodes
+    if not _sizes_matter(nodes, changes):
+        for node in nodes:
+            _make_batches_small(node)
     fixed: dict[int, Any] = {}
     if not whole:
         ((key, source),) = sources.items()
-        rows = prod(_batch_size(node) or 1 for node in cuts[0].nodes)
         # Half a batch at the end shows what happens to a remainder.
-        fixed[key] = _few_of(source, max(_FEWEST_ELEMENTS, rows * 5 // 2), seconds)
+        wanted = max(_FEWEST_ELEMENTS, _rows_of_a_batch(cuts[0].nodes) * 5 // 2)
+        fixed[key] = _few_of(source, wanted, seconds)
     built_before, built_after = (
         built(
             graph, top, {n: fixed[id(n.dataset)] for n in graph.nodes() if id(n.dataset) in fixed}
         )
         for graph, top in zip((before, after), tops, strict=True)
     )
-    random = any(is_random(node) for cut in cuts for node in cut.nodes)
+    random = any(map(is_random, nodes))
     return Parts(built_before, built_after, random)
 
 
@@ -104,6 +108,20 @@ def _batch_size(node: Node) -> int | None:
     if size is None and node.operation is not None:
         size = node.operation.parameters.get("batch_size")
     return size if isinstance(size, int) and size > 0 else None
+
+
+def _sizes_matter(nodes: list[Node], changes: Sequence[Change]) -> bool:
+    """Whether batches of another size would be compared with batches as they come in."""
+    if any(operation.kind in _SPLITTING for node in nodes for operation in node.operations[:1]):
+        return True
+    kinds = {change.kind for change in changes if isinstance(change, Insert | Replace)}
+    return bool(kinds & _SPLITTING) or any(isinstance(change, Remove) for change in changes)
+
+
+def _rows_of_a_batch(nodes: list[Node]) -> int:
+    """Elements of its source that a batch of this part takes; those of a split batch are one."""
+    kinds = {operation.kind for node in nodes for operation in node.operations[:1]}
+    return 1 if kinds & _SPLITTING else prod(_batch_size(node) or 1 for node in nodes)
 
 
 def _make_batches_small(node: Node) -> None:

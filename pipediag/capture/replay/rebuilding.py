@@ -11,22 +11,31 @@ from typing import Any
 
 from pipediag.capture.replay.changes import apply
 from pipediag.capture.replay.graph import Graph, Node
+from pipediag.capture.replay.one_shot import one_shot_source
 from pipediag.capture.replay.refusal import NotReplayableError, first_line
 from pipediag.session.edits import Change
 
 
-def rebuild(dataset: Any, changes: Sequence[Change]) -> Any:
+def rebuild(dataset: Any, changes: Sequence[Change], endless: bool = False) -> Any:
     """The pipeline that ends in `dataset`, with changes, as a tf.data.Dataset.
 
     What lies upstream of every change is used as it is; the calls from there on are made again, so
     functions are traced again. Changes of the model are left aside. Without changes the dataset
     itself comes back.
 
+    Args:
+        dataset: the last dataset of the pipeline, which the loop consumes.
+        changes: what to change; their order does not matter.
+        endless: start over where the elements end.
+
     Raises:
-        NotReplayableError: a change that can't be made here.
+        NotReplayableError: a change that can't be made here, or a source that can be read once.
     """
+    refusal = one_shot_source(dataset)
+    if refusal is not None:
+        raise NotReplayableError(refusal)
     graph = Graph(dataset)
-    apply(graph, changes)
+    apply(graph, changes, endless)
     return built(graph)
 
 

@@ -12,8 +12,6 @@ from pipediag.capture.replay.graph import Make, Node
 from pipediag.capture.replay.refusal import NotReplayableError, said
 from pipediag.session.edits import Setting
 
-_READERS = ("TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset")
-
 
 def replacement(node: Node, kind: str, parameters: dict[str, Setting]) -> Make:
     """How to build the other kind of operation in a node's place.
@@ -51,9 +49,23 @@ def _interleaved_reader(node: Node, parameters: dict[str, Setting], inputs: list
     return filenames.interleave(read, name=name, **parameters)
 
 
-_REPLACEMENTS = {
+def _rebatched(node: Node, parameters: dict[str, Setting], inputs: list[Any]) -> Any:
+    assert node.call is not None
+    given = given_arguments(node.call, inputs, node.parameters).arguments
+    kept = ("batch_size", "drop_remainder", "name")
+    arguments: dict[str, Any] = {name: given[name] for name in kept if name in given}
+    arguments.update(parameters)
+    (dataset,) = inputs
+    return dataset.rebatch(**arguments)
+
+
+_Replacing = Callable[[Node, dict[str, Setting], list[Any]], Any]
+_REPLACEMENTS: dict[tuple[str, str], _Replacing] = {
     ("flat_map", "interleave"): _interleaved,
-    **{(reader, "interleave"): _interleaved_reader for reader in _READERS},
+    ("TFRecordDataset", "interleave"): _interleaved_reader,
+    ("TextLineDataset", "interleave"): _interleaved_reader,
+    ("FixedLengthRecordDataset", "interleave"): _interleaved_reader,
+    ("batch", "rebatch"): _rebatched,
     ("batch", "bucket_by_sequence_length"): bucketed,
     ("padded_batch", "bucket_by_sequence_length"): bucketed,
 }

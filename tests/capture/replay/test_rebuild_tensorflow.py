@@ -66,6 +66,13 @@ SCRIPT = """
     )
     on_device = rebuild(last, [Insert(PREFETCH, "prefetch_to_device", {"device": "/cpu:0"})])
     results["on a device"] = values(on_device)
+    to_device = Insert(PREFETCH, "prefetch_to_device", {"device": "/cpu:0"})
+    endless = rebuild(last, [to_device], endless=True)
+    results["endless"] = values(endless, 4)
+    copied = endless._inputs()[0]
+    results["endless kinds"] = [type(d).__name__ for d in (copied, *copied._inputs())]
+    forever = numbers.repeat()
+    results["endless already"] = rebuild(forever, [], endless=True) is forever
     again = rebuild(changed, [SetParameters(BATCH, {"batch_size": 3})])
     results["rebuilt again"] = values(again)
 
@@ -223,6 +230,7 @@ SCRIPT = """
     }
     results["one shot"] = [name for name, f in sources.items() if one_shot_source(generated(f))]
     results["one shot says"] = one_shot_source(generated(lambda: started))
+    refused("rebuilt one shot", generated(lambda: started))
     results["taken"] = taken
     import keras
     from keras.src.trainers.data_adapters import array_data_adapter, generator_data_adapter
@@ -298,6 +306,9 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
         ("removed", ["range", "map", "batch"]),
         ("inserted twice", [[0, 2, 4, 6, 8], [10]]),
         ("on a device", [[0, 2], [4, 6], [8, 10]]),
+        ("endless", [[0, 2], [4, 6], [8, 10], [0, 2]]),
+        ("endless kinds", ["_CopyToDeviceDataset", "_RepeatDataset"]),
+        ("endless already", True),
         ("rebuilt again", [[0, 2, 4], [6, 8, 10]]),
         ("cached", [[0, 2], [4, 6], [0, 2]]),
         ("cached bytes", 4 * 8),
@@ -385,6 +396,7 @@ def test_refusals_are_sentences(results: dict[str, Any], name: str, words: str) 
 def test_sources_that_can_be_read_once(run: Captured, results: dict[str, Any]) -> None:
     assert results["one shot"] == ["the same generator", "its iter", "object with an iterator"]
     assert "can be gone through only once" in results["one shot says"]
+    assert results["rebuilt one shot"].endswith("can be gone through only once.")
     assert results["taken"] == []
     assert results["keras generator"]
     assert (results["keras workers 1"], results["keras workers 2"]) == (False, True)

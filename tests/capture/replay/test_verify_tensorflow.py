@@ -80,6 +80,25 @@ SCRIPT = """
         check(name, dataset, last)
     check("model only", dataset, SetModel({"jit_compile": True}))
     check("options only", dataset, SetOptions({"autotune.enabled": False}))
+    first = numbers.batch(32)
+    again = first.unbatch().batch(32)
+    split, batch = op(again, "unbatch"), op(again, "batch", 1)
+    check("needless unbatch", again, Remove(split), Remove(batch))
+    resized = first.unbatch().batch(20)
+    split, batch = op(resized, "unbatch"), op(resized, "batch", 1)
+    to_rebatch = Replace(batch, "rebatch", {"batch_size": 20, "drop_remainder": False})
+    check("rebatch", resized, Remove(split), to_rebatch)
+    check("needed unbatch", resized, Remove(split), Remove(batch))
+    taken = numbers.cache().take(8).batch(4)
+    check("take first", taken, Move(op(taken, "take"), op(taken, "range")))
+    chained = numbers.map(lambda x: x + 1).map(lambda x: x * 2).batch(32)
+    one, two, end = op(chained, "map"), op(chained, "map", 1), op(chained, "batch")
+    check("two moved", chained, Move(one, end), Move(two, one))
+    windows = numbers.window(3, drop_remainder=True).flat_map(lambda w: w.batch(3))
+    side = Replace(op(windows, "flat_map"), "interleave", {"cycle_length": 1})
+    check("windows", windows, side)
+    wide = numbers.map(lambda x: tf.fill([1000, 1000, 4], x)).map(lambda x: x + 1)
+    check("large elements", wide, SetParameters(op(wide, "map", 1), {"num_parallel_calls": 2}))
     shuffled = numbers.map(lambda x: x * 2).shuffle(50).batch(8)
     check("shuffle first", shuffled, Move(op(shuffled, "shuffle"), op(shuffled, "range")))
     drawn = numbers.map(lambda x: tf.random.uniform([])).batch(8)
@@ -139,6 +158,12 @@ def results(run: Captured) -> dict[str, str]:
         "random parallel",
         "interleave, shape",
         "slow upstream",
+        "needless unbatch",
+        "rebatch",
+        "take first",
+        "two moved",
+        "windows",
+        "large elements",
     ],
 )
 def test_what_holds(results: dict[str, str], name: str) -> None:
@@ -160,6 +185,7 @@ def test_what_holds(results: dict[str, str], name: str) -> None:
         ("other size", "The batches differ: "),
         ("unbatched, shape", "The batches differ: a component had the shape (None,) and has ()."),
         ("no such device", "There is no device /gpu:9 here."),
+        ("needed unbatch", "The batches differ: "),
         ("one shot", "can be gone through only once"),
         ("interleave", "The batches differ: in number 2, differs in 1 values."),
         ("nothing to check", "hands out no elements"),
