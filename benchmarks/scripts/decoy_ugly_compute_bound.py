@@ -5,15 +5,15 @@ import numpy as np
 import tensorflow as tf
 
 rng = np.random.default_rng(119)
-features = rng.standard_normal((8192, 64), dtype=np.float32)
+features = rng.standard_normal((65_536, 64), dtype=np.float32)
 dataset = tf.data.Dataset.from_tensor_slices((features, features[:, :1]))
 dataset = dataset.map(lambda x, y: (x + 1.0, y), num_parallel_calls=1)
 dataset = dataset.map(lambda x, y: (x / 2.0, y), num_parallel_calls=1)
 dataset = dataset.filter(lambda x, _: x[0] > -10.0)
-dataset = dataset.shuffle(8192)
+dataset = dataset.shuffle(1024)
 dataset = dataset.batch(64).unbatch().batch(128)
 
-dense = [keras.layers.Dense(1024, activation="relu") for _ in range(2)]
+dense = [keras.layers.Dense(2048, activation="relu") for _ in range(2)]
 model = keras.Sequential([keras.Input(shape=(64,)), *dense, keras.layers.Dense(1)])
 model.compile(optimizer="sgd", loss="mse")
 model.fit(dataset, epochs=1000, verbose=2)  # pipediag: loop
