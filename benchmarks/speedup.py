@@ -64,7 +64,7 @@ WORKLOADS = (
     Workload("resnet_jpeg", "resnet_jpeg"),
     Workload("translation_text", "translation_text"),
     Workload("cedar_text", "cedar_text"),
-    *(Workload(f"cachew_{ms}ms", "cachew_expansion", (str(ms),)) for ms in (0, 5, 20)),
+    *(Workload(f"cachew_{ms}ms", "cachew_expansion", (str(ms),)) for ms in (0, 30, 100)),
     Workload("skip_gram", "skip_gram"),
     Workload("recommender", "recommender"),
 )
