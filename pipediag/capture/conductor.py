@@ -51,6 +51,7 @@ class Conductor:
         self._commands = commands
         self._trials: Trials | None = None
         self._tried: set[str] = set()
+        self._held_batch: Any = None
         self._before_trials: TrainingState | None = None
         self._pull: Callable[[Any], Any] = next
         self._last: Consumer | None = None
@@ -95,8 +96,11 @@ class Conductor:
             )
             return None
 
-    def handed_over(self, consumer: Consumer, asked_ns: int, handed_ns: int, batch: Any) -> None:
-        """`next` returned a batch to Python."""
+    def handed_over(self, consumer: Consumer, asked_ns: int, handed_ns: int, batch: Any) -> Any:
+        """`next` got a batch for Python; returns the one to hand over.
+
+        That is another one where trials are over: the batch that they began at.
+        """
         record = consumer.loop.record
         consumer.batches += 1
         consumer.waited_ns += handed_ns - asked_ns
@@ -107,9 +111,13 @@ class Conductor:
         # Keras on JAX asks for `steps_per_execution` batches one by one, and runs them as one step.
         if (consumer.batches - 1) % record.batches_per_call == 0:
             waited_ns, consumer.waited_ns = consumer.waited_ns, 0
+            tried = self._trials
             self._boundary(consumer, handed_ns, waited_ns)
+            if self._trials is not tried:
+                batch, self._held_batch = self._held_batch if tried else batch, batch
         if consumer.keep_batch:
             self._substitute(consumer, batch)
+        return batch
 
     def call_begins(self, consumer: Consumer, iterator: Any) -> Any:
         """A tf.function is called with an iterator; returns the iterator to call it with."""
@@ -259,6 +267,7 @@ class Conductor:
 
     def _begin(self, loop: Loop, consumer: Consumer, now_ns: int) -> None:
         loop.diagnosis = self._active = Diagnosis(loop, self._with)
+        loop.dataset = consumer.dataset
         self._diagnosed.append(loop)
         self._with.tell("loop", line=loop.record.line, file=loop.record.file, kind=loop.record.kind)
         describe_environment(self._with.recorder.recording.environment)
@@ -307,7 +316,6 @@ class Conductor:
     def _measured(self, loop: Loop, consumer: Consumer) -> None:
         """One loop is measured: what would help it is tried, where the parent asks for that."""
         self._active = None
-        loop.dataset = consumer.dataset
         if self._commands is None or consumer.distributed:
             self._go_on_or_stop(loop)
             return

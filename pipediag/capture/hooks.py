@@ -151,16 +151,15 @@ class Hooks:
         self._hold(module.DataHandler, "steps")
 
     def _hold(self, walker: type, method: str) -> None:
-        """Let an epoch's last step come again and again while trials need more of them."""
+        """Let the step at which trials begin come again and again until they are over."""
         conductor, original = self._conductor, walker.__dict__[method]
 
         @functools.wraps(original)
         def enumerate_and_hold(epoch: Any) -> Any:
-            last = None
-            for last in original(epoch):
-                yield last
-            while last is not None and conductor.holds_epoch:
-                yield last
+            for step in original(epoch):
+                yield step
+                while conductor.holds_epoch:
+                    yield step
 
         setattr(walker, method, enumerate_and_hold)
 
@@ -193,8 +192,7 @@ class Hooks:
                         conductor.exhausted(consumer)
                     raise
                 batch = advance(consumer.substitute or iterator)
-            conductor.handed_over(consumer, asked, time.monotonic_ns(), batch)
-            return batch
+            return conductor.handed_over(consumer, asked, time.monotonic_ns(), batch)
 
         conductor.pull_with(advance)
         self._iterator_classes += (owned,)
@@ -239,8 +237,7 @@ class Hooks:
                 raise
             finally:
                 hooks._inside_distributed = False
-            conductor.handed_over(consumer, asked, time.monotonic_ns(), batch)
-            return batch
+            return conductor.handed_over(consumer, asked, time.monotonic_ns(), batch)
 
         self._iterator_classes += (module.DistributedIteratorBase,)
         module.DistributedIteratorBase.get_next = get_next

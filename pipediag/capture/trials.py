@@ -156,15 +156,22 @@ class Trials:
         self._model.check(settings)
         if check is not None:
             verify(self._dataset, changes, check)
-        dataset = _endless(rebuild(self._dataset, changes))
+        # Endless, as blocks don't end where the elements do.
+        dataset = rebuild(self._dataset, changes, endless=True)
         first = self._pull(_iterator(dataset))
+        rows = batch_rows(first) or self.loop.record.batch_size or 1
+        self._check_rows(rows)
         own = self.loop.record.batches_per_call
         self._arms[name] = BuiltArm(
-            dataset,
-            settings,
-            batch_rows(first) or self.loop.record.batch_size or 1,
-            self._model.batches_per_step(settings, own),
+            dataset, settings, rows, self._model.batches_per_step(settings, own)
         )
+
+    def _check_rows(self, rows: int) -> None:
+        base = self._arms.get(BASE)
+        if base is not None and rows != base.rows and self.loop.record.kind != "keras":
+            raise NotReplayableError(
+                "The loop is the script's own code, which may rely on the size of its batches."
+            )
 
     def _start(self, name: str) -> None:
         arm = self._arms[name]
@@ -237,11 +244,6 @@ class Trials:
         self._hand_out(None)
         self._model.use({})
         self._arms.clear()
-
-
-def _endless(dataset: Any) -> Any:
-    """The dataset over and over, as blocks don't end where its elements do."""
-    return dataset if int(dataset.cardinality()) == -1 else dataset.repeat()
 
 
 def _iterator(dataset: Any) -> Any:

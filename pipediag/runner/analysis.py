@@ -106,6 +106,7 @@ class _Run:
     child: ChildResult
     host: HostTrack
     outcomes: dict[str, TrialOutcome]
+    trials_fault: str | None
 
 
 def _run(
@@ -153,7 +154,8 @@ def _run(
         raise
     finally:
         host = sampler.stop()
-    return _Run(child, host, desks[0].outcomes if desks else {})
+    desk = desks[0] if desks else None
+    return _Run(child, host, desk.outcomes if desk else {}, desk.fault if desk else None)
 
 
 def _record(settings: RunSettings, run: _Run, budget_s: float, output: OutputDirectory) -> Session:
@@ -163,7 +165,8 @@ def _record(settings: RunSettings, run: _Run, budget_s: float, output: OutputDir
 
     with _keeping_the_recording(output):
         session = diagnose(output.capture, run.child, run.host, settings)
-        session = with_trials(session, run.outcomes, NOT_WAITED if budget_s > 0 else NO_BUDGET)
+        missing = run.trials_fault or (NOT_WAITED if budget_s > 0 else NO_BUDGET)
+        session = with_trials(session, run.outcomes, missing)
         save_session(session, output.path)
         output.keep_trace()
     output.discard_capture()

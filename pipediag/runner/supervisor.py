@@ -109,7 +109,12 @@ def supervise(
             watch = _Watch(process, EventReader(reading), signals, on_progress, timeout_s)
             if commands is not None and on_trials is not None:
                 watch.hold_trials(commands, on_trials)
-            watch.until_exit()
+            try:
+                watch.until_exit()
+            except BaseException:
+                process.kill()
+                process.wait()
+                raise
     finally:
         os.close(reading)
         if commands is not None:

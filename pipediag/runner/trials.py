@@ -81,9 +81,20 @@ class TrialDesk:
     budget_s: float
     outcomes: dict[str, TrialOutcome] = field(default_factory=dict)
     """By the id of the loop."""
+    fault: str | None = None
+    """What went wrong on our side."""
 
     def __call__(self, waiting: Event, ask: Ask) -> None:
-        """Try what the diagnosis of the waiting loop calls for, in what is left of the budget."""
+        """Try what the diagnosis of the waiting loop calls for, in what is left of the budget.
+
+        A fault of ours ends the trials and nothing else: the script and the diagnosis go on.
+        """
+        try:
+            self._try(waiting, ask)
+        except Exception as error:  # noqa: BLE001
+            self.fault = f"The trials stopped with {type(error).__name__}: {error}"
+
+    def _try(self, waiting: Event, ask: Ask) -> None:
         self.on_progress({"event": "diagnosing"})
         session = self.draft()
         loop = session.diagnosed_loop()
