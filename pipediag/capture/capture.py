@@ -13,6 +13,7 @@ from pipediag.capture.commands import CommandPipe
 from pipediag.capture.conductor import Conductor
 from pipediag.capture.diagnosis import Instruments
 from pipediag.capture.environment import describe_environment
+from pipediag.capture.held_loops import HeldLoops
 from pipediag.capture.hooks import Hooks
 from pipediag.capture.in_graph import InGraphLoops
 from pipediag.capture.journal import open_journal
@@ -50,8 +51,9 @@ class Capture:
             loops, self._updates, instruments, stop_after=not settings.run_to_end
         )
         commands = None if settings.command_fd is None else CommandPipe(settings.command_fd)
+        held = HeldLoops(commands, self._recorder, self._tell)
         self._conductor = Conductor(
-            loops, self._updates, instruments, settings, self._leave_now, commands
+            loops, self._updates, instruments, settings, self._leave_now, held
         )
         self._hooks = Hooks(
             self._conductor,
@@ -59,6 +61,7 @@ class Capture:
             self._updates,
             profiler,
             self._in_graph,
+            held,
             OtherUses(self._recorder.recording.other_uses),
             self._recorder.note,
         )

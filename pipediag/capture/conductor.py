@@ -7,14 +7,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pipediag.capture.commands import CommandPipe
 from pipediag.capture.diagnosis import Diagnosis, Instruments, Phase, model_of
 from pipediag.capture.environment import describe_environment
 from pipediag.capture.functions import source_location
+from pipediag.capture.held_loops import HeldLoops
 from pipediag.capture.loops import Consumer, Loop, LoopRegistry, batch_rows
 from pipediag.capture.repeat import repeated
-from pipediag.capture.training_state import TrainingState, lacks_memory
-from pipediag.capture.trials import Trials
 from pipediag.capture.updates import UpdateWatch
 from pipediag.session.settings import RunSettings
 
@@ -41,19 +39,15 @@ class Conductor:
         instruments: Instruments,
         settings: RunSettings,
         leave: Callable[[], None],
-        commands: CommandPipe | None,
+        held: HeldLoops,
     ) -> None:
         self._loops = loops
         self._updates = updates
         self._with = instruments
         self._settings = settings
         self._leave = leave
-        self._commands = commands
-        self._trials: Trials | None = None
-        self._tried: set[str] = set()
+        self._held = held
         self._held_batch: Any = None
-        self._before_trials: TrainingState | None = None
-        self._pull: Callable[[Any], Any] = next
         self._last: Consumer | None = None
         self._seam = False
         self._active: Diagnosis | None = None
@@ -69,15 +63,7 @@ class Conductor:
     @property
     def holds_epoch(self) -> bool:
         """Whether the epoch that runs must not end, as trials need more steps of it."""
-        return (
-            self._trials is not None
-            and self._last is not None
-            and self._last.loop is self._trials.loop
-        )
-
-    def pull_with(self, advance: Callable[[Any], Any]) -> None:
-        """`advance` takes a batch from an iterator without telling us."""
-        self._pull = advance
+        return self._last is not None and self._held.holds(self._last.loop)
 
     # What the hooks report.
 
@@ -111,10 +97,10 @@ class Conductor:
         # Keras on JAX asks for `steps_per_execution` batches one by one, and runs them as one step.
         if (consumer.batches - 1) % record.batches_per_call == 0:
             waited_ns, consumer.waited_ns = consumer.waited_ns, 0
-            tried = self._trials
+            held = self._held.holds(consumer.loop)
             self._boundary(consumer, handed_ns, waited_ns)
-            if self._trials is not tried:
-                batch, self._held_batch = self._held_batch if tried else batch, batch
+            if self._held.holds(consumer.loop) != held:
+                batch, self._held_batch = self._held_batch if held else batch, batch
         if consumer.keep_batch:
             self._substitute(consumer, batch)
         return batch
@@ -127,16 +113,11 @@ class Conductor:
         self._boundary(consumer, time.monotonic_ns(), None)
         consumer.batches += consumer.loop.record.batches_per_call
         if consumer.keep_batch:
-            batch = self._pull(iterator)
+            batch = self._held.pull(iterator)
             if consumer.loop.record.batch_size is None:
                 consumer.loop.record.batch_size = batch_rows(batch)
             self._substitute(consumer, batch)
         return consumer.substitute if consumer.substitute is not None else iterator
-
-    def trial_failed(self, consumer: Consumer, error: BaseException) -> bool:
-        """A step on an iterator raised; returns whether a trial was to blame, which steps aside."""
-        trials = self._trials
-        return trials is not None and consumer.loop is trials.loop and trials.failed(error)
 
     def exhausted(self, consumer: Consumer) -> None:
         """The iterator has no more batches."""
@@ -164,16 +145,14 @@ class Conductor:
             loop.record.retrace_steps.append(loop.record.steps)
         if loop.diagnosis is not None:
             loop.diagnosis.traced()
-        if self._trials is not None and loop is self._trials.loop:
-            self._trials.traced()
+        self._held.traced(loop)
 
     def script_over(self, reason: str) -> None:
         """The script's code has ended or is being stopped."""
         self._interrupt(exhausted=False)
         if self._active is not None:
             self._active.finish(reason)
-        if self._trials is not None:
-            self._trials.stop(reason)
+        self._held.stop(reason)
         for loop in self._loops.all():
             self._settle_role(loop)
 
@@ -196,8 +175,9 @@ class Conductor:
             self._seam = True
             self._last = consumer
         continuous, self._seam = not self._seam, False
-        if self._trials is not None and loop is self._trials.loop:
-            self._try(self._trials, consumer, now_ns, continuous)
+        if self._held.holds(loop):
+            if not self._held.boundary(consumer, now_ns, continuous):
+                self._released(loop)
             return
         if continuous:
             record.elapsed_ns += now_ns - loop.last_ns
@@ -316,53 +296,18 @@ class Conductor:
     def _measured(self, loop: Loop, consumer: Consumer) -> None:
         """One loop is measured: what would help it is tried, where the parent asks for that."""
         self._active = None
-        if self._commands is None or consumer.distributed:
-            self._go_on_or_stop(loop)
-            return
-        if self._goes_on_after(loop):
-            lack = lacks_memory()
-            if lack is not None:
-                self._with.recorder.note(f"No trial was made: {lack}")
-                self._go_on_or_stop(loop)
-                return
-            self._before_trials = TrainingState()
-        self._with.tell(
-            "trials",
-            loop=loop.record.id,
-            alone=False,
-            goes_on=self._before_trials is not None,
-        )
-        self._tried.add(loop.record.id)
-        self._trials = Trials(loop, self._commands, self._with.tell, self._pull)
-        self._trials.begin(consumer)
-        self._after_trials_if_over()
+        if not self._held.hold(loop, consumer, goes_on=self._goes_on_after(loop)):
+            self._released(loop)
 
-    def _try(self, trials: Trials, consumer: Consumer, now_ns: int, continuous: bool) -> None:
-        trials.boundary(consumer, now_ns, continuous)
-        self._after_trials_if_over()
-
-    def _after_trials_if_over(self) -> None:
-        trials = self._trials
-        if trials is None or not trials.over:
-            return
-        self._trials = None
+    def _released(self, loop: Loop) -> None:
         # What the trials took is no step, and neither is the one that they ended in.
         self._seam = True
-        if self._before_trials is not None:
-            self._before_trials.restore()
-            self._before_trials = None
-            self._updates.updated = False
-        self._go_on_or_stop(trials.loop)
+        self._updates.updated = False
+        self._go_on_or_stop(loop)
 
     def try_pipelines_alone(self) -> None:
-        """The script is over: loops that could not be tried while they ran have their pipelines."""
-        for loop in self._loops.all():
-            known = loop.trains and loop.dataset is not None
-            if self._commands is None or not known or loop.record.id in self._tried:
-                continue
-            self._tried.add(loop.record.id)
-            self._with.tell("trials", loop=loop.record.id, alone=True, goes_on=False)
-            Trials(loop, self._commands, self._with.tell, self._pull).without_consumer()
+        """The script is over: loops that could not be held while they ran have their pipelines."""
+        self._held.try_pipelines_alone(self._loops.all())
 
     def _goes_on_after(self, loop: Loop) -> bool:
         if self._settings.run_to_end:

@@ -15,6 +15,7 @@ from importlib.abc import MetaPathFinder
 from typing import Any
 
 from pipediag.capture.conductor import Conductor
+from pipediag.capture.held_loops import HeldLoops
 from pipediag.capture.in_graph import InGraphLoops
 from pipediag.capture.loops import Consumer
 from pipediag.capture.other_uses import STEP_WITHOUT_DATASET, OtherUses
@@ -35,6 +36,7 @@ class Hooks:
         updates: UpdateWatch,
         profiler: Profiler,
         in_graph: InGraphLoops,
+        held: HeldLoops,
         other_uses: OtherUses,
         note: Callable[[str], None],
     ) -> None:
@@ -42,6 +44,7 @@ class Hooks:
         self._note = note
         self._conductor = conductor
         self._in_graph = in_graph
+        self._held = held
         self._plan = plan
         self._updates = updates
         self._profiler = profiler
@@ -187,14 +190,14 @@ class Hooks:
             try:
                 batch = advance(consumer.substitute or iterator)
             except Exception as error:
-                if not conductor.trial_failed(consumer, error):
+                if not hooks._held.failed(consumer, error):
                     if isinstance(error, errors.OutOfRangeError):
                         conductor.exhausted(consumer)
                     raise
                 batch = advance(consumer.substitute or iterator)
             return conductor.handed_over(consumer, asked, time.monotonic_ns(), batch)
 
-        conductor.pull_with(advance)
+        hooks._held.pull = advance
         self._iterator_classes += (owned,)
         owned._create_iterator = create_iterator
         owned._next_internal = next_internal
@@ -285,7 +288,7 @@ class Hooks:
         except Exception as error:
             if consumer is None:
                 raise
-            if self._conductor.trial_failed(consumer, error):
+            if self._held.failed(consumer, error):
                 fallback = consumer.substitute or iterator
                 args = tuple(fallback if argument is instead else argument for argument in args)
                 return original(function, *args, **kwargs)

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
+from pipediag.runner.conversation import Ask
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import Event, OnProgress
-from pipediag.runner.supervisor import Ask, ChildResult, child_that_waits, supervise
+from pipediag.runner.supervisor import ChildResult, child_that_waits, supervise
 from pipediag.runner.target import check_script
 from pipediag.session.settings import RunSettings
 

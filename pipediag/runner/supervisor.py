@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
@@ -13,10 +12,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from pipediag.errors import PipediagError
 from pipediag.runner import cgroup
+from pipediag.runner.conversation import ANSWER_EVENTS, ChildGone, CommandPipe, OnTrials
 from pipediag.runner.death import describe_death
 from pipediag.runner.interpreter_flags import interpreter_flags
 from pipediag.runner.progress import Event, EventReader, OnProgress
@@ -30,9 +30,6 @@ TERMINATE_GRACE_S = 5.0
 """How long a script that timed out may take over SIGTERM."""
 
 WATCH_INTERVAL_S = 0.1
-ANSWER_EVENTS = ("prepared", "arm-refused", "block")
-"""What the child says to a command."""
-
 CHILD = Path(__file__).with_name("child.py")
 
 ChildOutcome = Literal[
@@ -87,7 +84,7 @@ def supervise(
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
     settings_path = Path(settings.capture_directory) / "settings.json"
-    commands = _Commands() if on_trials is not None else None
+    commands = CommandPipe() if on_trials is not None else None
     command_fd = None if commands is None else commands.childs_end
     replace(settings, progress_fd=writing, command_fd=command_fd).write(settings_path)
     command = [sys.executable, *interpreter_flags(sys.orig_argv), str(CHILD), str(settings_path)]
@@ -123,44 +120,6 @@ def supervise(
     return watch.result(out_of_memory)
 
 
-class ChildGone(Exception):  # noqa: N818 - no error of anybody's
-    """The child does not answer any more; the message is a sentence that says why."""
-
-
-class Ask(Protocol):
-    """Puts a command to the child and waits for its answer, `limit_s` at most.
-
-    Raises:
-        ChildGone: there will be no answer. A child that hangs is ended.
-    """
-
-    def __call__(self, command: dict[str, Any], limit_s: float) -> Event: ...
-
-
-OnTrials = Callable[[Event, Ask], None]
-
-
-class _Commands:
-    """The pipe to the child."""
-
-    def __init__(self) -> None:
-        self.childs_end, self._writing = os.pipe()
-        os.set_inheritable(self.childs_end, True)
-        self._childs_end_open = True
-
-    def close_childs_end(self) -> None:
-        os.close(self.childs_end)
-        self._childs_end_open = False
-
-    def write(self, command: dict[str, Any]) -> None:
-        os.write(self._writing, (json.dumps(command) + "\n").encode())
-
-    def close(self) -> None:
-        os.close(self._writing)
-        if self._childs_end_open:
-            self.close_childs_end()
-
-
 class _Watch:
     """Follows one child from its start to its exit."""
 
@@ -183,13 +142,13 @@ class _Watch:
         self._told: dict[str, Event] = {}
         self._ended_ns: int | None = None
         self._ended_by_us: Literal["timed-out", "hung-in-exit", "stopped"] | None = None
-        self._commands: _Commands | None = None
+        self._commands: CommandPipe | None = None
         self._on_trials: OnTrials | None = None
         self._waiting_for_trials: Event | None = None
         self._exited: list[int] = []
         self._answer: Event | None = None
 
-    def hold_trials(self, commands: _Commands, on_trials: OnTrials) -> None:
+    def hold_trials(self, commands: CommandPipe, on_trials: OnTrials) -> None:
         self._commands = commands
         self._on_trials = on_trials
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pipediag.measures.verdict import with_next_steps
+from pipediag.runner.conversation import Ask, ChildGone
 from pipediag.runner.progress import Event, OnProgress
-from pipediag.runner.supervisor import Ask, ChildGone
 from pipediag.session.edits import Change, changes_to_json
 from pipediag.session.model import Finding, Session
 from pipediag.session.trials import Trial

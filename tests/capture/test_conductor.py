@@ -13,6 +13,7 @@ import pytest
 from pipediag.capture import conductor as module
 from pipediag.capture.conductor import Conductor, StopScript
 from pipediag.capture.diagnosis import Phase
+from pipediag.capture.held_loops import HeldLoops
 from pipediag.capture.loops import Consumer, Loop
 from pipediag.capture.pace import Pace
 from pipediag.capture.recorder import Recorder
@@ -68,7 +69,8 @@ class Stage:
         instruments: Any = SimpleNamespace(
             recorder=self.recorder, tell=lambda *_, **__: None, pace=Pace(settings)
         )
-        self.conductor = Conductor(registry, self.updates, instruments, settings, self.leave, None)
+        held = HeldLoops(None, self.recorder, instruments.tell)
+        self.conductor = Conductor(registry, self.updates, instruments, settings, self.leave, held)
 
     def leave(self) -> None:
         self.left = True

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from pipediag.runner.conversation import Ask
 from pipediag.runner.progress import Event
-from pipediag.runner.supervisor import Ask, ChildResult, supervise
+from pipediag.runner.supervisor import ChildResult, supervise
 from pipediag.session.edits import Change, Move, SetModel, SetParameters, changes_to_json
 from pipediag.session.settings import RunSettings
 from tests.capture.captured import natively

@@ -1,0 +1,89 @@
+"""Loops held between two steps while the parent has edits tried in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pipediag.capture.commands import CommandPipe
+from pipediag.capture.loops import Consumer, Loop
+from pipediag.capture.recorder import Recorder
+from pipediag.capture.training_state import TrainingState, lacks_memory
+from pipediag.capture.trials import Trials
+
+
+class HeldLoops:
+    """At most one loop is held at a time, each loop once."""
+
+    def __init__(
+        self, commands: CommandPipe | None, recorder: Recorder, tell: Callable[..., None]
+    ) -> None:
+        self._commands = commands
+        self._recorder = recorder
+        self._tell = tell
+        self.pull: Callable[[Any], Any] = next
+        """Takes a batch from an iterator without telling us."""
+        self._trials: Trials | None = None
+        self._before: TrainingState | None = None
+        self._seen: set[str] = set()
+
+    def holds(self, loop: Loop | None) -> bool:
+        return self._trials is not None and loop is self._trials.loop
+
+    def hold(self, loop: Loop, consumer: Consumer, goes_on: bool) -> bool:
+        """Let the parent ask for trials in a measured loop; returns whether it asked for any.
+
+        Where the script goes on afterwards, what training changes is kept and put back.
+        """
+        if self._commands is None or consumer.distributed:
+            return False
+        if goes_on:
+            lack = lacks_memory()
+            if lack is not None:
+                self._recorder.note(f"No trial was made: {lack}")
+                return False
+            self._before = TrainingState()
+        self._seen.add(loop.record.id)
+        self._tell("trials", loop=loop.record.id, alone=False, goes_on=goes_on)
+        self._trials = Trials(loop, self._commands, self._tell, self.pull)
+        self._trials.begin(consumer)
+        return not self._released()
+
+    def boundary(self, consumer: Consumer, now_ns: int, continuous: bool) -> bool:
+        """A step of the held loop ended; returns whether the loop goes on being held."""
+        assert self._trials is not None
+        self._trials.boundary(consumer, now_ns, continuous)
+        return not self._released()
+
+    def traced(self, loop: Loop) -> None:
+        """A training function was traced in the step that is running."""
+        if self._trials is not None and self.holds(loop):
+            self._trials.traced()
+
+    def failed(self, consumer: Consumer, error: BaseException) -> bool:
+        """A step raised; returns whether an arm was to blame, which has stepped aside."""
+        return self._trials is not None and self.holds(consumer.loop) and self._trials.failed(error)
+
+    def stop(self, reason: str) -> None:
+        """The script is over."""
+        if self._trials is not None:
+            self._trials.stop(reason)
+
+    def try_pipelines_alone(self, loops: Iterable[Loop]) -> None:
+        """Of loops that could not be held while they ran, the parent may try the pipelines."""
+        for loop in loops:
+            known = loop.trains and loop.dataset is not None and loop.record.id not in self._seen
+            if self._commands is None or not known:
+                continue
+            self._seen.add(loop.record.id)
+            self._tell("trials", loop=loop.record.id, alone=True, goes_on=False)
+            Trials(loop, self._commands, self._tell, self.pull).without_consumer()
+
+    def _released(self) -> bool:
+        if self._trials is None or not self._trials.over:
+            return False
+        self._trials = None
+        if self._before is not None:
+            self._before.restore()
+            self._before = None
+        return True
