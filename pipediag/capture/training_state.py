@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
-import os
 import random
 import sys
 from typing import Any
+
+from pipediag.capture.memory import free_memory_bytes
 
 _MEMORY_SHARE = 0.5
 """Own choice: copies may take half of what is available, as tf.data's own buffers may."""
@@ -44,12 +45,12 @@ def lacks_memory() -> str | None:
         for variable in _variables()
         if variable.shape.is_fully_defined()
     )
-    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if needed <= _MEMORY_SHARE * available:
+    free = free_memory_bytes()
+    if free is None or needed <= _MEMORY_SHARE * free:
         return None
     return (
         f"the script goes on afterwards, and a copy of its variables takes {needed / 2**30:.1f} "
-        f"GiB, where {available / 2**30:.1f} GiB are free."
+        f"GiB, where {free / 2**30:.1f} GiB are free."
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipediag.capture.memory import free_memory_bytes
 from pipediag.capture.replay.elements import first_elements, tensor_bytes
-from pipediag.capture.replay.memory import free_memory_bytes
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.session.edits import Setting
 
