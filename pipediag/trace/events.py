@@ -5,7 +5,7 @@ Times are nanoseconds (int64) on one clock for the whole profile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -126,8 +126,6 @@ class TraceEvents:
     path: Path
     planes: list[Plane]
     warnings: list[str] = field(default_factory=list)
-    give_back: Callable[[], None] = field(default=lambda: None, repr=False)
-    """Frees what of the file lies in memory, to be read again when a statistic is asked for."""
     epoch_ns: int | None = None
     """Time 0 in nanoseconds since 1970 by the host's clock; None where the file does not say."""
 

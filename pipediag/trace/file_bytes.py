@@ -23,10 +23,10 @@ of a mapped file that somebody has cut off meanwhile is ended by the system."""
 _PEEKED_BYTES = 64
 _READ_AS_A_WHOLE = (GZIP, b"{", b"[")
 
-Release = Callable[[int], None]
-"""Told the place up to which the bytes have been looked at; at the end, all are given back.
+Release = Callable[[], None]
+"""Gives back the memory of all that has been looked at.
 
-Raises PipediagError where the file has become shorter meanwhile. Told every few megabytes, it
+Raises PipediagError where the file has become shorter meanwhile. Called every few megabytes, it
 leaves milliseconds in which that is not noticed in time.
 """
 
@@ -87,23 +87,13 @@ def _changed(file: Path) -> PipediagError:
 
 
 def _releasing(mapped: mmap.mmap, file: Path) -> Release:
-    """Gives whole pages back, some megabytes at a time."""
-    given_back = 0
-
-    def release(place: int) -> None:
-        nonlocal given_back
+    def release() -> None:
         if mapped.size() < len(mapped):
             raise _changed(file)
-        if place >= len(mapped):
-            mapped.madvise(mmap.MADV_DONTNEED)
-            return
-        whole = place - place % mmap.PAGESIZE
-        if whole - given_back >= MAPPED_FROM_BYTES:
-            mapped.madvise(mmap.MADV_DONTNEED, given_back, whole - given_back)
-            given_back = whole
+        mapped.madvise(mmap.MADV_DONTNEED)
 
     return release
 
 
-def _keep(place: int) -> None:
+def _keep() -> None:
     """Bytes that lie in memory alone have no file to come back from."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -71,4 +70,4 @@ def _parse(data: memoryview, release: Release, file: Path) -> Profile:
     # Other messages of protobuf parse too: what is text in a graph is a plane's name here.
     if not events.event_count and not any(p.name.startswith(_PLANE_PREFIX) for p in events.planes):
         raise MalformedError("it holds no plane of a host or a device")
-    return Profile("xplane", replace(events, give_back=partial(release, len(data))))
+    return Profile("xplane", events)

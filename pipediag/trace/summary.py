@@ -59,7 +59,6 @@ def summarise_events(events: TraceEvents, gap_floor_ns: int = GAP_FLOOR_NS) -> T
     loop = activity.loop
     records = pipeline_records(events, loop.scan_names if loop else frozenset())
     iterators = iterator_activity(events, records, window)
-    events.give_back()
     measured = window if steps is not None and steps.basis in _OWN_WINDOWS else None
     devices = device_traces(events, activity, records, measured, gap_floor_ns)
     return TraceSummary(

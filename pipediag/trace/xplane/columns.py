@@ -40,6 +40,7 @@ _CHUNK_BYTES = 1 << 22
 _FIRST_CHUNK_BYTES = 1 << 16
 _MANY_PIECES = 64
 """Of a chunk. A run of guesses that were right is one piece, and so is an event that none met."""
+_GROWTH = 1.25
 _MOST_ROUNDS = 64
 """Fields of an event that are looked at for all events at once; those with more go one by one."""
 
@@ -85,15 +86,31 @@ class EventColumns:
 _COLUMNS = tuple(EventColumns.__dataclass_fields__)
 
 
-def joined(parts: list[EventColumns]) -> EventColumns:
-    """All parts, one after the other; takes them out of the list.
+class GrowingColumns:
+    """A line's events while they are read.
 
-    Of a line of ten million events the parts hold as much as the whole: each column's are let go
-    as soon as they are joined.
+    Each column is one allocation, which the system moves without copying where it is large. Pieces
+    that are joined at the end would leave as much memory behind as the columns take.
     """
-    columns = [[getattr(part, name) for part in parts or [_EMPTY]] for name in _COLUMNS]
-    parts.clear()
-    return EventColumns(*(np.concatenate(columns.pop(0)) for _ in range(len(columns))))
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._columns = {name: np.empty_like(getattr(_EMPTY, name)) for name in _COLUMNS}
+
+    def add(self, piece: EventColumns) -> None:
+        """Appends events."""
+        end = self._count + len(piece)
+        for name, column in self._columns.items():
+            if end > len(column):
+                column.resize(max(end, int(len(column) * _GROWTH)), refcheck=False)
+            column[self._count : end] = getattr(piece, name)
+        self._count = end
+
+    def finished(self) -> EventColumns:
+        """All events."""
+        for column in self._columns.values():
+            column.resize(self._count, refcheck=False)
+        return EventColumns(**self._columns)
 
 
 def event_columns(

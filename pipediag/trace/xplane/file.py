@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +25,8 @@ from pipediag.trace.xplane.columns import (
     EVENT_TAG,
     EVENTS,
     EventColumns,
+    GrowingColumns,
     event_columns,
-    joined,
     single_event,
 )
 from pipediag.trace.xplane.event_names import EventNames
@@ -53,7 +52,7 @@ _LINES, _EVENT_METADATA = 3, 4
 _MOST_RUNS = 1 << 12
 
 
-def parse(data: memoryview, path: Path, release: Release = lambda _: None) -> TraceEvents:
+def parse(data: memoryview, path: Path, release: Release = lambda: None) -> TraceEvents:
     """The profile in `data`, which must stay as it is while the result is used.
 
     Raises:
@@ -135,7 +134,7 @@ def _line(source: _Source, part: Field, plane: Plane, names: _Names) -> Line:
             name_ids=columns.name_ids,
             stat_names=names.of_stats,
             event_names=names.of_events,
-            give_back=partial(source.release, len(source.data)),
+            release=source.release,
         ),
         plane=plane,
     )
@@ -146,23 +145,23 @@ def _events(source: _Source, part: Field, names: EventNames) -> tuple[Any, Event
     data = source.data
     at = part.payload
     rest: list[Span] = []
-    pieces: list[EventColumns] = []
+    found = GrowingColumns()
     while at < part.end:
         if data[at] == EVENT_TAG:
             for columns, end in event_columns(data, at, part.end, names):
-                pieces.append(columns)
+                found.add(columns)
                 at = end
-                source.release(end)
+                source.release()
             continue
         field = field_at(data, at, part.end)
         if (field.number, field.wire_type) == (EVENTS, LENGTH_DELIMITED):
-            pieces.append(single_event(data, field, names))
+            found.add(single_event(data, field, names))
         else:
             rest.append((field.start, field.end))
         if len(rest) > _MOST_RUNS:
             raise TooLargeError(f"a line in it has more than {_MOST_RUNS} fields beside its events")
         at = field.end
-    return parsed("XLine", data, rest), joined(pieces)
+    return parsed("XLine", data, rest), found.finished()
 
 
 def _in_order(columns: EventColumns) -> EventColumns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipediag.trace.events import Indices, StatValue
+from pipediag.trace.file_bytes import Release
 from pipediag.trace.malformed import MalformedError
 from pipediag.trace.xplane.event_names import EventNames, IntegerColumn, wrapped
 from pipediag.trace.xplane.messages import parsed, text
@@ -34,8 +35,7 @@ class WireStatistics:
     """The places of the events' names."""
     stat_names: StatNames = field(repr=False)
     event_names: EventNames = field(repr=False)
-    give_back: Callable[[], None] = field(repr=False)
-    """Frees what of the file lies in memory; what is looked at again is read again."""
+    release: Release = field(repr=False)
 
     def of(self, index: int) -> dict[str, StatValue]:
         """All statistics of one event. Raises MalformedError."""
@@ -77,7 +77,7 @@ class WireStatistics:
                 yield first + rows, found
             for row in cursor.odd:
                 yield first + row, self.of(int(block[row])).get(name)
-            self.give_back()
+            self.release()
 
     def _numbered(self, found: FoundStatistics, numbers: dict[str, int]) -> Indices:
         """The numbers of the texts that were found; new ones are added."""
