@@ -61,7 +61,7 @@ class Line:
     """For each event, the place of its name in the plane's `names`."""
     statistics: Statistics = field(repr=False)
     plane: Plane = field(repr=False)
-    _found: dict[tuple[str, tuple[int, ...]], tuple[Indices, NDArray[np.int64]]] = field(
+    _found: dict[tuple[str, tuple[int, ...]], NDArray[np.int64]] = field(
         default_factory=dict, repr=False, compare=False
     )
 
@@ -92,12 +92,12 @@ class Line:
     def integers_of(
         self, stat: str, name_ids: tuple[int, ...]
     ) -> tuple[Indices, NDArray[np.int64]]:
-        """Indices of all events with these names, and one statistic of each; looked up once."""
+        """Indices of all events with these names, and one statistic of each, read once."""
         key = stat, name_ids
+        indices = np.flatnonzero(self.named(name_ids))
         if key not in self._found:
-            indices = np.flatnonzero(self.named(name_ids))
-            self._found[key] = indices, self.integers(stat, indices)
-        return self._found[key]
+            self._found[key] = self.integers(stat, indices)
+        return indices, self._found[key]
 
     def named(self, keep: Iterable[int]) -> NDArray[np.bool_]:
         """Which events have one of these names, given by their places."""

@@ -27,11 +27,13 @@ def normalise(starts: ArrayLike, ends: ArrayLike) -> Intervals:
         return EMPTY
     if (start[1:] < start[:-1]).any():
         order = np.argsort(start, kind="stable")
-        start, end = start[order], end[order]
+        # Of ten million spans each column is 80 MB: none outlives its use.
+        start = start[order]
+        end = end[order]
+        del order
     end = np.maximum.accumulate(end)
     opens = np.append(True, start[1:] > end[:-1])
-    closes = np.append(opens[1:], True)
-    return rows(start[opens], end[closes])
+    return _pairs(start, opens, end, np.append(opens[1:], True))
 
 
 def rows(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -43,10 +45,13 @@ def rows(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def union(*sets: Intervals) -> Intervals:
     """What any of the sets covers."""
-    if not sets:
-        return EMPTY
-    rows = np.concatenate(sets)
-    return normalise(rows[:, 0], rows[:, 1])
+    filled = [spans for spans in sets if len(spans)]
+    if len(filled) <= 1:
+        return filled[0] if filled else EMPTY
+    return normalise(
+        np.concatenate([spans[:, 0] for spans in filled]),
+        np.concatenate([spans[:, 1] for spans in filled]),
+    )
 
 
 def subtract(a: Intervals, b: Intervals) -> Intervals:
@@ -62,8 +67,22 @@ def subtract(a: Intervals, b: Intervals) -> Intervals:
     cut = np.arange(len(start) - len(a)) + np.repeat(first - np.cumsum(cuts) + cuts, cuts)
     start[after_cut] = b[cut, 1]
     end[np.roll(after_cut, -1)] = b[cut, 0]
+    del cut, after_cut
     kept = end > start
-    return rows(start[kept], end[kept])
+    return _pairs(start, kept, end, kept)
+
+
+def _pairs(
+    start: NDArray[np.int64],
+    opens: NDArray[np.bool_],
+    end: NDArray[np.int64],
+    closes: NDArray[np.bool_],
+) -> Intervals:
+    """The chosen starts and the chosen ends side by side."""
+    pairs = np.empty((np.count_nonzero(opens), 2), np.int64)
+    pairs[:, 0] = start[opens]
+    pairs[:, 1] = end[closes]
+    return pairs
 
 
 def intersect(a: Intervals, b: Intervals) -> Intervals:
@@ -73,7 +92,16 @@ def intersect(a: Intervals, b: Intervals) -> Intervals:
 
 def clip(a: Intervals, start: int, end: int) -> Intervals:
     """The part of `a` within [start, end)."""
-    return normalise(np.maximum(a[:, 0], start), np.minimum(a[:, 1], end))
+    if end <= start:
+        return EMPTY
+    first = np.searchsorted(a[:, 1], start, side="right")
+    behind = np.searchsorted(a[:, 0], end, side="left")
+    inside = a[first:behind]
+    if len(inside) and (inside[0, 0] < start or inside[-1, 1] > end):
+        inside = inside.copy()
+        inside[0, 0] = max(int(inside[0, 0]), start)
+        inside[-1, 1] = min(int(inside[-1, 1]), end)
+    return inside
 
 
 def total(a: Intervals) -> int:

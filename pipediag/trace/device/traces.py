@@ -191,6 +191,8 @@ class _Explainer:
         idle = gaps(busy, *window)
         lengths = idle[:, 1] - idle[:, 0]
         long = idle[lengths >= self.gap_floor_ns]
+        # A long profile has many short ones, of which only the lengths are needed.
+        del idle
         launches = next_launches(long, *launched, self.calls)
         split = divide_gaps(long, self.host, launches, others)
         return DeviceTrace(
