@@ -73,8 +73,11 @@ class Capture:
 
     @property
     def leave_abruptly(self) -> bool:
-        """Whether a pipeline may still call Python, which hangs one interpreter exit in two."""
-        return self._recorder.pipelines_call_python
+        """Whether a pipeline still runs, which can hang or delay the interpreter's exit.
+
+        One that calls Python hangs one exit in two.
+        """
+        return self._recorder.pipelines_call_python or self._conductor.kept_alive is not None
 
     def script_ended(self, outcome: Outcome, exit_status: int | None, error: str | None) -> None:
         """Write the final recording; a forked child and a second call do nothing."""

@@ -54,6 +54,8 @@ class Conductor:
         self._diagnosed: list[Loop] = []
         self._deadline_ns: int | None = None
         self._raised = False
+        self.kept_alive: Any = None
+        """The iterator of the script that was stopped; the process ends without freeing it."""
 
     @property
     def in_a_loop(self) -> bool:
@@ -335,6 +337,9 @@ class Conductor:
         if self._raised:
             self._leave()
         self._raised = True
+        # An iterator waits, when it goes, for the thread that tunes it, up to a minute and with the
+        # interpreter lock: TensorFlow wakes that thread just before it would see the cancellation.
+        self.kept_alive = self._last.iterator() if self._last is not None else None
         self._with.tell("stopping")
         self._with.recorder.recording.stop_reason = "enough was measured"
         raise StopScript
