@@ -147,6 +147,7 @@ class _Watch:
         self._waiting_for_trials: Event | None = None
         self._exited: list[int] = []
         self._answer: Event | None = None
+        self._lost_in_trial: str | None = None
 
     def hold_trials(self, commands: CommandPipe, on_trials: OnTrials) -> None:
         self._commands = commands
@@ -176,13 +177,13 @@ class _Watch:
         while self._answer is None:
             if self._process.poll() is not None:
                 self._read_events()
-                raise ChildGone(self._why_gone())
+                raise self._lost(self._why_gone())
             if "trials-over" in self._told:
-                raise ChildGone(f"the training loop ended: {self._told['trials-over']['reason']}.")
+                raise self._lost(f"the training loop ended: {self._told['trials-over']['reason']}.")
             if time.monotonic() > give_up_at:
                 self._ended_by_us = "stopped"
                 self._process.kill()
-                raise ChildGone(f"it did not come back within {limit_s:.0f} s.")
+                raise self._lost(f"it did not come back within {limit_s:.0f} s.")
             self._look([*self._exited, self._events.descriptor], WATCH_INTERVAL_S)
         return self._answer
 
@@ -206,6 +207,10 @@ class _Watch:
             if waiting["alone"]:
                 # The script's code is over; what remains is interpreter exit.
                 self._give_up_at = time.monotonic() + EXIT_GRACE_S
+
+    def _lost(self, why: str) -> ChildGone:
+        self._lost_in_trial = why
+        return ChildGone(why)
 
     def _why_gone(self) -> str:
         if self._ended_by_us == "timed-out":
@@ -272,6 +277,8 @@ class _Watch:
         ended = self._told.get("ended", {})
         told: ChildOutcome | None = ended.get("outcome")
         status = self._process.returncode
+        if self._lost_in_trial is not None and status != 0 and self._ended_by_us != "timed-out":
+            return "stopped", None, f"A trial ended it: {self._lost_in_trial}"
         if self._ended_by_us is not None:
             return self._ended_by_us, ended.get("status"), self._why_ended_by_us()
         if told == "stopped":

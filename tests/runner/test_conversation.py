@@ -82,7 +82,8 @@ def test_a_child_that_is_killed_is_gone(conversation: Conversation) -> None:
     result = conversation.hold("hear(); os.kill(os.getpid(), 9)")
 
     assert "SIGKILL" in conversation.gone[0]
-    assert (result.outcome, result.script_status) == ("killed", -9)
+    assert (result.outcome, result.script_status) == ("stopped", None)
+    assert str(result.detail).startswith("A trial ended it: It was killed (SIGKILL)")
 
 
 def test_a_child_that_exits_is_gone(conversation: Conversation) -> None:
@@ -108,6 +109,7 @@ def test_a_child_that_hangs_is_ended(conversation: Conversation) -> None:
 
     assert conversation.gone == ["it did not come back within 1 s."]
     assert (result.outcome, result.script_status) == ("stopped", None)
+    assert result.detail == "A trial ended it: it did not come back within 1 s."
 
 
 def test_a_fault_while_asking_leaves_no_child_behind(tmp_path: Path) -> None:
