@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipediag.rules.plan import operations, option
+from pipediag.rules.prediction import FORECAST
 from pipediag.rules.relevance import INPUT_WAIT, weigh_input
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, SetOptions
@@ -19,7 +20,8 @@ META = Meta(
     "both; with them off it does only what is written.",
     edit="Remove the option, or set it to True.",
     cost="More elements in memory and more threads at work beside the training step.",
-    prediction="None: which of the defaults would help is known only by trying.",
+    prediction=f"{FORECAST}Stateless maps run in parallel, and a prefetch is appended. None where "
+    "other defaults are switched off.",
     needs=("loop", "pipeline", "breakdown"),
     thresholds=(INPUT_WAIT,),
     severity="warn",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipediag.rules.callbacks import callbacks_percent
 from pipediag.rules.model_edits import OWN_LOOP, STEPS_PER_CALL, several_steps_a_call
-from pipediag.rules.prediction import class_percent, without
+from pipediag.rules.prediction import FORECAST, class_percent, without
 from pipediag.rules.relevance import INPUT_BOUND, input_first
 from pipediag.rules.rule import Meta, Place, Prediction, Threshold
 from pipediag.session.model import Finding, Loop, Session
@@ -32,8 +32,8 @@ META = Meta(
     "steps in one call share that cost.",
     edit="compile(steps_per_execution=16), or a tf.function that loops over several batches.",
     cost="Callbacks and progress see every 16th step only; tracing takes longer.",
-    prediction="15 of 16 parts of the Python class fall away; the dispatch of operations within "
-    "the graph stays, so this is a cautious figure.",
+    prediction=f"{FORECAST}15 of 16 parts of the Python class fall away, and without an "
+    "accelerator of dispatch too; with one, dispatch is launching and stays, so this is a cautious figure.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(OVERHEAD, GAIN, INPUT_BOUND),
     severity="warn",

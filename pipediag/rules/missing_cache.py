@@ -17,7 +17,7 @@ from pipediag.rules.plan import (
     place_name,
     upstream,
 )
-from pipediag.rules.prediction import class_ms, less_input
+from pipediag.rules.prediction import FORECAST, class_ms, less_input
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction, Threshold
 from pipediag.session.edits import Edit, Insert, Move
@@ -40,8 +40,9 @@ META = Meta(
     edit="`.cache()` behind the map and above shuffle, repeat and anything random.",
     cost="Memory for every element. The first epoch gains nothing. A function that isn't "
     "deterministic would be frozen at its first results.",
-    prediction="In every epoch but the first, the input wait falls to the delays of what stands "
-    "behind the cache: the mean over the loop's epochs, never beyond the ceiling.",
+    prediction=f"{FORECAST}With the cache full, as a trial measures it; the first epoch gains "
+    "nothing. Where no cache can be put in by itself: the input wait falls to the delays of what stands "
+    "behind it, in the mean over the loop's epochs.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, MEMORY),
     severity="warn",

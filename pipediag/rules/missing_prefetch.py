@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.rules.plan import call_name, last_operation, operations, option, place_name
-from pipediag.rules.prediction import overlapped
+from pipediag.rules.prediction import FORECAST, overlapped
 from pipediag.rules.relevance import INPUT_WAIT, weigh_input
 from pipediag.rules.rule import Meta
 from pipediag.session.edits import AUTOTUNE, Edit, Insert
@@ -22,7 +22,7 @@ META = Meta(
     "off.",
     edit="`.prefetch(tf.data.AUTOTUNE)` at the end, or the defaults back on.",
     cost="A few more batches in memory.",
-    prediction="The step over the longer of its input wait and the rest of it.",
+    prediction=f"{FORECAST}Input and consumer no longer take turns.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT,),
     severity="warn",

@@ -13,7 +13,7 @@ from pipediag.rules.plan import (
     place_name,
     upstream,
 )
-from pipediag.rules.prediction import less_input, unexplained_factor
+from pipediag.rules.prediction import FORECAST, less_input, unexplained_factor
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction, Threshold
 from pipediag.session.edits import Edit, Move
@@ -46,9 +46,9 @@ META = Meta(
     "strings.split, 19 for parse_example.",
     edit="Swap the two: `ds.batch(n).map(f)`, with the batch form of parsing and splitting.",
     cost="The function must broadcast over the first axis; ragged results need to_tensor().",
-    prediction="The map's part of the input wait falls to a tenth (the least of three measured "
-    "gains was 19-fold). Wait that no delay explains is shared out in proportion to the delays. "
-    "Never beyond the ceiling.",
+    prediction=f"{FORECAST}The map's time falls to a nineteenth, the least of three measured "
+    "gains. Where it can't be moved by itself: its part of the input wait falls to a tenth, and wait that "
+    "no delay explains is shared out in proportion to the delays.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, ELEMENT_TIME, ELEMENTS),
     severity="warn",

@@ -4,15 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pipediag.measures.forecast import forecast
 from pipediag.rules.plan import delay_ms, option
 from pipediag.rules.rule import Prediction
-from pipediag.session.model import Operation, Session, StepClass
+from pipediag.session.model import Finding, Operation, Session, StepClass
+
+FORECAST = (
+    "By a model of the measured run (stages side by side, calls in flight, CPU time, the consumer, "
+    "which is slowed by the pipeline's CPU time; the longest is the step). "
+)
+"""How `forecasted` predicts, for the rules whose edits the model can apply."""
 
 PARALLEL_CALLS = (
-    "The input wait shrinks by the operation's delay times (1 - 1/calls), with as many calls as "
-    "there are CPUs; the step can't fall below what the consumer needs nor below the CPU time that "
-    "the process takes divided by its CPUs."
+    f"{FORECAST}Parallel calls divide the operation's time; AUTOTUNE gives as many as there are "
+    "CPUs. None where it hangs on whether Python holds the interpreter lock and that is not known."
 )
+
+
+def forecasted(session: Session, finding: Finding) -> Finding:
+    """A failed finding with what the model predicts of its edit, where it can say.
+
+    What the rule predicts by itself stays where the model can't.
+    """
+    if finding.status != "fail" or finding.edit is None:
+        return finding
+    speedup = forecast(session, finding.edit).speedup
+    if speedup is None:
+        return finding
+    evidence = {k: value for k, value in finding.evidence.items() if k != "prediction_missing"}
+    return finding.model_copy(update={"predicted_speedup": speedup, "evidence": evidence})
 
 
 def cpus(session: Session) -> float:

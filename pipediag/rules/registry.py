@@ -43,6 +43,7 @@ from pipediag.rules import (
     unbatch_batch,
     waiting_map_pool,
 )
+from pipediag.rules.prediction import forecasted
 from pipediag.rules.rule import DeviceRule, Framework, Meta, Rule
 from pipediag.rules.sections import lacking
 from pipediag.session.devices import DeviceActivity
@@ -135,7 +136,9 @@ def _guarded(meta: Meta, check: Callable[[], list[Finding]]) -> list[Finding]:
 
 def _findings_of(rule: Rule, session: Session) -> list[Finding]:
     lack = lacking(rule.META, session)
-    return [lack] if lack is not None else rule.check(session)
+    if lack is not None:
+        return [lack]
+    return [forecasted(session, finding) for finding in rule.check(session)]
 
 
 def _failed_rule(meta: Meta, error: Exception) -> Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.rules.plan import READERS, call_name, costlier, delay_ms, operations, place_name
-from pipediag.rules.prediction import class_ms, cpus, less_input
+from pipediag.rules.prediction import FORECAST, class_ms, cpus, less_input
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction, Threshold
 from pipediag.session.edits import AUTOTUNE, Change, Edit, Replace, SetParameters
@@ -29,8 +29,8 @@ META = Meta(
     "`files.interleave(TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE)` for the flat_map.",
     cost="Records of several files alternate; memory for each open file; slower on warm local "
     "files.",
-    prediction="For compressed files, as many readers as there are CPUs. None for plain files: "
-    "what the disk gives to several readers can't be known from one.",
+    prediction=f"{FORECAST}For compressed files, as many readers as there are CPUs. None for plain "
+    "files: what the disk gives to several readers can't be known from one.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FROM_DISK),
     severity="warn",

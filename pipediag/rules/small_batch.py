@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipediag.rules.callbacks import callbacks_percent
 from pipediag.rules.plan import BATCHING, operations, place_name
-from pipediag.rules.prediction import class_percent
+from pipediag.rules.prediction import FORECAST, class_percent
 from pipediag.rules.relevance import INPUT_BOUND, input_first
 from pipediag.rules.rule import Meta, Place, Prediction, Threshold
 from pipediag.session.edits import Edit, SetParameters
@@ -34,8 +34,8 @@ META = Meta(
     edit="A batch four times as large.",
     cost="Fewer updates an epoch: learning rate and number of epochs must be tuned again, and "
     "accuracy may suffer. More memory.",
-    prediction="Examples per second with four times the batch, if dispatch and Python stay as they "
-    "are and all else takes four times as long. The ceiling does not bound it.",
+    prediction=f"{FORECAST}Examples per second with four times the batch, if dispatch and Python "
+    "stay as they are and all else takes four times as long. The ceiling does not bound it.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(FIXED_COST, BATCH, INPUT_BOUND),
     severity="warn",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.rules.plan import call_name, delay_ms, operations, place_name
-from pipediag.rules.prediction import less_input
+from pipediag.rules.prediction import FORECAST, less_input
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Change, Edit, Remove, Replace
@@ -20,8 +20,8 @@ META = Meta(
     "(5682 batches/s in place of 4219); where the size stays, nothing needs doing.",
     edit="`.rebatch(n)` in place of both, or neither where the size is the same.",
     cost="None: the batches are the same.",
-    prediction="The delays of both fall away where the size stays; none for a rebatch, whose cost "
-    "was not measured.",
+    prediction=f"{FORECAST}The times of both fall away where the size stays; none for a rebatch, "
+    "whose cost was not measured.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
     severity="warn",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipediag.rules.graph_ops import PYTHON, uses
 from pipediag.rules.interpreter_lock import CPU_OF_CALLS, LOCK, SEEN, python_use
 from pipediag.rules.plan import call_name, measured_at, operations, place_name
-from pipediag.rules.prediction import less_input, pool_size
+from pipediag.rules.prediction import FORECAST, less_input, pool_size
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, SetOptions, SetParameters
@@ -23,8 +23,7 @@ META = Meta(
     edit="`options.threading.private_threadpool_size = 16`, or `map(..., "
     "use_unbounded_threadpool=True)`.",
     cost="More requests at once to whatever is waited for, and a little memory for each thread.",
-    prediction="The input wait shrinks by the map's time over the pool's threads, times (1 - "
-    "threads/16).",
+    prediction=f"{FORECAST}As many calls wait at once as the pool has threads.",
     needs=("loop", "pipeline", "steps", "breakdown", "host"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, CPU_OF_CALLS, LOCK, SEEN),
     severity="warn",

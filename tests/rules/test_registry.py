@@ -5,13 +5,21 @@ from pathlib import Path
 
 import pytest
 
+from pipediag.measures.forecast import forecast
 from pipediag.rules import gpu_unused, misplaced_cache, registry, serial_stateful_map
 from pipediag.rules.registry import DEVICE_RULES, RULES, run_device_rules, run_rules
 from pipediag.rules.rule import Framework, Rule
 from pipediag.session.devices import GapCause
 from pipediag.session.model import Session
 from pipediag.session.trials import NOT_TRIED
-from tests.factories import make_compute_bound_session, make_environment, make_session
+from tests.factories import (
+    make_compute_bound_session,
+    make_environment,
+    make_function,
+    make_pipeline,
+    make_pipeline_ops,
+    make_session,
+)
 from tests.rules.devices import copies, gpu, launches
 
 RULES_DIRECTORY = Path(registry.__file__).parent
@@ -113,6 +121,28 @@ def test_no_prediction_goes_beyond_the_ceiling() -> None:
     predicted = [f.predicted_speedup for f in run_rules(session) if f.predicted_speedup]
     assert predicted
     assert max(predicted) <= limit
+
+
+def test_an_edit_is_predicted_by_the_model_of_the_run() -> None:
+    """Of 12 ms of CPU a step, two CPUs make 6; the rule by itself knows no CPU time of the map."""
+    source, mapped, batch, prefetch = make_pipeline_ops()
+    lookup = make_function(stateful=True, graph_ops={"LookupTableFindV2": 1})
+    ops = [source, mapped.model_copy(update={"function": lookup}), batch, prefetch]
+    session = make_session(pipeline=make_pipeline(ops=ops))
+    finding = next(f for f in run_rules(session) if f.rule == "serial-stateful-map")
+    assert finding.edit is not None
+    assert finding.predicted_speedup == forecast(session, finding.edit).speedup
+    assert finding.predicted_speedup == pytest.approx(10 / 6, abs=0.001)
+
+
+def test_a_prediction_that_the_model_adds_needs_no_excuse() -> None:
+    options = {"optimization.apply_default_optimizations": False}
+    source, mapped, batch, _ = make_pipeline_ops()
+    ops = [source, mapped.model_copy(update={"function": make_function()}), batch]
+    session = make_session(pipeline=make_pipeline(ops=ops, options=options))
+    finding = next(f for f in run_rules(session) if f.rule == "disabled-defaults")
+    assert finding.predicted_speedup is not None
+    assert "prediction_missing" not in finding.evidence
 
 
 def test_a_failure_without_prediction_says_why() -> None:

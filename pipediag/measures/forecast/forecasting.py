@@ -1,0 +1,73 @@
+"""The forecast of an edit, and the ceiling, from a session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pipediag.measures.forecast.calibration import network_of
+from pipediag.measures.forecast.changes import apply
+from pipediag.measures.forecast.network import Limit, Network, step
+from pipediag.measures.forecast.unknown import UnknownError
+from pipediag.session.edits import Edit
+from pipediag.session.model import Session
+
+SAME = 1.1
+"""Two forecasts that differ by less tell a reader the same."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What an edit is expected to buy, in the state in which a trial measures it."""
+
+    speedup: float | None
+    """Examples per second with the edit over those without."""
+    missing: str | None
+    """Why there is none, as a sentence."""
+    limit: Limit | None
+    """What sets the step with the edit: the pipeline, the consumer, or CPUs and the lock."""
+
+
+def forecast(session: Session, edit: Edit) -> Forecast:
+    """The speed-up of an edit, with caches full and buffers in their steady state.
+
+    Assumes that service times stay what they were unless the edit changes them; that parallel
+    calls divide them; that a consumer which was slowed by the pipeline's CPU time is slowed in
+    proportion to what is left of it. A figure that would hang on something unmeasured (whether
+    Python holds the interpreter lock, what a disk gives to several readers) is left out.
+    """
+    try:
+        return _forecast(session, edit)
+    except UnknownError as unknown:
+        return Forecast(None, str(unknown), None)
+
+
+def _forecast(session: Session, edit: Edit) -> Forecast:
+    network = after = network_of(session)
+    for change in edit.changes:
+        after = apply(after, change, session)
+    bound = step(after, network)
+    if bound.ms <= 0:
+        raise UnknownError("The step is input wait alone; what remains of it can't be told.")
+    if bound.ms > SAME * step(_unlocked(after), _unlocked(network)).ms:
+        raise UnknownError("Whether its Python holds the interpreter lock is not known.")
+    return Forecast(round(network.step_ms / bound.ms, 3), None, bound.limit)
+
+
+def ceiling(session: Session) -> float | None:
+    """The speed-up of a pipeline that takes no time and as much CPU: step over consumer time.
+
+    The same as `measures.ceiling`; None where the model can't be made. An edit that takes CPU time
+    away can go beyond it, up to the consumer alone.
+    """
+    try:
+        network = network_of(session)
+    except UnknownError:
+        return None
+    if network.consumer_ms <= 0:
+        return None
+    return network.step_ms / network.consumer_ms
+
+
+def _unlocked(network: Network) -> Network:
+    free = {id: replace(s, holds_lock=False) for id, s in network.stations.items()}
+    return replace(network, stations=free)
