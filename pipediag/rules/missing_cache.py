@@ -41,8 +41,8 @@ META = Meta(
     cost="Memory for every element. The first epoch gains nothing. A function that isn't "
     "deterministic would be frozen at its first results.",
     prediction=f"{FORECAST}With the cache full, as a trial measures it; the first epoch gains "
-    "nothing. Where no cache can be put in by itself: the input wait falls to the delays of what stands "
-    "behind it, in the mean over the loop's epochs.",
+    "nothing. Where no cache can be put in by itself: the input wait falls to the "
+    "delays of what stands behind it, in the mean over the loop's epochs.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, MEMORY),
     severity="warn",

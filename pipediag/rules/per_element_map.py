@@ -47,8 +47,8 @@ META = Meta(
     edit="Swap the two: `ds.batch(n).map(f)`, with the batch form of parsing and splitting.",
     cost="The function must broadcast over the first axis; ragged results need to_tensor().",
     prediction=f"{FORECAST}The map's time falls to a nineteenth, the least of three measured "
-    "gains. Where it can't be moved by itself: its part of the input wait falls to a tenth, and wait that "
-    "no delay explains is shared out in proportion to the delays.",
+    "gains. Where it can't be moved by itself: its part of the input wait falls to a tenth, "
+    "and wait that no delay explains is shared out in proportion to the delays.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, ELEMENT_TIME, ELEMENTS),
     severity="warn",

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 
 from pipediag.runner import cgroup
+from pipediag.runner.cpu_capacity import cpu_capacity
 from pipediag.runner.gpus import installed_gpus
 from pipediag.session.model import Device, Environment
 from pipediag.session.recording import RecordedEnvironment
@@ -21,7 +22,8 @@ ROOT = Path("/")
 def describe_machine(recorded: RecordedEnvironment | None, root: Path = ROOT) -> Environment:
     """The environment section of the session; facts about TensorFlow come from the child's record.
 
-    `root` is where the system's files are looked for.
+    `root` is where the system's files are looked for. The script must have ended or be waiting, as
+    what the CPUs do together is measured here.
     """
     known = recorded or RecordedEnvironment(python=platform.python_version(), executable="")
     model, cores, quota = cpu_model(root), usable_cores(), cgroup.cpu_quota(root)
@@ -36,6 +38,7 @@ def describe_machine(recorded: RecordedEnvironment | None, root: Path = ROOT) ->
         cpu_model=model,
         cores=cores,
         cpu_quota=quota,
+        cpu_capacity=cpu_capacity(max(1, round(min(cores, quota or cores)))),
         memory_bytes=memory_bytes(root),
         devices=devices,
         cuda_build=known.cuda_build,

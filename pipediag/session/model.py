@@ -77,6 +77,9 @@ class Environment(Record):
     cores: int
     cpu_quota: float | None
     """CPUs that the control group allows; None where there is no limit."""
+    cpu_capacity: float | None = None
+    """How many times the work of one thread alone as many threads as CPUs do together: less than
+    the CPUs where two share a core or others use them. None in sessions that did not measure it."""
     memory_bytes: int
     devices: list[Device]
     cuda_build: bool | None = None

@@ -52,18 +52,20 @@ def network_of(session: Session) -> Network:
     stations, root = _stations(session.pipeline.ops)
     pipeline_cpu, consumer_cpu = _cpu_ms(session)
     allowed = cpus(session)
+    capacity = _capacity(session, allowed)
     network = Network(
         stations=stations,
         root=root,
         step_ms=step_ms,
         consumer_ms=consumer,
         consumer_alone_ms=min(alone, consumer),
-        consumer_cpu_ms=consumer_cpu,
+        consumer_cpu_ms=min(consumer_cpu, consumer * capacity),
         pipeline_cpu_ms=pipeline_cpu,
         fixed_ms=_class_ms(session, "dispatch") + _class_ms(session, "python"),
         per_call_ms=_class_ms(session, "python")
         + (0.0 if _on_accelerator(session) else _class_ms(session, "dispatch")),
         cpus=allowed,
+        capacity=capacity,
         threads=_threads(session, allowed),
         consumer_share=_consumer_share(session),
         overlaps=_prefetch_is_injected(session),
@@ -83,6 +85,14 @@ def cpus(session: Session) -> float:
     if session.host is not None:
         return session.host.cores_allowed
     return session.environment.cpu_quota or float(session.environment.cores)
+
+
+def _capacity(session: Session, allowed: float) -> float:
+    """What the CPUs do together, as measured on this machine; no less than the run made them do."""
+    measured = session.environment.cpu_capacity
+    if measured is None:
+        return allowed
+    return max(measured, session.host.cores_busy if session.host is not None else 0.0)
 
 
 def _stations(ops: list[Operation]) -> tuple[dict[str, Station], str | None]:

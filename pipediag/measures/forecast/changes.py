@@ -236,6 +236,8 @@ def _options(network: Network, change: SetOptions, session: Session) -> Network:
             network = replace(network, threads=float(value))
         elif name == "optimization.apply_default_optimizations" and value is True:
             network = _with_defaults(network, session)
+        elif name == "optimization.inject_prefetch" and value is True:
+            network = replace(network, overlaps=True)
         elif name != "autotune.enabled" or value is not True:
             raise UnknownError(f"What `{name}` changes was not measured.")
     return network

@@ -59,6 +59,10 @@ class Network:
     per_call_ms: float
     """The part of the consumer's time that is paid once a call, however many steps it runs."""
     cpus: float
+    """How many the process may use."""
+    capacity: float
+    """What they do together, in those that run alone: less where two are threads of one core, or
+    are shared with others."""
     threads: float
     """Threads that parallel calls share."""
     consumer_share: float
@@ -123,11 +127,14 @@ def bounds(network: Network) -> list[Bound]:
     consumer = consumer_ms(network)
     turns: Limit = "input" if beside > consumer else "consumer"
     cpu = sum(station.cpu_ms for station in network.stations.values())
+    consumer_cpu = network.consumer_cpu_ms
+    if network.consumer_ms > 0:
+        consumer_cpu *= consumer / network.consumer_ms
     lock = sum(s.cpu_ms for s in network.stations.values() if s.holds_lock)
     return [
         Bound(consumer + beside, turns),
         *(Bound(stage.ms, "input") for stage in found if stage.ahead),
-        Bound((cpu + network.consumer_cpu_ms) / network.cpus, "cpu"),
+        Bound((cpu + consumer_cpu) / network.capacity, "cpu"),
         Bound(lock, "cpu"),
     ]
 

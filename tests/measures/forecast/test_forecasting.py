@@ -117,6 +117,18 @@ def test_parallel_calls_are_bound_by_the_cpus() -> None:
     assert (found.limit, found.missing) == ("cpu", None)
 
 
+def test_cpus_that_share_a_core_do_less_together() -> None:
+    """The same 12 ms of CPU where two CPUs do the work of 1.5."""
+    shared = stateless(environment=make_environment(cpu_capacity=1.5))
+    assert forecast(shared, edit(PARALLEL)).speedup == pytest.approx(10 / 8, abs=0.001)
+
+
+def test_the_run_itself_shows_what_the_cpus_do_at_least() -> None:
+    """1.2 CPUs were busy, whatever a short measurement says: 12 ms of CPU took 10."""
+    shared = stateless(environment=make_environment(cpu_capacity=1.0))
+    assert forecast(shared, edit(PARALLEL)).speedup == pytest.approx(1.0)
+
+
 def test_where_cpus_are_free_the_map_is_divided_by_its_calls() -> None:
     found = forecast(stateless(host=IDLE), edit(PARALLEL))
     assert found.speedup == pytest.approx(10 / (9 * FACTOR / 2), abs=0.001)
@@ -242,6 +254,15 @@ def test_defaults_switched_on_make_stateless_maps_parallel_and_append_a_prefetch
     stretched = 7.0 / 9.2
     found = forecast(session, edit(defaults))
     assert found.speedup == pytest.approx(10 / (9 * stretched / 2), abs=0.01)
+
+
+def test_an_injected_prefetch_makes_pipeline_and_consumer_overlap() -> None:
+    options = {"optimization.inject_prefetch": False}
+    session = make_session(
+        pipeline=make_pipeline(ops=make_pipeline_ops()[:-1], options=options), host=IDLE
+    )
+    found = forecast(session, edit(SetOptions({"optimization.inject_prefetch": True})))
+    assert found.speedup == pytest.approx(10 / 7, abs=0.01)
 
 
 def test_packed_files_are_read_in_parallel_and_plain_ones_not_foretold() -> None:

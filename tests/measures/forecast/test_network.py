@@ -33,6 +33,7 @@ def network(*chain: Station, **overrides: Any) -> Network:
         "fixed_ms": 0.0,
         "per_call_ms": 0.0,
         "cpus": 16.0,
+        "capacity": 16.0,
         "threads": 16.0,
         "consumer_share": 0.0,
         "overlaps": False,
@@ -79,7 +80,7 @@ def test_branches_that_meet_are_served_by_one_thread() -> None:
 
 def test_cpu_time_of_pipeline_and_consumer_fills_the_cpus() -> None:
     spread = station("map", 8.0, calls=8, asynchronous=True, cpu_ms=8.0)
-    busy = network(spread, cpus=2.0, consumer_cpu_ms=4.0, threads=8.0)
+    busy = network(spread, capacity=2.0, consumer_cpu_ms=4.0, threads=8.0)
     assert longest(busy) == 6.0
     assert max(bounds(busy), key=lambda bound: bound.ms).limit == "cpu"
 
