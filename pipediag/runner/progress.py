@@ -21,6 +21,7 @@ PHASES = {
     "repeat": "repeating one batch",
     "trial": "trying {label}",
     "measured": "the loop in line {line} is measured",
+    "diagnosing": "working out what to try",
     "ended": "the script has ended, reading what was recorded",
 }
 """What to show from an event on; events and windows without a text, as the baseline, clear it."""
