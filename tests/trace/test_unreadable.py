@@ -17,6 +17,7 @@ from pipediag.trace.reader import read, read_file
 from pipediag.trace.xplane import columns, fields
 from pipediag.trace.xplane import file as xplane_file
 from pipediag.trace.xplane.columns import EventColumns, event_columns
+from pipediag.trace.xplane.event_names import EventNames
 from tests.trace.builder import TraceBuilder
 
 
@@ -194,8 +195,10 @@ def test_a_mapped_file_that_is_cut_short_between_two_looks(
     path = builder.save(tmp_path)
     looked: list[int] = []
 
-    def cut_behind(data: memoryview, start: int, end: int) -> Iterator[tuple[EventColumns, int]]:
-        for piece, place in event_columns(data, start, end):
+    def cut_behind(
+        data: memoryview, start: int, end: int, names: EventNames
+    ) -> Iterator[tuple[EventColumns, int]]:
+        for piece, place in event_columns(data, start, end, names):
             os.truncate(path, place)
             looked.append(place)
             yield piece, place
