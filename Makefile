@@ -15,7 +15,7 @@ DEMO_SCRIPT ?= sample_pipelines/blocking_numpy_function.py
 DEMO_OUTPUT ?= reports/demo
 PYTEST_ARGS ?=
 
-.PHONY: help demo test test-jax lint format lock clean
+.PHONY: help demo test test-samples test-jax lint format lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -26,6 +26,9 @@ demo: $(READY) ## Diagnose a sample whose input pipeline is slow, and write its 
 
 test: $(READY) ## Run the tests, the fast ones first
 	$(VENV)/bin/python -m pytest -m "not jax" $(PYTEST_ARGS)
+
+test-samples: $(READY) ## Run every sample, also those that `make test` leaves out
+	PIPEDIAG_ALL_SAMPLES=1 $(VENV)/bin/python -m pytest -m "not jax" tests/samples $(PYTEST_ARGS)
 
 test-jax: $(READY_JAX) ## Run the tests of Keras on JAX, in an environment of their own
 	$(VENV_JAX)/bin/python -m pytest -m jax $(PYTEST_ARGS)

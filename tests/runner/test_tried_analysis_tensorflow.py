@@ -90,15 +90,3 @@ def test_an_edit_that_kills_the_process_costs_only_itself(tmp_path: Path) -> Non
     trial = serial_map(session).trial
     assert trial.state in ("not_tried", "inconclusive")
     assert "SIGKILL" in str(trial.reason)
-
-
-def test_an_edit_that_hangs_costs_only_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pipediag.runner.trials.PREPARE_LIMIT_S", 5.0)
-    session, _ = analysed(tmp_path, "time.sleep(3600)")
-
-    assert session.verdict.bottleneck == "input"
-    trial = serial_map(session).trial
-    assert trial.state in ("not_tried", "inconclusive")
-    assert "did not come back" in str(trial.reason)

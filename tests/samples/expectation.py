@@ -26,6 +26,7 @@ KEYS = {
         "exit_status",
         "needs",
         "profiler_conflict",
+        "in_every_run",
         "measured",
         "verdict",
         "loop",
@@ -70,6 +71,8 @@ class Expectation:
     """Marker of the line that the verdict must name."""
     words: tuple[str, ...]
     """Words of the verdict's sentence and its reasons, in any case of letters."""
+    in_every_run: bool
+    """Whether `make test` runs the sample; others are left to `make test-samples`."""
     profiler_conflict: bool
     """Whether the session must report that the script profiles itself."""
     loop_kind: tuple[str, ...] | None
@@ -122,6 +125,7 @@ def read_expectation(path: Path) -> Expectation:
         bottleneck=tuple(verdict["bottleneck"]),
         verdict_line=verdict.get("line"),
         words=tuple(verdict.get("words", [])),
+        in_every_run=table.get("in_every_run", True),
         profiler_conflict=table.get("profiler_conflict", False),
         loop_kind=tuple(loop["kind"]) if loop is not None else None,
         loop_line=loop["line"] if loop is not None else None,
