@@ -49,6 +49,8 @@ PythonWork = Literal["holds the lock", "releases the lock", "waits", "unclear"]
 class PythonUse:
     work: PythonWork
     evidence: dict[str, Scalar]
+    waits_percent: float = 0.0
+    """Share of the time in which a call is in flight and no CPU is taken."""
 
 
 def python_use(session: Session, op: Operation) -> PythonUse:
@@ -65,7 +67,9 @@ def python_use(session: Session, op: Operation) -> PythonUse:
         "seen_in_stacks_percent": seen,
         "lock_percent": session.host.lock_percent,
     }
-    return PythonUse(_work(session.host, cores, min(1.0, calls), seen), evidence)
+    at_work = min(1.0, calls)
+    waits = 100.0 * (1.0 - min(1.0, cores / at_work)) if at_work else 0.0
+    return PythonUse(_work(session.host, cores, at_work, seen), evidence, waits)
 
 
 def data_cores(host: Host) -> float:

@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipediag.rules.graph_ops import LOOKUP, PYTHON, VARIABLE, draws_random, uses
-from pipediag.rules.interpreter_lock import CPU_OF_CALLS, LOCK, SEEN, PythonWork, python_use
+from pipediag.rules.interpreter_lock import CPU_OF_CALLS, LOCK, SEEN, PythonUse, python_use
 from pipediag.rules.plan import call_name, operations, place_name
 from pipediag.rules.prediction import PARALLEL_CALLS, cpus, parallel, pool_size
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta, Prediction, Threshold
 from pipediag.session.edits import AUTOTUNE, Change, Edit, SetOptions, SetParameters
 from pipediag.session.model import Finding, Operation, OperationFunction, Session
 
+OVERLAPS = Threshold(
+    "waiting of a function's calls",
+    20.0,
+    "% of the time in which a call is in flight",
+    "own choice: from there on more calls than CPUs have something to overlap; a trial decides",
+)
 META = Meta(
     id="serial-stateful-map",
     name="Serial stateful map",
@@ -31,7 +37,7 @@ META = Meta(
     + " For Python that waits, 16 calls on a pool of 16 threads; for Python that holds the lock, "
     "none.",
     needs=("loop", "pipeline", "steps", "breakdown"),
-    thresholds=(INPUT_WAIT, OPERATION_SHARE, CPU_OF_CALLS, SEEN, LOCK),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, CPU_OF_CALLS, SEEN, LOCK, OVERLAPS),
     severity="warn",
     effect_on_results="same up to order or rounding",
 )
@@ -77,7 +83,7 @@ def _finding(session: Session, op: Operation) -> Finding:
     if use is not None and use.work == "holds the lock":
         advice = "More parallel calls would not help here: see python-map-lock."
         return META.finding("informative", advice, op=op, evidence=evidence)
-    remedy = _remedy(session, op, use.work if use else None)
+    remedy = _remedy(session, op, use)
     advice = remedy.advice if weight.status == "fail" else weight.sentence
     return META.finding(
         weight.status,
@@ -96,10 +102,11 @@ def _only_looks_up(function: OperationFunction) -> bool:
     return bool(uses(function, LOOKUP)) and not changes
 
 
-def _remedy(session: Session, op: Operation, work: PythonWork | None) -> Remedy:
-    if work == "waits":
+def _remedy(session: Session, op: Operation, use: PythonUse | None) -> Remedy:
+    if use is not None and use.waits_percent >= OVERLAPS.value:
         return Remedy(
-            f"The function behind {call_name(op)} mostly waits. Give the map "
+            f"The function behind {call_name(op)} waits for {use.waits_percent:.0f} % of its time. "
+            "Give the map "
             f"`num_parallel_calls={WAITING_CALLS}` and the dataset as many threads: "
             f"`options.threading.private_threadpool_size = {WAITING_CALLS}`, since TensorFlow's "
             "own pool has one thread a CPU.",
@@ -112,7 +119,7 @@ def _remedy(session: Session, op: Operation, work: PythonWork | None) -> Remedy:
     )
     if draws_random(op.function):
         advice += " Use tf.random.stateless_* with a seed for each element to keep runs repeatable."
-    if work == "unclear":
+    if use is not None and use.work == "unclear":
         missing = "Whether its Python holds the interpreter lock was not measured."
         return Remedy(f"{advice} {missing}", Prediction(None, missing), _tuned_calls(op))
     return Remedy(advice, parallel(session, op, cpus(session), on_cpu=True), _tuned_calls(op))
