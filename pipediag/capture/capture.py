@@ -77,7 +77,7 @@ class Capture:
 
         One that calls Python hangs one exit in two.
         """
-        return self._recorder.pipelines_call_python or self._conductor.kept_alive is not None
+        return self._recorder.pipelines_call_python or bool(self._conductor.kept_alive)
 
     def script_ended(self, outcome: Outcome, exit_status: int | None, error: str | None) -> None:
         """Write the final recording; a forked child and a second call do nothing."""

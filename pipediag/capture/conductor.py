@@ -11,6 +11,7 @@ from pipediag.capture.diagnosis import Diagnosis, Instruments, Phase, model_of
 from pipediag.capture.environment import describe_environment
 from pipediag.capture.functions import source_location
 from pipediag.capture.held_loops import HeldLoops
+from pipediag.capture.live_iterators import live_iterators
 from pipediag.capture.loops import Consumer, Loop, LoopRegistry, batch_rows
 from pipediag.capture.repeat import repeated
 from pipediag.capture.updates import UpdateWatch
@@ -54,8 +55,8 @@ class Conductor:
         self._diagnosed: list[Loop] = []
         self._deadline_ns: int | None = None
         self._raised = False
-        self.kept_alive: Any = None
-        """The iterator of the script that was stopped; the process ends without freeing it."""
+        self.kept_alive: list[Any] = []
+        """Iterators of the script that was stopped; the process ends without freeing them."""
 
     @property
     def in_a_loop(self) -> bool:
@@ -337,9 +338,7 @@ class Conductor:
         if self._raised:
             self._leave()
         self._raised = True
-        # An iterator waits, when it goes, for the thread that tunes it, up to a minute and with the
-        # interpreter lock: TensorFlow wakes that thread just before it would see the cancellation.
-        self.kept_alive = self._last.iterator() if self._last is not None else None
+        self.kept_alive = live_iterators()
         self._with.tell("stopping")
         self._with.recorder.recording.stop_reason = "enough was measured"
         raise StopScript
