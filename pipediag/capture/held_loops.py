@@ -33,9 +33,12 @@ class HeldLoops:
     def hold(self, loop: Loop, consumer: Consumer, goes_on: bool) -> bool:
         """Let the parent ask for trials in a measured loop; returns whether it asked for any.
 
-        Where the script goes on afterwards, what training changes is kept and put back.
+        Where the script goes on afterwards, what training changes is kept and put back. Only a
+        `fit` can be held without losing steps then: a loop of the script's own may count them.
         """
         if self._commands is None or consumer.distributed:
+            return False
+        if goes_on and loop.record.kind != "keras":
             return False
         if goes_on:
             lack = lacks_memory()
@@ -65,9 +68,11 @@ class HeldLoops:
         return self._trials is not None and self.holds(consumer.loop) and self._trials.failed(error)
 
     def stop(self, reason: str) -> None:
-        """The script is over."""
+        """The script is over; a loop that ended while it was held has its pipeline left to try."""
         if self._trials is not None:
             self._trials.stop(reason)
+            self._seen.discard(self._trials.loop.record.id)
+            self._trials = None
 
     def try_pipelines_alone(self, loops: Iterable[Loop]) -> None:
         """Of loops that could not be held while they ran, the parent may try the pipelines."""

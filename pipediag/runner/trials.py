@@ -98,7 +98,7 @@ class TrialDesk:
         self.on_progress({"event": "diagnosing"})
         session = self.draft()
         loop = session.diagnosed_loop()
-        if loop is None or loop.id != waiting["loop"]:
+        if loop is None or loop.id != waiting["loop"] or self._has_tried(loop.id):
             return
         fills = shorter_fills(session)
         outcome = run_trials(
@@ -112,6 +112,13 @@ class TrialDesk:
         )
         self.budget_s = max(0.0, self.budget_s - outcome.run.used_s)
         self.outcomes[loop.id] = outcome
+
+    def _has_tried(self, loop_id: str) -> bool:
+        """Whether anything came of trials before the loop ended under them."""
+        before = self.outcomes.get(loop_id)
+        return before is not None and any(
+            trial.state != "not_tried" for trial in before.trials.values()
+        )
 
 
 def with_trials(session: Session, outcomes: dict[str, TrialOutcome], missing: str) -> Session:
