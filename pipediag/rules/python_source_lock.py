@@ -16,6 +16,12 @@ SOURCE_CPU = Threshold(
     "% of the step",
     "own choice, equal to the limit on input wait: less can't take that much from the step",
 )
+COMPUTES = Threshold(
+    "CPU time of the threads that make batches",
+    50.0,
+    "% of what input costs",
+    "own choice: below one half, the source waits for something else more than it computes",
+)
 META = Meta(
     id="python-source-lock",
     name="Python source and the interpreter lock",
@@ -35,7 +41,7 @@ META = Meta(
     "time (that of tf.data's threads, which run it) spread over the CPUs. None where the consumer "
     "was not measured alone.",
     needs=("loop", "steps"),
-    thresholds=(INPUT_WAIT, SOURCE_CPU, LOCK),
+    thresholds=(INPUT_WAIT, SOURCE_CPU, COMPUTES, LOCK),
     severity="warn",
     effect_on_results="same up to order or rounding",
     untried="It needs the source rewritten, or run in other processes; pipediag can't do that for "
@@ -115,7 +121,9 @@ def _python_is_busy(session: Session) -> bool | None:
     if cpu_ms is None or session.steps is None or session.host is None:
         return None
     lock = session.host.lock_percent
-    computes = 100.0 * cpu_ms / session.steps.mean_ms >= SOURCE_CPU.value
+    cost_ms = session.steps.mean_ms * (_input_share(session) or 0.0) / 100.0
+    least_ms = session.steps.mean_ms * SOURCE_CPU.value / 100.0
+    computes = cpu_ms >= max(least_ms, cost_ms * COMPUTES.value / 100.0)
     return computes or (lock is not None and lock >= LOCK.value)
 
 

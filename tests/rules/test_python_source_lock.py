@@ -68,6 +68,12 @@ def test_input_cost_without_busy_python_passes() -> None:
     assert only(python_source_lock, session_with(host=host)).status == "pass"
 
 
+def test_a_source_that_waits_more_than_it_computes_passes() -> None:
+    # Input costs 7 of 10 ms, of which the source computes 1.
+    host = make_host(lock_percent=5.0, python_source_cpu_ms_per_step=1.0, threads={})
+    assert only(python_source_lock, session_with(host=host)).status == "pass"
+
+
 def test_a_cost_that_the_measures_found_hidden_needs_no_other_sign() -> None:
     host = make_host(lock_percent=1.0, python_source_cpu_ms_per_step=0.0, threads={})
     wait = InputWait(
