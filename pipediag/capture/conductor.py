@@ -299,8 +299,12 @@ class Conductor:
     def _measured(self, loop: Loop, consumer: Consumer) -> None:
         """One loop is measured: what would help it is tried, where the parent asks for that."""
         self._active = None
-        if not self._held.hold(loop, consumer, goes_on=self._goes_on_after(loop)):
+        if self._held.hold(loop, consumer, goes_on=self._goes_on_after(loop)):
+            return
+        if self._held.was_held(loop):
             self._released(loop)
+        else:
+            self._go_on_or_stop(loop)
 
     def _released(self, loop: Loop) -> None:
         # What the trials took is no step, and neither is the one that they ended in.

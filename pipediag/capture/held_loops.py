@@ -30,6 +30,9 @@ class HeldLoops:
     def holds(self, loop: Loop | None) -> bool:
         return self._trials is not None and loop is self._trials.loop
 
+    def was_held(self, loop: Loop) -> bool:
+        return loop.record.id in self._seen
+
     def hold(self, loop: Loop, consumer: Consumer, goes_on: bool) -> bool:
         """Let the parent ask for trials in a measured loop; returns whether it asked for any.
 
