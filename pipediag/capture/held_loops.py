@@ -41,9 +41,9 @@ class HeldLoops:
         """
         if self._commands is None or consumer.distributed:
             return False
-        if goes_on and loop.record.kind != "keras":
-            return False
         if goes_on:
+            if loop.record.kind != "keras":
+                return False
             lack = lacks_memory()
             if lack is not None:
                 self._recorder.note(f"No trial was made: {lack}")

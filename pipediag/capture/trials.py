@@ -15,6 +15,7 @@ from typing import Any
 from pipediag.capture.commands import Command, CommandPipe
 from pipediag.capture.compiled import CompiledVariants, Settings
 from pipediag.capture.loops import Consumer, Loop, batch_rows
+from pipediag.capture.repeat import unobserved_iterator
 from pipediag.capture.replay import NotReplayableError, rebuild, verify
 from pipediag.capture.trial_blocks import MeasuredSteps, Warmup
 from pipediag.session.edits import Change, SetModel, changes_from_json
@@ -247,11 +248,7 @@ class Trials:
 
 
 def _iterator(dataset: Any) -> Any:
-    """An iterator that the hooks take for none of the script's."""
-    from tensorflow.python.data.ops import dataset_ops, iterator_ops
-
-    unobserved = dataset_ops._RestructuredDataset(dataset, dataset.element_spec)
-    return iterator_ops.OwnedIterator(unobserved)
+    return unobserved_iterator(dataset, dataset.element_spec)
 
 
 def _sentence(error: BaseException) -> str:
