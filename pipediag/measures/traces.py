@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 from pipediag.errors import PipediagError
@@ -20,6 +21,12 @@ def trace_of(recording: Recording, loop: RecordedLoop) -> tuple[TraceSummary | N
     if not of_loop:
         return None, profile_missing(recording, loop)
     try:
-        return summarise(Path(of_loop[-1].trace_directory or "")), None
+        return _summary(Path(of_loop[-1].trace_directory or "")), None
     except PipediagError as error:
         return None, str(error)
+
+
+@lru_cache(maxsize=1)
+def _summary(directory: Path) -> TraceSummary:
+    """Read once: a loop is diagnosed when it waits for trials and again when the script is over."""
+    return summarise(directory)

@@ -98,14 +98,21 @@ def step(network: Network, measured: Network) -> Bound:
     """The step after an edit that made this network of the measured one, and what then sets it.
 
     The tightest of the laws' bounds, and one for a consumer and a pipeline that vary from step to
-    step: each step takes the longer of the two, so its mean is convex in both, and lies above the
-    tangent at what was measured. Its slopes are the shares of steps that each of them set.
+    step: each step takes the longer of the two, so its mean is convex in what both are scaled by,
+    and lies above the tangent at what was measured. There the steps that the consumer set scale as
+    the consumer, and the others as the pipeline.
     """
     before, after = _means(measured), _means(network)
-    saved = measured.consumer_share * (before[0] - after[0])
-    saved += (1.0 - measured.consumer_share) * (before[1] - after[1])
+    share = measured.consumer_share
+    consumers = min(measured.step_ms, share * before[0])
+    pipelines = (measured.step_ms - consumers) * (_ratio(after[1], before[1]) if share < 1 else 1.0)
+    scaled = consumers * _ratio(after[0], before[0]) + pipelines
     limit: Limit = "consumer" if after[0] > after[1] else "input"
-    return max([*bounds(network), Bound(measured.step_ms - saved, limit)], key=_ms)
+    return max([*bounds(network), Bound(scaled, limit)], key=_ms)
+
+
+def _ratio(after: float, before: float) -> float:
+    return after / before if before > 0 else 1.0
 
 
 def _ms(bound: Bound) -> float:

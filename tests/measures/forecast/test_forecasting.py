@@ -153,13 +153,13 @@ def test_what_hangs_on_the_interpreter_lock_is_left_out() -> None:
 
 
 def test_a_cache_frees_the_consumer_of_the_pipelines_cpu_time() -> None:
-    """What is left: batch (stretched) and prefetch, and 32 elements of 2 µs out of the cache.
+    """What is left: batch (stretched) and prefetch, and 32 elements of 1 µs out of the cache.
 
     The pipeline's 9.5 ms of CPU are shared out over 10 ms in its stage and 0.1 in the prefetch.
     """
     alone = Differential(step_ms=2.0, ci95_ms=(1.9, 2.1), steps=30, input_share_percent=80.0)
     session = stateless(differential=alone)
-    left_cpu = 9.5 / 10.1 * (0.1 * FACTOR + 0.1) + 0.064
+    left_cpu = 9.5 / 10.1 * (0.1 * FACTOR + 0.1) + 0.032
     consumer = 2.0 + (10 / 3.33 - 2.0) * left_cpu / 9.5
     found = forecast(session, edit(Insert("map_0", "cache")))
     assert found.speedup == pytest.approx(10 / consumer, abs=0.001)
@@ -167,17 +167,17 @@ def test_a_cache_frees_the_consumer_of_the_pipelines_cpu_time() -> None:
 
 
 def test_a_cache_behind_a_map_that_was_fused_with_its_batch() -> None:
-    """The batch is made by itself then: 32 elements of 2 µs from the cache and as many into it."""
+    """The batch is made by itself then: 32 elements of 1 µs from the cache and as many into it."""
     session = fused(ceiling=None, breakdown=make_breakdown(input_wait=99.9), differential=None)
     found = forecast(session, edit(Insert("map", "cache")))
-    assert found.speedup == pytest.approx(10 / 0.128, rel=0.001)
+    assert found.speedup == pytest.approx(10 / 0.064, rel=0.001)
 
 
 def test_a_map_behind_its_batch_is_called_once_for_all_its_elements() -> None:
-    """The source keeps its 1 ms, the batch takes 32 elements of 2 µs, the map 10 / 19 ms."""
+    """The source keeps its 1 ms, the batch takes 32 elements of 1 µs, the map 10 / 19 ms."""
     session = fused(ceiling=None, breakdown=make_breakdown(input_wait=99.9), differential=None)
     found = forecast(session, edit(Move("map", "batch")))
-    assert found.speedup == pytest.approx(10 / 1.064, abs=0.01)
+    assert found.speedup == pytest.approx(10 / 1.032, abs=0.01)
     assert found.limit == "input"
 
 
@@ -203,7 +203,7 @@ def test_a_shuffle_moves_behind_the_cache_at_no_cost() -> None:
     session = make_session(pipeline=make_pipeline(ops=ops), host=IDLE, ceiling=None)
     session = session.model_copy(update={"breakdown": make_breakdown(input_wait=99.9)})
     moved = forecast(session, edit(Move("shuffle", "map"), Insert("map", "cache")))
-    assert moved.speedup == pytest.approx(10 / (0.1 + 0.064), rel=0.001)
+    assert moved.speedup == pytest.approx(10 / (0.1 + 0.032), rel=0.001)
 
 
 def test_a_prefetch_lets_pipeline_and_consumer_overlap() -> None:

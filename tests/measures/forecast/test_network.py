@@ -111,3 +111,15 @@ def test_steps_that_either_side_sets_gain_from_both_in_their_shares() -> None:
     faster = network(station("map", 8.0, asynchronous=True), consumer_ms=6.0, consumer_alone_ms=6.0)
     assert step(faster, before).ms == 10.0
     assert step(faster, mixed).ms == pytest.approx(10.0 - 0.5 * 2.0)
+
+
+def test_steps_that_wait_scale_with_a_pipeline_that_all_but_goes_away() -> None:
+    """Shifted by what the mean loses, the waiting steps would seem to keep most of their time."""
+    slow = network(
+        station("map", 7.0, asynchronous=True), consumer_ms=3.0, consumer_share=0.4, step_ms=10.0
+    )
+    fast = network(station("map", 0.7, asynchronous=True), consumer_ms=3.0)
+    # Four of ten steps are the consumer's 3 ms; the others' 8.8 ms of ten shrink to a tenth.
+    assert step(fast, slow).ms == pytest.approx(3.0)
+    unconsumed = network(station("map", 0.7, asynchronous=True), consumer_ms=1.0)
+    assert step(unconsumed, slow).ms == pytest.approx(0.4 * 1.0 + 8.8 * 0.1)
