@@ -47,6 +47,18 @@ class TriedEdit:
         return None if self.predicted is None else abs(self.predicted / self.measured - 1)
 
     @property
+    def inside(self) -> bool | None:
+        """Whether the prediction lies inside the measured interval; None without either."""
+        if self.predicted is None or self.ci95 is None:
+            return None
+        return self.ci95[0] <= self.predicted <= self.ci95[1]
+
+    @property
+    def half_width(self) -> float | None:
+        """Half the measured interval over what was measured, or None without an interval."""
+        return (self.ci95[1] - self.ci95[0]) / 2 / self.measured if self.ci95 else None
+
+    @property
     def wrong_sign(self) -> bool:
         """Whether an edit was confirmed of which no gain was predicted."""
         return self.state == "confirmed" and self.predicted is not None and self.predicted <= 1
@@ -144,6 +156,13 @@ def summary(edits: Sequence[TriedEdit]) -> list[str]:
         f"Promised and refuted: {sum(edit.promised for edit in edits)} of "
         f"{_count(edits, 'refuted')} refuted edits."
     )
+    inside = [edit.inside for edit in edits if edit.inside is not None]
+    widths = [edit.half_width for edit in edits if edit.half_width is not None]
+    if inside:
+        sentences.append(
+            f"Inside the measured interval: {sum(inside)} of {len(inside)} predictions; half of "
+            f"an interval's width is {np.median(widths):.2f} of what was measured (median)."
+        )
     return sentences
 
 

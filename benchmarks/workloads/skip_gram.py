@@ -6,7 +6,7 @@ import tensorflow as tf
 
 VOCABULARY, RADIUS, NEGATIVES, BATCH = 4000, 2, 4, 256
 rng = np.random.default_rng(205)
-text = tf.constant(np.minimum(rng.zipf(1.2, size=8_000), VOCABULARY) - 1, dtype=tf.int64)
+text = tf.constant(np.minimum(rng.zipf(1.2, size=24_000), VOCABULARY) - 1, dtype=tf.int64)
 
 
 def whole(window):

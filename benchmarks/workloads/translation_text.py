@@ -12,7 +12,7 @@ BATCH, BUCKET, LONGEST, WORDS = 64, 10, 50, 5000
 
 def write_sentences(path, rng):
     with Path(path).open("w", encoding="utf-8") as file:
-        for length in np.clip(rng.gamma(3.0, 6.0, size=12_000), 1, 70).astype(int):
+        for length in np.clip(rng.gamma(3.0, 6.0, size=30_000), 1, 70).astype(int):
             file.write(" ".join(f"w{word}" for word in rng.integers(0, WORDS, size=length)) + "\n")
 
 
@@ -37,7 +37,7 @@ with tempfile.TemporaryDirectory() as folder:
     source = tf.data.TextLineDataset(f"{folder}/source.txt")
     target = tf.data.TextLineDataset(f"{folder}/target.txt")
     dataset = tf.data.Dataset.zip((source, target))
-    dataset = dataset.shuffle(12_000)
+    dataset = dataset.shuffle(2_000)
     dataset = dataset.map(lambda s, t: (tf.strings.split(s), tf.strings.split(t)))
     dataset = dataset.filter(lambda s, t: tf.size(s) < LONGEST and tf.size(t) < LONGEST)
     dataset = dataset.map(lambda s, t: (vocabulary.lookup(s), vocabulary.lookup(t)))

@@ -7,15 +7,17 @@ the proportions are the best that there is.
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipediag.measures.bootstrap import Floats, interval, resampled_means
-from pipediag.measures.input_wait import Measured
 from pipediag.session.model import Share, StepClass
 from pipediag.trace.steps.windows import StepSplit
+
+if TYPE_CHECKING:
+    from pipediag.measures.input_wait import Measured
 
 CLASSES: tuple[StepClass, ...] = get_args(StepClass)
 CONSUMER_CLASSES: tuple[StepClass, ...] = tuple(c for c in CLASSES if c != "input_wait")

@@ -132,13 +132,17 @@ def trace_input_wait(split: StepSplit) -> Measured | None:
 
 
 def contention_of(
-    host: Host | None, stacks: list[RecordedStacks], step_ms: float, calls_python: bool
+    host: Host | None, stacks: list[RecordedStacks], step_ms: float, calls_python: bool | None
 ) -> Contention | None:
     """What the pipeline and the training loop fight for, if anything.
 
     A pipeline that `calls_python` and keeps its threads busy holds the interpreter lock meanwhile,
-    however well short calls hide that from samples.
+    however well short calls hide that from samples. One that does not makes its batches without the
+    lock: Python threads seen beside it are a validation's, or serve something else. None where no
+    pipeline was recorded.
     """
+    if calls_python is False:
+        return None
     if python_threads_fight(host, stacks, step_ms):
         return "lock"
     if calls_python and _pipeline_cpu_percent(host) >= PYTHON_PIPELINE_CPU_PERCENT:

@@ -102,7 +102,7 @@ def _contention(
     if steps is None:
         return None
     plan = plan_of(recording.operations, loop.root_op_id)
-    calls_python = any(operation.calls_python for operation in plan)
+    calls_python = any(operation.calls_python for operation in plan) if plan else None
     return contention_of(host, stacks_of(recording, loop), steps.mean_ms, calls_python)
 
 

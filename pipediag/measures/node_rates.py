@@ -7,8 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TYPE_CHECKING
 
-from pipediag.session.recording import ModelNode, ModelSnapshot
+if TYPE_CHECKING:
+    from pipediag.session.recording import ModelNode, ModelSnapshot
 
 _INSTANCE = re.compile(r"\[\d+\]")
 

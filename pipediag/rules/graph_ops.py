@@ -51,10 +51,13 @@ _STRINGS = {
 BROADCASTS = frozenset(_BOOKKEEPING | _ELEMENTWISE | _STRINGS | LOOKUP)
 """Give the same values for a batch as for its rows one by one."""
 BATCH_FORMS = {
+    "ParseExampleV2": "tf.io.parse_example",
     "ParseSingleExample": "tf.io.parse_example",
     "StringSplitV2": "tf.strings.split(...).to_tensor()",
 }
 """Per-row operations that have a form for batches, and how that is written."""
+REWRITTEN = frozenset({"ParseExampleV2"})
+"""Those of them that a trial traces in that form by itself."""
 
 
 def uses(function: OperationFunction | None, family: frozenset[str]) -> list[str]:

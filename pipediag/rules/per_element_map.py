@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.rules.graph_ops import BATCH_FORMS, BROADCASTS
+from pipediag.rules.graph_ops import BATCH_FORMS, BROADCASTS, REWRITTEN
 from pipediag.rules.plan import (
     between,
     call_name,
@@ -130,13 +130,17 @@ def _edit(session: Session, op: Operation) -> Edit | None:
     batch, moved = following_batch(session, op), _moved_together(session, op)
     if batch is None or not moved or _carrier(session, op) is not None:
         return None
-    if any(BATCH_FORMS.keys() & _graph_ops(each) for each in moved):
+    if any(_needs_rewriting(each) for each in moved):
         return None
     behind = [batch, *moved[:-1]]
     others = " with the maps behind it" if len(moved) > 1 else ""
+    rewritten = sorted(
+        {BATCH_FORMS[name] for each in moved for name in REWRITTEN & _graph_ops(each)}
+    )
+    written = f", with {' and '.join(rewritten)}" if rewritten else ""
     return Edit(
         id=f"{META.id}:{op.id}",
-        label=f"{place_name(op)}{others} moved behind the {place_name(batch)}",
+        label=f"{place_name(op)}{others} moved behind the {place_name(batch)}{written}",
         changes=tuple(Move(each.id, after.id) for each, after in zip(moved, behind, strict=True)),
         check="equal",
     )
@@ -156,7 +160,12 @@ def _moved_together(session: Session, op: Operation) -> list[Operation]:
 
 
 def _broadcasts(op: Operation) -> bool:
-    return op.function is not None and not op.function.stateful and _graph_ops(op) <= BROADCASTS
+    stateless = op.function is not None and not op.function.stateful
+    return stateless and _graph_ops(op) <= BROADCASTS | REWRITTEN
+
+
+def _needs_rewriting(op: Operation) -> bool:
+    return bool((BATCH_FORMS.keys() - REWRITTEN) & _graph_ops(op))
 
 
 def _carrier(session: Session, op: Operation) -> Operation | None:
@@ -180,7 +189,7 @@ def _untried(session: Session, op: Operation) -> str:
     carrier = _carrier(session, op)
     if carrier is not None:
         return f"It is tried together with the {place_name(carrier)}."
-    return _OTHER_FORM if BATCH_FORMS.keys() & _graph_ops(op) else _NOT_ALONE
+    return _OTHER_FORM if _needs_rewriting(op) else _NOT_ALONE
 
 
 def _advice(session: Session, op: Operation, function: OperationFunction) -> str:

@@ -62,6 +62,10 @@ def test_summary_has_the_median_and_the_quantiles() -> None:
     assert sentences[1].startswith("Error |predicted / measured - 1|: median 0.50 (25 %: 0.25,")
     assert sentences[2].startswith("Wrong signs: 1 of 2 confirmed edits")
     assert sentences[3] == "Promised and refuted: 1 of 1 refuted edits."
+    assert sentences[4] == (
+        "Inside the measured interval: 3 of 3 predictions; half of an interval's width is 0.50 of "
+        "what was measured (median)."
+    )
     assert markdown(edits, "Example CPU").splitlines()[-1] == (
         "| `s` | `e` | - | 1.50x [1.00, 3.00] | confirmed | - |"
     )

@@ -153,3 +153,11 @@ def test_a_busy_pipeline_of_python_holds_the_lock(
     pools = {"tf_data": tf_data, "python_other": 0.0}
     host = make_host(lock_percent=1.0, python_source_cpu_ms_per_step=0.0, threads=pools)
     assert contention_of(host, [], 10.0, calls_python) == contention
+
+
+def test_python_beside_a_pipeline_without_python_is_not_its_own() -> None:
+    """A validation's threads, say; where no pipeline was recorded, it may be."""
+    host = make_host(lock_percent=1.0, threads={"eigen": 180.0, "python_main": 80.0})
+    stacks = RecordedStacks("fit", 100, 1, 1, 0, thread_samples={"main": 100, "source": 80})
+    assert contention_of(host, [stacks], 10.0, calls_python=False) is None
+    assert contention_of(host, [stacks], 10.0, calls_python=None) == "lock"

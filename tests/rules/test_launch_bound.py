@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules import launch_bound
-from pipediag.rules.registry import run_device_rules
+from pipediag.rules.device_rules import run_device_rules
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import SetModel
 from pipediag.session.model import Perturbation

@@ -121,8 +121,18 @@ def test_a_map_behind_it_that_may_not_broadcast_keeps_it_in_place() -> None:
     assert second.edit.changes == (Move("second", "batch"),)
 
 
+def test_parsing_is_tried_in_its_form_for_batches() -> None:
+    maps = (cheap_map({"ParseExampleV2": 1, "Const": 3}), second_map())
+    first, _ = run(per_element_map, session_of(source(), *maps, batch(256)))
+    assert first.status == "fail"
+    assert "written with `tf.io.parse_example`" in first.advice
+    assert first.edit is not None
+    assert first.edit.changes == (Move("map", "batch"), Move("second", "map"))
+    assert first.edit.label.endswith("behind the batch in line 9, with tf.io.parse_example")
+
+
 def test_a_function_with_another_form_for_batches_is_not_tried() -> None:
-    op = cheap_map({"ParseSingleExample": 1})
+    op = cheap_map({"StringSplitV2": 1})
     finding = only(per_element_map, session_of(source(), op, batch(256)))
     assert finding.edit is None
     assert "written for whole batches" in str(finding.trial.reason)

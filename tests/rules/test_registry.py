@@ -7,7 +7,8 @@ import pytest
 
 from pipediag.measures.forecast import forecast
 from pipediag.rules import gpu_unused, misplaced_cache, registry, serial_stateful_map
-from pipediag.rules.registry import DEVICE_RULES, RULES, run_device_rules, run_rules
+from pipediag.rules.device_rules import DEVICE_RULES, run_device_rules
+from pipediag.rules.registry import RULES, run_rules
 from pipediag.rules.rule import Framework, Rule
 from pipediag.session.devices import GapCause
 from pipediag.session.model import Session

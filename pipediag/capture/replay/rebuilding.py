@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from pipediag.capture.replay.batch_forms import whole_batches_parsed
 from pipediag.capture.replay.changes import apply
 from pipediag.capture.replay.graph import Graph, Node
 from pipediag.capture.replay.one_shot import one_shot_source
@@ -46,7 +47,7 @@ def built(graph: Graph, top: Node | None = None, fixed: dict[Node, Any] | None =
         NotReplayableError: TensorFlow or a function of the script refuses.
     """
     try:
-        with _random_state_kept(), warnings.catch_warnings():
+        with _random_state_kept(), whole_batches_parsed(), warnings.catch_warnings():
             # About options that replace others and parameters without effect: not the script's.
             warnings.simplefilter("ignore")
             return graph.build(top, fixed)

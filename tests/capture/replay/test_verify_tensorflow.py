@@ -62,6 +62,21 @@ SCRIPT = """
     def fails(x):
         if np.ndim(x): raise ValueError("one row at a time")
         return x
+    def example(n):
+        numbers = tf.train.Feature(int64_list=tf.train.Int64List(value=[n, 2 * n]))
+        return tf.train.Example(features=tf.train.Features(feature={"n": numbers}))
+    def parse(record, length=2):
+        form = {"n": tf.io.FixedLenFeature([length], tf.int64)}
+        return tf.io.parse_single_example(record, form)["n"] + 1
+    written = [example(n).SerializeToString() for n in range(10)]
+    records = tf.data.Dataset.from_tensor_slices(written)
+    behind_batch("single examples parsed", parse, records)
+    from tensorflow.python.ops import parsing_ops
+    try:
+        parsing_ops.parse_single_example_v2(written, {"n": tf.io.FixedLenFeature([2], tf.int64)})
+        results["checked again afterwards"] = "no"
+    except ValueError:
+        results["checked again afterwards"] = "holds"
     behind_batch("python fails", lambda x: tf.numpy_function(fails, [x], tf.int64))
 
     numbers = tf.data.Dataset.range(100)
@@ -161,6 +176,8 @@ def results(run: Captured) -> dict[str, str]:
         "needless unbatch",
         "rebatch",
         "take first",
+        "single examples parsed",
+        "checked again afterwards",
         "two moved",
         "windows",
         "large elements",
