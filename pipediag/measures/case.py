@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pipediag.measures.input_wait import Contention
 from pipediag.session.model import (
     Ceiling,
     Host,
@@ -36,7 +35,6 @@ class Case:
     ceiling: Ceiling | None = None
     pipeline: Pipeline | None = None
     host: Host | None = None
-    contention: Contention | None = None
     consumer_alone: bool = False
     """Whether the consumer was measured on a repeated batch."""
     tensorflow: str | None = None

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipediag.measures.case import Case
-from pipediag.measures.input_wait import Contention
-from pipediag.session.model import Bottleneck, Confidence, Perturbation
+from pipediag.session.model import Bottleneck, Confidence, Contention, Perturbation
 
 ENOUGH_STEPS = 20
 """Own choice: with fewer, the interval of a bootstrap is known to be too narrow. Samples that are
@@ -19,7 +18,7 @@ PERTURBED_RATIO = 1.5
 SLOWED_RATIO = 1.1
 """Own choice: under it, a share of the profiled step is off by about a tenth of itself at most."""
 
-_FOUGHT_FOR: dict[Contention, str] = {"lock": "the interpreter lock"}
+_FOUGHT_FOR: dict[Contention, str] = {"lock": "the interpreter lock", "cpu": "the CPUs"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ def doubts(case: Case, bottleneck: Bottleneck | None, straddled: list[float]) ->
     return [
         *_about_steps(case),
         *_about_limits(straddled),
-        *_about_input(case),
+        *_about_input(case, bottleneck),
         *_about_profile(case, bottleneck),
     ]
 
@@ -62,7 +61,7 @@ def _about_limits(straddled: list[float]) -> Iterator[Doubt]:
         yield Doubt(f"The interval of the input wait straddles the limit of {limit:g} %.")
 
 
-def _about_input(case: Case) -> Iterator[Doubt]:
+def _about_input(case: Case, bottleneck: Bottleneck | None) -> Iterator[Doubt]:
     wait = case.input_wait
     if wait is None:
         return
@@ -70,10 +69,11 @@ def _about_input(case: Case) -> Iterator[Doubt]:
         yield Doubt(wait.disagreement, weight=0)
     if wait.method == "trace":
         yield _about_trace(case.perturbation)
-    if wait.method == "native" and case.contention is not None and not case.consumer_alone:
+    if wait.method == "native" and wait.contention is not None and not case.consumer_alone:
         yield Doubt(
-            f"The pipeline fights with the training loop for {_FOUGHT_FOR[case.contention]}, and "
+            f"The pipeline fights with the training loop for {_FOUGHT_FOR[wait.contention]}, and "
             "the loop was not measured on a repeated batch: input may cost more than it seems.",
+            weight=0 if wait.contention == "cpu" and bottleneck == "input" else 1,
         )
 
 

@@ -13,7 +13,6 @@ from pipediag.measures.differential import (
     measure_differential,
 )
 from pipediag.measures.input_wait import (
-    Contention,
     SettledInputWait,
     contention_of,
     native_input_wait,
@@ -28,6 +27,7 @@ from pipediag.measures.traces import trace_of
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import (
     Ceiling,
+    Contention,
     Differential,
     Host,
     InputWait,
@@ -62,7 +62,6 @@ class LoopMeasures:
     ceiling: Ceiling | None
     pipeline: Pipeline
     devices: list[DeviceActivity]
-    contention: Contention | None
     trace_missing: str | None
 
 
@@ -91,7 +90,6 @@ def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | None) ->
         ceiling=measure_ceiling(wait.chosen, breakdown) if breakdown and wait.chosen else None,
         pipeline=measured.pipeline,
         devices=_devices(trace, measured.pipeline, measured.operation_of),
-        contention=contention,
         trace_missing=trace_missing or (trace.missing.get("steps") if trace else None),
     )
 
@@ -103,7 +101,19 @@ def _contention(
         return None
     plan = plan_of(recording.operations, loop.root_op_id)
     calls_python = any(operation.calls_python for operation in plan) if plan else None
-    return contention_of(host, stacks_of(recording, loop), steps.mean_ms, calls_python)
+    return contention_of(
+        host,
+        stacks_of(recording, loop),
+        steps.mean_ms,
+        calls_python=calls_python,
+        accelerated=_accelerated(recording),
+    )
+
+
+def _accelerated(recording: Recording) -> bool:
+    environment = recording.environment
+    devices = environment.devices if environment is not None else []
+    return any(device.kind.upper() != "CPU" for device in devices)
 
 
 def _breakdown(

@@ -130,7 +130,9 @@ def _python_is_busy(session: Session) -> bool | None:
 def _hides_from_get_next(session: Session) -> bool:
     """Whether the measures found that busy Python threads hide the input's cost in the loop."""
     wait = session.input_wait
-    return wait is not None and wait.method == "differential" and wait.native_percent is not None
+    if wait is None or wait.native_percent is None:
+        return False
+    return wait.method == "differential" and wait.contention == "lock"
 
 
 def _source_cpu_ms(session: Session) -> float | None:

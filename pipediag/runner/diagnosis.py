@@ -11,7 +11,6 @@ from pipediag import __version__
 from pipediag.measures.case import Case
 from pipediag.measures.embeddings import describe_embeddings
 from pipediag.measures.host_samples import host_samples
-from pipediag.measures.input_wait import Contention
 from pipediag.measures.loop_host import host_of_loop
 from pipediag.measures.loop_measures import LoopMeasures, measure_loop
 from pipediag.measures.loops import diagnosed_loop, loop_rows
@@ -90,14 +89,11 @@ def _conclude_loop(
     }
     return _conclude(
         session,
-        contention=measures.contention,
         consumer_alone=measures.differential is not None,
     )
 
 
-def _conclude(
-    session: dict[str, Any], *, contention: Contention | None = None, consumer_alone: bool = False
-) -> Session:
+def _conclude(session: dict[str, Any], *, consumer_alone: bool = False) -> Session:
     """Verdict, then the rules, then what they advise."""
     sections = {
         name: session[name]
@@ -120,7 +116,6 @@ def _conclude(
     case = Case(
         **sections,
         tensorflow=session["environment"].tensorflow,
-        contention=contention,
         consumer_alone=consumer_alone,
     )
     drafted = Session(**session, combined=None, verdict=decide(case))

@@ -141,6 +141,10 @@ class Share(Record):
     ci95_percent: Interval
 
 
+Contention = Literal["lock", "cpu"]
+"""What input's threads and the training loop fight for: the interpreter lock, or the CPUs."""
+
+
 class InputWait(Record):
     """Input wait by both methods, so that a reader can see whether they agree."""
 
@@ -151,6 +155,8 @@ class InputWait(Record):
     """From the profile: waiting in GetNext while no device computes."""
     method: Literal["native", "trace", "differential", "none"]
     """The one that the breakdown uses."""
+    contention: Contention | None = None
+    """Where it slows the loop, the consumer alone on a repeated batch tells what input costs."""
     disagreement: str | None
     """Why the two differ, where they do."""
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -143,21 +145,33 @@ def test_steps_per_execution_waits_are_per_batch() -> None:
     assert native.percent == pytest.approx(60.0)
 
 
-@pytest.mark.parametrize(
-    ("tf_data", "calls_python", "contention"),
-    [(50.0, True, "lock"), (49.0, True, None), (90.0, False, None)],
-)
-def test_a_busy_pipeline_of_python_holds_the_lock(
-    tf_data: float, calls_python: bool, contention: str | None
-) -> None:
-    pools = {"tf_data": tf_data, "python_other": 0.0}
+def contention(tf_data: float, *, source: int = 0, **given: Any) -> str | None:
+    pools = {"tf_data": tf_data, "python_other": 0.0, "eigen": 180.0, "python_main": 80.0}
     host = make_host(lock_percent=1.0, python_source_cpu_ms_per_step=0.0, threads=pools)
-    assert contention_of(host, [], 10.0, calls_python) == contention
+    stacks = RecordedStacks("fit", 100, 1, 1, 0, thread_samples={"main": 100, "source": source})
+    return contention_of(host, [stacks], 10.0, **{"accelerated": False, **given})
+
+
+def test_a_busy_pipeline_of_python_holds_the_lock() -> None:
+    assert contention(50.0, calls_python=True) == "lock"
+    assert contention(49.0, calls_python=True) is None
+
+
+def test_a_busy_pipeline_takes_cpus_from_a_consumer_that_computes_on_them() -> None:
+    assert contention(50.0, calls_python=False) == "cpu"
+    assert contention(49.0, calls_python=False) is None
+    assert contention(90.0, calls_python=False, accelerated=True) is None
 
 
 def test_python_beside_a_pipeline_without_python_is_not_its_own() -> None:
     """A validation's threads, say; where no pipeline was recorded, it may be."""
-    host = make_host(lock_percent=1.0, threads={"eigen": 180.0, "python_main": 80.0})
-    stacks = RecordedStacks("fit", 100, 1, 1, 0, thread_samples={"main": 100, "source": 80})
-    assert contention_of(host, [stacks], 10.0, calls_python=False) is None
-    assert contention_of(host, [stacks], 10.0, calls_python=None) == "lock"
+    assert contention(0.0, source=80, calls_python=False) is None
+    assert contention(0.0, source=80, calls_python=None) == "lock"
+
+
+def test_what_cpus_that_are_fought_for_hide_is_told_by_the_consumer_alone() -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(share(18.0), None, alone, "cpu", QUIET)
+    assert (settled.summary.method, settled.summary.contention) == ("differential", "cpu")
+    assert "compute on the CPUs" in (settled.summary.disagreement or "")

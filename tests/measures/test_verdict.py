@@ -148,8 +148,18 @@ def test_doubts_lower_the_confidence() -> None:
     assert decide(shaken).confidence == "low"
     assert decide(case(steps=make_steps(count=8))).confidence == "medium"
     assert decide(case(input_wait=make_input_wait(method="trace"))).confidence == "low"
-    assert decide(case(contention="lock")).confidence == "medium"
-    assert decide(case(contention="lock", consumer_alone=True)).confidence == "high"
+    lock = make_input_wait(contention="lock")
+    assert decide(case(input_wait=lock)).confidence == "medium"
+    assert decide(case(input_wait=lock, consumer_alone=True)).confidence == "high"
+
+
+def test_cpus_that_are_fought_for_are_a_doubt_where_input_is_not_the_verdict() -> None:
+    shared = make_input_wait(contention="cpu")
+    assert decide(case(input_wait=shared)).confidence == "high"
+    shares = make_breakdown(input_wait=1.0, device_compute=90.0, python=9.0)
+    computing = case(input_wait=shared, breakdown=shares)
+    assert decide(computing).confidence == "medium"
+    assert any("the CPUs" in reason for reason in decide(computing).reasons)
 
 
 def test_a_python_source_is_named_by_its_hottest_line() -> None:

@@ -81,6 +81,7 @@ def test_a_cost_that_the_measures_found_hidden_needs_no_other_sign() -> None:
         native_ci95_percent=(1.0, 3.0),
         trace_percent=None,
         method="differential",
+        contention="lock",
         disagreement=None,
     )
     assert only(python_source_lock, session_with(host=host, input_wait=wait)).status == "fail"

@@ -16,6 +16,6 @@ The step is the longest of them; where nothing asynchronous stands between pipel
 the last stage and the consumer take turns and their times add up.
 """
 
-from pipediag.measures.forecast.forecasting import Forecast, ceiling, forecast
+from pipediag.measures.forecast.forecasting import Forecast, forecast
 
-__all__ = ["Forecast", "ceiling", "forecast"]
+__all__ = ["Forecast", "forecast"]

@@ -74,7 +74,14 @@ def network_of(session: Session) -> Network:
 
 
 def _consumer_ms(session: Session, step_ms: float) -> float:
-    """Step over ceiling where there is one, as its definition; otherwise step less input wait."""
+    """Step over ceiling where there is one, as its definition; otherwise step less input wait.
+
+    Where the ceiling is that of the consumer alone, as the two share the CPUs, it is the step less
+    what GetNext waited: how far the pipeline's CPU time slows the consumer is the model's affair.
+    """
+    wait = session.input_wait
+    if wait is not None and wait.contention == "cpu" and wait.native_percent is not None:
+        return step_ms * (1 - wait.native_percent / 100.0)
     if session.ceiling is not None and session.ceiling.speedup_if_input_free:
         return step_ms / session.ceiling.speedup_if_input_free
     return step_ms - _class_ms(session, "input_wait")
@@ -212,8 +219,8 @@ def _supply_ms(network: Network) -> float:
 
 def _consumer_share(session: Session) -> float:
     """Part of the steps that did not wait for input, by XProf's limit, as is the run as a whole."""
-    shares = session.breakdown or {}
-    if "input_wait" in shares and shares["input_wait"].percent < WAITS_PERCENT:
+    percent = _waited_percent(session)
+    if percent is not None and percent < WAITS_PERCENT:
         return 1.0
     waits = [
         100.0 * row.input_wait_ms > WAITS_PERCENT * row.duration_ms
@@ -221,6 +228,14 @@ def _consumer_share(session: Session) -> float:
         if row.window == "baseline" and row.input_wait_ms is not None
     ]
     return 1.0 - sum(waits) / len(waits) if waits else 0.0
+
+
+def _waited_percent(session: Session) -> float | None:
+    """Part of the step in GetNext, by the unprofiled clock where there is one."""
+    wait, share = session.input_wait, (session.breakdown or {}).get("input_wait")
+    if wait is not None and wait.contention == "cpu" and wait.native_percent is not None:
+        return wait.native_percent
+    return share.percent if share is not None else None
 
 
 def _with_cpu(network: Network) -> Network:

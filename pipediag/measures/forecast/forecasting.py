@@ -1,4 +1,4 @@
-"""The forecast of an edit, and the ceiling, from a session."""
+"""The forecast of an edit from a session."""
 
 from __future__ import annotations
 
@@ -51,21 +51,6 @@ def _forecast(session: Session, edit: Edit) -> Forecast:
     if bound.ms > SAME * step(_unlocked(after), _unlocked(network)).ms:
         raise UnknownError("Whether its Python holds the interpreter lock is not known.")
     return Forecast(round(network.step_ms / bound.ms, 3), None, bound.limit)
-
-
-def ceiling(session: Session) -> float | None:
-    """The speed-up of a pipeline that takes no time and as much CPU: step over consumer time.
-
-    The same as `measures.ceiling`; None where the model can't be made. An edit that takes CPU time
-    away can go beyond it, up to the consumer alone.
-    """
-    try:
-        network = network_of(session)
-    except UnknownError:
-        return None
-    if network.consumer_ms <= 0:
-        return None
-    return network.step_ms / network.consumer_ms
 
 
 def _unlocked(network: Network) -> Network:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.measures.forecast import ceiling, forecast
+from pipediag.measures.forecast import forecast
+from pipediag.measures.forecast.calibration import network_of
 from pipediag.session.edits import (
     AUTOTUNE,
     Change,
@@ -26,6 +27,7 @@ from tests.factories import (
     make_environment,
     make_function,
     make_host,
+    make_input_wait,
     make_operation,
     make_pipeline,
     make_pipeline_ops,
@@ -359,12 +361,18 @@ def test_what_measurements_do_not_tell_has_a_reason_in_place_of_a_figure(change:
 def test_without_the_measurement_there_is_no_forecast(section: str) -> None:
     session = make_session(**{section: None})
     assert forecast(session, edit(PARALLEL)).missing
-    assert ceiling(session) is None
 
 
-def test_the_ceiling_is_the_one_that_was_measured() -> None:
-    assert ceiling(make_session()) == pytest.approx(3.33)
-    assert ceiling(make_session(ceiling=None)) == pytest.approx(10 / 3)
+def test_where_cpus_are_shared_the_consumer_is_the_step_less_what_get_next_waited() -> None:
+    """Its own time alone is half of that: the ceiling counts from there, the model does not."""
+    wait = make_input_wait(native_percent=20.0, method="differential", contention="cpu")
+    session = make_compute_bound_session(
+        input_wait=wait,
+        breakdown=make_breakdown(input_wait=60.0, device_compute=40.0),
+        pipeline=make_pipeline(ops=stateless_ops()),
+        step_rows=[],
+    )
+    assert network_of(session).consumer_ms == pytest.approx(8.0)
 
 
 def test_an_edit_of_what_does_not_hold_the_step_up_buys_nothing() -> None:
