@@ -117,8 +117,10 @@ def _run(
     on_progress: OnProgress,
 ) -> _Run:
     from pipediag.runner.host_sampler import HostSampler
+    from pipediag.runner.imports import EarlyImports
 
     sampler = HostSampler()
+    imports = EarlyImports(trials=request.budget_s > 0)
     started_ns = time.monotonic_ns()
 
     def draft() -> Session:
@@ -130,6 +132,15 @@ def _run(
         # From here on nothing that was measured can be lost, whatever a trial does.
         save_session(session, output.path)
         return session
+
+    def begin(pid: int) -> None:
+        sampler.start(pid)
+        imports.start()
+
+    def follow(event: Event) -> None:
+        if event.get("event") == "window":
+            imports.stop()
+        on_progress(event)
 
     desks: list[TrialDesk] = []
 
@@ -145,8 +156,8 @@ def _run(
         child = supervise(
             settings,
             timeout_s=request.timeout_s,
-            on_started=sampler.start,
-            on_progress=on_progress,
+            on_started=begin,
+            on_progress=follow,
             on_trials=on_trials if request.budget_s > 0 else None,
             json_mode=request.script_output_to_stderr,
         )
@@ -154,6 +165,7 @@ def _run(
         output.abandon()
         raise
     finally:
+        imports.stop()
         host = sampler.stop()
     desk = desks[0] if desks else None
     return _Run(child, host, desk.outcomes if desk else {}, desk.fault if desk else None)

@@ -6,6 +6,7 @@ is what `pipediag.trials` decides by.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -95,6 +96,7 @@ class TrialDesk:
             self.fault = f"The trials stopped with {type(error).__name__}: {error}"
 
     def _try(self, waiting: Event, ask: Ask) -> None:
+        began_s = time.monotonic()
         self.on_progress({"event": "diagnosing"})
         session = self.draft()
         loop = session.diagnosed_loop()
@@ -109,6 +111,7 @@ class TrialDesk:
             on_event=self.on_progress,
             consumer_ms=_consumer_ms(session) if waiting["alone"] else None,
             script_goes_on=waiting["goes_on"],
+            began_s=began_s,
         )
         self.budget_s = max(0.0, self.budget_s - outcome.run.used_s)
         self.outcomes[loop.id] = outcome

@@ -60,6 +60,7 @@ class Bench:
         clock: Callable[[], float],
         on_event: OnEvent,
         seed: int,
+        began_s: float | None = None,
     ) -> None:
         self.executor = executor
         self.gauge = gauge
@@ -69,14 +70,14 @@ class Bench:
         self._clock = clock
         self._on_event = on_event
         self._order = random.Random(seed)
-        self._started = clock()
+        self._started = clock() if began_s is None else began_s
         self._rounds = 0
         self._walls: dict[str, float] = {}
         self._labels: dict[str, str] = {BASE: BASE_LABEL}
         self.lost: LostError | None = None
 
     def used_s(self) -> float:
-        """Time since the start."""
+        """Time since the budget began to count."""
         return self._clock() - self._started
 
     def left_s(self) -> float:

@@ -34,11 +34,13 @@ def run_trials(
     on_event: OnEvent = _silent,
     consumer_ms: float | None = None,
     script_goes_on: bool = False,
+    began_s: float | None = None,
     seed: int = _SEED,
 ) -> TrialOutcome:
     """Measure the edits that the findings carry, one by one and then the confirmed ones together.
 
-    `clock` gives seconds. `consumer_ms` is given where the training loop can't be driven: what a
+    `clock` gives seconds; the budget counts from `began_s` by it, when the loop began to wait, and
+    without that from now. `consumer_ms` is given where the training loop can't be driven: what a
     step takes beside its input; batches are then pulled instead. `script_goes_on` keeps out edits
     that may only be tried on a script that is stopped afterwards.
 
@@ -50,7 +52,7 @@ def run_trials(
     in the trials.
     """
     gauge: Gauge = TrainingLoop() if consumer_ms is None else PulledPipeline(consumer_ms)
-    bench = Bench(executor, gauge, budget_s, clock, on_event, seed)
+    bench = Bench(executor, gauge, budget_s, clock, on_event, seed, began_s)
     trials = _Trials(bench)
     trials.run(candidates(findings), script_goes_on=script_goes_on)
     loop = session.diagnosed_loop()

@@ -145,6 +145,14 @@ def test_the_budget_holds() -> None:
         assert sorted(outcome.trials) == list(names)
 
 
+def test_the_budget_counts_from_when_the_loop_began_to_wait() -> None:
+    executor = FakeExecutor({"a": 2.0, "b": 1.5})
+    waiting_s = executor.clock.now - 6.0
+    outcome = try_edits(executor, [make_finding("a"), make_finding("b")], 10.0, began_s=waiting_s)
+    assert 6.0 < outcome.run.used_s <= 10.0 + executor.prepare_s
+    assert outcome.run.budget_s == 10.0
+
+
 def test_what_does_not_fit_keeps_its_prediction_and_says_so() -> None:
     executor = FakeExecutor({"a": 2.0})
     outcome = try_edits(executor, [make_finding("a", 3.0), make_finding("b", 2.0)], 6.0)

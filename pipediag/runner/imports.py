@@ -1,0 +1,36 @@
+"""What an analysis needs later, imported while the script starts: TensorFlow takes seconds too.
+
+Not while it trains: a few hundred modules are a burden on the CPUs that it trains on.
+"""
+
+from __future__ import annotations
+
+import threading
+from importlib import import_module
+
+NEEDED = (
+    "pipediag.runner.diagnosis",
+    "pipediag.reporters.csv",
+    "pipediag.reporters.html",
+    "pipediag.reporters.terminal",
+)
+FOR_TRIALS = ("pipediag.runner.trials", "scipy.stats")
+
+
+class EarlyImports(threading.Thread):
+    """Imports one module after the other, until it is told to stop."""
+
+    def __init__(self, *, trials: bool) -> None:
+        super().__init__(name="imports")
+        self._names = (*NEEDED, *(FOR_TRIALS if trials else ()))
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """No further module is begun; whoever needs one imports it."""
+        self._stopped.set()
+
+    def run(self) -> None:
+        for name in self._names:
+            if self._stopped.is_set():
+                return
+            import_module(name)
