@@ -73,11 +73,12 @@ def _decide_measured(case: Case, breakdown: Mapping[StepClass, Share]) -> Verdic
         return _too_wide(case, share.ci95_percent, straddled)
     if share.percent >= INPUT_BOUND_PERCENT:
         culprit = input_culprit(case.pipeline, case.loop, case.host)
+        waits = case.input_wait is None or case.input_wait.method != "differential"
         return _verdict(
             case,
             "input",
             "high",
-            input_sentence(share, culprit, case.ceiling),
+            input_sentence(share, culprit, case.ceiling, waits=waits),
             straddled=straddled,
             culprit=culprit,
         )

@@ -33,11 +33,16 @@ def place(file: str | None, line: int | None) -> str:
     return f" at {name}:{line}" if line else f" in {name}"
 
 
-def input_sentence(share: Share, culprit: Culprit | None, ceiling: Ceiling | None) -> str:
-    """Highly input-bound, by how much, and behind which operation."""
+def input_sentence(
+    share: Share, culprit: Culprit | None, ceiling: Ceiling | None, *, waits: bool
+) -> str:
+    """Highly input-bound, by how much, and behind which operation.
+
+    `waits` says that the share was seen as waiting, and not told by the consumer alone.
+    """
     text = (
-        f"Highly input-bound: {share.percent:.0f} % of each step ({share.ms:.3g} ms) is waiting "
-        "for input"
+        f"Highly input-bound: {share.percent:.0f} % of each step ({share.ms:.3g} ms) "
+        f"{'is waiting for' if waits else 'goes to'} input"
     )
     if culprit is not None:
         text += f"; {culprit.what}{place(culprit.file, culprit.line)} costs most"

@@ -55,6 +55,11 @@ def test_input_bound_names_the_operation_and_its_line() -> None:
     )
 
 
+def test_what_the_consumer_alone_told_was_not_seen_waiting() -> None:
+    wait = make_input_wait(method="differential", contention="cpu")
+    assert "(7 ms) goes to input" in decide(case(input_wait=wait)).summary
+
+
 @pytest.mark.parametrize(
     ("percents", "bottleneck", "severity"),
     [
