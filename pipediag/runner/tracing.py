@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
+from pipediag.measures.trace_report import trace_report
+from pipediag.rules.device_rules import run_device_rules
 from pipediag.runner.profile_runs import profile_files
+from pipediag.session.files import write_text
+from pipediag.session.trace_report import TraceReport
 from pipediag.trace.hosts import HostSummary, summarise_hosts
 
 if TYPE_CHECKING:
     from pipediag.reporters.perfetto import Exported
-    from pipediag.session.trace_report import TraceReport
 
 REPORT_FILE = "trace.json"
 GAPS_FILE = "gaps.csv"
@@ -52,29 +53,17 @@ def analyse_profiles(request: TraceRequest) -> TraceResult:
 
     Raises PipediagError where there is no profile, or none that can be read.
     """
-    files = profile_files(request.paths, request.run)
-    threading.Thread(target=_import_reporting, name="imports").start()
-    hosts = summarise_hosts(files, gap_floor_ns=request.gap_floor_ns)
+    hosts = summarise_hosts(
+        profile_files(request.paths, request.run), gap_floor_ns=request.gap_floor_ns
+    )
     read = tuple(host for host in hosts if host.summary is not None)
     if not read:
         raise PipediagError("\n".join(host.reason or "" for host in hosts))
-    from pipediag.measures.trace_report import trace_report
-    from pipediag.rules.device_rules import run_device_rules
-
     named = ", ".join(map(str, request.paths))
     created_at = datetime.now(UTC).isoformat(timespec="seconds")
     report = trace_report(named, hosts, created_at)
     findings = run_device_rules(report.devices, read[0].framework)
     return TraceResult(report.model_copy(update={"findings": findings}), read)
-
-
-def _import_reporting() -> None:
-    """What reporting needs, imported while profiles are read.
-
-    Of a profile of 100 MB that is a tenth of the time; decoding runs without the interpreter lock.
-    """
-    for name in ("measures.trace_report", "rules.device_rules", "reporters.trace_terminal"):
-        import_module(f"pipediag.{name}")
 
 
 def write_trace(result: TraceResult, directory: Path, *, perfetto: bool) -> WrittenTrace:
@@ -85,7 +74,6 @@ def write_trace(result: TraceResult, directory: Path, *, perfetto: bool) -> Writ
     # Only where files are written: the terminal's summary needs none of it.
     from pipediag.reporters.csv import devices_table
     from pipediag.reporters.gap_table import write_gap_table
-    from pipediag.session.files import write_text
 
     summaries = [(host.host, host.summary) for host in result.hosts if host.summary is not None]
     report, gaps, devices = (directory / name for name in (REPORT_FILE, GAPS_FILE, DEVICES_FILE))
