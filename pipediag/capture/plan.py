@@ -18,6 +18,7 @@ from pipediag.capture.callsites import AUTOGRAPH_FILE, CallSite, call_site, is_p
 from pipediag.capture.functions import describe_function
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.replay.call import MARK, remember, replaying
+from pipediag.capture.source_files import uncompressed_bytes
 from pipediag.session.recording import ParameterValue, RecordedOperation
 
 _SOURCES = (
@@ -227,6 +228,9 @@ def _parameters(
     }
     if "filenames" in given:
         parameters["file_count"] = _length(given["filenames"])
+        size = uncompressed_bytes(given["filenames"], given.get("compression_type"))
+        if size is not None:
+            parameters["file_bytes"] = size
     return parameters
 
 

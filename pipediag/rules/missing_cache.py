@@ -35,7 +35,8 @@ META = Meta(
     title_failed="Costly work that never changes is repeated in every epoch",
     title_passed="Repeated work is cached or cheap",
     looks_at="Costly maps that draw no random numbers, in a loop of several epochs without a cache "
-    "behind them; and the bytes of all their elements against the available memory.",
+    "behind them; and the bytes of all their elements, counted or by the size of the files read, "
+    "against the available memory.",
     why="From the second epoch on a cache replaces everything above it.",
     edit="`.cache()` behind the map and above shuffle, repeat and anything random.",
     cost="Memory for every element. The first epoch gains nothing. A function that isn't "
@@ -185,11 +186,31 @@ def _count(session: Session, op: Operation) -> int | None:
 
 
 def _bytes(session: Session, op: Operation) -> float | None:
+    """What all elements of one pass take at this operation."""
+    each = _bytes_each(session, op)
+    if each is None:
+        return None
     count = _count(session, op)
+    return _by_files(session, op, each) if count is None else float(count * each)
+
+
+def _by_files(session: Session, op: Operation, each: float) -> float | None:
+    """The bytes of the files that are read, as many times as an element grows on the way here.
+
+    A reader can't say how many elements its files hold.
+    """
+    above = upstream(session, op)
+    source = above[-1] if above else op
+    held, read = source.parameters.get("file_bytes"), _bytes_each(session, source)
+    if not isinstance(held, int) or not read or not keeps_elements([op, *above[:-1]]):
+        return None
+    return held * each / read
+
+
+def _bytes_each(session: Session, op: Operation) -> float | None:
     at = measured_at(session, op)
     # After fusion with a batch the measured bytes are those of batches.
-    each = op.element_bytes or (at.bytes_per_element if at is op else None)
-    return None if count is None or each is None else float(count * each)
+    return op.element_bytes or (at.bytes_per_element if at is op else None)
 
 
 def _available_bytes(session: Session) -> int:

@@ -45,6 +45,28 @@ def test_fails_and_predicts_the_mean_over_epochs() -> None:
     assert finding.effect_on_results == "same results"
 
 
+def read_from_files(**parameters: Any) -> Session:
+    reader = make_operation(
+        "reader", "TFRecordDataset", elements=32.0, bytes_per_element=100.0, parameters=parameters
+    )
+    loop = make_loop(keras=make_keras(epochs=10))
+    return session_of(reader, costly_map(cardinality=None), batch(), loops=[loop])
+
+
+def test_the_files_that_are_read_tell_how_large_a_cache_would_be() -> None:
+    """Ten times as large as they are, as an element of 100 bytes becomes one of 1000."""
+    finding = only(missing_cache, read_from_files(file_bytes=2_000_000))
+    assert finding.status == "fail"
+    assert finding.evidence["cache_bytes"] == pytest.approx(2e7)
+    assert finding.edit is not None
+
+
+def test_files_of_unknown_size_leave_it_open() -> None:
+    finding = only(missing_cache, read_from_files(file_count=3))
+    assert finding.status == "informative"
+    assert "count the elements first" in finding.advice
+
+
 def test_a_python_function_may_not_be_deterministic() -> None:
     function = make_function(stateful=True, graph_ops={"PyFunc": 1})
     finding = only(missing_cache, session_with(costly_map(function=function)))
