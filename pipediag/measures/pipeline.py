@@ -23,6 +23,9 @@ running at the moment, such as an exhausted branch."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _VERSION = re.compile(r"V\d+$")
 
+ABOUT_EQUAL = 0.9
+"""Part of the largest latency. Own choice: repeated runs of one script differ by a tenth."""
+
 
 @dataclass(frozen=True)
 class MeasuredPipeline:
@@ -61,17 +64,18 @@ def bottleneck(ops: list[Operation]) -> str | None:
     Latency is self time over the calls in flight: what an operation takes of a batch's way. Stages
     that an asynchronous operation separates run at the same time, so that latencies do not add up
     to the step; the slowest operation limits the pipeline all the same, unless several cheap ones
-    in one stage together outweigh it. Of equals the one nearest to the source is named. What
+    in one stage together outweigh it. Of about equals the one is named whose calls together take
+    longest, as they keep more CPUs from other work; of equals the one nearest to the source. What
     TensorFlow inserted hands batches on and is not named.
     """
     costs = [
-        (op.latency_ms_per_step, op.id)
+        (op.latency_ms_per_step, op.self_ms_per_step or 0.0, op.id)
         for op in ops
         if op.latency_ms_per_step and not op.inserted_by_tensorflow
     ]
-    if not costs:
-        return None
-    return max(costs, key=lambda cost: cost[0] or 0.0)[1]
+    slowest = max((latency for latency, _, _ in costs), default=0.0)
+    equals = [cost for cost in costs if cost[0] >= ABOUT_EQUAL * slowest]
+    return max(equals, key=lambda cost: cost[1], default=(0.0, 0.0, None))[2]
 
 
 def with_latency(ops: list[Operation]) -> list[Operation]:

@@ -112,6 +112,15 @@ def test_the_bottleneck_is_the_slowest_operation_that_a_user_wrote() -> None:
     assert bottleneck([]) is None
 
 
+@pytest.mark.parametrize(("latency_ms", "named"), [(1.9, "spread"), (1.7, "alone")])
+def test_of_about_equals_the_one_that_works_longest_is_named(latency_ms: float, named: str) -> None:
+    ops = [
+        make_operation("spread", latency_ms_per_step=latency_ms, self_ms_per_step=4 * latency_ms),
+        make_operation("alone", latency_ms_per_step=2.0, self_ms_per_step=2.0),
+    ]
+    assert bottleneck(ops) == named
+
+
 def test_the_source_line_is_read_from_the_file(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("a = 1\n    b = a.map(f)\n", encoding="utf-8")
