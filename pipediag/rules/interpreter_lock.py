@@ -36,8 +36,14 @@ LOCK = Threshold(
     "% of the time in which a thread that woke had to wait for it",
     "own measurements: 4 to 17 % on a loaded machine where no call held it for long",
 )
+LOCK_OF_SEVERAL = 18.0
+"""The same limit where several calls are in flight and compute on one core only, which is what the
+lock does to them: just above what was measured where no call held it for long."""
+SEVERAL_CALLS = 1.5
+"""Calls in flight from which more than one core would be busy if they could compute at once."""
 SEVERAL_AT_ONCE = 1.2
-"""Cores from which more than one thread must be computing, which the lock would not allow."""
+"""Cores from which several parallel calls must be computing at once, which the lock would not
+allow. Of a serial map it says nothing: what is beyond one core is other threads' work."""
 NEARLY_IDLE = 0.25
 """Cores below which a function that is not seen waits inside a library. A function that holds the
 lock took 0.3 on a machine with twice as many busy threads as cores."""
@@ -55,7 +61,8 @@ class PythonUse:
 
 def python_use(session: Session, op: Operation) -> PythonUse:
     """How the Python behind this map spends its time, from CPU time, stacks and wall time."""
-    wall_ms = measured_at(session, op).self_ms_per_step
+    at = measured_at(session, op)
+    wall_ms = at.self_ms_per_step
     if session.host is None or session.steps is None or wall_ms is None:
         return PythonUse("unclear", {"wall_ms_per_step": wall_ms})
     cores = data_cores(session.host)
@@ -69,7 +76,11 @@ def python_use(session: Session, op: Operation) -> PythonUse:
     }
     at_work = min(1.0, calls)
     waits = 100.0 * (1.0 - min(1.0, cores / at_work)) if at_work else 0.0
-    return PythonUse(_work(session.host, cores, at_work, seen), evidence, waits)
+    several = cores >= SEVERAL_AT_ONCE and (at.parallelism or 1) > 1
+    work = _work_unseen(session.host, cores, at_work, several=several)
+    if seen >= at_work * SEEN.value:
+        work = _work_seen(session.host, cores, calls, several=several)
+    return PythonUse(work, evidence, waits)
 
 
 def data_cores(host: Host) -> float:
@@ -77,24 +88,26 @@ def data_cores(host: Host) -> float:
     return (host.threads.get("tf_data", 0.0) + host.threads.get("python_other", 0.0)) / 100.0
 
 
-def _work(host: Host, cores: float, at_work: float, seen_percent: float) -> PythonWork:
-    """`at_work` is the share of the time in which at least one call is in flight."""
-    if seen_percent < at_work * SEEN.value:
-        return _work_unseen(host, cores, at_work)
-    if cores < at_work * CPU_OF_CALLS.value / 100.0:
+def _work_seen(host: Host, cores: float, calls: float, *, several: bool) -> PythonWork:
+    """For a function that stack samples meet; `calls` of it are in flight on average."""
+    if cores < min(1.0, calls) * CPU_OF_CALLS.value / 100.0:
         return "waits"
-    if cores >= SEVERAL_AT_ONCE:
+    if several:
         return "releases the lock"
     if host.lock_percent is None:
         return "unclear"
-    return "holds the lock" if host.lock_percent >= LOCK.value else "releases the lock"
+    limit = LOCK_OF_SEVERAL if calls >= SEVERAL_CALLS else LOCK.value
+    return "holds the lock" if host.lock_percent >= limit else "releases the lock"
 
 
-def _work_unseen(host: Host, cores: float, at_work: float) -> PythonWork:
-    """For a function that stack samples rarely meet: it holds the lock, or waits in a library."""
+def _work_unseen(host: Host, cores: float, at_work: float, *, several: bool) -> PythonWork:
+    """For a function that stack samples rarely meet: it holds the lock, or waits in a library.
+
+    `at_work` is the share of the time in which at least one call is in flight.
+    """
     if cores < at_work * NEARLY_IDLE:
         return "waits"
-    if cores >= SEVERAL_AT_ONCE:
+    if several:
         return "releases the lock"
     return "unclear" if host.lock_percent is None else "holds the lock"
 

@@ -84,3 +84,31 @@ def test_a_call_that_waits_inside_a_library_is_seen_by_its_idle_cpu() -> None:
     host = make_host(lock_percent=3.0, threads={"tf_data": 4.0}, hot_python=[])
     finding = only(python_map_lock, session_with(host))
     assert (finding.status, finding.evidence["python"]) == ("pass", "waits")
+
+
+@pytest.mark.parametrize(("calls_ms", "status"), [(15.0, "fail"), (14.0, "pass")])
+def test_several_calls_that_compute_on_one_core_hold_the_lock_at_a_lower_limit(
+    calls_ms: float, status: str
+) -> None:
+    """Steps take 10 ms: from 15 ms of calls in each, one and a half are in flight."""
+    host = make_host(lock_percent=24.0, threads={"tf_data": 107.0}, hot_python=met(80.0))
+    session = session_with(host)
+    assert session.pipeline is not None
+    ops = [
+        op.model_copy(update={"self_ms_per_step": calls_ms}) if op.id == "map" else op
+        for op in session.pipeline.ops
+    ]
+    changed = session.pipeline.model_copy(update={"ops": ops})
+    found = only(python_map_lock, session.model_copy(update={"pipeline": changed}))
+    assert found.status == status
+
+
+def test_cores_beyond_one_are_not_those_of_a_serial_map() -> None:
+    host = make_host(lock_percent=6.0, threads={"tf_data": 133.0}, hot_python=[])
+    session = session_with(host)
+    assert session.pipeline is not None
+    serial = [op.model_copy(update={"parallelism": 1}) for op in session.pipeline.ops]
+    changed = session.pipeline.model_copy(update={"ops": serial})
+    assert only(python_map_lock, session).evidence["python"] == "releases the lock"
+    found = only(python_map_lock, session.model_copy(update={"pipeline": changed}))
+    assert found.status == "fail"
