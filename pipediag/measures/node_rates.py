@@ -36,8 +36,8 @@ def node_rates(snapshots: list[ModelSnapshot]) -> list[NodeRate]:
     """Consumer first. From the first and the last snapshot of one iterator, batches between them.
 
     tf.data forgets the operations of an exhausted branch, so of several iterators the one with the
-    most operations counts. Where no iterator was read twice (epochs shorter than a window) the
-    counters since its start are used, and then the fill of its buffers is counted in.
+    most operations counts. Where none was read twice with all of them there (epochs shorter than a
+    window) the counters since its start are used, and then the fill of its buffers is counted in.
     """
     pair = _fullest_pair(snapshots)
     if pair is None:
@@ -64,12 +64,20 @@ def _fullest_pair(
         for before, after in combinations(read, 2)
         if after.iterator_steps > before.iterator_steps
     ]
-    if pairs:
-        return max(pairs, key=lambda pair: (len(pair[1].nodes), _steps_between(*pair)))
     single = [snapshot for read in by_iterator.values() for snapshot in read]
     if not single:
         return None
-    return None, max(single, key=lambda snapshot: (len(snapshot.nodes), snapshot.iterator_steps))
+    fullest = max(single, key=lambda snapshot: (*_fullness(snapshot), snapshot.iterator_steps))
+    # How many readers an interleave has open changes; which operations there are does not.
+    full = [pair for pair in pairs if _fullness(pair[1])[0] == _fullness(fullest)[0]]
+    if not full:
+        return None, fullest
+    return max(full, key=lambda pair: (_fullness(pair[1]), _steps_between(*pair)))
+
+
+def _fullness(snapshot: ModelSnapshot) -> tuple[int, int]:
+    """Different operations, and nodes."""
+    return len({path for path, _ in _walk(snapshot)}), len(snapshot.nodes)
 
 
 def _steps_between(before: ModelSnapshot, after: ModelSnapshot) -> int:

@@ -38,6 +38,16 @@ def test_the_longest_pair_of_the_fullest_iterator_counts() -> None:
     assert rates[2].self_ms == 9.0
 
 
+def test_a_whole_pipeline_seen_once_counts_before_the_end_of_one_seen_twice() -> None:
+    whole = make_snapshot(12, iterator=1)
+    ending = [make_snapshot(steps, iterator=2) for steps in (38, 40)]
+    for snapshot in ending:
+        snapshot.nodes = snapshot.nodes[:2]
+    rates = node_rates([whole, *ending])
+    assert len(rates) == 4
+    assert rates[2].elements == 1.0
+
+
 def test_branches_of_one_path_are_summed() -> None:
     nodes = [
         make_node(1, "ParallelInterleaveV4", [2, 3]),
