@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pipediag.measures.node_rates import node_rates
+from pipediag.session.recording import ModelSnapshot
 from tests.factories import make_node, make_snapshot
 
 
@@ -46,6 +47,24 @@ def test_a_whole_pipeline_seen_once_counts_before_the_end_of_one_seen_twice() ->
     rates = node_rates([whole, *ending])
     assert len(rates) == 4
     assert rates[2].elements == 1.0
+
+
+def cached(iterator: int, *, fills: bool) -> ModelSnapshot:
+    nodes = [make_node(1, "BatchV2", [2]), make_node(2, "MemoryCacheImpl", [3] if fills else [])]
+    if fills:
+        nodes.append(make_node(3, "Map", [], num_elements=320))
+    return make_snapshot(10, iterator=iterator, nodes=nodes)
+
+
+@pytest.mark.parametrize(("read", "operations"), [(1, 2), (2, 2), (0, 3)])
+def test_what_fills_a_cache_is_no_rate_of_what_reads_it(read: int, operations: int) -> None:
+    snapshots = [cached(1, fills=True), *(cached(2 + n, fills=False) for n in range(read))]
+    assert len(node_rates(snapshots)) == operations
+
+
+def test_a_cache_that_was_hardly_read_yet_is_one_that_fills() -> None:
+    snapshots = [*(cached(n, fills=True) for n in range(3)), cached(3, fills=False)]
+    assert len(node_rates(snapshots)) == 3
 
 
 def test_branches_of_one_path_are_summed() -> None:

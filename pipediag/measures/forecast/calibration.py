@@ -11,6 +11,13 @@ from pipediag.session.model import Operation, Session
 WAITS_PERCENT = 5.0
 """Of a step, from which it counts as waiting for input: XProf's limit."""
 
+BOUND_PERCENT = 20.0
+"""Of a step, from which waiting for input is what bounds it: XProf's limit."""
+
+IDLE = 0.5
+"""Slowest stage over consumer, below which a pipeline rests for so long that short waits are those
+of handing a batch over, whatever its pace. Own choice."""
+
 SEVERAL_AT_ONCE = 1.2
 """CPUs from which more than one thread must be computing, which the interpreter lock forbids."""
 
@@ -187,6 +194,10 @@ def _calibrated(network: Network) -> Network:
     slowest = max(found, key=lambda stage: stage.ms, default=None)
     if slowest is None or slowest.ms <= 0:
         return network
+    late = network.step_ms - network.consumer_ms
+    short = late < network.step_ms * BOUND_PERCENT / 100.0
+    if slowest.ahead and short and slowest.ms < IDLE * network.consumer_ms:
+        return replace(network, consumer_share=1.0)
     if slowest.ahead:
         target = max(_supply_ms(network), min(slowest.ms, network.consumer_ms))
     else:

@@ -363,6 +363,40 @@ def test_without_the_measurement_there_is_no_forecast(section: str) -> None:
     assert forecast(session, edit(PARALLEL)).missing
 
 
+@pytest.mark.parametrize(("map_ms", "speedup"), [(3.0, 10 / 3.1), (8.0, 1.0)])
+def test_short_waits_of_a_pipeline_that_rests_are_not_its_pace(
+    map_ms: float, speedup: float
+) -> None:
+    """All steps wait 1 of 10 ms: with 3.1 ms of work that is the hand-over, with 8.1 the pace."""
+    rows = [
+        StepRow(
+            index=index,
+            window="baseline",
+            block=0,
+            start_ms=10.0 * index,
+            duration_ms=10.0,
+            input_wait_ms=1.0,
+            batches=1,
+        )
+        for index in range(10)
+    ]
+    ops = [
+        make_operation("source", "from_tensor_slices", elements=32.0, self_ms_per_step=0.1),
+        make_operation("map", parent_ids=["source"], elements=32.0, self_ms_per_step=map_ms),
+        make_operation("prefetch", "prefetch", parent_ids=["map"], self_ms_per_step=0.1),
+    ]
+    session = make_session(
+        breakdown=make_breakdown(input_wait=10.0, dispatch=60.0, python=30.0),
+        pipeline=make_pipeline(ops=ops),
+        ceiling=None,
+        differential=None,
+        step_rows=rows,
+        host=IDLE,
+    )
+    found = forecast(session, edit(SetModel({"steps_per_execution": 16})))
+    assert found.speedup == pytest.approx(speedup, abs=0.01)
+
+
 def test_where_cpus_are_shared_the_consumer_is_the_step_less_what_get_next_waited() -> None:
     """Its own time alone is half of that: the ceiling counts from there, the model does not."""
     wait = make_input_wait(native_percent=20.0, method="differential", contention="cpu")
