@@ -33,7 +33,7 @@ META = Meta(
     edit="compile(steps_per_execution=16), or a tf.function that loops over several batches.",
     cost="Callbacks and progress see every 16th step only; tracing takes longer.",
     prediction=f"{FORECAST}15 of 16 parts of the Python class fall away, and without an "
-    "accelerator of dispatch too; with one, dispatch is launching and stays, so this is a "
+    "accelerator of 88 % of dispatch too; with one, dispatch is launching and stays, so this is a "
     "cautious figure.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(OVERHEAD, GAIN, INPUT_BOUND),
