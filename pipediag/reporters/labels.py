@@ -10,6 +10,7 @@ from pipediag.session.model import (
     Bottleneck,
     EffectOnResults,
     FindingStatus,
+    InputWait,
     Loop,
     Script,
     StepClass,
@@ -57,6 +58,9 @@ STEP_CLASS_MEANING: dict[StepClass, str] = {
     "device_wait": "the host waiting for results from the device",
     "unattributed": "what no event of the trace accounts for",
 }
+
+COST_BESIDE_WAITING = "blocked in GetNext, and slowed by what makes the batches meanwhile"
+"""What input wait means where the consumer alone, on a repeated batch, says how much it is."""
 
 STATUS: dict[FindingStatus, str] = {
     "fail": "Found",
@@ -151,6 +155,13 @@ STEP_BASIS: dict[StepBasis, str] = {
 }
 
 NO_REASON = "Not measured; no reason was recorded."
+
+
+def step_class_meaning(name: StepClass, wait: InputWait | None) -> str:
+    """What a class of the step's time is, as a part of a sentence."""
+    if name == "input_wait" and wait is not None and wait.method == "differential":
+        return COST_BESIDE_WAITING
+    return STEP_CLASS_MEANING[name]
 
 
 def gap_cause(cause: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pipediag.reporters import html
+from pipediag.reporters import html, labels
 from pipediag.session.model import Session
 from tests import factories
 from tests.reporters import devices, sessions, trial_sessions
@@ -157,6 +157,12 @@ def test_breakdown_bar_has_a_table_twin_with_intervals() -> None:
         "70.0 %",
         "69.0 to 71.0 %",
     ]
+
+
+def test_what_the_consumer_alone_told_is_more_than_waiting() -> None:
+    wait = factories.make_input_wait(method="differential", contention="cpu")
+    assert labels.COST_BESIDE_WAITING in html.render(factories.make_session(input_wait=wait))
+    assert labels.COST_BESIDE_WAITING not in html.render(factories.make_session())
 
 
 def test_pipeline_marks_the_bottleneck_and_what_tensorflow_did() -> None:
