@@ -165,7 +165,7 @@ def _run(
         output.abandon()
         raise
     finally:
-        imports.stop()
+        imports.close()
         host = sampler.stop()
     desk = desks[0] if desks else None
     return _Run(child, host, desk.outcomes if desk else {}, desk.fault if desk else None)

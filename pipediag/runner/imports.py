@@ -29,6 +29,12 @@ class EarlyImports(threading.Thread):
         """No further module is begun; whoever needs one imports it."""
         self._stopped.set()
 
+    def close(self) -> None:
+        """Stop, and wait for the module that was begun: at the interpreter's end it would fail."""
+        self.stop()
+        if self.ident is not None:
+            self.join()
+
     def run(self) -> None:
         for name in self._names:
             if self._stopped.is_set():

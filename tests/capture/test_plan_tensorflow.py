@@ -140,8 +140,8 @@ def test_users_name_is_kept(plan: Captured) -> None:
         ("named", {"buffer_size": 6}),
         ("batch", {"batch_size": 4, "drop_remainder": True}),
         ("prefetch", {"buffer_size": -1}),
-        ("reader", {"file_count": 2}),
-        ("text reader", {"file_count": 1}),
+        ("reader", {"file_count": 2, "file_bytes": 38}),
+        ("text reader", {"file_count": 1, "file_bytes": 4}),
     ],
 )
 def test_parameters(plan: Captured, mark: str, parameters: dict[str, object]) -> None:

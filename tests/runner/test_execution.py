@@ -222,6 +222,9 @@ PACKAGE = {
         if __name__ == "__main__":
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 print(pool.map(double, [1, 2]))
+                # A worker that is terminated may lose what it printed.
+                pool.close()
+                pool.join()
     """,
     "application/__main__.py": WHO_AM_I + "    import beside\n",
     "application/beside.py": "print(__name__)",

@@ -28,7 +28,7 @@ def test_after_a_stop_no_further_module_is_begun(monkeypatch: pytest.MonkeyPatch
     assert first_is_in.wait(10)
     early.stop()
     go_on.set()
-    early.join()
+    early.close()
     assert begun == [NEEDED[0]]
 
 
@@ -39,3 +39,7 @@ def test_what_trials_need_is_left_out_where_there_are_none(monkeypatch: pytest.M
     early.start()
     early.join()
     assert begun == list(NEEDED)
+
+
+def test_what_never_began_is_closed_all_the_same() -> None:
+    EarlyImports(trials=True).close()
