@@ -25,7 +25,7 @@ from pipediag.session.settings import RunSettings
 from pipediag.session.trials import Trial
 from pipediag.trials.schedule import run_trials
 
-SCRIPT = Path(__file__).parent / "workloads" / "keras_fit_2ms.py"
+SCRIPT = Path(__file__).parents[1] / "sample_pipelines" / "pure_map.py"
 
 
 @click.command(help=(__doc__ or "").partition("\n")[0])

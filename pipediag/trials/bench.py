@@ -115,8 +115,8 @@ class Bench:
             raise BaseRefusedError(error) from error
         return left_out
 
-    def round(self, arms: Sequence[Arm]) -> Round:
-        """One block of each arm, in random order.
+    def round(self, arms: Sequence[Arm], seconds: float = BLOCK_S) -> Round:
+        """One block of so many seconds of each arm, in random order.
 
         Raises:
             BaseRefusedError: the base failed.
@@ -127,7 +127,7 @@ class Bench:
         refused: dict[str, str] = {}
         for arm in self._order.sample(list(arms), len(arms)):
             try:
-                block = self.block(arm)
+                block = self.block(arm, seconds)
             except ArmRefusedError as error:
                 if arm.name == BASE:
                     raise BaseRefusedError(error) from error
@@ -136,7 +136,7 @@ class Bench:
                 rates[arm.name] = examples_per_s(self.gauge, block)
         return Round(rates, refused)
 
-    def block(self, arm: Arm) -> Block:
+    def block(self, arm: Arm, seconds: float = BLOCK_S) -> Block:
         """One block, kept in the record; its whole duration, warm-up and all, is the arm's cost.
 
         Raises:
@@ -145,7 +145,7 @@ class Bench:
         """
         self._announce(arm)
         begin = self._clock()
-        block = self._guarded(arm, lambda: self.gauge.run(self.executor, arm, BLOCK_S))
+        block = self._guarded(arm, lambda: self.gauge.run(self.executor, arm, seconds))
         self._walls[arm.name] = self._clock() - begin
         _refuse_empty(block)
         if arm.name == BASE:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pipediag.session.trials import WORTHWHILE, Trial
 from pipediag.trials.arms import ArmRefusedError
-from pipediag.trials.bench import BASE_ARM, Bench, Round
+from pipediag.trials.bench import BASE_ARM, BLOCK_S, Bench, Round
 from pipediag.trials.candidates import Candidate
 from pipediag.trials.statistics import (
     FEWEST_ROUNDS,
@@ -25,6 +25,12 @@ MOST_AT_ONCE = 4
 RESERVE = 0.25
 """Share of the budget that two confirmed edits keep for being measured together, and more of a
 small one: a first look at three arms, up to half of it."""
+
+
+LONGEST_BLOCK_S = 4 * BLOCK_S
+SPENT = 0.8
+"""Of the time that is left, by blocks that are longer than the shortest: the rest is for whatever
+takes longer than it did."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,7 @@ class Contest:
         self._bench = bench
         self._waiting = deque(candidates)
         self._live: list[_Live] = []
+        self._last_block_s = BLOCK_S
 
     def step(self) -> bool:
         """Let edits enter, run one round and judge; False when nothing is left that can be tried.
@@ -64,7 +71,8 @@ class Contest:
         if not self._live:
             self._turn_away_the_waiting()
             return False
-        self._judge(self._bench.round([BASE_ARM, *(one.candidate.arm for one in self._live)]))
+        arms = [BASE_ARM, *(one.candidate.arm for one in self._live)]
+        self._judge(self._bench.round(arms, self._block_s()))
         return True
 
     def any_measured(self) -> bool:
@@ -87,6 +95,17 @@ class Contest:
             self.refuse(candidate, reason)
         self._live.clear()
         self._waiting.clear()
+
+    def _block_s(self) -> float:
+        """Longer where first looks left it open and time is left: what scatters from step to step
+        averages out within a block. The time is spread over the rounds that may still come."""
+        rounds = min(len(one.ratios) for one in self._live)
+        if self._waiting or rounds < LOOKS[0]:
+            return BLOCK_S
+        to_come_s = (MOST_ROUNDS - rounds) * self._cost_with()
+        stretched = self._last_block_s * SPENT * self._time_s() / to_come_s
+        self._last_block_s = min(max(stretched, BLOCK_S), LONGEST_BLOCK_S)
+        return self._last_block_s
 
     def _time_s(self) -> float:
         return self._bench.left_s() - self._kept_for_the_combination_s()

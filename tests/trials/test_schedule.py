@@ -153,6 +153,23 @@ def test_the_budget_counts_from_when_the_loop_began_to_wait() -> None:
     assert outcome.run.budget_s == 10.0
 
 
+def test_what_stays_open_gets_longer_blocks_in_the_time_that_is_left() -> None:
+    """Its speed lies where an interval keeps holding the limit."""
+    executor = FakeExecutor({"a": 1.03}, noise=0.05)
+    outcome = try_edits(executor, [make_finding("a")], 40.0)
+    lengths = {block.round: block.duration_ms for block in outcome.run.blocks}
+    assert max(lengths[number] for number in range(LOOKS[0] + 1)) < 500
+    assert max(lengths.values()) > 1000
+    assert outcome.run.used_s < 40.0
+
+
+def test_while_others_wait_blocks_stay_short() -> None:
+    names = "abcdefgh"
+    executor = FakeExecutor(dict.fromkeys(names, 1.03), noise=0.05)
+    outcome = try_edits(executor, [make_finding(one) for one in names], 30.0)
+    assert max(block.duration_ms for block in outcome.run.blocks) < 500
+
+
 def test_what_does_not_fit_keeps_its_prediction_and_says_so() -> None:
     executor = FakeExecutor({"a": 2.0})
     outcome = try_edits(executor, [make_finding("a", 3.0), make_finding("b", 2.0)], 6.0)
