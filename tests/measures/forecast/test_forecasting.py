@@ -307,19 +307,24 @@ def test_without_an_operation_its_time_goes() -> None:
     assert len(ops) == 4
 
 
-def test_a_consumer_that_sets_half_of_the_steps_gains_in_half_of_them() -> None:
-    rows = [
+def waiting_rows(waits_ms: list[float]) -> list[StepRow]:
+    """Steps of 10 ms, each with its input wait."""
+    return [
         StepRow(
             index=index,
             window="baseline",
             block=0,
             start_ms=10.0 * index,
             duration_ms=10.0,
-            input_wait_ms=4.0 * (index % 2),
+            input_wait_ms=wait_ms,
             batches=1,
         )
-        for index in range(10)
+        for index, wait_ms in enumerate(waits_ms)
     ]
+
+
+def test_a_consumer_that_sets_half_of_the_steps_gains_in_half_of_them() -> None:
+    rows = waiting_rows([4.0 * (index % 2) for index in range(10)])
     session = stateless(
         breakdown=make_breakdown(input_wait=20.0, device_compute=40.0, python=40.0),
         ceiling=None,
@@ -368,18 +373,7 @@ def test_short_waits_of_a_pipeline_that_rests_are_not_its_pace(
     map_ms: float, speedup: float
 ) -> None:
     """All steps wait 1 of 10 ms: with 3.1 ms of work that is the hand-over, with 8.1 the pace."""
-    rows = [
-        StepRow(
-            index=index,
-            window="baseline",
-            block=0,
-            start_ms=10.0 * index,
-            duration_ms=10.0,
-            input_wait_ms=1.0,
-            batches=1,
-        )
-        for index in range(10)
-    ]
+    rows = waiting_rows([1.0] * 10)
     ops = [
         make_operation("source", "from_tensor_slices", elements=32.0, self_ms_per_step=0.1),
         make_operation("map", parent_ids=["source"], elements=32.0, self_ms_per_step=map_ms),
