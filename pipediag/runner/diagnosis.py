@@ -87,13 +87,10 @@ def _conclude_loop(
         "notes": notes,
         **_sections(measures),
     }
-    return _conclude(
-        session,
-        consumer_alone=measures.differential is not None,
-    )
+    return _conclude(session)
 
 
-def _conclude(session: dict[str, Any], *, consumer_alone: bool = False) -> Session:
+def _conclude(session: dict[str, Any]) -> Session:
     """Verdict, then the rules, then what they advise."""
     sections = {
         name: session[name]
@@ -116,7 +113,7 @@ def _conclude(session: dict[str, Any], *, consumer_alone: bool = False) -> Sessi
     case = Case(
         **sections,
         tensorflow=session["environment"].tensorflow,
-        consumer_alone=consumer_alone,
+        consumer_alone=session["differential"] is not None,
     )
     drafted = Session(**session, combined=None, verdict=decide(case))
     findings = run_rules(drafted)

@@ -90,9 +90,9 @@ def _consumer_ms(session: Session, step_ms: float) -> float:
     Where the ceiling is that of the consumer alone, as the two share the CPUs, it is the step less
     what GetNext waited: how far the pipeline's CPU time slows the consumer is the model's affair.
     """
-    wait = session.input_wait
-    if wait is not None and wait.contention == "cpu" and wait.native_percent is not None:
-        return step_ms * (1 - wait.native_percent / 100.0)
+    waited = _waited_beside_shared_cpus(session)
+    if waited is not None:
+        return step_ms * (1 - waited / 100.0)
     if session.ceiling is not None and session.ceiling.speedup_if_input_free:
         return step_ms / session.ceiling.speedup_if_input_free
     return step_ms - _class_ms(session, "input_wait")
@@ -246,11 +246,17 @@ def _consumer_share(session: Session) -> float:
 
 
 def _waited_percent(session: Session) -> float | None:
-    """Part of the step in GetNext, by the unprofiled clock where there is one."""
-    wait, share = session.input_wait, (session.breakdown or {}).get("input_wait")
-    if wait is not None and wait.contention == "cpu" and wait.native_percent is not None:
-        return wait.native_percent
+    """Part of the step in GetNext: the breakdown's, unless that holds more than waiting."""
+    waited, share = _waited_beside_shared_cpus(session), (session.breakdown or {}).get("input_wait")
+    if waited is not None:
+        return waited
     return share.percent if share is not None else None
+
+
+def _waited_beside_shared_cpus(session: Session) -> float | None:
+    """What GetNext waited, by tf.data's own clock, where the input takes CPUs from the consumer."""
+    wait = session.input_wait
+    return wait.native_percent if wait is not None and wait.contention == "cpu" else None
 
 
 def _with_cpu(network: Network) -> Network:
