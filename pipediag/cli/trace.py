@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from pipediag.runner.profile_runs import profile_files
+from pipediag.trace.gap_floor import GAP_FLOOR_NS
+from pipediag.trace.hosts import reading_hosts
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipediag.runner.tracing import TraceResult, WrittenTrace
-
-DEFAULT_GAP_FLOOR_US = 5
 
 
 @click.command(name="trace")
@@ -27,7 +30,7 @@ DEFAULT_GAP_FLOOR_US = 5
     "gap_floor_us",
     metavar="MICROSECONDS",
     type=click.IntRange(0, 1_000_000_000),
-    default=DEFAULT_GAP_FLOOR_US,
+    default=GAP_FLOOR_NS // 1000,
     show_default=True,
     help="Sum gaps shorter than this, and look for no cause.",
 )
@@ -65,14 +68,20 @@ def command(
 
     Exit status: 0 done, 2 usage or nothing readable.
     """
-    from pipediag.runner.tracing import (
-        TraceRequest,
-        analyse_profiles,
-        dump_trace_report,
-        write_trace,
-    )
+    # Nothing here multiplies matrices: these threads would only take time to start.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    with reading_hosts(profile_files(paths, run), gap_floor_ns=gap_floor_us * 1000) as reading:
+        # Half a second of imports and preparations passes while other processes read.
+        from pipediag.reporters import trace_terminal  # noqa: F401
+        from pipediag.runner.tracing import (
+            analyse_profiles,
+            dump_trace_report,
+            prepare,
+            write_trace,
+        )
 
-    result = analyse_profiles(TraceRequest(paths, run, gap_floor_us * 1000))
+        prepare()
+        result = analyse_profiles(paths, reading)
     written = None if output is None else write_trace(result, output, perfetto=perfetto)
     if not json_mode:
         _show(result, list(_lines(written)), ctx.color, verbose)

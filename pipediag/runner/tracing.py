@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,10 +11,10 @@ from typing import TYPE_CHECKING
 from pipediag.errors import PipediagError
 from pipediag.measures.trace_report import trace_report
 from pipediag.rules.device_rules import run_device_rules
-from pipediag.runner.profile_runs import profile_files
 from pipediag.session.files import write_text
+from pipediag.session.record import build_validators
 from pipediag.session.trace_report import TraceReport
-from pipediag.trace.hosts import HostSummary, summarise_hosts
+from pipediag.trace.hosts import HostReading, HostSummary
 
 if TYPE_CHECKING:
     from pipediag.reporters.perfetto import Exported
@@ -22,15 +23,6 @@ REPORT_FILE = "trace.json"
 GAPS_FILE = "gaps.csv"
 DEVICES_FILE = "devices.csv"
 PERFETTO_FILE = "trace.perfetto.json.gz"
-
-
-@dataclass(frozen=True)
-class TraceRequest:
-    paths: tuple[Path, ...]
-    run: str | None
-    """The run of a log directory; None for the newest."""
-    gap_floor_ns: int
-    """Shorter gaps are summed, and no cause is looked for."""
 
 
 @dataclass(frozen=True)
@@ -48,20 +40,26 @@ class WrittenTrace:
     """Of the trace for Perfetto; None where none was asked for."""
 
 
-def analyse_profiles(request: TraceRequest) -> TraceResult:
-    """Reads the profiles and says what they show.
+def prepare() -> None:
+    """Does what an analysis needs and no profile has to be there for."""
+    build_validators(TraceReport)
 
-    Raises PipediagError where there is no profile, or none that can be read.
+
+def analyse_profiles(named: Sequence[Path], reading: HostReading) -> TraceResult:
+    """Says what the profiles show, once they are read.
+
+    Args:
+        named: the paths that the user gave.
+        reading: the files that these mean.
+
+    Raises PipediagError where none can be read.
     """
-    hosts = summarise_hosts(
-        profile_files(request.paths, request.run), gap_floor_ns=request.gap_floor_ns
-    )
+    hosts = reading.summaries()
     read = tuple(host for host in hosts if host.summary is not None)
     if not read:
         raise PipediagError("\n".join(host.reason or "" for host in hosts))
-    named = ", ".join(map(str, request.paths))
     created_at = datetime.now(UTC).isoformat(timespec="seconds")
-    report = trace_report(named, hosts, created_at)
+    report = trace_report(", ".join(map(str, named)), hosts, created_at)
     findings = run_device_rules(report.devices, read[0].framework)
     return TraceResult(report.model_copy(update={"findings": findings}), read)
 

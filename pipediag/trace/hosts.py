@@ -9,26 +9,31 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
+import threading
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 from pipediag.errors import PipediagError
-from pipediag.trace.device.traces import GAP_FLOOR_NS
-from pipediag.trace.framework import Framework, framework_of
+from pipediag.trace.file_bytes import MAPPED_FROM_BYTES
+from pipediag.trace.freed_memory import keep_freed_memory
+from pipediag.trace.gap_floor import GAP_FLOOR_NS
 from pipediag.trace.profile_files import host_of
-from pipediag.trace.reader import TraceFormat, read_profile
-from pipediag.trace.summary import TraceSummary, summarise_events
 
-WORTH_PROCESSES_BYTES = 16 << 20
-"""A process takes a quarter of a second to start, in which one reads some 20 MB."""
+if TYPE_CHECKING:
+    # Whoever waits for other processes need not have imported what these read with.
+    from pipediag.trace.framework import Framework
+    from pipediag.trace.reader import TraceFormat
+    from pipediag.trace.summary import TraceSummary
 
-ISOLATED_FROM_BYTES = 256 << 20
-"""A single file from that size on is read in a process too, so that its end can be told: reading
-takes many times as long as starting a process there."""
+APART_FROM_BYTES = MAPPED_FROM_BYTES
+"""Of all files together. Below it starting a process takes longer than reading; from it on no file
+is read in this process: who looks at a mapped one that somebody cuts short is ended."""
 
 
 @dataclass(frozen=True)
@@ -50,30 +55,60 @@ class HostSummary:
     """What the profiler, or the reader, noted."""
 
 
-def summarise_hosts(
+class HostReading:
+    """Profiles that are being read, the large ones by processes of their own; closes these."""
+
+    def __init__(self, paths: Sequence[Path], gap_floor_ns: int, processes: int) -> None:
+        self._paths = paths
+        self._gap_floor_ns = gap_floor_ns
+        self._readers = _Readers(paths, gap_floor_ns, processes) if processes else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._readers is not None:
+            self._readers.close()
+
+    def summaries(self) -> list[HostSummary]:
+        """Each file's summary, or why there is none, in the order of the paths."""
+        if self._readers is None:
+            return _told_apart([_summary(path, self._gap_floor_ns) for path in self._paths])
+        found = zip(self._paths, self._readers.summaries(), strict=True)
+        # A process that is killed takes the other ones' files with it: each gets one of its own.
+        return _told_apart([summary or self._read_alone(path) for path, summary in found])
+
+    def _read_alone(self, path: Path) -> HostSummary:
+        reader = _Readers([path], self._gap_floor_ns, 1)
+        try:
+            return reader.summaries()[0] or _killed(path)
+        finally:
+            reader.close()
+
+
+def reading_hosts(
     paths: Sequence[Path], *, gap_floor_ns: int = GAP_FLOOR_NS, processes: int | None = None
-) -> list[HostSummary]:
-    """Each file's summary, or why there is none, in the order of `paths`.
+) -> HostReading:
+    """Begins to read, and comes back at once.
 
     Args:
         paths: one file for each host.
         gap_floor_ns: shorter gaps are summed apart.
-        processes: how many read at once; by itself one for each core and file, and none but this
-            one where the files are small.
-
-    A large file is never read in this process.
+        processes: how many read at once, 0 for none but this one; by itself one for each core and
+            file, and none where the files are small.
     """
-    count = min(len(paths), _worthwhile(paths) if processes is None else processes)
-    if count <= 1 and max(map(_size, paths), default=0) < ISOLATED_FROM_BYTES:
-        return _told_apart([_summary(path, gap_floor_ns) for path in paths])
-    found = _in_processes(paths, gap_floor_ns, max(count, 1))
-    # A process that is killed takes the other ones' files with it: each gets one of its own.
-    return _told_apart(
-        [
-            summary or _in_processes([path], gap_floor_ns, 1)[0] or _killed(path)
-            for path, summary in zip(paths, found, strict=True)
-        ]
-    )
+    if processes is None:
+        large = sum(map(_size, paths)) >= APART_FROM_BYTES
+        processes = min(len(paths), _cores()) if large else 0
+    return HostReading(paths, gap_floor_ns, processes)
+
+
+def summarise_hosts(
+    paths: Sequence[Path], *, gap_floor_ns: int = GAP_FLOOR_NS, processes: int | None = None
+) -> list[HostSummary]:
+    """Reads as `reading_hosts` does, and waits for all of it."""
+    with reading_hosts(paths, gap_floor_ns=gap_floor_ns, processes=processes) as reading:
+        return reading.summaries()
 
 
 def _told_apart(hosts: list[HostSummary]) -> list[HostSummary]:
@@ -87,9 +122,7 @@ def _told_apart(hosts: list[HostSummary]) -> list[HostSummary]:
     ]
 
 
-def _worthwhile(paths: Sequence[Path]) -> int:
-    if sum(map(_size, paths)) < WORTH_PROCESSES_BYTES:
-        return 1
+def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -100,30 +133,51 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _in_processes(paths: Sequence[Path], gap_floor_ns: int, count: int) -> list[HostSummary | None]:
-    """Each file's summary; None where a process ended before it was done."""
-    # A fork would share this process's locks and threads.
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_leave_interrupts)
-    try:
-        futures = [pool.submit(_summary, path, gap_floor_ns) for path in paths]
-        found: list[HostSummary | None] = []
-        for future in futures:
-            try:
-                found.append(future.result())
-            except BrokenProcessPool:
-                found.append(None)
-        return found
-    finally:
-        pool.shutdown(cancel_futures=True)
+class _Readers:
+    """Processes that read some files."""
+
+    def __init__(self, paths: Sequence[Path], gap_floor_ns: int, count: int) -> None:
+        self._pool = ProcessPoolExecutor(
+            count,
+            mp_context=multiprocessing.get_context(_start_method()),
+            initializer=_prepare,
+        )
+        self._futures: list[Future[HostSummary]] = [
+            self._pool.submit(_summary, path, gap_floor_ns) for path in paths
+        ]
+
+    def summaries(self) -> list[HostSummary | None]:
+        """Each file's summary; None where a process ended before it was done."""
+        return [self._summary_of(future) for future in self._futures]
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    @staticmethod
+    def _summary_of(future: Future[HostSummary]) -> HostSummary | None:
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            return None
 
 
-def _leave_interrupts() -> None:
-    """Ctrl-C ends a process without a traceback; the parent, which it reaches too, says it all."""
+def _start_method() -> str:
+    """A fork begins to read a fifth of a second earlier, but shares what other threads hold."""
+    alone = threading.active_count() == 1 and "numpy" not in sys.modules
+    return "fork" if alone and sys.platform == "linux" else "spawn"
+
+
+def _prepare() -> None:
+    keep_freed_memory()
+    # Ctrl-C ends a process without a traceback; the parent, which it reaches too, says it all.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _summary(path: Path, gap_floor_ns: int) -> HostSummary:
+    from pipediag.trace.framework import framework_of
+    from pipediag.trace.reader import read_profile
+    from pipediag.trace.summary import summarise_events
+
     try:
         profile = read_profile(path)
         summary = summarise_events(profile.events, gap_floor_ns)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipediag.trace.device.traces import GAP_FLOOR_NS, DeviceTrace, device_traces
+from pipediag.trace.device.traces import DeviceTrace, device_traces
 from pipediag.trace.events import TraceEvents
+from pipediag.trace.gap_floor import GAP_FLOOR_NS
 from pipediag.trace.host.classes import classify
 from pipediag.trace.pipeline.iterators import IteratorActivity, iterator_activity
 from pipediag.trace.pipeline.records import pipeline_records

@@ -7,36 +7,36 @@ import pytest
 
 from pipediag.errors import PipediagError
 from pipediag.runner.tracing import (
-    TraceRequest,
+    TraceResult,
     analyse_profiles,
     dump_trace_report,
     write_trace,
 )
 from pipediag.session.trace_report import TraceReport
+from pipediag.trace.hosts import reading_hosts
 from tests.reporters.perfetto.profiles import gpu_profile
 
-FLOOR_NS = 5_000
 
-
-def request(*paths: Path) -> TraceRequest:
-    return TraceRequest(paths=paths, run=None, gap_floor_ns=FLOOR_NS)
+def analysed(*paths: Path) -> TraceResult:
+    with reading_hosts(paths) as reading:
+        return analyse_profiles(paths, reading)
 
 
 def test_the_rules_of_devices_are_asked(tmp_path: Path) -> None:
-    report = analyse_profiles(request(gpu_profile().save(tmp_path))).report
+    report = analysed(gpu_profile().save(tmp_path)).report
 
     assert "input-gap" in {finding.rule for finding in report.findings}
 
 
 def test_the_report_says_what_was_named(tmp_path: Path) -> None:
-    report = analyse_profiles(request(gpu_profile().save(tmp_path))).report
+    report = analysed(gpu_profile().save(tmp_path)).report
 
     assert report.path == str(tmp_path / "vm.xplane.pb")
     assert report.created_at.endswith("+00:00")
 
 
 def test_the_json_is_the_report(tmp_path: Path) -> None:
-    report = analyse_profiles(request(gpu_profile().save(tmp_path))).report
+    report = analysed(gpu_profile().save(tmp_path)).report
     text = dump_trace_report(report)
 
     assert TraceReport.model_validate_json(text) == report
@@ -44,7 +44,7 @@ def test_the_json_is_the_report(tmp_path: Path) -> None:
 
 
 def test_the_perfetto_trace_can_be_left_out(tmp_path: Path) -> None:
-    result = analyse_profiles(request(gpu_profile().save(tmp_path)))
+    result = analysed(gpu_profile().save(tmp_path))
 
     without = write_trace(result, tmp_path / "a", perfetto=False)
     with_it = write_trace(result, tmp_path / "b", perfetto=True)
@@ -57,7 +57,7 @@ def test_the_perfetto_trace_can_be_left_out(tmp_path: Path) -> None:
 
 
 def test_where_nothing_can_be_written(tmp_path: Path) -> None:
-    result = analyse_profiles(request(gpu_profile().save(tmp_path)))
+    result = analysed(gpu_profile().save(tmp_path))
     (tmp_path / "file").write_text("")
 
     with pytest.raises(PipediagError, match="Could not write"):

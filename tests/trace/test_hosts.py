@@ -3,14 +3,16 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from pipediag.trace import hosts
+from pipediag.trace import hosts, reader
 from pipediag.trace.file_bytes import MAPPED_FROM_BYTES, file_bytes
-from pipediag.trace.hosts import HostSummary, summarise_hosts
+from pipediag.trace.hosts import HostSummary, reading_hosts, summarise_hosts
 from tests.trace.builder import TraceBuilder, add_steps
 
 US = 1_000
@@ -64,7 +66,7 @@ def test_processes_give_what_one_gives(tmp_path: Path) -> None:
     paths = [profile(tmp_path, host, busy) for host, busy in (("a", 20), ("b", 30), ("c", 40))]
     paths[1].write_bytes(b"nothing of the kind")
     apart = summarise_hosts(paths, processes=2)
-    together = summarise_hosts(paths, processes=1)
+    together = summarise_hosts(paths, processes=0)
     assert [(host.host, host.reason) for host in apart] == [
         (host.host, host.reason) for host in together
     ]
@@ -102,7 +104,6 @@ def test_a_large_file_that_is_cut_short_while_it_is_mapped_is_reported(
     path = profile(tmp_path, "a", 20)
     os.truncate(path, MAPPED_FROM_BYTES)
     monkeypatch.setattr(hosts, "_summary", _cut_while_mapped)
-    monkeypatch.setattr(hosts, "ISOLATED_FROM_BYTES", MAPPED_FROM_BYTES)
     [found] = summarise_hosts([path])
     # The process of the first reading was ended; the second one met what is left of the file.
     assert path.stat().st_size == 1_000
@@ -112,27 +113,38 @@ def test_a_large_file_that_is_cut_short_while_it_is_mapped_is_reported(
 def test_small_files_start_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[tuple[Sequence[Path], int]] = []
 
-    def note(paths: Sequence[Path], gap_floor_ns: int, count: int) -> list[HostSummary]:
-        started.append((paths, count))
-        return [HostSummary(path, "", "xplane") for path in paths]
+    class Noted:
+        def __init__(self, paths: Sequence[Path], gap_floor_ns: int, count: int) -> None:
+            started.append((paths, count))
 
-    monkeypatch.setattr(hosts, "_in_processes", note)
+    monkeypatch.setattr(hosts, "_Readers", Noted)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
     paths = [profile(tmp_path, "a", 20), profile(tmp_path, "b", 20)]
-    summarise_hosts(paths)
+    reading_hosts(paths)
     assert started == []
-    monkeypatch.setattr(hosts, "WORTH_PROCESSES_BYTES", 100)
-    summarise_hosts(paths[:1])
-    assert started == []
-    summarise_hosts(paths)
-    assert started == [(paths, 2)]
+    monkeypatch.setattr(hosts, "APART_FROM_BYTES", 100)
+    reading_hosts(paths)
+    reading_hosts(paths[:1])
+    assert started == [(paths, 2), (paths[:1], 1)]
+
+
+def test_what_begins_to_read_is_light_enough_to_fork() -> None:
+    program = (
+        "import sys, pipediag.cli.trace; from pipediag.trace.hosts import _start_method;"
+        "print('numpy' in sys.modules, _start_method()); import numpy; print(_start_method())"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    expected = "fork" if sys.platform == "linux" else "spawn"
+    assert said.stdout.split() == ["False", expected, "spawn"], said.stderr
 
 
 def test_out_of_memory_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fill(_: Path) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(hosts, "read_profile", fill)
+    monkeypatch.setattr(reader, "read_profile", fill)
     [found] = summarise_hosts([tmp_path / "a.xplane.pb"])
     assert "more memory than there is" in str(found.reason)
 

@@ -26,12 +26,10 @@ from pipediag.trace.device.kernels import Kernel, KernelLaunches, device_kernels
 from pipediag.trace.device.launches import LaunchCalls, host_lead_ns, launch_calls
 from pipediag.trace.device.streams import DeviceEvents, device_events
 from pipediag.trace.events import Plane, TraceEvents
+from pipediag.trace.gap_floor import GAP_FLOOR_NS
 from pipediag.trace.host.classes import Activity
 from pipediag.trace.intervals import EMPTY, Intervals, clip, gaps, subtract, total, union
 from pipediag.trace.pipeline.records import Records
-
-GAP_FLOOR_NS = 5_000
-"""Shorter gaps are noise: back-to-back launches on one stream lie 1 to 5 us apart."""
 
 Window = tuple[int, int]
 

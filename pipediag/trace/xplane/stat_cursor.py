@@ -23,6 +23,9 @@ from pipediag.trace.xplane.varints import (
 _BYTE = np.uint64(0xFF)
 _METADATA_ID = 0x08
 _DOUBLE, _UINT64, _INT64, _TEXT, _BYTES, _REFERENCE = 0x11, 0x18, 0x20, 0x2A, 0x32, 0x38
+# A statistic as it mostly is: its tag, a length of one byte, and a key of one byte behind its tag.
+_PLAIN_MASK, _PLAIN = np.uint64(0x80FF80FF), np.uint64(0x00080022)
+_EIGHT_BITS, _KEY_BITS, _SEVEN_BITS = np.uint64(8), np.uint64(24), np.uint64(0x7F)
 _LONGEST_TEXT = np.uint64(1 << 32)
 _MOST_ROUNDS = 64
 """Statistics of an event that are looked at for all events at once; the rest one by one."""
@@ -102,33 +105,49 @@ class StatCursor:
         """The next statistic of each row, and the rows without the odd ones."""
         rows = self._without(rows, self._at[rows] > self._last)
         at = self._at[rows]
-        words = self._words[at]
-        sizes, head = short_varints(words >> np.uint64(8))
-        body = at + 1 + head
-        after = body + sizes.astype(np.int64)
-        odd = (words & _BYTE) != EVENT_TAG
-        odd |= (head == 0) | (head >= 8) | (after > self._end[rows]) | (body > self._last)
-        key_words = self._words[np.where(odd, 0, body)]
-        keys, key_size = short_varints(key_words >> np.uint64(8))
-        place = body + 1 + key_size
-        odd |= ((key_words & _BYTE) != _METADATA_ID) | (key_size == 0) | (key_size >= 8)
-        odd |= place > self._last
-        tags, values, end = self._values(np.where(odd, 0, place))
-        odd |= end != after
-        found = FoundStatistics(keys.view(np.int64), tags, values, after)
+        keys, tag_at, after, sound = self._heads(at, self._end[rows])
+        tags, values, end = self._values(np.where(sound, tag_at, 0))
+        odd = ~sound | (end != after)
+        found = FoundStatistics(keys, tags, values, after)
         return self._without(rows, odd), found.chosen(~odd)
 
-    def _values(self, place: Positions) -> tuple[Words, NDArray[np.int64], Positions]:
-        """The values whose tags are at `place`: the tags, the values, and where they end; -1 where
-        one is odd."""
-        tags, values, sizes = tagged_varints(self._words, place)
+    def _heads(
+        self, at: Positions, ends: Positions
+    ) -> tuple[NDArray[np.int64], Positions, Positions, NDArray[np.bool_]]:
+        """Of the statistics at `at`: keys, where the values' tags are, where the statistics end,
+        and whether all of that lies within the event and the file."""
+        words = self._words[at]
+        if ((words & _PLAIN_MASK) == _PLAIN).all():
+            keys = ((words >> _KEY_BITS) & _SEVEN_BITS).view(np.int64)
+            after = at + 2 + ((words >> _EIGHT_BITS) & _SEVEN_BITS).view(np.int64)
+            tag_at = at + 4
+            return keys, tag_at, after, (after <= ends) & (tag_at <= self._last)
+        sizes, head = short_varints(words >> _EIGHT_BITS)
+        body = at + 1 + head
+        after = body + sizes.astype(np.int64)
+        sound = ((words & _BYTE) == EVENT_TAG) & (head > 0) & (head < 8)
+        sound &= (after <= ends) & (body <= self._last)
+        key_words = self._words[np.where(sound, body, 0)]
+        found, key_size = short_varints(key_words >> _EIGHT_BITS)
+        tag_at = body + 1 + key_size
+        sound &= ((key_words & _BYTE) == _METADATA_ID) & (key_size > 0) & (key_size < 8)
+        sound &= tag_at <= self._last
+        return found.view(np.int64), tag_at, after, sound
+
+    def _values(self, tag_at: Positions) -> tuple[Words, NDArray[np.int64], Positions]:
+        """The values behind these tags: the tags, the values, and where they end; -1 where one is
+        odd."""
+        tags, values, sizes = tagged_varints(self._words, tag_at)
         signed = values.view(np.int64)
         texts = ((tags == _TEXT) | (tags == _BYTES)) & (values < _LONGEST_TEXT)
         integers = (tags == _UINT64) | (tags == _INT64) | (tags == _REFERENCE)
-        end = place + 1 + sizes + np.where(texts, signed, 0)
+        end = tag_at + 1 + sizes
+        if texts.any():
+            end += np.where(texts, signed, 0)
         end[(sizes == 0) | ~(integers | texts)] = -1
         doubles = tags == _DOUBLE
-        end[doubles] = place[doubles] + 9
+        if doubles.any():
+            end[doubles] = tag_at[doubles] + 9
         return tags, signed, end
 
     def _without(self, rows: Indices, odd: NDArray[np.bool_]) -> Indices:
