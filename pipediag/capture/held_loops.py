@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -50,7 +51,13 @@ class HeldLoops:
                 return False
             self._before = TrainingState()
         self._seen.add(loop.record.id)
-        self._tell("trials", loop=loop.record.id, alone=False, goes_on=goes_on)
+        self._tell(
+            "trials",
+            loop=loop.record.id,
+            alone=False,
+            goes_on=goes_on,
+            since_ns=self._looked_closer_ns(loop),
+        )
         self._trials = Trials(loop, self._commands, self._tell, self.pull)
         self._trials.begin(consumer)
         return not self._released()
@@ -84,8 +91,17 @@ class HeldLoops:
             if self._commands is None or not known:
                 continue
             self._seen.add(loop.record.id)
-            self._tell("trials", loop=loop.record.id, alone=True, goes_on=False)
+            now_ns = time.monotonic_ns()
+            self._tell("trials", loop=loop.record.id, alone=True, goes_on=False, since_ns=now_ns)
             Trials(loop, self._commands, self._tell, self.pull).without_consumer()
+
+    def _looked_closer_ns(self, loop: Loop) -> int:
+        """When the windows began that are for its diagnosis alone: its step time was known then."""
+        windows = self._recorder.recording.windows
+        closer = (
+            one for one in windows if one.loop_id == loop.record.id and one.kind != "baseline"
+        )
+        return min((one.start_ns for one in closer), default=time.monotonic_ns())
 
     def _released(self) -> bool:
         if self._trials is None or not self._trials.over:

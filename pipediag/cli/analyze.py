@@ -41,7 +41,7 @@ SECONDS = click.FloatRange(min=0)
     default=60.0,
     show_default="60",
     metavar="SECONDS",
-    help="Time for trials of what is recommended; 0 diagnoses without.",
+    help="Time for a closer look and for trials of what is recommended; 0 tries nothing.",
 )
 @click.option("--steps", type=POSITIVE, metavar="N", help="Measured steps.  [default: adapts]")
 @click.option(

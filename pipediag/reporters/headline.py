@@ -100,5 +100,5 @@ def spent(session: Session) -> str | None:
     }[run.consumer]
     return (
         f"{counted(len(trials.tried(session)), 'change')} tried {consumer}, in "
-        f"{seconds(run.used_s)} of the {seconds(run.budget_s)} that trials may take"
+        f"{seconds(run.used_s)} of the {seconds(run.budget_s)} for a closer look and for trials"
     )

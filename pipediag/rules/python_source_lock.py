@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from pipediag.rules.interpreter_lock import LOCK, data_cores, hottest_line, hottest_line_sentence
+from pipediag.rules.interpreter_lock import LOCK, hottest_line, hottest_line_sentence
 from pipediag.rules.plan import operations
 from pipediag.rules.prediction import cpus
+from pipediag.rules.python_source import (
+    COMPUTES,
+    SOURCE_CPU,
+    input_share,
+    python_is_busy,
+    source_cpu_ms,
+)
 from pipediag.rules.relevance import INPUT_WAIT
-from pipediag.rules.rule import Meta, Place, Prediction, Threshold
+from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.session.model import Finding, KerasUse, Operation, Session
 from pipediag.session.record import Scalar
 
-SOURCE_CPU = Threshold(
-    "CPU time of the threads that make batches",
-    5.0,
-    "% of the step",
-    "own choice, equal to the limit on input wait: less can't take that much from the step",
-)
-COMPUTES = Threshold(
-    "CPU time of the threads that make batches",
-    50.0,
-    "% of what input costs",
-    "own choice: below one half, the source waits for something else more than it computes",
-)
 META = Meta(
     id="python-source-lock",
     name="Python source and the interpreter lock",
@@ -60,7 +55,7 @@ def check(session: Session) -> list[Finding]:
     if keras is not None:
         place = (keras.source_file, keras.source_line)
     evidence = _evidence(session)
-    busy, share = _python_is_busy(session), _input_share(session)
+    busy, share = python_is_busy(session), input_share(session)
     alone = session.differential is not None
     if busy is False or (alone and share is not None and share < INPUT_WAIT.value):
         return [META.finding("pass", "", place=place, evidence=evidence)]
@@ -100,47 +95,9 @@ def _evidence(session: Session) -> dict[str, Scalar]:
         "step_on_repeated_batch_ms": alone.step_ms if alone else None,
         "input_share_percent": alone.input_share_percent if alone else None,
         "native_input_wait_percent": wait.native_percent if wait else None,
-        "source_cpu_ms_per_step": _source_cpu_ms(session),
+        "source_cpu_ms_per_step": source_cpu_ms(session),
         "lock_percent": host.lock_percent if host else None,
     }
-
-
-def _input_share(session: Session) -> float | None:
-    """Percent of the step that input costs: by the consumer alone, else by what it waits."""
-    if session.differential is not None:
-        return session.differential.input_share_percent
-    share = (session.breakdown or {}).get("input_wait")
-    return share.percent if share else None
-
-
-def _python_is_busy(session: Session) -> bool | None:
-    """Whether the source's threads could slow the loop; None where that was not measured."""
-    if _hides_from_get_next(session):
-        return True
-    cpu_ms = _source_cpu_ms(session)
-    if cpu_ms is None or session.steps is None or session.host is None:
-        return None
-    lock = session.host.lock_percent
-    cost_ms = session.steps.mean_ms * (_input_share(session) or 0.0) / 100.0
-    least_ms = session.steps.mean_ms * SOURCE_CPU.value / 100.0
-    computes = cpu_ms >= max(least_ms, cost_ms * COMPUTES.value / 100.0)
-    return computes or (lock is not None and lock >= LOCK.value)
-
-
-def _hides_from_get_next(session: Session) -> bool:
-    """Whether the measures found that busy Python threads hide the input's cost in the loop."""
-    wait = session.input_wait
-    if wait is None or wait.native_percent is None:
-        return False
-    return wait.method == "differential" and wait.contention == "lock"
-
-
-def _source_cpu_ms(session: Session) -> float | None:
-    """CPU time per step that making batches takes: a generator runs on a thread of tf.data."""
-    if session.host is None or session.steps is None:
-        return None
-    own = session.host.python_source_cpu_ms_per_step or 0.0
-    return max(own, session.steps.mean_ms * data_cores(session.host))
 
 
 def _advice(session: Session, keras: KerasUse | None) -> str:
@@ -162,6 +119,6 @@ def _prediction(session: Session) -> Prediction:
         return Prediction(
             None, session.differential_missing or "The consumer was not measured alone."
         )
-    source_ms = _source_cpu_ms(session) or 0.0
+    source_ms = source_cpu_ms(session) or 0.0
     left = max(session.differential.step_ms, source_ms / cpus(session))
     return Prediction(round(max(1.0, session.steps.mean_ms / left), 3))

@@ -32,6 +32,7 @@ from pipediag.rules import (
     small_shuffle,
     trace_only_python,
     unbatch_batch,
+    waiting_generator,
     waiting_map_pool,
 )
 from pipediag.rules.device_rules import DEVICE_RULES
@@ -56,6 +57,7 @@ RULES: tuple[Rule, ...] = (
     unbatch_batch,
     late_filter,
     row_generator,
+    waiting_generator,
     sequential_files,
     ordered_results,
     missing_cache,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pipediag.rules.opened_in_turn import opened_at_once, opens_in_turn
 from pipediag.rules.plan import READERS, call_name, costlier, delay_ms, operations, place_name
 from pipediag.rules.prediction import FORECAST, class_ms, cpus, less_input
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction, Threshold
-from pipediag.session.edits import AUTOTUNE, Change, Edit, Replace, SetParameters
+from pipediag.session.edits import AUTOTUNE, Change, Edit, SetParameters
 from pipediag.session.model import Finding, Operation, Session
 
 FROM_DISK = Threshold(
@@ -60,8 +61,7 @@ def check(session: Session) -> list[Finding]:
 def _is_sequential(session: Session, op: Operation) -> bool:
     outer = session.operation(op.inside_function_of)
     if outer is not None:
-        calls = outer.parameters.get("num_parallel_calls")
-        return outer.kind == "flat_map" or (outer.kind == "interleave" and calls in (None, 1))
+        return opens_in_turn(outer)
     files = op.parameters.get("file_count")
     several = files is None or (isinstance(files, int) and files > 1)
     return several and op.parameters.get("num_parallel_reads") in (None, 1)
@@ -98,19 +98,12 @@ def _finding(session: Session, op: Operation) -> Finding:
 
 def _edit(session: Session, op: Operation, outer: Operation | None) -> Edit:
     """Several files at once: by the reader itself, or by the operation that opens them."""
-    files = _files_at_once(session)
     change: Change
     if outer is None:
         change = SetParameters(op.id, {"num_parallel_reads": AUTOTUNE})
         label = f"num_parallel_reads=AUTOTUNE on the {place_name(op)}"
-    elif outer.kind == "flat_map":
-        change = Replace(
-            outer.id, "interleave", {"cycle_length": files, "num_parallel_calls": AUTOTUNE}
-        )
-        label = f"interleave of {files} files in place of the {place_name(outer)}"
     else:
-        change = SetParameters(outer.id, {"num_parallel_calls": AUTOTUNE})
-        label = f"num_parallel_calls=AUTOTUNE on the {place_name(outer)}"
+        change, label = opened_at_once(outer, _files_at_once(session), AUTOTUNE, "files")
     return Edit(
         id=f"{META.id}:{op.id}",
         label=label,

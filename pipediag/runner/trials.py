@@ -6,7 +6,6 @@ is what `pipediag.trials` decides by.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -88,6 +87,8 @@ class TrialDesk:
     def __call__(self, waiting: Event, ask: Ask) -> None:
         """Try what the diagnosis of the waiting loop calls for, in what is left of the budget.
 
+        It counts from when the loop's step time was known and pipediag began to look closer.
+
         A fault of ours ends the trials and nothing else: the script and the diagnosis go on.
         """
         try:
@@ -96,7 +97,6 @@ class TrialDesk:
             self.fault = f"The trials stopped with {type(error).__name__}: {error}"
 
     def _try(self, waiting: Event, ask: Ask) -> None:
-        began_s = time.monotonic()
         self.on_progress({"event": "diagnosing"})
         session = self.draft()
         loop = session.diagnosed_loop()
@@ -111,7 +111,8 @@ class TrialDesk:
             on_event=self.on_progress,
             consumer_ms=_consumer_ms(session) if waiting["alone"] else None,
             script_goes_on=waiting["goes_on"],
-            began_s=began_s,
+            # The clock is one for all processes of a machine.
+            began_s=waiting["since_ns"] / 1e9,
         )
         self.budget_s = max(0.0, self.budget_s - outcome.run.used_s)
         self.outcomes[loop.id] = outcome

@@ -39,10 +39,10 @@ def run_trials(
 ) -> TrialOutcome:
     """Measure the edits that the findings carry, one by one and then the confirmed ones together.
 
-    `clock` gives seconds; the budget counts from `began_s` by it, when the loop began to wait, and
-    without that from now. `consumer_ms` is given where the training loop can't be driven: what a
-    step takes beside its input; batches are then pulled instead. `script_goes_on` keeps out edits
-    that may only be tried on a script that is stopped afterwards.
+    `clock` gives seconds; the budget counts from `began_s` by it, and without that from now.
+    `consumer_ms` is given where the training loop can't be driven: what a step takes beside its
+    input; batches are then pulled instead. `script_goes_on` keeps out edits that may only be tried
+    on a script that is stopped afterwards.
 
     `on_event` gets `{"event": "trial", "label", "left_s"}` before each arm is built and before each
     block, and `{"event": "decided", "edit", "label", "state", "speedup", "ci95"}` as soon as an

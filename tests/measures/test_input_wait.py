@@ -118,8 +118,9 @@ def test_only_a_trace_is_better_than_nothing() -> None:
 @pytest.mark.parametrize(
     ("lock", "beside", "cpu_ms", "source", "fight"),
     [
-        (25.0, 0.0, 0.0, 10, True),
-        (10.0, 0.0, 1.0, 0, True),
+        (25.0, 35.0, 0.0, 10, True),
+        (10.0, 35.0, 1.0, 0, True),
+        (36.0, 34.0, 0.0, 80, False),
         (25.0, 90.0, 0.9, 9, False),
         (9.9, 49.0, 5.0, 80, False),
         (9.9, 50.0, 5.0, 0, True),

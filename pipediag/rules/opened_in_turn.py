@@ -1,0 +1,31 @@
+"""Operations that open one source after the other, and the same with several open at once."""
+
+from __future__ import annotations
+
+from pipediag.rules.plan import place_name
+from pipediag.session.edits import AUTOTUNE, Change, Replace, SetParameters
+from pipediag.session.model import Operation
+
+
+def opens_in_turn(outer: Operation) -> bool:
+    """Whether the operation reads from one of the datasets that its function makes at a time."""
+    calls = outer.parameters.get("num_parallel_calls")
+    return outer.kind == "flat_map" or (outer.kind == "interleave" and calls in (None, 1))
+
+
+def opened_at_once(outer: Operation, count: int, calls: int, sources: str) -> tuple[Change, str]:
+    """What makes it read from several, and that in a few words.
+
+    Args:
+        outer: an operation that opens in turn.
+        count: how many are open at once where a `flat_map` becomes an `interleave`.
+        calls: how many are read from at once.
+        sources: what they are called.
+    """
+    if outer.kind == "flat_map":
+        parameters = {"cycle_length": count, "num_parallel_calls": calls}
+        change = Replace(outer.id, "interleave", dict(parameters))
+        return change, f"interleave of {count} {sources} in place of the {place_name(outer)}"
+    said = "AUTOTUNE" if calls == AUTOTUNE else str(calls)
+    change = SetParameters(outer.id, {"num_parallel_calls": calls})
+    return change, f"num_parallel_calls={said} on the {place_name(outer)}"
