@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pipediag.capture.layer_policies import LayerPolicies
 from pipediag.capture.replay import NotReplayableError
 
 Settings = dict[str, Any]
 
-_SETTINGS = ("jit_compile", "run_eagerly", "steps_per_execution")
+_ATTRIBUTES = ("jit_compile", "run_eagerly", "steps_per_execution")
+_POLICY = "dtype_policy"
+_SETTINGS = (*_ATTRIBUTES, _POLICY)
 _TRAINER = "keras.src.backend.tensorflow.trainer"
 
 
@@ -26,7 +29,8 @@ class CompiledVariants:
         self._functions: dict[tuple[Any, ...], Any] = {}
         self._own: Settings = {}
         if self._supported:
-            self._own = {name: getattr(model, name) for name in _SETTINGS}
+            self._own = {name: getattr(model, name) for name in _ATTRIBUTES} | {_POLICY: None}
+            self._policies = LayerPolicies(model)
             self._functions[_key(self._own)] = model.train_function
         self._current = self._own
 
@@ -58,8 +62,9 @@ class CompiledVariants:
 
     def _set(self, wanted: Settings) -> None:
         model, key = self._model, _key(wanted)
-        for name, value in wanted.items():
-            setattr(model, name, value)
+        for name in _ATTRIBUTES:
+            setattr(model, name, wanted[name])
+        self._policies.use(wanted[_POLICY])
         if key not in self._functions:
             model.make_train_function(force=True)
             self._functions[key] = self._guarded(model.train_function)

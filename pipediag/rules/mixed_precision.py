@@ -19,6 +19,7 @@ from pipediag.rules.devices import (
     worst,
 )
 from pipediag.rules.gpu_models import sixteen_bit_policy
+from pipediag.rules.model_edits import OWN_LOOP, PROFILE_ALONE, in_sixteen_bits
 from pipediag.rules.rule import Framework, Meta, Prediction, Threshold
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Finding, Session
@@ -65,7 +66,7 @@ META = Meta(
     severity="info",
     share="savable_percent_of_span",
     effect_on_results="changes a hyper-parameter",
-    untried="A policy holds for layers that are made after it: the model must be built anew.",
+    untried=OWN_LOOP,
 )
 
 FACTOR = 2.0
@@ -96,17 +97,20 @@ def check_devices(
     devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
 ) -> list[Finding]:
     """One finding on the accelerator with the most time in products without tensor cores."""
-    return _check(devices, policy=None, framework=framework)
+    return _check(devices, policy=None, framework=framework, session=None)
 
 
 def check(session: Session) -> list[Finding]:
     """The same; a script that sets a policy for 16 bits is told about shapes instead."""
     policy = session.environment.mixed_precision
-    return _check(session.devices, policy=policy, framework="tensorflow")
+    return _check(session.devices, policy=policy, framework="tensorflow", session=session)
 
 
 def _check(
-    devices: Sequence[DeviceActivity], policy: str | None, framework: Framework
+    devices: Sequence[DeviceActivity],
+    policy: str | None,
+    framework: Framework,
+    session: Session | None,
 ) -> list[Finding]:
     gpus = accelerators(devices)
     if not gpus:
@@ -129,11 +133,15 @@ def _check(
     }
     if not _matters(device):
         return [META.finding("pass", "", evidence=evidence)]
-    return [_weighed(device, policy, evidence, framework)]
+    return [_weighed(device, policy, evidence, framework, session)]
 
 
 def _weighed(
-    device: DeviceActivity, policy: str | None, evidence: dict[str, Scalar], framework: Framework
+    device: DeviceActivity,
+    policy: str | None,
+    evidence: dict[str, Scalar],
+    framework: Framework,
+    session: Session | None,
 ) -> Finding:
     """The finding on a device whose products take long and use no tensor cores."""
     fitting = sixteen_bit_policy(device.model)
@@ -148,7 +156,14 @@ def _weighed(
     if other is not None:
         return META.finding("informative", other, evidence=evidence)
     advice = _advice(_SIXTEEN_BITS[framework][fitting])
-    return META.finding("fail", advice, evidence=evidence, prediction=prediction)
+    return META.finding(
+        "fail",
+        advice,
+        evidence=evidence,
+        prediction=prediction,
+        edit=None if session is None else in_sixteen_bits(session, META.id, fitting),
+        untried=PROFILE_ALONE if session is None else None,
+    )
 
 
 def _other_reason(device: DeviceActivity, policy: str | None, prediction: Prediction) -> str | None:

@@ -44,3 +44,20 @@ def compiled_by_xla(session: Session, rule: str) -> Edit | None:
         caveat="Compiling itself, once for each shape, is left out.",
         once=True,
     )
+
+
+def in_sixteen_bits(session: Session, rule: str, policy: str) -> Edit | None:
+    """The layers under a policy for 16 bits, but for the last; None where the loop is not Keras'."""
+    loop = session.diagnosed_loop()
+    if loop is None or loop.keras is None:
+        return None
+    caveat = "The model's last layer stays in float32."
+    if policy == "mixed_float16":
+        caveat += " The scaling of the loss, which `compile` adds, is left out."
+    return Edit(
+        id=rule,
+        label=f"{policy} for all layers but the last",
+        changes=(SetModel({"dtype_policy": policy}),),
+        caveat=caveat,
+        once=True,
+    )

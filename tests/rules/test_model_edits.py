@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.rules.model_edits import compiled_by_xla, several_steps_a_call
+from pipediag.rules.model_edits import compiled_by_xla, in_sixteen_bits, several_steps_a_call
 from pipediag.session.edits import Edit, SetModel
 from pipediag.session.model import Callback, KerasUse, Session
 from tests.factories import make_keras, make_loop, make_session
@@ -44,3 +44,20 @@ def test_not_where_xla_compiles_or_can_not(keras: KerasUse | None) -> None:
 @pytest.mark.parametrize("keras", [None, make_keras(steps_per_execution=2)])
 def test_not_where_steps_share_calls(keras: KerasUse | None) -> None:
     assert several_steps_a_call(session_with(keras), "rule") is None
+
+
+def test_sixteen_bits() -> None:
+    assert in_sixteen_bits(session_with(make_keras()), "rule", "mixed_bfloat16") == Edit(
+        id="rule",
+        label="mixed_bfloat16 for all layers but the last",
+        changes=(SetModel({"dtype_policy": "mixed_bfloat16"}),),
+        caveat="The model's last layer stays in float32.",
+        once=True,
+    )
+
+
+def test_sixteen_bits_without_the_scaling_of_the_loss() -> None:
+    edit = in_sixteen_bits(session_with(make_keras()), "rule", "mixed_float16")
+    assert edit is not None
+    assert "scaling of the loss" in str(edit.caveat)
+    assert in_sixteen_bits(session_with(None), "rule", "mixed_float16") is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -114,18 +115,20 @@ def test_a_fit_is_the_consumer_of_every_arm_and_goes_on_for_as_long_as_needed(
         answers["vectorised"] = voice.prepare("vectorised", Move("op2", "op3"), check="equal")
         answers["large"] = voice.prepare("large", SetParameters("op3", {"batch_size": 32}))
         answers["long"] = voice.prepare("long", SetModel({"steps_per_execution": 4}))
+        answers["short"] = voice.prepare("short", SetModel({"dtype_policy": "mixed_bfloat16"}))
         answers["absent"] = voice.prepare("absent", SetParameters("op99", {"buffer_size": 1}))
-        for arm in ("base", "wide", "vectorised", "large", "long"):
+        for arm in ("base", "wide", "vectorised", "large", "long", "short"):
             answers[f"{arm} block"] = voice.block(arm)
         answers["pull"] = voice.pull("base")
 
     result = tried(tmp_path, FIT.replace("EPOCHS", "2000"), talk)
 
     assert result.outcome == "stopped"
+    assert answers["waiting"].pop("since_ns") < time.monotonic_ns()
     assert answers["waiting"] == {
         "event": "trials", "loop": "loop1", "alone": False, "goes_on": False
     }  # fmt: skip
-    for arm in ("base", "wide", "vectorised", "large", "long"):
+    for arm in ("base", "wide", "vectorised", "large", "long", "short"):
         assert answers[arm]["event"] == "prepared", answers[arm]
         block = answers[f"{arm} block"]
         assert block["event"] == "block", block
