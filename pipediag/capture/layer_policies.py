@@ -1,4 +1,4 @@
-"""The number format in which the layers of a built Keras model compute, changed and changed back."""
+"""The number format in which layers of a built Keras model compute, changed and changed back."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from pipediag.rules.plan import (
 from pipediag.rules.prediction import FORECAST, class_ms, less_input
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction, Threshold
-from pipediag.session.edits import Edit, Insert, Move
+from pipediag.session.edits import Edit, Insert, Move, Setting
 from pipediag.session.model import EffectOnResults, Finding, Operation, Session
 
 MEMORY = Threshold(
@@ -28,6 +28,12 @@ MEMORY = Threshold(
     50.0,
     "% of the available memory",
     "TensorFlow's own memory budget for tf.data is half of what is available; Plumber allows 90 %",
+)
+DISK = Threshold(
+    "size of a cache on disk",
+    50.0,
+    "% of the free disk",
+    "own choice: the script's own files need room too",
 )
 META = Meta(
     id="missing-cache",
@@ -38,14 +44,16 @@ META = Meta(
     "behind them; and the bytes of all their elements, counted or by the size of the files read, "
     "against the available memory.",
     why="From the second epoch on a cache replaces everything above it.",
-    edit="`.cache()` behind the map and above shuffle, repeat and anything random.",
-    cost="Memory for every element. The first epoch gains nothing. A function that isn't "
+    edit="`.cache()` behind the map and above shuffle, repeat and anything random; `.cache(path)` "
+    "where the elements don't fit in memory.",
+    cost="Memory or disk for every element. A file outlives the run: delete it when the data or "
+    "the map changes. The first epoch gains nothing. A function that isn't "
     "deterministic would be frozen at its first results.",
     prediction=f"{FORECAST}With the cache full, as a trial measures it; the first epoch gains "
     "nothing. Where no cache can be put in by itself: the input wait falls to the "
     "delays of what stands behind it, in the mean over the loop's epochs.",
     needs=("loop", "pipeline", "steps", "breakdown"),
-    thresholds=(INPUT_WAIT, OPERATION_SHARE, MEMORY),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, MEMORY, DISK),
     severity="warn",
     effect_on_results="same results",
 )
@@ -53,6 +61,11 @@ META = Meta(
 FILL_S = 2.0
 LEAST_BATCHES = 8
 _CACHES = ("cache", "snapshot")
+_DISK_UNKNOWN = Prediction(None, "How fast the disk gives elements back was not measured.")
+_DISK_CAVEAT = (
+    "Measured once the cache is full, on a part of it in the directory for temporary files, whose "
+    "disk may not be the one that you choose; read from the disk, as the whole of it would be."
+)
 
 
 def check(session: Session) -> list[Finding]:
@@ -69,22 +82,24 @@ def check(session: Session) -> list[Finding]:
         "passes_over_data": "unlimited" if passes == math.inf else passes,
         "cache_bytes": size,
         "available_bytes": _available_bytes(session),
+        "free_disk_bytes": session.environment.free_disk_bytes,
     }
     if weight.status != "fail":
         status = "pass" if weight.status == "informative" else weight.status
         return [META.finding(status, weight.sentence, op=op, evidence=evidence)]
     reason = _against(session, passes, size)
-    if reason is not None:
-        return [META.finding("informative", reason, op=op, evidence=evidence)]
+    if reason is not None or size is None:
+        return [META.finding("informative", reason or "", op=op, evidence=evidence)]
+    on_disk = not _fits_in_memory(session, size)
     return [
         META.finding(
             "fail",
-            _advice(session, op),
+            _advice(session, op, size),
             op=op,
             evidence=evidence,
-            prediction=_prediction(session, op, passes),
+            prediction=_DISK_UNKNOWN if on_disk else _prediction(session, op, passes),
             effect=_effect(session, op),
-            edit=_edit(session, op),
+            edit=_edit(session, op, on_disk=on_disk),
             untried=_untried(session, op),
         )
     ]
@@ -96,21 +111,22 @@ def _effect(session: Session, op: Operation) -> EffectOnResults:
     return "same up to order or rounding" if _moved(session, op) else "same results"
 
 
-def _edit(session: Session, op: Operation) -> Edit | None:
+def _edit(session: Session, op: Operation, *, on_disk: bool) -> Edit | None:
     """A cache of a part of the data behind the map, and what must not be frozen behind it."""
     moved = _moved(session, op)
     elements = _elements_to_cache(session, op)
     if elements is None or _calls_python(session, op) or not _can_move(session, op, moved):
         return None
     behind = [op, *moved]
+    where: dict[str, Setting] = {"on_disk": True} if on_disk else {}
     return Edit(
         id=f"{META.id}:{op.id}",
-        label=f"cache behind the {place_name(op)}",
+        label=f"cache{' on disk' if on_disk else ''} behind the {place_name(op)}",
         changes=(
             *(Move(each.id, after.id) for each, after in zip(moved, behind, strict=False)),
-            Insert(op.id, "cache", {"elements": elements}),
+            Insert(op.id, "cache", {"elements": elements, **where}),
         ),
-        caveat="Measured once the cache is full.",
+        caveat=_DISK_CAVEAT if on_disk else "Measured once the cache is full.",
     )
 
 
@@ -166,13 +182,28 @@ def _against(session: Session, passes: float | None, size: float | None) -> str 
         return (
             "A cache could help, but how large it would be is not known: count the elements first."
         )
-    available = _available_bytes(session)
-    if size > available * MEMORY.value / 100.0:
+    if not _fits_in_memory(session, size) and not _fits_on_disk(session, size):
         return (
-            f"A cache would take {size / 2**30:.1f} GiB, and {available / 2**30:.1f} GiB are "
-            "available: cache to a fast disk with `.cache(path)`, or store the results once."
+            f"A cache would take {size / 2**30:.1f} GiB, {_room(session)}: cache to a large and "
+            "fast disk with `.cache(path)`, or store the results once."
         )
     return None
+
+
+def _fits_in_memory(session: Session, size: float) -> bool:
+    return size <= _available_bytes(session) * MEMORY.value / 100.0
+
+
+def _fits_on_disk(session: Session, size: float) -> bool:
+    free = session.environment.free_disk_bytes
+    return free is not None and size <= free * DISK.value / 100.0
+
+
+def _room(session: Session) -> str:
+    """How much there is of what a cache could lie in, as a part of a sentence."""
+    free = session.environment.free_disk_bytes
+    disk = "" if free is None else f" and {free / 2**30:.1f} GiB on disk"
+    return f"and {_available_bytes(session) / 2**30:.1f} GiB are available in memory{disk}"
 
 
 def _count(session: Session, op: Operation) -> int | None:
@@ -224,13 +255,16 @@ def _calls_python(session: Session, op: Operation) -> bool:
     return any(uses(other.function, PYTHON) for other in [op, *upstream(session, op)])
 
 
-def _advice(session: Session, op: Operation) -> str:
+def _advice(session: Session, op: Operation, size: float) -> str:
     moved = _moved(session, op)
+    cache = "`.cache()`" if _fits_in_memory(session, size) else "`.cache(path)`, on a fast disk,"
     if moved:
         names = " and ".join(call_name(other) for other in moved)
-        advice = f"Put `.cache()` behind {call_name(op)}, and move {names} behind the cache."
+        advice = f"Put {cache} behind {call_name(op)}, and move {names} behind the cache."
     else:
-        advice = f"Put `.cache()` directly behind {call_name(op)}."
+        advice = f"Put {cache} directly behind {call_name(op)}."
+    if not _fits_in_memory(session, size):
+        advice += f" It would take {size / 2**30:.1f} GiB, {_room(session)}."
     if _calls_python(session, op):
         advice += (
             " It calls Python, and pipediag can't see whether that always gives the same: cache "

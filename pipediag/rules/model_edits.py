@@ -47,7 +47,7 @@ def compiled_by_xla(session: Session, rule: str) -> Edit | None:
 
 
 def in_sixteen_bits(session: Session, rule: str, policy: str) -> Edit | None:
-    """The layers under a policy for 16 bits, but for the last; None where the loop is not Keras'."""
+    """All layers but the last under a policy for 16 bits; None where the loop is not Keras'."""
     loop = session.diagnosed_loop()
     if loop is None or loop.keras is None:
         return None

@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import platform
+import shutil
+import tempfile
 from pathlib import Path
 
 import psutil
@@ -40,6 +42,7 @@ def describe_machine(recorded: RecordedEnvironment | None, root: Path = ROOT) ->
         cpu_quota=quota,
         cpu_capacity=cpu_capacity(max(1, round(min(cores, quota or cores)))),
         memory_bytes=memory_bytes(root),
+        free_disk_bytes=_free_disk_bytes(),
         devices=devices,
         cuda_build=known.cuda_build,
         gpu_installed=installed_gpus(root),
@@ -65,6 +68,13 @@ def cpu_model(root: Path = ROOT) -> str | None:
         if key.strip() in ("model name", "Model", "cpu"):
             return value.strip()
     return platform.processor() or platform.machine() or None
+
+
+def _free_disk_bytes() -> int | None:
+    try:
+        return shutil.disk_usage(tempfile.gettempdir()).free
+    except OSError:
+        return None
 
 
 def usable_cores() -> int:

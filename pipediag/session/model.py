@@ -81,6 +81,8 @@ class Environment(Record):
     """How many times the work of one thread alone as many threads as CPUs do together: less than
     the CPUs where two share a core or others use them. None in sessions that did not measure it."""
     memory_bytes: int
+    free_disk_bytes: int | None = None
+    """Where temporary files go; None in sessions that did not look."""
     devices: list[Device]
     cuda_build: bool | None = None
     gpu_installed: list[str] = []

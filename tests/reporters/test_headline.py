@@ -63,7 +63,7 @@ def test_silence_where_there_was_nothing_to_try() -> None:
 
 def test_time_spent_and_on_what() -> None:
     assert plain(spent(trial_sessions.pipeline_only())) == (
-        "1 change tried on the pipeline alone, without training, in 52.4 s of the 60.0 s for a closer "
-        "look and for trials"
+        "1 change tried on the pipeline alone, without training, in 52.4 s of the 60.0 s for a "
+        "closer look and for trials"
     )
     assert spent(factories.make_session()) is None

@@ -9,6 +9,7 @@ from pipediag.session.edits import Edit, Insert, Move
 from pipediag.session.model import Operation, Session
 from tests.factories import (
     make_breakdown,
+    make_environment,
     make_function,
     make_host,
     make_keras,
@@ -59,6 +60,29 @@ def test_the_files_that_are_read_tell_how_large_a_cache_would_be() -> None:
     assert finding.status == "fail"
     assert finding.evidence["cache_bytes"] == pytest.approx(2e7)
     assert finding.edit is not None
+
+
+def larger_than_memory(free_disk_bytes: int | None) -> Session:
+    environment = make_environment(free_disk_bytes=free_disk_bytes)
+    small = make_host(available_bytes=10**7)
+    return session_with(costly_map(), host=small, environment=environment)
+
+
+def test_what_memory_can_not_hold_goes_to_disk() -> None:
+    finding = only(missing_cache, larger_than_memory(3 * 10**7))
+    assert finding.status == "fail"
+    assert "`.cache(path)`, on a fast disk, directly behind" in finding.advice
+    assert finding.predicted_speedup is None
+    assert finding.edit is not None
+    assert finding.edit.label == "cache on disk behind the map in line 12"
+    assert finding.edit.changes == (Insert("map", "cache", {"elements": 6400, "on_disk": True}),)
+
+
+@pytest.mark.parametrize("free_disk_bytes", [None, 10**7])
+def test_nor_where_the_disk_can_not_either(free_disk_bytes: int | None) -> None:
+    finding = only(missing_cache, larger_than_memory(free_disk_bytes))
+    assert finding.status == "informative"
+    assert "store the results once" in finding.advice
 
 
 def test_files_of_unknown_size_leave_it_open() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pipediag.capture.replay.inserting import cached_bytes
 from pipediag.capture.replay.one_shot import one_shot_source
 from pipediag.capture.replay.randomness import random_upstream
 from pipediag.capture.replay.rebuilding import rebuild
@@ -11,7 +10,6 @@ from pipediag.capture.replay.verification import verify
 
 __all__ = [
     "NotReplayableError",
-    "cached_bytes",
     "one_shot_source",
     "random_upstream",
     "rebuild",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipediag.capture.memory import free_memory_bytes
+from pipediag.capture.replay.disk_cache import filled_on_disk
 from pipediag.capture.replay.elements import first_elements, tensor_bytes
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.session.edits import Setting
@@ -13,7 +14,6 @@ _METHODS = frozenset(
     "batch cache enumerate ignore_errors padded_batch prefetch ragged_batch rebatch repeat shard "
     "shuffle skip take unbatch".split()
 )
-_CACHED_BYTES = "_pipediag_cached_bytes"
 _MEASURED_ELEMENTS = 8
 _SHARE_OF_MEMORY = 0.5
 """Of what is free: the script goes on beside the cache."""
@@ -28,7 +28,7 @@ def inserted(dataset: Any, kind: str, parameters: dict[str, Setting]) -> Any:
     if kind == "prefetch_to_device":
         return _on_device(dataset, **parameters)
     if kind == "cache" and "elements" in parameters:
-        return _filled_cache(dataset, parameters)
+        return _filled_cache(dataset, **parameters)
     if kind not in _METHODS:
         raise NotReplayableError(f"Pipediag can't add an operation of the kind {kind}.")
     return getattr(dataset, kind)(**parameters)
@@ -45,19 +45,17 @@ def _on_device(dataset: Any, device: Setting, buffer_size: Setting = None) -> An
     return dataset.apply(prefetching_ops.prefetch_to_device(device, buffer_size))
 
 
-def _filled_cache(dataset: Any, parameters: dict[str, Setting]) -> Any:
+def _filled_cache(dataset: Any, elements: Setting, on_disk: Setting = False) -> Any:
     """A cache that holds its elements already, handed out again and again."""
     import numpy as np
 
-    count = parameters["elements"]
-    assert isinstance(count, int)
-    _refuse_what_does_not_fit(dataset, count)
-    others = {name: value for name, value in parameters.items() if name != "elements"}
-    cached = dataset.take(count).cache(**others)
-    count = int(cached.reduce(np.int64(0), lambda n, *_: n + 1))
-    handed_out = cached.repeat()
-    handed_out.__dict__[_CACHED_BYTES] = count * _element_bytes(cached)
-    return handed_out
+    assert isinstance(elements, int)
+    if on_disk:
+        return filled_on_disk(dataset, elements, _element_bytes(dataset)).repeat()
+    _refuse_what_does_not_fit(dataset, elements)
+    cached = dataset.take(elements).cache()
+    cached.reduce(np.int64(0), lambda n, *_: n + 1)
+    return cached.repeat()
 
 
 def _refuse_what_does_not_fit(dataset: Any, count: int) -> None:
@@ -74,13 +72,3 @@ def _element_bytes(dataset: Any) -> int:
     if not elements:
         raise NotReplayableError("There are no elements to cache.")
     return sum(map(tensor_bytes, elements)) // len(elements)
-
-
-def cached_bytes(dataset: Any) -> int | None:
-    """About what the filled caches upstream of a rebuilt dataset hold, or None without one."""
-    found = [dataset.__dict__[_CACHED_BYTES]] if _CACHED_BYTES in dataset.__dict__ else []
-    for upstream in dataset._inputs():
-        held = cached_bytes(upstream)
-        if held is not None:
-            found.append(held)
-    return sum(found) if found else None

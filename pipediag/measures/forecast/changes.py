@@ -122,6 +122,8 @@ def _insert(network: Network, change: Insert, session: Session) -> Network:
         raise UnknownError("What runs within a function starts anew for each element.")
     if change.kind == "prefetch":
         return put_behind(network, at.id, _new("prefetch", at, asynchronous=True))
+    if change.kind == "cache" and change.parameters.get("on_disk"):
+        raise UnknownError("How fast the disk gives elements back was not measured.")
     if change.kind == "cache":
         return _cached(network, at)
     raise UnknownError(f"What a {change.kind} would cost was not measured.")
