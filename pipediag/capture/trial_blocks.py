@@ -42,6 +42,14 @@ class MeasuredSteps:
             self.steps += 1
             self.elapsed_ns += now_ns - self.last_ns
         self.last_ns = now_ns
+        return self._enough()
+
+    def settle(self, settled_ns: int) -> None:
+        """Count the time in which an accelerator caught up with the last step."""
+        self.elapsed_ns += settled_ns - self.last_ns
+        self.last_ns = settled_ns
+
+    def _enough(self) -> bool:
         return (self.steps >= _FEWEST_STEPS and self.elapsed_ns >= self.wanted_ns) or (
             self.steps >= _FEWEST_LONG_STEPS and self.elapsed_ns >= max(_LONG_NS, self.wanted_ns)
         )

@@ -14,6 +14,7 @@ from typing import Any
 
 from pipediag.capture.commands import Command, CommandPipe
 from pipediag.capture.compiled import CompiledVariants, Settings
+from pipediag.capture.device_sync import DeviceClock
 from pipediag.capture.loops import Consumer, Loop, batch_rows
 from pipediag.capture.repeat import unobserved_iterator
 from pipediag.capture.replay import NotReplayableError, rebuild, verify
@@ -54,6 +55,7 @@ class Trials:
         self._tell = tell
         self._pull = pull
         self._model = CompiledVariants(loop.model() if loop.model else None, self._step_failed)
+        self._clock = DeviceClock()
         self._arms: dict[str, BuiltArm] = {}
         self._arm = ""
         self._iterator: Any = None
@@ -191,11 +193,12 @@ class Trials:
         if self._warmup is not None:
             if self._warmup.step(now_ns):
                 self._warmup = None
-                self._measured = MeasuredSteps(self._wanted_ns, now_ns)
+                self._measured = MeasuredSteps(self._wanted_ns, self._clock.settled_ns(now_ns))
             return False
         if self._measured is None or not self._measured.step(now_ns, continuous):
             return False
         arm, measured, self._measured = self._arms[self._arm], self._measured, None
+        measured.settle(self._clock.settled_ns(now_ns))
         self._tell_block(arm, measured.steps * arm.batches_per_step, measured.elapsed_ns)
         return True
 

@@ -23,9 +23,12 @@ def opened_at_once(outer: Operation, count: int, calls: int, sources: str) -> tu
         sources: what they are called.
     """
     if outer.kind == "flat_map":
-        parameters = {"cycle_length": count, "num_parallel_calls": calls}
-        change = Replace(outer.id, "interleave", dict(parameters))
-        return change, f"interleave of {count} {sources} in place of the {place_name(outer)}"
+        return (
+            Replace(outer.id, "interleave", {"cycle_length": count, "num_parallel_calls": calls}),
+            f"interleave of {count} {sources} in place of the {place_name(outer)}",
+        )
     said = "AUTOTUNE" if calls == AUTOTUNE else str(calls)
-    change = SetParameters(outer.id, {"num_parallel_calls": calls})
-    return change, f"num_parallel_calls={said} on the {place_name(outer)}"
+    return (
+        SetParameters(outer.id, {"num_parallel_calls": calls}),
+        f"num_parallel_calls={said} on the {place_name(outer)}",
+    )

@@ -58,3 +58,11 @@ def test_what_came_between_two_steps_is_left_out() -> None:
     block.step(915 * MS, continuous=True)
 
     assert (block.steps, block.elapsed_ns) == (2, 25 * MS)
+
+
+def test_a_block_ends_when_the_accelerator_is_done() -> None:
+    block = MeasuredSteps(100 * MS, last_ns=0)
+    block.step(10 * MS, continuous=True)
+    block.settle(14 * MS)
+
+    assert (block.steps, block.elapsed_ns) == (1, 14 * MS)
