@@ -1,10 +1,11 @@
-"""Memory that a process has freed stays its own."""
+"""What becomes of memory that a process has freed."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 
-# As in glibc's malloc.h; elsewhere there is no `mallopt`.
+# As in glibc's malloc.h; elsewhere there is neither `mallopt` nor `malloc_trim`.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 
 
@@ -15,10 +16,22 @@ def keep_freed_memory() -> None:
     to the system, which hands out the next filled with zeros, page by page: with 3 million events,
     a fifth of the time. For processes that do nothing else and then end.
     """
+    if (mallopt := _function_of_libc("mallopt")) is not None:
+        mallopt(_TRIM_THRESHOLD, 512 << 20)
+        mallopt(_TOP_PAD, 16 << 20)
+        mallopt(_MMAP_THRESHOLD, 32 << 20)
+
+
+def give_back_freed_memory() -> None:
+    """Gives back what was kept: at the end of a part whose threads have freed memory that the next
+    part, in another thread, would not come to use."""
+    if (trim := _function_of_libc("malloc_trim")) is not None:
+        trim(0)
+
+
+def _function_of_libc(name: str) -> Callable[..., int] | None:
+    """The C library's function of that name, if it has one."""
     try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError):
-        return
-    mallopt(_TRIM_THRESHOLD, 512 << 20)
-    mallopt(_TOP_PAD, 16 << 20)
-    mallopt(_MMAP_THRESHOLD, 32 << 20)
+        return getattr(ctypes.CDLL(None), name, None)
+    except OSError:
+        return None

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Self
 
 from pipediag.errors import PipediagError
 from pipediag.trace.file_bytes import MAPPED_FROM_BYTES
-from pipediag.trace.freed_memory import keep_freed_memory
+from pipediag.trace.freed_memory import give_back_freed_memory, keep_freed_memory
 from pipediag.trace.gap_floor import GAP_FLOOR_NS
 from pipediag.trace.profile_files import host_of
 
@@ -180,6 +180,7 @@ def _summary(path: Path, gap_floor_ns: int) -> HostSummary:
 
     try:
         profile = read_profile(path)
+        give_back_freed_memory()
         summary = summarise_events(profile.events, gap_floor_ns)
     except PipediagError as error:
         return _unread(path, str(error))

@@ -36,7 +36,7 @@ EVENTS = 4
 EVENT_TAG = 0x22
 """Field 4 of XLine, length-delimited; field 4 of XEvent (its statistics) looks the same."""
 
-_CHUNK_BYTES = 1 << 22
+_CHUNK_BYTES = 1 << 21
 _FIRST_CHUNK_BYTES = 1 << 16
 _MANY_PIECES = 64
 """Of a chunk. A run of guesses that were right is one piece, and so is an event that none met."""
