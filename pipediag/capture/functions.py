@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
+from pipediag.capture.callsites import is_users
+from pipediag.capture.side_effects import side_effect
 from pipediag.session.recording import RecordedFunction
 
 _PYTHON_OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
@@ -25,6 +27,7 @@ def describe_function(dataset: Any, trace_ms: float | None) -> RecordedFunction 
     python = unwrap(getattr(wrapper, "_func", None))
     code = getattr(python, "__code__", None)
     operations = list(_operations(graph))
+    called_back = list(_python_functions(operations))
     return RecordedFunction(
         name=getattr(python, "__qualname__", None) or "function",
         file=code.co_filename if code else None,
@@ -32,7 +35,8 @@ def describe_function(dataset: Any, trace_ms: float | None) -> RecordedFunction 
         stateful=any(_is_stateful(operation) for operation in operations),
         graph_ops=dict(Counter(operation.type for operation in operations)),
         python_names=sorted(set(_names(code))) if code else [],
-        python_function_names=list(_python_functions(operations)),
+        python_function_names=[source_location(function) for function in called_back],
+        side_effect=next(filter(None, map(users_side_effect, called_back)), None),
         trace_ms=trace_ms,
     )
 
@@ -54,6 +58,12 @@ def unwrap(function: Any) -> Any:
         else:
             break
     return function
+
+
+def users_side_effect(function: Callable[..., Any]) -> str | None:
+    """What the script's own function visibly changes; frameworks know what they do."""
+    code = getattr(unwrap(function), "__code__", None)
+    return side_effect(function) if code is not None and is_users(code.co_filename) else None
 
 
 def source_location(function: Callable[..., Any]) -> str:
@@ -85,7 +95,7 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _python_functions(operations: list[Any]) -> Iterator[str]:
+def _python_functions(operations: list[Any]) -> Iterator[Callable[..., Any]]:
     from tensorflow.python.ops import script_ops
 
     for operation in operations:
@@ -100,4 +110,4 @@ def _python_functions(operations: list[Any]) -> Iterator[str]:
         ):
             function = function()  # the registry keeps weak references
         if function is not None:
-            yield source_location(getattr(function, "_func", function))
+            yield getattr(function, "_func", function)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pipediag.capture.callsites import AUTOGRAPH_FILE, CallSite, call_site, is_pipediags, is_users
-from pipediag.capture.functions import describe_function
+from pipediag.capture.functions import describe_function, users_side_effect
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.replay.call import MARK, remember, replaying
 from pipediag.capture.source_files import uncompressed_bytes
@@ -154,6 +154,9 @@ class PlanRecorder:
             operation.parent_ids = self._mark(dataset, operation.id)
             operation.parameters = _parameters(original, args, kwargs)
             operation.function = describe_function(dataset, elapsed_ms)
+            if operation.kind == "from_generator" and operation.function is not None:
+                generator = args[0] if args else kwargs["generator"]
+                operation.function.side_effect = users_side_effect(generator)
             operation.cardinality = _cardinality(dataset)
             operation.element_bytes = _element_bytes(dataset)
         except Exception as error:

@@ -195,6 +195,8 @@ class OperationFunction(Record):
     graph_ops: dict[str, int]
     python_names: list[str] = []
     python_function_names: list[str] = []
+    side_effect: str | None = None
+    """What Python that it calls back visibly changes outside of itself; the end of a sentence."""
     trace_count: int | None = None
     trace_ms: float | None = None
 

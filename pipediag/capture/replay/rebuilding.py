@@ -12,6 +12,7 @@ from typing import Any
 from pipediag.capture.replay.batch_forms import whole_batches_parsed
 from pipediag.capture.replay.changes import apply
 from pipediag.capture.replay.graph import Graph, Node
+from pipediag.capture.replay.moving_ground import refuse_changed_files, refuse_side_effects
 from pipediag.capture.replay.one_shot import one_shot_source
 from pipediag.capture.replay.refusal import NotReplayableError, first_line
 from pipediag.session.edits import Change
@@ -30,12 +31,15 @@ def rebuild(dataset: Any, changes: Sequence[Change], endless: bool = False) -> A
         endless: start over where the elements end.
 
     Raises:
-        NotReplayableError: a change that can't be made here, or a source that can be read once.
+        NotReplayableError: a change that can't be made here, a source that can be read once, files
+            that have changed, or a function with side effects.
     """
     refusal = one_shot_source(dataset)
     if refusal is not None:
         raise NotReplayableError(refusal)
     graph = Graph(dataset)
+    refuse_side_effects(graph)
+    refuse_changed_files(graph)
     apply(graph, changes, endless)
     return built(graph)
 

@@ -185,6 +185,9 @@ SCRIPT = """
     results["files"] = [x.decode() for x in rebuild(lines, [reader]).as_numpy_iterator()]
     reads = SetParameters(op(lines, "TextLineDataset"), {"num_parallel_reads": 2})
     results["parallel reads"] = [x.decode() for x in rebuild(lines, [reads]).as_numpy_iterator()]
+    with open("b.txt", "a") as file:
+        file.write("b2\\n")
+    refused("changed files", lines, reads)
     in_files = doubled.cache("cached")
     refused("file cache", in_files, SetParameters(op(in_files, "map"), {"num_parallel_calls": 2}))
 
@@ -198,6 +201,13 @@ SCRIPT = """
     refused("even", even, Replace(op(even, "batch"), "bucket_by_sequence_length"))
 
     # Refusals.
+    seen = []
+    def noted(x):
+        seen.append(x)
+        return x
+    effects = numbers.map(lambda x: tf.numpy_function(noted, [x], tf.int64)).batch(2)
+    refused("side effects", effects, SetParameters(op(effects, "map"), {"num_parallel_calls": 2}))
+    refused("side effects without a change", effects)
     drawn = numbers.map(lambda x: tf.random.uniform([])).batch(2)
     refused("random cache", drawn, Insert(op(drawn, "batch"), "cache"))
     refused("random move", drawn, Move(op(drawn, "map"), op(drawn, "batch")))
@@ -385,6 +395,9 @@ def test_sources_and_batches(results: dict[str, Any], name: str, expected: objec
         ("move in a fork", "are not on one chain of operations"),
         ("needs the outer value", "can't leave the function that makes it"),
         ("file cache", "keeps elements in files"),
+        ("changed files", "The files that the TextLineDataset in script.py, line "),
+        ("side effects", "calls Python with side effects: it changes `seen`."),
+        ("side effects without a change", "calls Python with side effects"),
         ("even", "all have the same shape"),
         ("random cache", "a cache behind it would hand out the same ones in every epoch"),
         ("random move", "would draw others in another place"),
