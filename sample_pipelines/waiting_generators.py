@@ -27,7 +27,9 @@ def rows_of(shard):
         tf.TensorSpec(shape=(1,), dtype=tf.bool),
     )
     return tf.data.Dataset.from_generator(  # pipediag: culprit
-        rows, output_signature=signature, args=(shard,)
+        rows,
+        output_signature=signature,
+        args=(shard,),  # pipediag: culprit
     )
 
 

@@ -10,7 +10,6 @@ import click
 
 from pipediag.runner.profile_runs import profile_files
 from pipediag.trace.gap_floor import GAP_FLOOR_NS
-from pipediag.trace.hosts import reading_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,10 +67,12 @@ def command(
 
     Exit status: 0 done, 2 usage or nothing readable.
     """
-    # Nothing here multiplies matrices: these threads would only take time to start.
+    # Nothing here multiplies matrices. Without numpy's own threads a process can be forked.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from pipediag.trace.hosts import reading_hosts
+
     with reading_hosts(profile_files(paths, run), gap_floor_ns=gap_floor_us * 1000) as reading:
-        # Half a second of imports and preparations passes while other processes read.
+        # These imports and preparations take half a second, in which other processes read.
         from pipediag.reporters import trace_terminal  # noqa: F401
         from pipediag.runner.tracing import (
             analyse_profiles,

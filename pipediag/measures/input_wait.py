@@ -185,12 +185,18 @@ def _pipeline_cpu_percent(host: Host | None) -> float:
 def python_threads_fight(host: Host | None, stacks: list[RecordedStacks], step_ms: float) -> bool:
     """Whether Python threads beside the training loop are busy enough to slow it by the lock.
 
-    They were seen at work, and something beside the loop's thread computes; less of that will do
-    where the lock was waited for. The waits alone read 6 and 36 % in two runs of the same script.
+    They were seen at work, and the threads that make the input compute. Where the lock was waited
+    for, less of that will do, on any thread beside the loop's: TensorFlow may run Python functions
+    on Eigen's, which otherwise compute the model. The waits alone read 6 and 36 % in two runs of
+    the same script.
     """
-    if host is None or _cpu_beside_the_loop(host) < (
-        WAITING_CPU_PERCENT if _lock_was_waited_for(host) else PYTHON_PIPELINE_CPU_PERCENT
-    ):
+    if host is None:
+        return False
+    if _lock_was_waited_for(host):
+        computes = _cpu_beside_the_loop(host) >= WAITING_CPU_PERCENT
+    else:
+        computes = _pipeline_cpu_percent(host) >= PYTHON_PIPELINE_CPU_PERCENT
+    if not computes:
         return False
     spent = host.python_source_cpu_ms_per_step
     if spent is not None and 100.0 * spent / step_ms >= SOURCE_CPU_PERCENT:
@@ -205,7 +211,6 @@ def _lock_was_waited_for(host: Host) -> bool:
 
 
 def _cpu_beside_the_loop(host: Host) -> float:
-    """TensorFlow may run Python functions on any of its threads, also on Eigen's."""
     return sum(percent for pool, percent in host.threads.items() if pool != "python_main")
 
 

@@ -10,16 +10,16 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 
 
 def keep_freed_memory() -> None:
-    """Lets the next allocation use what the last one has freed.
+    """Lets the next allocation use what the last one has freed, up to 32 MB of it.
 
     Columns come and go by the megabyte while a profile is read. glibc gives each of that size back
     to the system, which hands out the next filled with zeros, page by page: with 3 million events,
     a fifth of the time. For processes that do nothing else and then end.
     """
     if (mallopt := _function_of_libc("mallopt")) is not None:
-        mallopt(_TRIM_THRESHOLD, 512 << 20)
-        mallopt(_TOP_PAD, 16 << 20)
-        mallopt(_MMAP_THRESHOLD, 32 << 20)
+        mallopt(_TRIM_THRESHOLD, 32 << 20)
+        mallopt(_TOP_PAD, 4 << 20)
+        mallopt(_MMAP_THRESHOLD, 2 << 20)
 
 
 def give_back_freed_memory() -> None:

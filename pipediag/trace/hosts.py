@@ -9,27 +9,24 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sys
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pipediag.errors import PipediagError
 from pipediag.trace.file_bytes import MAPPED_FROM_BYTES
+from pipediag.trace.framework import Framework, framework_of
 from pipediag.trace.freed_memory import give_back_freed_memory, keep_freed_memory
 from pipediag.trace.gap_floor import GAP_FLOOR_NS
 from pipediag.trace.profile_files import host_of
+from pipediag.trace.reader import TraceFormat, read_profile
+from pipediag.trace.summary import TraceSummary, summarise_events
 
-if TYPE_CHECKING:
-    # Whoever waits for other processes need not have imported what these read with.
-    from pipediag.trace.framework import Framework
-    from pipediag.trace.reader import TraceFormat
-    from pipediag.trace.summary import TraceSummary
+_THREADS = Path("/proc/self/task")
 
 APART_FROM_BYTES = MAPPED_FROM_BYTES
 """Of all files together. Below it starting a process takes longer than reading; from it on no file
@@ -162,9 +159,9 @@ class _Readers:
 
 
 def _start_method() -> str:
-    """A fork begins to read a fifth of a second earlier, but shares what other threads hold."""
-    alone = threading.active_count() == 1 and "numpy" not in sys.modules
-    return "fork" if alone and sys.platform == "linux" else "spawn"
+    """A fork has all that is imported, but also the locks that other threads hold."""
+    alone = _THREADS.is_dir() and len(list(_THREADS.iterdir())) == 1
+    return "fork" if alone else "spawn"
 
 
 def _prepare() -> None:
@@ -174,10 +171,6 @@ def _prepare() -> None:
 
 
 def _summary(path: Path, gap_floor_ns: int) -> HostSummary:
-    from pipediag.trace.framework import framework_of
-    from pipediag.trace.reader import read_profile
-    from pipediag.trace.summary import summarise_events
-
     try:
         profile = read_profile(path)
         give_back_freed_memory()

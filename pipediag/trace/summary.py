@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,10 +10,14 @@ from pipediag.trace.device.traces import DeviceTrace, device_traces
 from pipediag.trace.events import TraceEvents
 from pipediag.trace.gap_floor import GAP_FLOOR_NS
 from pipediag.trace.host.classes import classify
+from pipediag.trace.host.threads import executor_work
 from pipediag.trace.pipeline.iterators import IteratorActivity, iterator_activity
 from pipediag.trace.pipeline.records import pipeline_records
 from pipediag.trace.reader import read
 from pipediag.trace.steps.windows import StepSplit, StepWindows, find_steps, split_steps
+
+MOST_AT_ONCE = 10_000_000
+"""Events up to which the parts of a summary are made at the same time, which takes more memory."""
 
 _OWN_WINDOWS = frozenset({"markers", "scan", "get_next"})
 """Steps in whose window the devices are looked at. Annotations of others, and steps that were only
@@ -52,13 +57,22 @@ def summarise(path: Path) -> TraceSummary:
 
 def summarise_events(events: TraceEvents, gap_floor_ns: int = GAP_FLOOR_NS) -> TraceSummary:
     """Says where the steps' time of a profile went; gaps under the floor are summed apart."""
-    activity = classify(events)
-    steps = find_steps(events, activity)
+    # Most of the work is numpy's, which lets other threads run meanwhile.
+    with ThreadPoolExecutor(2) as threads:
+        # What both of the next two need.
+        list(threads.map(executor_work, events.host_lines))
+        at_once = events.event_count <= MOST_AT_ONCE
+        reading = threads.submit(pipeline_records, events) if at_once else None
+        activity = classify(events)
+        steps = find_steps(events, activity)
+        # Before the records are there, of a long profile: both take much memory.
+        split = split_steps(activity, steps) if steps else None
+        if reading is not None and activity.loop is None:
+            records = reading.result()
+        else:
+            names = activity.loop.scan_names if activity.loop else frozenset()
+            records = pipeline_records(events, names)
     window = _window(events, steps)
-    # Before the records are there: of a long profile both take much memory.
-    split = split_steps(activity, steps) if steps else None
-    loop = activity.loop
-    records = pipeline_records(events, loop.scan_names if loop else frozenset())
     iterators = iterator_activity(events, records, window)
     measured = window if steps is not None and steps.basis in _OWN_WINDOWS else None
     devices = device_traces(events, activity, records, measured, gap_floor_ns)

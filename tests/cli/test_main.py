@@ -42,7 +42,7 @@ def test_help_imports_nothing_heavy(arguments: str) -> None:
     code = (
         "import sys\n"
         f"sys.argv[1:] = {arguments}\n"
-        "from pipediag.__main__ import main\n"
+        "from pipediag.cli.main import main\n"
         "try:\n main()\n"
         "except SystemExit: pass\n"
         "heavy = {'pandas', 'numpy', 'pydantic', 'tensorflow', 'jinja2', 'rich', 'psutil',\n"

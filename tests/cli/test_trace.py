@@ -122,7 +122,7 @@ def test_tensorflow_is_not_imported(profile: Path, tmp_path: Path) -> None:
     code = (
         "import sys\n"
         f"sys.argv[1:] = ['trace', {str(profile)!r}, '-o', {str(tmp_path / 'out')!r}]\n"
-        "from pipediag.__main__ import main\n"
+        "from pipediag.cli.main import main\n"
         "try:\n main()\n"
         "except SystemExit as ending: assert not ending.code\n"
         "print(sorted({'tensorflow', 'keras', 'jax', 'torch'} & set(sys.modules)),\n"

@@ -116,22 +116,22 @@ def test_only_a_trace_is_better_than_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lock", "beside", "cpu_ms", "source", "fight"),
+    ("lock", "makers", "eigen", "cpu_ms", "source", "fight"),
     [
-        (25.0, 35.0, 0.0, 10, True),
-        (10.0, 35.0, 1.0, 0, True),
-        (36.0, 34.0, 0.0, 80, False),
-        (25.0, 90.0, 0.9, 9, False),
-        (9.9, 49.0, 5.0, 80, False),
-        (9.9, 50.0, 5.0, 0, True),
-        (None, 49.0, 5.0, 80, False),
-        (None, 50.0, 0.0, 80, True),
+        (25.0, 0.0, 35.0, 0.0, 10, True),
+        (10.0, 20.0, 15.0, 1.0, 0, True),
+        (36.0, 10.0, 24.0, 0.0, 80, False),
+        (25.0, 90.0, 90.0, 0.9, 9, False),
+        (9.9, 49.0, 150.0, 5.0, 80, False),
+        (9.9, 50.0, 0.0, 5.0, 0, True),
+        (None, 49.0, 150.0, 5.0, 80, False),
+        (None, 50.0, 0.0, 0.0, 80, True),
     ],
 )
 def test_who_fights_for_the_lock(
-    lock: float | None, beside: float, cpu_ms: float | None, source: int, fight: bool
+    lock: float | None, makers: float, eigen: float, cpu_ms: float, source: int, fight: bool
 ) -> None:
-    pools = {"eigen": beside, "python_main": 80.0}
+    pools = {"tf_data": makers, "eigen": eigen, "python_main": 80.0}
     host = make_host(lock_percent=lock, python_source_cpu_ms_per_step=cpu_ms, threads=pools)
     stacks = RecordedStacks("fit", 100, 1, 1, 0, thread_samples={"main": 100, "source": source})
     assert python_threads_fight(host, [stacks], step_ms=10.0) is fight
@@ -166,8 +166,8 @@ def test_a_busy_pipeline_takes_cpus_from_a_consumer_that_computes_on_them() -> N
 
 def test_python_beside_a_pipeline_without_python_is_not_its_own() -> None:
     """A validation's threads, say; where no pipeline was recorded, it may be."""
-    assert contention(0.0, source=80, calls_python=False) is None
-    assert contention(0.0, source=80, calls_python=None) == "lock"
+    assert contention(60.0, source=80, calls_python=False) == "cpu"
+    assert contention(60.0, source=80, calls_python=None) == "lock"
 
 
 def test_what_cpus_that_are_fought_for_hide_is_told_by_the_consumer_alone() -> None:

@@ -57,6 +57,8 @@ _BEGINNINGS = tuple(
     )
 )
 _BYTE = np.uint64(0xFF)
+# A statistic's tag, and a length of one byte behind it.
+_PLAIN_MASK, _SEVEN_BITS = np.uint64(0x80FF), np.uint64(0x7F)
 # In the word that begins with an event's tag: the bits that say that its length takes two bytes,
 # or more.
 _LONG, _LONGER = np.uint64(0x8000), np.uint64(0x800000)
@@ -280,19 +282,27 @@ class _Chunk:
             if not len(rest):
                 return sound
             words: Words = self._words[at]
-            tags = words & _BYTE
-            values, sizes = short_varints(words >> np.uint64(8))
-            # A word shifted by a byte shows seven of them; lengths and counts take no more.
-            known = ((tags == EVENT_TAG) | (tags == _OCCURRENCES)) & (sizes > 0) & (sizes < 8)
-            inside = np.where(tags == EVENT_TAG, values, np.uint64(0))
-            small = inside < np.uint64(1 << 32)
-            after = at + 1 + sizes + np.where(small, inside, np.uint64(0)).astype(np.int64)
-            good = known & small & (after <= ends)
+            after = at + 2 + ((words >> np.uint64(8)) & _SEVEN_BITS).view(np.int64)
+            others = np.flatnonzero((words & _PLAIN_MASK) != EVENT_TAG)
+            if len(others):
+                after[others] = self._after_detail(at[others], words[others])
+            good = after <= ends
             sound[rest[~good]] = False
             going_on = np.flatnonzero(good & (after < ends))
             rest, at, ends = rest[going_on], after[going_on], ends[going_on]
         sound[rest] = False
         return sound
+
+    def _after_detail(self, at: Positions, words: Words) -> Positions:
+        """Where a statistic, or a count, ends; beyond the chunk where it is neither."""
+        tags = words & _BYTE
+        values, sizes = short_varints(words >> np.uint64(8))
+        # A word shifted by a byte shows seven of them; lengths and counts take no more.
+        known = ((tags == EVENT_TAG) | (tags == _OCCURRENCES)) & (sizes > 0) & (sizes < 8)
+        inside = np.where(tags == EVENT_TAG, values, np.uint64(0))
+        known &= inside < np.uint64(1 << 32)
+        after = at + 1 + sizes + np.where(known, inside, np.uint64(0)).astype(np.int64)
+        return np.where(known, after, self._size + 1)
 
 
 _NONE = np.empty(0, np.int64)

@@ -18,7 +18,7 @@ from pipediag.trace.xplane.stat_cursor import FoundStatistics, StatCursor
 from pipediag.trace.xplane.stat_names import StatNames
 from pipediag.trace.xplane.varints import Bytes
 
-_BLOCK = 1 << 14
+_BLOCK = 1 << 16
 """Events that are looked at together: their columns stay in a core's own cache."""
 
 
