@@ -296,7 +296,7 @@ def test_a_module_in_the_working_directory_takes_no_ones_place(make_probe: MakeP
         "nested/script.py",
     )
     # As the console script does, which leaves the working directory out of the import path.
-    start = "import sys; del sys.path[0]; from pipediag.__main__ import main; main()"
+    start = "import sys; del sys.path[0]; from pipediag.__main__ import run; run()"
     options = ["analyze", "-q", "--run-to-end", "-o", "../out"]
 
     seen = run([sys.executable, "-c", start, *options, *probe.arguments], probe.directory)

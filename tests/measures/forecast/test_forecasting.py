@@ -218,17 +218,32 @@ def test_a_prefetch_lets_pipeline_and_consumer_overlap() -> None:
     assert prefetch.speedup == pytest.approx(10 / 7, abs=0.01)
 
 
-def test_a_larger_batch_shares_dispatch_and_python() -> None:
-    """Consumer 9.9 ms, 8 of them paid once a step: 2 are left of these with four times as many."""
+@pytest.mark.parametrize(
+    ("kind", "compute", "dispatch", "fixed_ms"),
+    [
+        ("CPU", 24.0, 50.0, 7.5 + 2.4 / 3),
+        # Few operations are dispatched: their own price is no more than half of that.
+        ("CPU", 70.0, 4.0, 2.9 + 0.2),
+        ("GPU", 24.0, 50.0, 7.5),
+    ],
+)
+def test_a_larger_batch_shares_what_a_step_costs_anyway(
+    kind: str, compute: float, dispatch: float, fixed_ms: float
+) -> None:
+    """A quarter of it is left with four times as many rows."""
+    python = 99.0 - compute - dispatch
     session = make_compute_bound_session(
         ceiling=None,
-        breakdown=make_breakdown(input_wait=1.0, device_compute=19.0, dispatch=50.0, python=30.0),
+        breakdown=make_breakdown(
+            input_wait=1.0, device_compute=compute, dispatch=dispatch, python=python
+        ),
         host=IDLE,
+        environment=make_environment(devices=[Device(name=f"/device:{kind}:0", kind=kind)]),
     )
     batch = make_operation("batch", "batch", parameters={"batch_size": 32})
     session = session.model_copy(update={"pipeline": make_pipeline(ops=[batch])})
     found = forecast(session, edit(SetParameters("batch", {"batch_size": 128})))
-    assert found.speedup == pytest.approx(10 / (10 - 6), abs=0.01)
+    assert found.speedup == pytest.approx(10 / (10 - 0.75 * fixed_ms), abs=0.01)
 
 
 @pytest.mark.parametrize(("kind", "shared_ms"), [("CPU", 3.0 + 5.0 * 0.88), ("GPU", 3.0)])
