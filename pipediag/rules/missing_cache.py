@@ -184,7 +184,7 @@ def _against(session: Session, passes: float | None, size: float | None) -> str 
         )
     if not _fits_in_memory(session, size) and not _fits_on_disk(session, size):
         return (
-            f"A cache would take {size / 2**30:.1f} GiB, {_room(session)}: cache to a large and "
+            f"A cache would take {size / 2**30:.1f} GiB, {_room(session)}. Cache to a large and "
             "fast disk with `.cache(path)`, or store the results once."
         )
     return None
@@ -202,8 +202,9 @@ def _fits_on_disk(session: Session, size: float) -> bool:
 def _room(session: Session) -> str:
     """How much there is of what a cache could lie in, as a part of a sentence."""
     free = session.environment.free_disk_bytes
-    disk = "" if free is None else f" and {free / 2**30:.1f} GiB on disk"
-    return f"and {_available_bytes(session) / 2**30:.1f} GiB are available in memory{disk}"
+    disk = "" if free is None else f"; {free / 2**30:.1f} GiB are free on disk"
+    memory = _available_bytes(session) / 2**30
+    return f"more than half of the {memory:.1f} GiB of memory that are available{disk}"
 
 
 def _count(session: Session, op: Operation) -> int | None:
