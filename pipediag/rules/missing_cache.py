@@ -88,13 +88,14 @@ def check(session: Session) -> list[Finding]:
         status = "pass" if weight.status == "informative" else weight.status
         return [META.finding(status, weight.sentence, op=op, evidence=evidence)]
     reason = _against(session, passes, size)
-    if reason is not None or size is None:
-        return [META.finding("informative", reason or "", op=op, evidence=evidence)]
+    if reason is not None:
+        return [META.finding("informative", reason, op=op, evidence=evidence)]
+    assert size is not None
     on_disk = not _fits_in_memory(session, size)
     return [
         META.finding(
             "fail",
-            _advice(session, op, size),
+            _advice(session, op, size, on_disk=on_disk),
             op=op,
             evidence=evidence,
             prediction=_DISK_UNKNOWN if on_disk else _prediction(session, op, passes),
@@ -256,15 +257,15 @@ def _calls_python(session: Session, op: Operation) -> bool:
     return any(uses(other.function, PYTHON) for other in [op, *upstream(session, op)])
 
 
-def _advice(session: Session, op: Operation, size: float) -> str:
+def _advice(session: Session, op: Operation, size: float, *, on_disk: bool) -> str:
     moved = _moved(session, op)
-    cache = "`.cache()`" if _fits_in_memory(session, size) else "`.cache(path)`, on a fast disk,"
+    cache = "`.cache(path)`, on a fast disk," if on_disk else "`.cache()`"
     if moved:
         names = " and ".join(call_name(other) for other in moved)
         advice = f"Put {cache} behind {call_name(op)}, and move {names} behind the cache."
     else:
         advice = f"Put {cache} directly behind {call_name(op)}."
-    if not _fits_in_memory(session, size):
+    if on_disk:
         advice += f" It would take {size / 2**30:.1f} GiB, {_room(session)}."
     if _calls_python(session, op):
         advice += (

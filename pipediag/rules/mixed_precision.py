@@ -97,20 +97,16 @@ def check_devices(
     devices: Sequence[DeviceActivity], framework: Framework = "tensorflow"
 ) -> list[Finding]:
     """One finding on the accelerator with the most time in products without tensor cores."""
-    return _check(devices, policy=None, framework=framework, session=None)
+    return _check(devices, framework, session=None)
 
 
 def check(session: Session) -> list[Finding]:
     """The same; a script that sets a policy for 16 bits is told about shapes instead."""
-    policy = session.environment.mixed_precision
-    return _check(session.devices, policy=policy, framework="tensorflow", session=session)
+    return _check(session.devices, "tensorflow", session)
 
 
 def _check(
-    devices: Sequence[DeviceActivity],
-    policy: str | None,
-    framework: Framework,
-    session: Session | None,
+    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
 ) -> list[Finding]:
     gpus = accelerators(devices)
     if not gpus:
@@ -129,16 +125,20 @@ def _check(
         "tensor_core_percent_of_matmul": _tensor_core_percent(device),
         "savable_percent_of_span": percent_of_span(device, _savable_ms(device)),
         "idle_percent": device.idle_percent,
-        "policy": policy,
+        "policy": _policy(session),
     }
     if not _matters(device):
         return [META.finding("pass", "", evidence=evidence)]
-    return [_weighed(device, policy, evidence, framework, session)]
+    return [_weighed(device, evidence, framework, session)]
+
+
+def _policy(session: Session | None) -> str | None:
+    """What the script set; a profile alone does not say."""
+    return session.environment.mixed_precision if session is not None else None
 
 
 def _weighed(
     device: DeviceActivity,
-    policy: str | None,
     evidence: dict[str, Scalar],
     framework: Framework,
     session: Session | None,
@@ -152,7 +152,7 @@ def _weighed(
         reason = f"Whether {device.model or 'this device'} has tensor cores is not known."
         return META.finding("inconclusive", reason, evidence=evidence)
     prediction = _prediction(device)
-    other = _other_reason(device, policy, prediction)
+    other = _other_reason(device, _policy(session), prediction)
     if other is not None:
         return META.finding("informative", other, evidence=evidence)
     advice = _advice(_SIXTEEN_BITS[framework][fitting])

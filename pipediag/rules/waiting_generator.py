@@ -97,8 +97,8 @@ def _at_once(session: Session, outer: Operation) -> int:
     cycle = outer.parameters.get("cycle_length")
     if outer.kind == "interleave" and isinstance(cycle, int) and cycle > 1:
         return cycle
-    known = [op.cardinality for op in upstream(session, outer) if (op.cardinality or 0) > 0]
-    return max(2, min([MOST_AT_ONCE, *(count for count in known if count is not None)]))
+    known = [op.cardinality or 0 for op in upstream(session, outer)]
+    return max(2, min([MOST_AT_ONCE, *(count for count in known if count > 0)]))
 
 
 def _advice(session: Session, op: Operation, outer: Operation | None) -> str:

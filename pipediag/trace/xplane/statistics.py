@@ -19,7 +19,8 @@ from pipediag.trace.xplane.stat_names import StatNames
 from pipediag.trace.xplane.varints import Bytes
 
 _BLOCK = 1 << 16
-"""Events that are looked at together: their columns stay in a core's own cache."""
+"""Events that are looked at together: few enough for their columns to stay in a cache, and enough
+for threads not to spend their time on taking turns."""
 
 
 @dataclass(frozen=True)
