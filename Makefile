@@ -24,8 +24,11 @@ demo: $(READY) ## Diagnose a sample whose input pipeline is slow, and write its 
 	$(VENV)/bin/pipediag analyze --force -o $(DEMO_OUTPUT) $(DEMO_SCRIPT)
 	@echo "The report: $(CURDIR)/$(DEMO_OUTPUT)/report.html"
 
+# What starts TensorFlow, or a browser, needs all cores for itself. Status 5: no test was chosen.
+ALONE := tensorflow or browser
 test: $(READY) ## Run the tests, the fast ones first
-	$(VENV)/bin/python -m pytest -m "not jax" $(PYTEST_ARGS)
+	$(VENV)/bin/python -m pytest -n logical -m "not (jax or $(ALONE))" $(PYTEST_ARGS) || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest -m "not jax and ($(ALONE))" $(PYTEST_ARGS) || [ $$? = 5 ]
 
 test-samples: $(READY) ## Run every sample, also those that `make test` leaves out
 	PIPEDIAG_ALL_SAMPLES=1 $(VENV)/bin/python -m pytest -m "not jax" tests/samples $(PYTEST_ARGS)

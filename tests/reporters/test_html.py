@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -24,7 +25,7 @@ SESSIONS: dict[str, Callable[[], Session]] = {
     "lost child": trial_sessions.lost_child,
     "pipeline only": trial_sessions.pipeline_only,
 }
-every_session = pytest.mark.parametrize("make", SESSIONS.values(), ids=SESSIONS)
+every_session = pytest.mark.parametrize("name", SESSIONS)
 
 SECTIONS = [
     "Where a step\N{RIGHT SINGLE QUOTATION MARK}s time goes",
@@ -41,28 +42,37 @@ def page_of(session: Session) -> Page:
     return Page(html.render(session))
 
 
+@cache
+def written(name: str) -> str:
+    """The largest take seconds to write."""
+    return html.render(SESSIONS[name]())
+
+
+@cache
+def page_named(name: str) -> Page:
+    return Page(written(name))
+
+
 def headings(page: Page) -> list[str]:
     return [heading.text for heading in page.find("h2")]
 
 
 @every_session
-def test_every_section_is_there_and_every_tag_closed(make: Callable[[], Session]) -> None:
-    page = page_of(make())
+def test_every_section_is_there_and_every_tag_closed(name: str) -> None:
+    page = page_named(name)
 
     assert set(SECTIONS) <= set(headings(page))
     assert len(page.find("h1")) == 1
 
 
 @every_session
-def test_stays_under_the_size_that_a_mail_or_an_artifact_viewer_bears(
-    make: Callable[[], Session],
-) -> None:
-    assert len(html.render(make()).encode()) < html.MAX_BYTES
+def test_stays_under_the_size_that_a_mail_or_an_artifact_viewer_bears(name: str) -> None:
+    assert len(written(name).encode()) < html.MAX_BYTES
 
 
 @every_session
-def test_fetches_nothing(make: Callable[[], Session]) -> None:
-    page = page_of(make())
+def test_fetches_nothing(name: str) -> None:
+    page = page_named(name)
 
     fetching = [
         value
@@ -77,8 +87,8 @@ def test_fetches_nothing(make: Callable[[], Session]) -> None:
 
 
 @every_session
-def test_has_no_script_that_runs(make: Callable[[], Session]) -> None:
-    page = page_of(make())
+def test_has_no_script_that_runs(name: str) -> None:
+    page = page_named(name)
 
     [data] = page.find("script")
     assert data.attributes["type"] == "application/json"
@@ -93,8 +103,8 @@ def all_elements(element: Element) -> list[Element]:
 
 
 @every_session
-def test_drawings_and_tables_have_names(make: Callable[[], Session]) -> None:
-    page = page_of(make())
+def test_drawings_and_tables_have_names(name: str) -> None:
+    page = page_named(name)
 
     for table in page.find("table"):
         assert table.find("caption")
@@ -106,8 +116,8 @@ def test_drawings_and_tables_have_names(make: Callable[[], Session]) -> None:
 
 
 @every_session
-def test_ids_are_unique_and_labels_point_at_them(make: Callable[[], Session]) -> None:
-    elements = all_elements(page_of(make()).root)
+def test_ids_are_unique_and_labels_point_at_them(name: str) -> None:
+    elements = all_elements(page_named(name).root)
 
     ids = [element.attributes["id"] for element in elements if "id" in element.attributes]
     assert len(ids) == len(set(ids))
