@@ -72,7 +72,10 @@ def command(
     from pipediag.trace.hosts import reading_hosts
 
     with reading_hosts(profile_files(paths, run), gap_floor_ns=gap_floor_us * 1000) as reading:
-        # These imports and preparations take half a second, in which other processes read.
+        # These imports and preparations take half a second, in which other processes read. numpy
+        # would import its masked arrays with the first median.
+        import numpy.ma  # noqa: F401
+
         from pipediag.reporters import trace_terminal  # noqa: F401
         from pipediag.runner.tracing import (
             analyse_profiles,

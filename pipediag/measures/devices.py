@@ -18,6 +18,7 @@ from pipediag.session.devices import (
 )
 from pipediag.session.model import Pipeline
 from pipediag.trace.device.copies import Copies
+from pipediag.trace.device.gap_histogram import LengthBucket
 from pipediag.trace.device.gaps import GAP_CAUSES
 from pipediag.trace.device.kernels import Kernel
 from pipediag.trace.device.traces import DeviceTrace
@@ -29,8 +30,6 @@ longest are kept, and the sums hold all."""
 
 MOST_KERNELS = 20
 """Kept by name, those that took most time; the sums hold all."""
-
-_BUCKETS_US = (10.0, 100.0, 1_000.0, 10_000.0, 100_000.0)
 
 
 def describe_devices(
@@ -63,7 +62,7 @@ def _describe(
         gap_floor_us=device.gap_floor_ns / 1e3,
         causes_ms={cause: ns / 1e6 for cause, ns in device.gaps.by_cause().items()},
         gap_count=len(device.gaps),
-        gap_histogram=_histogram(device),
+        gap_histogram=[_bucket(bucket) for bucket in device.gap_histogram],
         compute_ms=overlap.compute_ns / 1e6 if overlap else None,
         copy_ms=overlap.copy_ns / 1e6 if overlap else None,
         exposed_copy_ms=overlap.exposed_copy_ns / 1e6 if overlap else None,
@@ -116,19 +115,13 @@ def _longest_gaps(
     return found
 
 
-def _histogram(device: DeviceTrace) -> list[GapBucket]:
-    """All gaps by length, those under the floor in a bucket of their own; empty ones left out."""
-    floor_us = device.gap_floor_ns / 1e3
-    edges = [0.0, floor_us, *(edge for edge in _BUCKETS_US if edge > floor_us)]
-    lengths_us = device.gap_lengths_ns / 1e3
-    bucket = np.searchsorted(edges, lengths_us, side="right") - 1
-    counts = np.bincount(bucket, minlength=len(edges))
-    sums = np.bincount(bucket, weights=lengths_us, minlength=len(edges))
-    return [
-        GapBucket(from_us=start, to_us=end, count=int(count), ms=float(time) / 1e3)
-        for start, end, count, time in zip(edges, [*edges[1:], None], counts, sums, strict=True)
-        if count
-    ]
+def _bucket(bucket: LengthBucket) -> GapBucket:
+    return GapBucket(
+        from_us=bucket.from_ns / 1e3,
+        to_us=None if bucket.to_ns is None else bucket.to_ns / 1e3,
+        count=bucket.count,
+        ms=bucket.total_ns / 1e6,
+    )
 
 
 def _copies(copies: Copies) -> DeviceCopies:

@@ -19,7 +19,7 @@ def keep_freed_memory() -> None:
     if (mallopt := _function_of_libc("mallopt")) is not None:
         mallopt(_TRIM_THRESHOLD, 32 << 20)
         mallopt(_TOP_PAD, 4 << 20)
-        mallopt(_MMAP_THRESHOLD, 2 << 20)
+        mallopt(_MMAP_THRESHOLD, 4 << 20)
 
 
 def give_back_freed_memory() -> None:

@@ -10,7 +10,6 @@ from typing import Literal
 from pipediag.errors import PipediagError
 from pipediag.trace.events import TraceEvents
 from pipediag.trace.file_bytes import Release, file_bytes
-from pipediag.trace.kineto import document
 from pipediag.trace.malformed import MalformedError, TooLargeError
 from pipediag.trace.profile_files import find_profiles
 from pipediag.trace.xplane import file as xplane
@@ -63,6 +62,9 @@ def read_profile(file: Path) -> Profile:
 
 def _parse(data: memoryview, release: Release, file: Path) -> Profile:
     if _JSON.match(data):
+        # The fewest files are Kineto's, and the parser of JSON takes long to import.
+        from pipediag.trace.kineto import document
+
         return Profile("kineto", document.parse(data, file))
     events = xplane.parse(data, file, release)
     if not events.planes:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import ParamSpec, Protocol, TypeVar
 
 from pipediag.trace.device.traces import DeviceTrace, device_traces
 from pipediag.trace.events import TraceEvents
@@ -15,6 +18,9 @@ from pipediag.trace.pipeline.iterators import IteratorActivity, iterator_activit
 from pipediag.trace.pipeline.records import pipeline_records
 from pipediag.trace.reader import read
 from pipediag.trace.steps.windows import StepSplit, StepWindows, find_steps, split_steps
+
+_Arguments = ParamSpec("_Arguments")
+_Part = TypeVar("_Part")
 
 MOST_AT_ONCE = 10_000_000
 """Events up to which the parts of a summary are made at the same time, which takes more memory."""
@@ -59,27 +65,30 @@ def summarise_events(events: TraceEvents, gap_floor_ns: int = GAP_FLOOR_NS) -> T
     """Says where the steps' time of a profile went; gaps under the floor are summed apart."""
     # Most of the work is numpy's, which lets other threads run meanwhile.
     with ThreadPoolExecutor(2) as threads:
-        # What both of the next two need.
+        # What several of the parts need.
         list(threads.map(executor_work, events.host_lines))
+    with ThreadPoolExecutor(1) as threads:
         at_once = events.event_count <= MOST_AT_ONCE
-        reading = threads.submit(pipeline_records, events) if at_once else None
-        activity = classify(events)
-        steps = find_steps(events, activity)
-        # Before the records are there, of a long profile: both take much memory.
-        split = split_steps(activity, steps) if steps else None
-        if reading is not None and activity.loop is None:
-            records = reading.result()
-        else:
-            names = activity.loop.scan_names if activity.loop else frozenset()
-            records = pipeline_records(events, names)
+        return _summary(events, gap_floor_ns, _beside(threads) if at_once else _when_asked)
+
+
+def _summary(events: TraceEvents, gap_floor_ns: int, begin: _Begin) -> TraceSummary:
+    """The parts are asked for in an order in which no two of the large ones are held together."""
+    reading = begin(pipeline_records, events, frozenset())
+    activity = classify(events)
+    steps = find_steps(events, activity)
     window = _window(events, steps)
-    iterators = iterator_activity(events, records, window)
+    splitting = begin(split_steps, activity, steps) if steps else None
+    records = pipeline_records(events, activity.loop.scan_names) if activity.loop else reading()
+    describing = begin(iterator_activity, events, records, window)
     measured = window if steps is not None and steps.basis in _OWN_WINDOWS else None
     devices = device_traces(events, activity, records, measured, gap_floor_ns)
+    iterators = describing()
+    del reading, describing, records
     return TraceSummary(
         path=events.path,
         window_ns=window,
-        steps=split,
+        steps=splitting() if splitting else None,
         iterators=tuple(iterators),
         devices=tuple(devices),
         get_next_calls=_batches(steps, iterators),
@@ -88,6 +97,33 @@ def summarise_events(events: TraceEvents, gap_floor_ns: int = GAP_FLOOR_NS) -> T
         epoch_ns=events.epoch_ns,
         missing=_missing(steps, iterators, devices),
     )
+
+
+class _Begin(Protocol):
+    """Takes a function and what it is called with; gives what waits for the result."""
+
+    def __call__(
+        self,
+        function: Callable[_Arguments, _Part],
+        /,
+        *of: _Arguments.args,
+        **by: _Arguments.kwargs,
+    ) -> Callable[[], _Part]: ...
+
+
+def _beside(threads: ThreadPoolExecutor) -> _Begin:
+    def begin(
+        function: Callable[_Arguments, _Part], /, *of: _Arguments.args, **by: _Arguments.kwargs
+    ) -> Callable[[], _Part]:
+        return threads.submit(function, *of, **by).result
+
+    return begin
+
+
+def _when_asked(
+    function: Callable[_Arguments, _Part], /, *of: _Arguments.args, **by: _Arguments.kwargs
+) -> Callable[[], _Part]:
+    return partial(function, *of, **by)
 
 
 def _batches(steps: StepWindows | None, iterators: list[IteratorActivity]) -> int:

@@ -6,6 +6,7 @@ import pytest
 from pipediag.measures.devices import MOST_GAPS, describe_devices
 from pipediag.trace.device.copies import Copies
 from pipediag.trace.device.gap_details import GapDetails
+from pipediag.trace.device.gap_histogram import gap_histogram
 from pipediag.trace.device.gaps import GAP_CAUSES, GapCause
 from pipediag.trace.device.kernels import Kernel, KernelLaunches
 from pipediag.trace.device.traces import DeviceGaps, DeviceTrace, Overlap
@@ -43,7 +44,7 @@ def device(
         "longest_gap_ns": 9 * MS,
         "noise_ns": MS,
         "gap_floor_ns": 5_000,
-        "gap_lengths_ns": np.append(lengths, 4_000),
+        "gap_histogram": gap_histogram(np.append(lengths, 4_000), 5_000),
         "gaps": DeviceGaps(np.array(spans, np.int64).reshape(-1, 2), split, details),
     }
     return DeviceTrace(**{**values, **overrides})  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pipediag.trace.device.copies import Copies, device_copies
 from pipediag.trace.device.gap_details import GapDetails, gap_details
+from pipediag.trace.device.gap_histogram import LengthBucket, gap_histogram
 from pipediag.trace.device.gaps import (
     GAP_CAUSES,
     GapCause,
@@ -93,7 +94,7 @@ class DeviceTrace:
     noise_ns: int
     """Gaps under the floor, summed."""
     gap_floor_ns: int
-    gap_lengths_ns: NDArray[np.int64] = field(repr=False)
+    gap_histogram: tuple[LengthBucket, ...]
     """Of all gaps, also of those under the floor."""
     gaps: DeviceGaps = field(repr=False)
     model: str | None = None
@@ -202,7 +203,7 @@ class _Explainer:
             longest_gap_ns=int(lengths.max(initial=0)),
             noise_ns=int(lengths[lengths < self.gap_floor_ns].sum()),
             gap_floor_ns=self.gap_floor_ns,
-            gap_lengths_ns=lengths,
+            gap_histogram=gap_histogram(lengths, self.gap_floor_ns),
             gaps=DeviceGaps(
                 spans=long,
                 split_ns=split,

@@ -56,6 +56,8 @@ _BEGINNINGS = tuple(
         (0xFF808080FF, 0x1000808008),
     )
 )
+# Where the offset's tag may stand from the event's on: behind a length of one byte or two.
+_OFFSET_PLACES = 4, 7
 _BYTE = np.uint64(0xFF)
 # A statistic's tag, and a length of one byte behind it.
 _PLAIN_MASK, _SEVEN_BITS = np.uint64(0x80FF), np.uint64(0x7F)
@@ -161,8 +163,9 @@ class _Chunk:
     def __init__(self, data: memoryview, start: int, end: int) -> None:
         self._start = start
         self._size = end - start
-        padded = np.zeros(self._size + PADDING, np.uint8)
+        padded = np.empty(self._size + PADDING, np.uint8)
         padded[: self._size] = data[start:end]
+        padded[self._size :] = 0
         self._bytes = padded
         self._words = words_of(padded)
 
@@ -192,7 +195,7 @@ class _Chunk:
 
     def _guesses(self) -> tuple[Positions, Positions, Positions]:
         """Every place that looks like an event's tag: the tag, the payload's beginning and end."""
-        tags = np.flatnonzero(self._bytes[: self._size] == EVENT_TAG)
+        tags = self._likely_tags()
         words = self._words[tags]
         # Two bytes hold lengths up to 16383; what is longer is left to the chain.
         two = (words & _LONG) != 0
@@ -207,6 +210,18 @@ class _Chunk:
         lengths = ((words >> 8) & 0x7F) | np.where(two, (words >> 9) & 0x3F80, 0)
         begins = tags + np.where(two, 3, 2)
         return tags, begins, begins + lengths
+
+    def _likely_tags(self) -> Positions:
+        """Where an event's tag may be, by single bytes, of which many are compared at once."""
+        offsets = self._bytes == _OFFSET
+        # Behind the event's tag, its length, the name's tag and its id.
+        first, last = _OFFSET_PLACES
+        likely = self._bytes[: self._size] == EVENT_TAG
+        near = offsets[first : first + self._size].copy()
+        for place in range(first + 1, last + 1):
+            near |= offsets[place : place + self._size]
+        likely &= near
+        return np.flatnonzero(likely)
 
     def _followed(self, at: int) -> tuple[Positions, Positions]:
         """The events from `at` on, by the table of where each tag leads."""

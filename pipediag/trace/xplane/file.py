@@ -103,9 +103,13 @@ def _plane(source: _Source, part: Field) -> Plane:
     stat_names = StatNames({entry.key: text(entry.value.name) for entry in message.stat_metadata})
     names = _Names(EventNames(data, metadata, stat_names), stat_names)
     plane = Plane(text(message.name), names.of_events.names, stat_names.decode(message.stats))
+    # No thread shall begin with a long one when the others are done.
+    longest_first = sorted(lines, key=lambda line: line.payload - line.end)
     # Most of the work is numpy's, which lets other threads run meanwhile.
     with ThreadPoolExecutor(_threads(lines)) as threads:
-        plane.lines.extend(threads.map(lambda line: _line(source, line, plane, names), lines))
+        read = threads.map(lambda line: _line(source, line, plane, names), longest_first)
+        by_start = dict(zip((line.start for line in longest_first), read, strict=True))
+    plane.lines.extend(by_start[line.start] for line in lines)
     return plane
 
 

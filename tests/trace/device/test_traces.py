@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pipediag.trace.device.gap_histogram import LengthBucket
 from pipediag.trace.device.traces import DeviceTrace, device_traces
 from pipediag.trace.host.classes import classify
 from pipediag.trace.pipeline.records import pipeline_records
@@ -45,7 +46,10 @@ def test_gaps_under_the_floor_are_noise(tmp_path: Path) -> None:
     [device] = devices(builder, tmp_path, None)
     assert device.noise_ns == 4_999
     assert device.gaps.spans.tolist() == [[6_000, 11_000]]
-    assert device.gap_lengths_ns.tolist() == [4_999, 5_000]
+    assert device.gap_histogram == (
+        LengthBucket(0, 5_000, 1, 4_999),
+        LengthBucket(5_000, 10_000, 1, 5_000),
+    )
     assert device.gaps.by_cause() == {"unknown": 5_000}
 
 
