@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
+from threading import Thread, get_native_id
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipediag.runner.tracing import TraceResult, WrittenTrace
+
+
+_GIVE_WAY = 10
+"""As `nice` gives it by itself."""
 
 
 @click.command(name="trace")
@@ -72,19 +78,11 @@ def command(
     from pipediag.trace.hosts import reading_hosts
 
     with reading_hosts(profile_files(paths, run), gap_floor_ns=gap_floor_us * 1000) as reading:
-        # These imports and preparations take half a second, in which other processes read. numpy
-        # would import its masked arrays with the first median.
-        import numpy.ma  # noqa: F401
+        preparing = Thread(target=_prepare)
+        preparing.start()
+        preparing.join()
+        from pipediag.runner.tracing import analyse_profiles, dump_trace_report, write_trace
 
-        from pipediag.reporters import trace_terminal  # noqa: F401
-        from pipediag.runner.tracing import (
-            analyse_profiles,
-            dump_trace_report,
-            prepare,
-            write_trace,
-        )
-
-        prepare()
         result = analyse_profiles(paths, reading)
     written = None if output is None else write_trace(result, output, perfetto=perfetto)
     if not json_mode:
@@ -95,6 +93,20 @@ def command(
         click.echo(f"pipediag: {unread.reason}", err=True)
     for line in _lines(written):
         click.echo(f"wrote {line}", err=True)
+
+
+def _prepare() -> None:
+    """Imports and builds what the report takes: half a second, in which other processes read."""
+    if sys.platform == "linux":
+        # Of this thread alone. They come first where there are not cores for all.
+        os.setpriority(os.PRIO_PROCESS, get_native_id(), _GIVE_WAY)
+    # With the first median numpy would import its masked arrays.
+    import numpy.ma  # noqa: F401
+
+    from pipediag.reporters import trace_terminal  # noqa: F401
+    from pipediag.runner import tracing
+
+    tracing.prepare()
 
 
 def _lines(written: WrittenTrace | None) -> Iterator[str]:

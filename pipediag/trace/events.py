@@ -18,6 +18,9 @@ SINCE_1970_NS = 10**18
 """No time that counts from a profile's or a machine's start is as large, and none since 2001 that
 counts from 1970 is smaller."""
 
+_FIRST_LOOK = 1 << 12
+"""Events in which most lines show all their names."""
+
 HOST_PLANE = "/host:CPU"
 ACCELERATOR_PREFIX = "/device:GPU:"
 
@@ -73,6 +76,19 @@ class Line:
         """Every name that occurs on this line, by its place in the plane's `names`."""
         counts = np.bincount(self.name_ids, minlength=1)
         return {key: self.plane.names[key] for key in np.flatnonzero(counts).tolist()}
+
+    @cached_property
+    def first_events(self) -> dict[int, int]:
+        """The first event of every name that occurs on this line, by the name's place."""
+        first = np.full(len(self.plane.names), -1)
+        looked_at = min(_FIRST_LOOK, len(self))
+        while True:
+            # Written from the last event to the first, so that the first one's index stays.
+            first[self.name_ids[:looked_at][::-1]] = np.arange(looked_at - 1, -1, -1)
+            found = np.flatnonzero(first >= 0)
+            if len(found) == len(self.used_names):
+                return dict(zip(found.tolist(), first[found].tolist(), strict=True))
+            looked_at = min(looked_at * 8, len(self))
 
     def event_name(self, index: int) -> str:
         return self.plane.names[int(self.name_ids[index])]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache
 from pathlib import Path
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from pipediag.trace.device.traces import DeviceTrace, device_traces
 from pipediag.trace.events import TraceEvents
@@ -19,7 +19,6 @@ from pipediag.trace.pipeline.records import pipeline_records
 from pipediag.trace.reader import read
 from pipediag.trace.steps.windows import StepSplit, StepWindows, find_steps, split_steps
 
-_Arguments = ParamSpec("_Arguments")
 _Part = TypeVar("_Part")
 
 MOST_AT_ONCE = 10_000_000
@@ -67,28 +66,27 @@ def summarise_events(events: TraceEvents, gap_floor_ns: int = GAP_FLOOR_NS) -> T
     with ThreadPoolExecutor(2) as threads:
         # What several of the parts need.
         list(threads.map(executor_work, events.host_lines))
-    with ThreadPoolExecutor(1) as threads:
         at_once = events.event_count <= MOST_AT_ONCE
         return _summary(events, gap_floor_ns, _beside(threads) if at_once else _when_asked)
 
 
 def _summary(events: TraceEvents, gap_floor_ns: int, begin: _Begin) -> TraceSummary:
-    """The parts are asked for in an order in which no two of the large ones are held together."""
-    reading = begin(pipeline_records, events, frozenset())
+    """The parts are asked for in an order in which no two of the large ones are made at once."""
+    reading = begin(lambda: pipeline_records(events))
     activity = classify(events)
+    if (loop := activity.loop) is not None:
+        reading = begin(lambda: pipeline_records(events, loop.scan_names))
     steps = find_steps(events, activity)
     window = _window(events, steps)
-    splitting = begin(split_steps, activity, steps) if steps else None
-    records = pipeline_records(events, activity.loop.scan_names) if activity.loop else reading()
-    describing = begin(iterator_activity, events, records, window)
+    describing = begin(lambda: iterator_activity(events, reading(), window))
+    split = split_steps(activity, steps) if steps else None
     measured = window if steps is not None and steps.basis in _OWN_WINDOWS else None
-    devices = device_traces(events, activity, records, measured, gap_floor_ns)
+    devices = device_traces(events, activity, reading(), measured, gap_floor_ns)
     iterators = describing()
-    del reading, describing, records
     return TraceSummary(
         path=events.path,
         window_ns=window,
-        steps=splitting() if splitting else None,
+        steps=split,
         iterators=tuple(iterators),
         devices=tuple(devices),
         get_next_calls=_batches(steps, iterators),
@@ -100,30 +98,20 @@ def _summary(events: TraceEvents, gap_floor_ns: int, begin: _Begin) -> TraceSumm
 
 
 class _Begin(Protocol):
-    """Takes a function and what it is called with; gives what waits for the result."""
+    """Has a part made; gives what waits for it."""
 
-    def __call__(
-        self,
-        function: Callable[_Arguments, _Part],
-        /,
-        *of: _Arguments.args,
-        **by: _Arguments.kwargs,
-    ) -> Callable[[], _Part]: ...
+    def __call__(self, make: Callable[[], _Part], /) -> Callable[[], _Part]: ...
 
 
 def _beside(threads: ThreadPoolExecutor) -> _Begin:
-    def begin(
-        function: Callable[_Arguments, _Part], /, *of: _Arguments.args, **by: _Arguments.kwargs
-    ) -> Callable[[], _Part]:
-        return threads.submit(function, *of, **by).result
+    def begin(make: Callable[[], _Part], /) -> Callable[[], _Part]:
+        return threads.submit(make).result
 
     return begin
 
 
-def _when_asked(
-    function: Callable[_Arguments, _Part], /, *of: _Arguments.args, **by: _Arguments.kwargs
-) -> Callable[[], _Part]:
-    return partial(function, *of, **by)
+def _when_asked(make: Callable[[], _Part], /) -> Callable[[], _Part]:
+    return cache(make)
 
 
 def _batches(steps: StepWindows | None, iterators: list[IteratorActivity]) -> int:

@@ -143,12 +143,12 @@ def classify(events: TraceEvents) -> Activity:
 
 def sweep(by_class: dict[StepClass, Intervals]) -> dict[StepClass, Intervals]:
     """The same without overlap: each nanosecond stays with the first class of `STEP_CLASSES`."""
-    taken = EMPTY
+    taken, last = EMPTY, EMPTY
     swept: dict[StepClass, Intervals] = {}
     for name in STEP_CLASSES:
         if name in by_class:
-            swept[name] = subtract(by_class[name], taken)
-            taken = union(taken, by_class[name])
+            taken, last = union(taken, last), by_class[name]
+            swept[name] = subtract(last, taken)
     return swept
 
 

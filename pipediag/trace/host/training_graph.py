@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from pipediag.trace.events import Line
 from pipediag.trace.host.threads import (
     chosen_intervals,
@@ -73,10 +71,7 @@ def thunks(line: Line) -> Intervals:
 
 def names_with(line: Line, stat: str) -> list[int]:
     """Names whose first event carries the statistic; a TraceMe site always writes the same ones."""
-    first = np.full(len(line.plane.names), -1)
-    # Written from the last event to the first, so that the first one's index stays.
-    first[line.name_ids[::-1]] = np.arange(len(line) - 1, -1, -1)
-    return [key for key in line.used_names if stat in line.stats(int(first[key]))]
+    return [key for key, first in line.first_events.items() if stat in line.stats(first)]
 
 
 def _operations(line: Line) -> Intervals:

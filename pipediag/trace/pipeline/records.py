@@ -79,8 +79,8 @@ class _Attribution:
         self._numbers: dict[IteratorKey, int] = {}
         self._records: list[IteratorRecord] = []
         self._number_of_id: dict[int, int] = {}
-        self._call_numbers: dict[int, NDArray[np.int32]] = {}
-        """By line: for each event, the iterator that it is a call of."""
+        self._called: dict[int, tuple[Indices, NDArray[np.intp]]] = {}
+        """By line: its calls, and the iterator that each is a call of."""
         self._work: list[list[Spans]] = []
         self._waits: list[list[Spans]] = []
         self._functions = _Functions()
@@ -88,8 +88,6 @@ class _Attribution:
     def add_calls(self, line: Line) -> None:
         """Every GetNext call on the thread."""
         indices = events_named(line, *self._calls)
-        numbers = np.full(len(line), _UNKNOWN, np.int32)
-        self._call_numbers[id(line)] = numbers
         if not len(indices):
             return
         ids = step_ids(line, indices)
@@ -99,10 +97,10 @@ class _Attribution:
         of_group = np.array([self._number(line, int(indices[place])) for place in first])
         for number, place in zip(of_group.tolist(), first.tolist(), strict=True):
             self._number_of_id[int(ids[place])] = number
-        numbers[indices] = of_group[group]
+        numbers = of_group[group]
+        self._called[id(line)] = indices, numbers
         for number in np.unique(of_group).tolist():
-            chosen = indices[numbers[indices] == number]
-            self._records[number].calls.append((line, chosen))
+            self._records[number].calls.append((line, indices[numbers == number]))
 
     def add_work(self, line: Line) -> None:
         """What calls and workers did themselves on the thread, and the functions they started."""
@@ -116,7 +114,7 @@ class _Attribution:
             return
         is_worker = np.isin(nesting.name_ids, list(workers))
         is_run = np.isin(nesting.name_ids, runs)
-        own = self._call_numbers[id(line)][nesting.indices]
+        own = self._calls_among(nesting)
         around = np.where(nesting.parents == TOP, _UNKNOWN, own[nesting.parents])
         # A function's run inside a call belongs to that call.
         number = np.where(is_run, around, own)
@@ -151,11 +149,19 @@ class _Attribution:
             self._waits.append([])
         return self._numbers[key]
 
+    def _calls_among(self, nesting: Nesting) -> NDArray[np.intp]:
+        """For each of the events the iterator that it is a call of; all calls are among them."""
+        own = np.full(len(nesting.indices), _UNKNOWN, np.intp)
+        if id(nesting.line) in self._called:
+            indices, numbers = self._called[id(nesting.line)]
+            own[np.searchsorted(nesting.indices, indices)] = numbers
+        return own
+
     def _owners(
         self,
         nesting: Nesting,
         is_worker: NDArray[np.bool_],
-        own: NDArray[np.int32],
+        own: NDArray[np.intp],
         workers: dict[int, str],
         scans: list[int],
     ) -> NDArray[np.intp]:

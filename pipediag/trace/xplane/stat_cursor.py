@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pipediag.trace.events import Indices
 from pipediag.trace.xplane.columns import EVENT_TAG
+from pipediag.trace.xplane.plain_integers import INT64, REFERENCE, UINT64, PlainIntegers
 from pipediag.trace.xplane.varints import (
     PADDING,
     Bytes,
@@ -22,7 +23,7 @@ from pipediag.trace.xplane.varints import (
 
 _BYTE = np.uint64(0xFF)
 _METADATA_ID = 0x08
-_DOUBLE, _UINT64, _INT64, _TEXT, _BYTES, _REFERENCE = 0x11, 0x18, 0x20, 0x2A, 0x32, 0x38
+_DOUBLE, _TEXT, _BYTES = 0x11, 0x2A, 0x32
 # A statistic as it mostly is: its tag, a length of one byte, and a key of one byte behind its tag.
 _PLAIN_MASK, _PLAIN = np.uint64(0x80FF80FF), np.uint64(0x00080022)
 _EIGHT_BITS, _KEY_BITS, _SEVEN_BITS = np.uint64(8), np.uint64(24), np.uint64(0x7F)
@@ -46,7 +47,7 @@ class FoundStatistics:
     @property
     def whole(self) -> NDArray[np.bool_]:
         """Which are integers."""
-        found: NDArray[np.bool_] = (self.tags == _UINT64) | (self.tags == _INT64)
+        found: NDArray[np.bool_] = (self.tags == UINT64) | (self.tags == INT64)
         return found
 
     @property
@@ -57,7 +58,7 @@ class FoundStatistics:
     @property
     def refers(self) -> NDArray[np.bool_]:
         """Which are texts that the plane holds."""
-        found: NDArray[np.bool_] = self.tags == _REFERENCE
+        found: NDArray[np.bool_] = self.tags == REFERENCE
         return found
 
     @property
@@ -72,6 +73,16 @@ class FoundStatistics:
         return FoundStatistics(
             self.keys[keep], self.tags[keep], self.values[keep], self.after[keep]
         )
+
+
+def _found(plain: PlainIntegers) -> FoundStatistics:
+    return FoundStatistics(plain.keys, plain.tags, plain.values, plain.after)
+
+
+def _among(found: NDArray[np.int64], keys: Collection[int]) -> NDArray[np.bool_]:
+    # There is one key, in every profile of today.
+    among: NDArray[np.bool_] = np.logical_or.reduce([found == key for key in keys])
+    return among
 
 
 class StatCursor:
@@ -92,20 +103,27 @@ class StatCursor:
         for _ in range(_MOST_ROUNDS):
             if not len(rows):
                 return
-            rows, found = self._next(rows)
-            # There is one key, in every profile of today.
-            wanted = np.logical_or.reduce([found.keys == key for key in keys])
+            rows = self._without(rows, self._at[rows] > self._last)
+            plain = PlainIntegers.at(self._words, self._at[rows], self._end[rows])
+            others = rows[~plain.sound]
+            rows, plain = rows[plain.sound], plain.chosen(plain.sound)
+            wanted = _among(plain.keys, keys)
             if wanted.any():
-                yield rows[wanted], found.chosen(wanted)
-            self._at[rows] = found.after
-            rows = rows[found.after < self._end[rows]]
+                yield rows[wanted], _found(plain.chosen(wanted))
+            self._at[rows] = plain.after
+            if len(others):
+                others, found = self._next(others)
+                wanted = _among(found.keys, keys)
+                if wanted.any():
+                    yield others[wanted], found.chosen(wanted)
+                self._at[others] = found.after
+                rows = np.concatenate((rows, others))
+            rows = rows[self._at[rows] < self._end[rows]]
         self.odd.extend(rows.tolist())
 
     def _next(self, rows: Indices) -> tuple[Indices, FoundStatistics]:
-        """The next statistic of each row, and the rows without the odd ones."""
-        rows = self._without(rows, self._at[rows] > self._last)
-        at = self._at[rows]
-        keys, tag_at, after, sound = self._heads(at, self._end[rows])
+        """The next statistic of each row, whatever it holds, and the rows without the odd ones."""
+        keys, tag_at, after, sound = self._heads(self._at[rows], self._end[rows])
         tags, values, end = self._values(np.where(sound, tag_at, 0))
         odd = ~sound | (end != after)
         found = FoundStatistics(keys, tags, values, after)
@@ -140,7 +158,7 @@ class StatCursor:
         tags, values, sizes = tagged_varints(self._words, tag_at)
         signed = values.view(np.int64)
         texts = ((tags == _TEXT) | (tags == _BYTES)) & (values < _LONGEST_TEXT)
-        integers = (tags == _UINT64) | (tags == _INT64) | (tags == _REFERENCE)
+        integers = (tags == UINT64) | (tags == INT64) | (tags == REFERENCE)
         end = tag_at + 1 + sizes
         if texts.any():
             end += np.where(texts, signed, 0)

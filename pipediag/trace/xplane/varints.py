@@ -70,19 +70,20 @@ def short_varints(words: Words) -> tuple[Words, Positions]:
     first = stops & (~stops + _ONE)
     # Without a stop bit the product is 0; with one, its highest byte is the count of bytes.
     lengths = ((first >> _PAYLOAD_BITS) * _COUNTS) >> _BITS_IN_WORD
-    return _squeeze(words & (first - _ONE)), lengths.view(np.int64)
+    return squeezed(words & (first - _ONE)), lengths.view(np.int64)
 
 
 def _long_varints(low: Words, high: Words) -> tuple[Words, Positions]:
     ninth, tenth = high & _LOW_BYTE, (high >> np.uint64(8)) & _LOW_BYTE
-    values = _squeeze(low) | ((ninth & np.uint64(0x7F)) << _BITS_IN_WORD)
+    values = squeezed(low) | ((ninth & np.uint64(0x7F)) << _BITS_IN_WORD)
     two_more = ninth >= 0x80
     values |= np.where(two_more, tenth << np.uint64(63), np.uint64(0))
     lengths = np.where(two_more, np.where(tenth <= 1, 10, 0), 9)
     return values, lengths
 
 
-def _squeeze(words: Words) -> Words:
+def squeezed(words: Words) -> Words:
+    """Seven bits of each byte, joined."""
     values = words & _PAYLOAD
     longest = int(words.max(initial=0)).bit_length()
     for low, high, distance, bits in _JOIN:
