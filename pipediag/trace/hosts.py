@@ -148,8 +148,7 @@ class _Readers:
         return [self._summary_of(future) for future in self._futures]
 
     def close(self) -> None:
-        # What a process has to give back takes it a while, for which nobody has to wait.
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(cancel_futures=True)
 
     @staticmethod
     def _summary_of(future: Future[HostSummary]) -> HostSummary | None:

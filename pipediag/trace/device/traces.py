@@ -35,6 +35,7 @@ from pipediag.trace.pipeline.records import Records
 Window = tuple[int, int]
 
 _AMD = "AMD"
+_LARGEST_INT32 = np.iinfo(np.int32).max
 _NO_LAUNCHES: tuple[None, NDArray[np.intp]] = None, np.empty(0, np.intp)
 
 
@@ -43,7 +44,7 @@ class DeviceGaps:
     """The gaps that are no shorter than the floor, in order of time."""
 
     spans: Intervals
-    split_ns: NDArray[np.int64]
+    split_ns: NDArray[np.signedinteger]
     """Shape (gaps, causes): nanoseconds of each gap by cause, columns as in `GAP_CAUSES`."""
     details: GapDetails
 
@@ -194,6 +195,8 @@ class _Explainer:
         del idle
         launches = next_launches(long, *launched, self.calls)
         split = divide_gaps(long, self.host, launches, others)
+        if lengths.max(initial=0) <= _LARGEST_INT32:
+            split = split.astype(np.int32)
         return DeviceTrace(
             name=name,
             kind=kind,
