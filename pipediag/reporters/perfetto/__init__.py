@@ -21,6 +21,9 @@ MOST_HOST_EVENTS = 1_000_000
 """Of the host's threads over all hosts: about what a browser's tab holds. ui.perfetto.dev refuses
 files that unpack to more than 2 GB, and is slow long before."""
 
+_ALONE = "pipediag"
+"""A process for each host holds pipediag's tracks and, below them, the original ones."""
+
 _SHOWN = frozenset({"fail", "informative", "inconclusive"})
 _LARGEST_EXACT_NS = 1 << 53
 """Larger times are rounded where the format's numbers are read as 64-bit floats."""
@@ -65,14 +68,14 @@ def write_perfetto(
     with compressed(path) as stream:
         writer = TraceWriter(stream)
         for place, (host, summary) in enumerate(summaries):
-            title = f"{host}: " if several else ""
             events = read_file(summary.path)
             writer.origin_ns = origins[host] = (
                 _origin(events) if began_ns is None else began_ns - (summary.epoch_ns or 0)
             )
-            write_own_tracks(writer, summary, shown if place == 0 else [], title, place)
+            pid = writer.process(host if several else _ALONE)
+            write_own_tracks(writer, pid, summary, shown if place == 0 else [])
             share = most_host_events // len(summaries)
-            left_out.append(write_originals(writer, events, title, place, share))
+            left_out.append(write_originals(writer, pid, events, share))
         exported = _exported(path, left_out)
         writer.finish(_notes(exported, origins))
     return exported

@@ -17,11 +17,6 @@ from pipediag.trace.device.launches import CORRELATION
 from pipediag.trace.device.streams import stream_lines
 from pipediag.trace.events import HOST_PLANE, Indices, Line, Plane, TraceEvents
 
-_DEVICES_FIRST = 1_000
-_HOST_LAST = 1_000_000
-"""Sort indexes: whatever pipediag adds has smaller ones."""
-_PER_HOST = 100
-
 
 @dataclass(frozen=True)
 class LeftOut:
@@ -33,22 +28,17 @@ class LeftOut:
 
 
 def write_originals(
-    writer: TraceWriter, events: TraceEvents, host: str, place: int, most_host_events: int
+    writer: TraceWriter, pid: int, events: TraceEvents, most_host_events: int
 ) -> LeftOut:
-    """Writes the profile's events; `host` stands before the processes' names, if it is not empty.
-
-    `place` is the host's number among those of the trace, and `most_host_events` how many events
-    of the host's threads are written at most.
-    """
-    devices = [plane for plane in events.planes if plane.name != HOST_PLANE]
-    for number, plane in enumerate(devices):
-        lines = [line for line in stream_lines(plane) if len(line)]
-        sort_index = _DEVICES_FIRST + place * _PER_HOST + number
-        title = host + plane.name.removeprefix("/device:")
-        _write_plane(writer, title, sort_index, lines, [np.arange(len(line)) for line in lines])
+    """Writes the profile's events into a process; of the host's threads at most so many."""
+    for plane in events.planes:
+        if plane.name != HOST_PLANE:
+            lines = [line for line in stream_lines(plane) if len(line)]
+            title = plane.name.removeprefix("/device:") + " / "
+            _write_lines(writer, pid, title, lines, [np.arange(len(line)) for line in lines])
     lines = [line for line in events.host_lines if len(line)]
     kept, left_out = _longest(lines, most_host_events)
-    _write_plane(writer, f"{host}Host", _HOST_LAST + place, lines, kept)
+    _write_lines(writer, pid, "", lines, kept)
     return left_out
 
 
@@ -64,21 +54,17 @@ def _longest(lines: list[Line], most: int) -> tuple[list[Indices], LeftOut]:
     return kept, LeftOut(sum(map(len, lengths)) - sum(map(len, kept)), limit)
 
 
-def _write_plane(
-    writer: TraceWriter,
-    title: str,
-    sort_index: int,
-    lines: Sequence[Line],
-    chosen: Sequence[Indices],
+def _write_lines(
+    writer: TraceWriter, pid: int, title: str, lines: Sequence[Line], chosen: Sequence[Indices]
 ) -> None:
+    """Writes the chosen events of each line of a plane; `title` stands before the lines' names."""
     if not any(map(len, chosen)):
         return
-    pid = writer.process(title, sort_index)
     names = _encoded_names(lines[0].plane)
-    for number, (line, indices) in enumerate(zip(lines, chosen, strict=True)):
+    for line, indices in zip(lines, chosen, strict=True):
         for lane, events in _by_lane(line, indices):
-            name = line.name or f"thread {line.id}"
-            track = writer.track(pid, f"{name} ({lane + 1})" if lane else name, number)
+            name = title + (line.name or f"thread {line.id}")
+            track = writer.track(pid, f"{name} ({lane + 1})" if lane else name)
             writer.slices(
                 track,
                 line.start_ns[events],

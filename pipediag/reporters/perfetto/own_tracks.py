@@ -24,25 +24,16 @@ _LEAST_INTERVAL_NS = 1_000
 
 
 def write_own_tracks(
-    writer: TraceWriter,
-    summary: TraceSummary,
-    findings: Sequence[Finding],
-    host: str,
-    place: int,
+    writer: TraceWriter, pid: int, summary: TraceSummary, findings: Sequence[Finding]
 ) -> None:
-    """Writes a process with the steps, each device's gaps and business, and the findings.
-
-    `host` stands before the process's name, if it is not empty; `place` is its number among the
-    hosts of the trace.
-    """
-    pid = writer.process(f"{host}pipediag", place)
+    """Writes the steps, each device's gaps and business, and the findings into a process."""
     if summary.steps is not None:
         _write_steps(writer, pid, summary.steps)
-    for number, device in enumerate(summary.devices, start=1):
-        _write_gaps(writer, pid, summary, device, number)
+    for device in summary.devices:
+        _write_gaps(writer, pid, summary, device)
         _write_busy(writer, pid, device)
     if findings:
-        track = writer.track(pid, "Findings", len(summary.devices) + 1)
+        track = writer.track(pid, "Findings")
         for finding in findings:
             _write_finding(writer, track, finding, summary.window_ns[0])
 
@@ -50,7 +41,7 @@ def write_own_tracks(
 def _write_steps(writer: TraceWriter, pid: int, split: StepSplit) -> None:
     windows = split.steps.windows
     writer.slices(
-        writer.track(pid, "Steps", 0),
+        writer.track(pid, "Steps"),
         windows[:, 0],
         windows[:, 1],
         [encoded(f"step {number}") for number in split.steps.numbers],
@@ -63,10 +54,8 @@ def _write_steps(writer: TraceWriter, pid: int, split: StepSplit) -> None:
     )
 
 
-def _write_gaps(
-    writer: TraceWriter, pid: int, summary: TraceSummary, device: DeviceTrace, number: int
-) -> None:
-    track = writer.track(pid, f"{device.name} idle", number)
+def _write_gaps(writer: TraceWriter, pid: int, summary: TraceSummary, device: DeviceTrace) -> None:
+    track = writer.track(pid, f"{device.name} idle")
     for places, gaps in all_gaps(device, summary):
         writer.slices(
             track,
@@ -106,7 +95,7 @@ def _write_busy(writer: TraceWriter, pid: int, device: DeviceTrace) -> None:
     idle = covered(device.gaps.spans, np.column_stack((edges[:-1], edges[1:])))
     lengths = np.maximum(edges[1:] - edges[:-1], 1)
     busy = (100.0 - 100.0 * idle / lengths).tolist()
-    writer.counter(pid, f"{device.name} busy, percent", edges, [*busy, 0.0])
+    writer.counter(pid, f"{device.name} busy", "percent", edges, [*busy, 0.0])
 
 
 def _write_finding(writer: TraceWriter, track: Track, finding: Finding, time_ns: int) -> None:

@@ -28,25 +28,29 @@ class TraceWriter:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._pids = count(1)
-        self._tids = count(1)
+        # No thread has the id of a process: it would be taken for its main thread.
+        self._ids = count(1)
         self._first = True
         self.origin_ns = 0
         """Subtracted from every time that is written."""
         stream.write('{"displayTimeUnit":"ns","traceEvents":[\n')
 
-    def process(self, name: str, sort_index: int) -> int:
-        """Adds a process; those with a smaller index are shown further up."""
-        pid = next(self._pids)
+    def process(self, name: str) -> int:
+        """Adds a process."""
+        pid = next(self._ids)
         self._metadata(pid, 0, "process_name", name=name)
-        self._metadata(pid, 0, "process_sort_index", sort_index=sort_index)
         return pid
 
-    def track(self, pid: int, name: str, sort_index: int) -> Track:
-        """Adds a thread to a process."""
-        track = Track(pid, next(self._tids))
+    def track(self, pid: int, name: str) -> Track:
+        """Adds a thread to a process, below those that it has.
+
+        ui.perfetto.dev shows the threads of a process in the order of their ids, and Chrome's own
+        viewer in that of their sort indexes. The former shows processes in the order of how many
+        events they have, whatever their sort indexes say.
+        """
+        track = Track(pid, next(self._ids))
         self._metadata(pid, track.tid, "thread_name", name=name)
-        self._metadata(pid, track.tid, "thread_sort_index", sort_index=sort_index)
+        self._metadata(pid, track.tid, "thread_sort_index", sort_index=track.tid)
         return track
 
     def slices(
@@ -84,11 +88,13 @@ class TraceWriter:
             ]
         )
 
-    def counter(self, pid: int, name: str, times_ns: Times, values: Sequence[float]) -> None:
-        """Writes a value that changes at these times."""
+    def counter(
+        self, pid: int, name: str, unit: str, times_ns: Times, values: Sequence[float]
+    ) -> None:
+        """Writes a value that changes at these times; shown below the threads."""
         self._write(
             f'{{"ph":"C","pid":{pid},"ts":{self._time(time)},"name":{encoded(name)},'
-            f'"args":{{"value":{value:.6g}}}}}'
+            f'"args":{{{encoded(unit)}:{value:.6g}}}}}'
             for time, value in zip(times_ns.tolist(), values, strict=True)
         )
 

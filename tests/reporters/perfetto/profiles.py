@@ -49,7 +49,7 @@ class Export:
         named = [event for event in self.events if event["name"] == kind and event["ph"] == "M"]
         return {event[key]: event["args"]["name"] for event in named}
 
-    def slices(self, process: str, track: str) -> list[dict[str, Any]]:
+    def slices(self, track: str, process: str = "pipediag") -> list[dict[str, Any]]:
         return [
             event
             for event in self.events
@@ -58,8 +58,8 @@ class Export:
             and self.tracks[event["tid"]] == track
         ]
 
-    def spans(self, process: str, track: str) -> list[tuple[str, float, float]]:
-        return [(event["name"], event["ts"], event["dur"]) for event in self.slices(process, track)]
+    def spans(self, track: str, process: str = "pipediag") -> list[tuple[str, float, float]]:
+        return [(event["name"], event["ts"], event["dur"]) for event in self.slices(track, process)]
 
 
 def export(

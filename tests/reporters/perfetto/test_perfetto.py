@@ -11,6 +11,7 @@ import pytest
 from pipediag.errors import PipediagError
 from pipediag.reporters.perfetto import write_perfetto
 from pipediag.trace.summary import summarise
+from tests import factories
 from tests.reporters.perfetto.profiles import US, Export, export, gpu_profile
 from tests.trace.builder import TraceBuilder
 
@@ -70,25 +71,42 @@ def assert_nested(slices: list[tuple[Fraction, Fraction]]) -> None:
 
 
 def test_own_tracks_stand_above_the_devices_and_those_above_the_host(tmp_path: Path) -> None:
-    written = export(gpu_profile(), tmp_path)
+    written = export(gpu_profile(), tmp_path, findings=[factories.make_finding()])
 
     assert_well_formed(written)
-    order = {
-        written.processes[event["pid"]]: event["args"]["sort_index"]
+    assert list(written.processes.values()) == ["pipediag"]
+    # ui.perfetto.dev shows threads by their ids, whose order is that of writing.
+    assert list(written.tracks) == sorted(written.tracks)
+    assert list(written.tracks.values()) == [
+        "Steps",
+        "GPU:0 idle",
+        "Findings",
+        "GPU:0 / Stream #13(Kernel)",
+        "python",
+        "tf_data_iterator_get_next/1",
+    ]
+    indexes = {
+        event["tid"]: event["args"]["sort_index"]
         for event in written.events
-        if event["name"] == "process_sort_index"
+        if event["name"] == "thread_sort_index"
     }
-    assert sorted(order, key=order.__getitem__) == ["pipediag", "GPU:0", "Host"]
+    assert sorted(indexes, key=indexes.__getitem__) == list(written.tracks)
+
+
+def test_no_thread_is_taken_for_a_main_thread(tmp_path: Path) -> None:
+    written = export(gpu_profile(), tmp_path)
+
+    assert not set(written.processes) & set(written.tracks)
 
 
 def test_the_originals_are_where_the_profile_has_them(tmp_path: Path) -> None:
     written = export(gpu_profile(), tmp_path)
 
-    assert written.spans("GPU:0", "Stream #13(Kernel)") == [
+    assert written.spans("GPU:0 / Stream #13(Kernel)") == [
         ("gemm", 20.001, 39.999),
         ("gemm", 120.0, 40.0),
     ]
-    assert written.spans("Host", "python") == [
+    assert written.spans("python") == [
         ("pipediag_step", 0.0, 100.0),
         ("cuLaunchKernel", 10.0, 2.0),
         ("pipediag_step", 100.0, 100.0),
@@ -105,8 +123,8 @@ def test_slices_that_cross_stand_on_tracks_of_their_own(tmp_path: Path) -> None:
     written = export(builder, tmp_path)
 
     assert_well_formed(written)
-    assert [name for name, _, _ in written.spans("GPU:1", "Stream #7")] == ["a", "c", "d", "e"]
-    assert [name for name, _, _ in written.spans("GPU:1", "Stream #7 (2)")] == ["b"]
+    assert [name for name, _, _ in written.spans("GPU:1 / Stream #7")] == ["a", "c", "d", "e"]
+    assert [name for name, _, _ in written.spans("GPU:1 / Stream #7 (2)")] == ["b"]
 
 
 def test_a_launch_and_its_kernel_share_an_id(tmp_path: Path) -> None:
@@ -128,8 +146,8 @@ def test_beyond_the_limit_the_shortest_events_of_the_host_are_left_out(tmp_path:
 
     written = export(builder, tmp_path, most_host_events=2)
 
-    assert [name for name, _, _ in written.spans("Host", "python")] == ["call 4", "call 5"]
-    assert len(written.slices("GPU:0", "Stream #13(Kernel)")) == 3
+    assert [name for name, _, _ in written.spans("python")] == ["call 4", "call 5"]
+    assert len(written.slices("GPU:0 / Stream #13(Kernel)")) == 3
     assert (written.exported.left_out, written.exported.longest_left_out_us) == (4, 0.4)
     assert written.other["host_events_left_out"] == 4
     assert written.other["longest_event_left_out_us"] == 0.4
@@ -146,7 +164,7 @@ def test_derived_lines_are_no_streams(tmp_path: Path) -> None:
     builder = gpu_profile()
     builder.plane("/device:GPU:1").line("Steps", 0xDEADBEEF).event("0", 0, 100)
 
-    assert "GPU:1" not in export(builder, tmp_path).processes.values()
+    assert not [track for track in export(builder, tmp_path).tracks.values() if "GPU:1" in track]
 
 
 def test_a_profile_that_counts_from_1970_begins_at_its_first_event(tmp_path: Path) -> None:
@@ -157,8 +175,8 @@ def test_a_profile_that_counts_from_1970_begins_at_its_first_event(tmp_path: Pat
 
     written = export(builder, tmp_path)
 
-    assert written.spans("GPU:0", "Stream #13(Kernel)") == [("k", 0.0, 0.007), ("k", 29.995, 0.001)]
-    assert written.spans("pipediag", "GPU:0 idle")[0][1:] == (0.007, 29.988)
+    assert written.spans("GPU:0 / Stream #13(Kernel)") == [("k", 0.0, 0.007), ("k", 29.995, 0.001)]
+    assert written.spans("GPU:0 idle")[0][1:] == (0.007, 29.988)
     assert written.other["origin_ns vm"] == epoch + 5
 
 
@@ -172,13 +190,9 @@ def test_several_hosts_are_told_apart(tmp_path: Path) -> None:
     written = Export(path, write_perfetto(path, summaries))
 
     assert_well_formed(written)
-    assert len(set(written.processes)) == 6
-    assert set(written.processes.values()) == {
-        f"{host}: {name}" for host in ("a", "b") for name in ("pipediag", "GPU:0", "Host")
-    }
-    assert written.spans("a: GPU:0", "Stream #13(Kernel)") == written.spans(
-        "b: GPU:0", "Stream #13(Kernel)"
-    )
+    assert list(written.processes.values()) == ["a", "b"]
+    for track in ("Steps", "GPU:0 / Stream #13(Kernel)", "python"):
+        assert written.spans(track, "a") == written.spans(track, "b") != []
 
 
 def test_hosts_recorded_at_one_time_share_a_clock(tmp_path: Path) -> None:
@@ -193,9 +207,9 @@ def test_hosts_recorded_at_one_time_share_a_clock(tmp_path: Path) -> None:
     written = Export(path, write_perfetto(path, summaries))
 
     assert_well_formed(written)
-    assert written.spans("a: pipediag", "Steps")[0][1:] == (30.0, 100.0)
-    assert written.spans("b: pipediag", "Steps")[0][1:] == (0.0, 100.0)
-    assert written.spans("a: GPU:0", "Stream #13(Kernel)")[0][1:] == (50.001, 39.999)
+    assert written.spans("Steps", "a")[0][1:] == (30.0, 100.0)
+    assert written.spans("Steps", "b")[0][1:] == (0.0, 100.0)
+    assert written.spans("GPU:0 / Stream #13(Kernel)", "a")[0][1:] == (50.001, 39.999)
 
 
 def test_the_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:

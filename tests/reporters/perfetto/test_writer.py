@@ -11,7 +11,7 @@ from pipediag.reporters.perfetto.writer import TraceWriter, encoded
 def test_no_nanosecond_is_lost() -> None:
     stream = io.StringIO()
     writer = TraceWriter(stream)
-    track = writer.track(writer.process("p", 0), "t", 0)
+    track = writer.track(writer.process("p"), "t")
     times = np.array([4_503_599_627_370_001, 4_503_599_627_370_002], np.int64)
     writer.slices(track, times, times + 1, [encoded("a"), encoded("b")])
     writer.finish({})
@@ -24,7 +24,7 @@ def test_times_count_from_the_origin() -> None:
     stream = io.StringIO()
     writer = TraceWriter(stream)
     writer.origin_ns = -1_500
-    track = writer.track(writer.process("p", 0), "t", 0)
+    track = writer.track(writer.process("p"), "t")
     writer.instant(track, 0, "now", {"left": None, "kept": 1})
     writer.finish({"a": 1})
 
@@ -38,7 +38,7 @@ def test_any_name_is_json_again() -> None:
     names = ['a"b\\', "</script>", "\u2028\x00", "\ud800"]
     stream = io.StringIO()
     writer = TraceWriter(stream)
-    track = writer.track(writer.process(names[0], 0), names[1], 0)
+    track = writer.track(writer.process(names[0]), names[1])
     times = np.arange(len(names))
     writer.slices(track, times, times, map(encoded, names))
     writer.finish({})
