@@ -78,6 +78,7 @@ def command(
     from pipediag.trace.hosts import reading_hosts
 
     with reading_hosts(profile_files(paths, run), gap_floor_ns=gap_floor_us * 1000) as reading:
+        # The priority of a thread of its own can be lowered; nobody could raise this one's again.
         preparing = Thread(target=_prepare)
         preparing.start()
         preparing.join()

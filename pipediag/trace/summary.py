@@ -71,7 +71,8 @@ def summarise_events(events: TraceEvents, gap_floor_ns: int = GAP_FLOOR_NS) -> T
 
 
 def _summary(events: TraceEvents, gap_floor_ns: int, begin: _Begin) -> TraceSummary:
-    """The parts are asked for in an order in which no two of the large ones are made at once."""
+    """Made one part after the other, or some beside others, as `begin` has it. What is asked for
+    last is begun as early as it can be."""
     reading = begin(lambda: pipeline_records(events))
     activity = classify(events)
     if (loop := activity.loop) is not None:
@@ -98,7 +99,7 @@ def _summary(events: TraceEvents, gap_floor_ns: int, begin: _Begin) -> TraceSumm
 
 
 class _Begin(Protocol):
-    """Has a part made; gives what waits for it."""
+    """Has a part made, now or later; gives what waits for it."""
 
     def __call__(self, make: Callable[[], _Part], /) -> Callable[[], _Part]: ...
 

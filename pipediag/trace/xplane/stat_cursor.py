@@ -24,9 +24,7 @@ from pipediag.trace.xplane.varints import (
 _BYTE = np.uint64(0xFF)
 _METADATA_ID = 0x08
 _DOUBLE, _TEXT, _BYTES = 0x11, 0x2A, 0x32
-# A statistic as it mostly is: its tag, a length of one byte, and a key of one byte behind its tag.
-_PLAIN_MASK, _PLAIN = np.uint64(0x80FF80FF), np.uint64(0x00080022)
-_EIGHT_BITS, _KEY_BITS, _SEVEN_BITS = np.uint64(8), np.uint64(24), np.uint64(0x7F)
+_EIGHT_BITS = np.uint64(8)
 _LONGEST_TEXT = np.uint64(1 << 32)
 _MOST_ROUNDS = 64
 """Statistics of an event that are looked at for all events at once; the rest one by one."""
@@ -135,11 +133,6 @@ class StatCursor:
         """Of the statistics at `at`: keys, where the values' tags are, where the statistics end,
         and whether all of that lies within the event and the file."""
         words = self._words[at]
-        if ((words & _PLAIN_MASK) == _PLAIN).all():
-            keys = ((words >> _KEY_BITS) & _SEVEN_BITS).view(np.int64)
-            after = at + 2 + ((words >> _EIGHT_BITS) & _SEVEN_BITS).view(np.int64)
-            tag_at = at + 4
-            return keys, tag_at, after, (after <= ends) & (tag_at <= self._last)
         sizes, head = short_varints(words >> _EIGHT_BITS)
         body = at + 1 + head
         after = body + sizes.astype(np.int64)
