@@ -79,7 +79,7 @@ def command(
 
     with reading_hosts(profile_files(paths, run), gap_floor_ns=gap_floor_us * 1000) as reading:
         # The priority of a thread of its own can be lowered; nobody could raise this one's again.
-        preparing = Thread(target=_prepare)
+        preparing = Thread(target=_prepare, kwargs={"give_way": reading.apart})
         preparing.start()
         preparing.join()
         from pipediag.runner.tracing import analyse_profiles, dump_trace_report, write_trace
@@ -96,9 +96,9 @@ def command(
         click.echo(f"wrote {line}", err=True)
 
 
-def _prepare() -> None:
-    """Imports and builds what the report takes: half a second, in which other processes read."""
-    if sys.platform == "linux":
+def _prepare(*, give_way: bool) -> None:
+    """Imports and builds what the report takes: half a second, in which others may read."""
+    if give_way and sys.platform == "linux":
         # Of this thread alone. They come first where there are not cores for all.
         os.setpriority(os.PRIO_PROCESS, get_native_id(), _GIVE_WAY)
     # With the first median numpy would import its masked arrays.

@@ -67,6 +67,11 @@ class HostReading:
         if self._readers is not None:
             self._readers.close()
 
+    @property
+    def apart(self) -> bool:
+        """Other processes read meanwhile."""
+        return self._readers is not None
+
     def summaries(self) -> list[HostSummary]:
         """Each file's summary, or why there is none, in the order of the paths."""
         if self._readers is None:

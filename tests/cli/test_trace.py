@@ -3,8 +3,10 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from click.testing import CliRunner, Result
 from pipediag.cli.trace import command
 from pipediag.errors import PipediagError
 from pipediag.session.trace_report import TraceReport
+from pipediag.trace import hosts
 from tests.reporters.perfetto.profiles import gpu_profile
 from tests.runner.probe import environment
 
@@ -35,6 +38,20 @@ def test_the_summary_is_on_standard_output(profile: Path) -> None:
     assert result.stderr == ""
     assert "GPU:0 computes 40.0" in result.stdout
     assert "With -o DIR" in result.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a thread has a priority of its own on Linux")
+def test_what_gives_way_to_other_processes_is_not_the_command_itself(
+    profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosts, "APART_FROM_BYTES", 1)
+    lowered: list[int] = []
+    monkeypatch.setattr(os, "setpriority", lambda *given: lowered.append(given[1]))
+
+    assert "GPU:0 computes 40.0" in trace(profile).stdout
+
+    assert len(lowered) == 1
+    assert lowered[0] not in (0, threading.main_thread().native_id)
 
 
 def test_json_is_all_that_standard_output_holds(profile: Path) -> None:
