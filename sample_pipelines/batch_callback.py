@@ -11,12 +11,12 @@ import tensorflow as tf
 FEATURES = 64
 
 rng = np.random.default_rng(44)
-features = rng.standard_normal((64_000, FEATURES), dtype=np.float32)
+features = rng.standard_normal((32_000, FEATURES), dtype=np.float32)
 labels = (features[:, :1] > 0).astype("float32")
 
 
 class WeightMonitor(keras.callbacks.Callback):
-    """Keeps the quartiles of each weight, batch by batch."""
+    """Keeps the quartiles of each weight, and of their magnitudes, batch by batch."""
 
     def __init__(self):
         super().__init__()
@@ -25,7 +25,8 @@ class WeightMonitor(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):  # pipediag: callback
         quartiles = []
         for weight in self.model.get_weights():
-            quartiles.append(np.percentile(weight, [25, 50, 75]))  # pipediag: callback
+            for values in (weight, np.abs(weight)):
+                quartiles.append(np.percentile(values, [25, 50, 75]))  # pipediag: callback
         self.history.append(quartiles)
 
 
