@@ -7,6 +7,8 @@ touching or overlapping another. Every function takes and returns sets in that f
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -70,6 +72,14 @@ def subtract(a: Intervals, b: Intervals) -> Intervals:
     del cut, after_cut
     kept = end > start
     return _pairs(start, kept, end, kept)
+
+
+def without_earlier(sets: Iterable[Intervals]) -> Iterator[Intervals]:
+    """Of each set what none before it covers: where several hold at once, the first takes it."""
+    taken, last = EMPTY, EMPTY
+    for spans in sets:
+        taken, last = union(taken, last), spans
+        yield subtract(spans, taken)
 
 
 def _pairs(

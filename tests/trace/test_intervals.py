@@ -15,6 +15,7 @@ from pipediag.trace.intervals import (
     subtract,
     total,
     union,
+    without_earlier,
 )
 
 END = 40
@@ -59,6 +60,15 @@ def test_set_operations(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> N
         result = operation(build(a), build(b))
         assert_is_normal(result)
         assert ticks(result) == expected
+
+
+@given(st.lists(pairs, max_size=4))
+def test_where_several_sets_hold_the_first_takes_it(several: list[list[tuple[int, int]]]) -> None:
+    taken: set[int] = set()
+    for rows, own in zip(several, without_earlier(map(build, several)), strict=True):
+        assert_is_normal(own)
+        assert ticks(own) == as_set(rows) - taken
+        taken |= as_set(rows)
 
 
 @given(pairs, times, times)

@@ -22,7 +22,8 @@ MOST_HOST_EVENTS = 1_000_000
 files that unpack to more than 2 GB, and is slow long before."""
 
 _ALONE = "pipediag"
-"""A process for each host holds pipediag's tracks and, below them, the original ones."""
+"""What the process of a single host is called. It holds pipediag's tracks and, below them, the
+original ones."""
 
 _SHOWN = frozenset({"fail", "informative", "inconclusive"})
 _LARGEST_EXACT_NS = 1 << 53

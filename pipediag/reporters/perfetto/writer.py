@@ -36,7 +36,10 @@ class TraceWriter:
         stream.write('{"displayTimeUnit":"ns","traceEvents":[\n')
 
     def process(self, name: str) -> int:
-        """Adds a process."""
+        """Adds a process.
+
+        ui.perfetto.dev shows those with the most events first, whatever sort index they have.
+        """
         pid = next(self._ids)
         self._metadata(pid, 0, "process_name", name=name)
         return pid
@@ -45,8 +48,7 @@ class TraceWriter:
         """Adds a thread to a process, below those that it has.
 
         ui.perfetto.dev shows the threads of a process in the order of their ids, and Chrome's own
-        viewer in that of their sort indexes. The former shows processes in the order of how many
-        events they have, whatever their sort indexes say.
+        viewer in that of their sort indexes.
         """
         track = Track(pid, next(self._ids))
         self._metadata(pid, track.tid, "thread_name", name=name)

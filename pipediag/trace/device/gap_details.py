@@ -112,7 +112,8 @@ def _readings_at(gaps: Intervals, found: NDArray[np.int64]) -> NDArray[np.float6
 
 
 def _usual_interval(times_ns: NDArray[np.int64]) -> float:
-    """Twice the median time between two readings; 0 for a single one."""
+    """Twice the median time between two readings, of two in the middle the longer; 0 for a single
+    one."""
     # numpy's own median first imports its masked arrays: a hundredth of reading a long profile.
     between = np.sort(np.diff(times_ns))
     return 2.0 * float(between[len(between) // 2]) if len(between) else 0.0

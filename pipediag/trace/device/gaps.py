@@ -35,7 +35,7 @@ from pipediag.trace.device.streams import DeviceEvents
 from pipediag.trace.events import TraceEvents
 from pipediag.trace.host.classes import StepClass
 from pipediag.trace.host.threads import is_pipeline_thread, named_intervals
-from pipediag.trace.intervals import Intervals, covered, intersect, rows, subtract, union
+from pipediag.trace.intervals import Intervals, covered, intersect, rows, union, without_earlier
 
 GapCause = Literal[
     "input", "compile", "copy", "collective", "sync", "launch", "python", "queued", "unknown"
@@ -150,9 +150,5 @@ def _in_order(host: HostActivity, other_devices: Intervals) -> list[tuple[GapCau
             ordered.append(("collective", intersect(spans, other_devices)))
         ordered.append((cause, spans))
     ordered.append(("collective", other_devices))
-    taken = np.empty((0, 2), np.int64)
-    disjoint: list[tuple[GapCause, Intervals]] = []
-    for cause, spans in ordered:
-        disjoint.append((cause, subtract(spans, taken)))
-        taken = union(taken, spans)
-    return disjoint
+    causes = [cause for cause, _ in ordered]
+    return list(zip(causes, without_earlier(spans for _, spans in ordered), strict=True))

@@ -56,6 +56,7 @@ from pipediag.trace.intervals import (
     normalise,
     subtract,
     union,
+    without_earlier,
 )
 
 StepClass = Literal[
@@ -143,13 +144,8 @@ def classify(events: TraceEvents) -> Activity:
 
 def sweep(by_class: dict[StepClass, Intervals]) -> dict[StepClass, Intervals]:
     """The same without overlap: each nanosecond stays with the first class of `STEP_CLASSES`."""
-    taken, last = EMPTY, EMPTY
-    swept: dict[StepClass, Intervals] = {}
-    for name in STEP_CLASSES:
-        if name in by_class:
-            taken, last = union(taken, last), by_class[name]
-            swept[name] = subtract(last, taken)
-    return swept
+    names = [name for name in STEP_CLASSES if name in by_class]
+    return dict(zip(names, without_earlier(by_class[name] for name in names), strict=True))
 
 
 def _on_host(

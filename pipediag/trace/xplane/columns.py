@@ -56,8 +56,9 @@ _BEGINNINGS = tuple(
         (0xFF808080FF, 0x1000808008),
     )
 )
-# Where the offset's tag may stand from the event's on: behind a length of one byte or two.
-_OFFSET_PLACES = 4, 7
+# Where the offset's tag may stand from the event's on: between them are a length of one or two
+# bytes, the tag of the name's id, and that id.
+_OFFSET_PLACES = range(4, 8)
 _BYTE = np.uint64(0xFF)
 # A statistic's tag, and a length of one byte behind it.
 _PLAIN_MASK, _SEVEN_BITS = np.uint64(0x80FF), np.uint64(0x7F)
@@ -214,14 +215,10 @@ class _Chunk:
     def _likely_tags(self) -> Positions:
         """Where an event's tag may be, by single bytes, of which many are compared at once."""
         offsets = self._bytes == _OFFSET
-        # Behind the event's tag, its length, the name's tag and its id.
-        first, last = _OFFSET_PLACES
-        likely = self._bytes[: self._size] == EVENT_TAG
-        near = offsets[first : first + self._size].copy()
-        for place in range(first + 1, last + 1):
+        near = np.zeros(self._size, np.bool_)
+        for place in _OFFSET_PLACES:
             near |= offsets[place : place + self._size]
-        likely &= near
-        return np.flatnonzero(likely)
+        return np.flatnonzero(near & (self._bytes[: self._size] == EVENT_TAG))
 
     def _followed(self, at: int) -> tuple[Positions, Positions]:
         """The events from `at` on, by the table of where each tag leads."""
