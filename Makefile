@@ -15,10 +15,10 @@ DEMO_SCRIPT ?= sample_pipelines/blocking_numpy_function.py
 DEMO_OUTPUT ?= reports/demo
 PYTEST_ARGS ?=
 
-.PHONY: help demo test test-samples test-jax lint format lock clean
+.PHONY: help demo test test-faults test-samples test-jax lint format lock clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 demo: $(READY) ## Diagnose a sample whose input pipeline is slow, and write its report
 	$(VENV)/bin/pipediag analyze --force -o $(DEMO_OUTPUT) $(DEMO_SCRIPT)
@@ -27,8 +27,11 @@ demo: $(READY) ## Diagnose a sample whose input pipeline is slow, and write its 
 # What starts TensorFlow, or a browser, needs all cores for itself. Status 5: no test was chosen.
 ALONE := tensorflow or browser
 test: $(READY) ## Run the tests, the fast ones first
-	$(VENV)/bin/python -m pytest -n logical -m "not (jax or $(ALONE))" $(PYTEST_ARGS) || [ $$? = 5 ]
-	$(VENV)/bin/python -m pytest -m "not jax and ($(ALONE))" $(PYTEST_ARGS) || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest -n logical -m "not (jax or faults or $(ALONE))" $(PYTEST_ARGS) || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest -m "not (jax or faults) and ($(ALONE))" $(PYTEST_ARGS) || [ $$? = 5 ]
+
+test-faults: $(READY) ## Run scripts natively and under pipediag, and compare what is left of them
+	$(VENV)/bin/python -m pytest -m faults $(PYTEST_ARGS)
 
 test-samples: $(READY) ## Run every sample, also those that `make test` leaves out
 	PIPEDIAG_ALL_SAMPLES=1 $(VENV)/bin/python -m pytest -m "not jax" tests/samples $(PYTEST_ARGS)
