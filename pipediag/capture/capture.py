@@ -17,6 +17,7 @@ from pipediag.capture.held_loops import HeldLoops
 from pipediag.capture.hooks import Hooks
 from pipediag.capture.in_graph import InGraphLoops
 from pipediag.capture.journal import open_journal
+from pipediag.capture.kept_state import KeptState
 from pipediag.capture.loops import LoopRegistry
 from pipediag.capture.other_uses import OtherUses
 from pipediag.capture.pace import Pace
@@ -45,13 +46,14 @@ class Capture:
             journal=open_journal(settings.journal_path),
             profiler=profiler,
             pace=Pace(settings),
+            state=KeptState(),
             tell=self._tell,
         )
         self._in_graph = InGraphLoops(
             loops, self._updates, instruments, stop_after=not settings.run_to_end
         )
         commands = None if settings.command_fd is None else CommandPipe(settings.command_fd)
-        held = HeldLoops(commands, self._recorder, self._tell)
+        held = HeldLoops(commands, instruments, run_to_end=settings.run_to_end)
         self._conductor = Conductor(
             loops, self._updates, instruments, settings, self._leave_now, held
         )
@@ -62,6 +64,7 @@ class Capture:
             profiler,
             self._in_graph,
             held,
+            instruments.state,
             OtherUses(self._recorder.recording.other_uses),
             self._recorder.note,
         )

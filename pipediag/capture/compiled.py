@@ -24,7 +24,7 @@ class CompiledVariants:
 
     def __init__(self, model: Any, failed: Callable[[BaseException], None]) -> None:
         self._supported = _is_supported(model)
-        self._model: Any = model
+        self.model: Any = model
         self._failed = failed
         self._functions: dict[tuple[Any, ...], Any] = {}
         self._own: Settings = {}
@@ -61,7 +61,7 @@ class CompiledVariants:
         return int(settings.get("steps_per_execution") or own)
 
     def _set(self, wanted: Settings) -> None:
-        model, key = self._model, _key(wanted)
+        model, key = self.model, _key(wanted)
         for name in _ATTRIBUTES:
             setattr(model, name, wanted[name])
         self._policies.use(wanted[_POLICY])
@@ -80,14 +80,14 @@ class CompiledVariants:
             except Exception as error:
                 self._failed(error)
                 self.use({})
-                return self._model.train_function(iterator)
+                return self.model.train_function(iterator)
 
         return train
 
     def _compiles_with_xla(self) -> bool:
         from keras.src.trainers.trainer import model_supports_jit
 
-        return bool(model_supports_jit(self._model))
+        return bool(model_supports_jit(self.model))
 
 
 def _is_supported(model: Any) -> bool:

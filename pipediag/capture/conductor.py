@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -66,7 +67,10 @@ class Conductor:
     @property
     def holds_epoch(self) -> bool:
         """Whether the epoch that runs must not end, as trials need more steps of it."""
-        return self._last is not None and self._held.holds(self._last.loop)
+        if self._last is None:
+            return False
+        diagnosis = self._last.loop.diagnosis
+        return self._held.holds(self._last.loop) or (diagnosis is not None and diagnosis.repeats)
 
     # What the hooks report.
 
@@ -141,6 +145,7 @@ class Conductor:
         if loop is None or not self._updates.trains(function):
             return
         loop.record.trace_count += 1
+        loop.step_functions.append(weakref.ref(function))
         name = source_location(function)
         if name not in loop.record.step_functions:
             loop.record.step_functions.append(name)
@@ -156,6 +161,7 @@ class Conductor:
         if self._active is not None:
             self._active.finish(reason)
         self._held.stop(reason)
+        self._with.state.give_back()
         for loop in self._loops.all():
             self._settle_role(loop)
 
@@ -163,6 +169,7 @@ class Conductor:
 
     def _interrupt(self, exhausted: bool) -> None:
         self._learn_role()
+        self._with.state.show()
         if self._last is not None and self._last.loop.diagnosis is not None and not self._seam:
             self._last.loop.diagnosis.seam(self._last, exhausted)
         self._seam = True
@@ -342,6 +349,7 @@ class Conductor:
         if self._raised:
             self._leave()
         self._raised = True
+        self._with.state.give_back()
         self.kept_alive = live_iterators()
         self._with.tell("stopping")
         self._with.recorder.recording.stop_reason = "enough was measured"

@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 from pipediag.capture.journal import StepJournal
+from pipediag.capture.kept_state import KeptState
 from pipediag.capture.loops import Consumer, Loop
 from pipediag.capture.model_proto import IteratorModel, read_model, snapshot
 from pipediag.capture.pace import Pace
@@ -44,6 +45,7 @@ class Instruments:
     journal: StepJournal
     profiler: Profiler
     pace: Pace
+    state: KeptState
     tell: Callable[..., None]
 
 
@@ -69,6 +71,11 @@ class Diagnosis:
         self._cpu_at_start: dict[str, int] = {}
         self.phase = Phase.WARMUP
         self._window = self._open("warmup")
+
+    @property
+    def repeats(self) -> bool:
+        """Whether its steps train on one batch again and again."""
+        return self.phase is Phase.REPEAT
 
     @property
     def measuring(self) -> bool:
@@ -291,13 +298,18 @@ class Diagnosis:
         if not self._may_repeat(consumer):
             self._end()
             return
+        lack = self._with.state.keep()
+        if lack is not None:
+            self._with.recorder.note(f"The consumer was not measured on a repeated batch: {lack}.")
+            self._end()
+            return
         self._with.tell("window", window="repeat")
         self.phase = Phase.REPEAT
         self._window = self._open("repeat")
         self._hand_out_again(consumer)
 
     def _may_repeat(self, consumer: Consumer) -> bool:
-        """A repeated batch spoils the training, so that the script must be stopped afterwards.
+        """A repeated batch costs the script its own batches, so it must be stopped afterwards.
 
         That is done where it would be stopped anyway, and where nothing else may tell what input
         costs: Python in the pipeline fights with the loop for the interpreter lock.

@@ -41,6 +41,12 @@ def describe_function(dataset: Any, trace_ms: float | None) -> RecordedFunction 
     )
 
 
+def called_back(dataset: Any) -> list[Callable[..., Any]]:
+    """The Python functions that a dataset's own functions call for each element."""
+    graphs = (wrapper.function.graph for wrapper in dataset._functions())
+    return [found for graph in graphs for found in _python_functions(list(_operations(graph)))]
+
+
 def unwrap(function: Any) -> Any:
     """The plain function behind partials, decorators, bound methods and callable objects."""
     for _ in range(20):

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pipediag.capture.commands import CommandPipe
+from pipediag.capture.diagnosis import Instruments
+from pipediag.capture.fidelity import reading_leaves_traces, step_leaves_traces
 from pipediag.capture.loops import Consumer, Loop
-from pipediag.capture.recorder import Recorder
-from pipediag.capture.training_state import TrainingState, lacks_memory
 from pipediag.capture.trials import Trials
 
 
@@ -17,16 +17,20 @@ class HeldLoops:
     """At most one loop is held at a time, each loop once."""
 
     def __init__(
-        self, commands: CommandPipe | None, recorder: Recorder, tell: Callable[..., None]
+        self, commands: CommandPipe | None, instruments: Instruments, *, run_to_end: bool
     ) -> None:
         self._commands = commands
-        self._recorder = recorder
-        self._tell = tell
+        self._with = instruments
+        self._run_to_end = run_to_end
         self.pull: Callable[[Any], Any] = next
         """Takes a batch from an iterator without telling us."""
         self._trials: Trials | None = None
-        self._before: TrainingState | None = None
         self._seen: set[str] = set()
+
+    @property
+    def silent(self) -> bool:
+        """Whether steps are being made that the script, which goes on, must not hear of."""
+        return self._trials is not None and self._trials.goes_on
 
     def holds(self, loop: Loop | None) -> bool:
         return self._trials is not None and loop is self._trials.loop
@@ -37,28 +41,25 @@ class HeldLoops:
     def hold(self, loop: Loop, consumer: Consumer, goes_on: bool) -> bool:
         """Let the parent ask for trials in a measured loop; returns whether it asked for any.
 
-        Where the script goes on afterwards, what training changes is kept and put back. Only a
-        `fit` can be held without losing steps then: a loop of the script's own may count them.
+        What training changes is kept, and put back when the trials are over.
         """
         if self._commands is None or consumer.distributed:
             return False
-        if goes_on:
-            if loop.record.kind != "keras":
-                return False
-            lack = lacks_memory()
-            if lack is not None:
-                self._recorder.note(f"No trial was made: {lack}")
-                return False
-            self._before = TrainingState()
+        if goes_on and not self._leaves_no_traces(loop, in_steps=True):
+            return False
+        lack = self._with.state.keep()
+        if lack is not None:
+            loop.record.untried = f"No trial was made: {lack}."
+            return False
         self._seen.add(loop.record.id)
-        self._tell(
+        self._with.tell(
             "trials",
             loop=loop.record.id,
             alone=False,
             goes_on=goes_on,
             since_ns=self._looked_closer_ns(loop),
         )
-        self._trials = Trials(loop, self._commands, self._tell, self.pull)
+        self._trials = Trials(loop, self._commands, self._with.tell, self.pull, goes_on=goes_on)
         self._trials.begin(consumer)
         return not self._released()
 
@@ -91,13 +92,33 @@ class HeldLoops:
             if self._commands is None or not known:
                 continue
             self._seen.add(loop.record.id)
+            if self._run_to_end and not self._leaves_no_traces(loop, in_steps=False):
+                continue
+            loop.record.untried = None
             now_ns = time.monotonic_ns()
-            self._tell("trials", loop=loop.record.id, alone=True, goes_on=False, since_ns=now_ns)
-            Trials(loop, self._commands, self._tell, self.pull).without_consumer()
+            self._with.tell(
+                "trials", loop=loop.record.id, alone=True, goes_on=False, since_ns=now_ns
+            )
+            Trials(
+                loop, self._commands, self._with.tell, self.pull, goes_on=False
+            ).without_consumer()
+
+    def _leaves_no_traces(self, loop: Loop, *, in_steps: bool) -> bool:
+        """Whether the script ends with the results that it has by itself; says why not if not."""
+        try:
+            reason = step_leaves_traces(loop) if in_steps else None
+            reason = reason or reading_leaves_traces(loop.dataset)
+        except Exception as error:
+            reason = f"whether it would end alike could not be told: {error}"
+        if reason is not None:
+            loop.record.untried = (
+                f"No trial was made: the script must end as it does without pipediag, and {reason}."
+            )
+        return reason is None
 
     def _looked_closer_ns(self, loop: Loop) -> int:
         """When the windows began that are for its diagnosis alone: its step time was known then."""
-        windows = self._recorder.recording.windows
+        windows = self._with.recorder.recording.windows
         closer = (
             one for one in windows if one.loop_id == loop.record.id and one.kind != "baseline"
         )
@@ -107,7 +128,5 @@ class HeldLoops:
         if self._trials is None or not self._trials.over:
             return False
         self._trials = None
-        if self._before is not None:
-            self._before.restore()
-            self._before = None
+        self._with.state.give_back()
         return True

@@ -17,6 +17,7 @@ from typing import Any
 from pipediag.capture.conductor import Conductor
 from pipediag.capture.held_loops import HeldLoops
 from pipediag.capture.in_graph import InGraphLoops
+from pipediag.capture.kept_state import KeptState
 from pipediag.capture.loops import Consumer
 from pipediag.capture.other_uses import STEP_WITHOUT_DATASET, OtherUses
 from pipediag.capture.plan import PlanRecorder
@@ -37,6 +38,7 @@ class Hooks:
         profiler: Profiler,
         in_graph: InGraphLoops,
         held: HeldLoops,
+        state: KeptState,
         other_uses: OtherUses,
         note: Callable[[str], None],
     ) -> None:
@@ -45,6 +47,7 @@ class Hooks:
         self._conductor = conductor
         self._in_graph = in_graph
         self._held = held
+        self._state = state
         self._plan = plan
         self._updates = updates
         self._profiler = profiler
@@ -86,6 +89,8 @@ class Hooks:
             ("tf_keras.src.optimizers.legacy.optimizer_v2", self._on_legacy_optimizer),
         ):
             wrapt.register_post_import_hook(self._careful(hook), module)
+        for module in self._state.modules:
+            wrapt.register_post_import_hook(self._careful(self._state.install), module)
 
     def _careful(self, hook: Callable[[Any], None]) -> Callable[[Any], None]:
         def install(module: Any) -> None:
@@ -146,6 +151,20 @@ class Hooks:
                 return _original(callbacks, *args, **kwargs)
 
             setattr(module.CallbackList, name, functools.wraps(original)(at_epoch))
+        for name in ("on_train_batch_begin", "on_train_batch_end"):
+            self._silence(module.CallbackList, name)
+
+    def _silence(self, callback_list: type, method: str) -> None:
+        """Call no callback for a step that a script which goes on did not make itself."""
+        held, original = self._held, getattr(callback_list, method)
+
+        @functools.wraps(original)
+        def at_batch(callbacks: Any, *args: Any, **kwargs: Any) -> Any:
+            if held.silent:
+                return None
+            return original(callbacks, *args, **kwargs)
+
+        setattr(callback_list, method, at_batch)
 
     def _on_epoch_iterator(self, module: Any) -> None:
         self._hold(module.EpochIterator, "_enumerate_iterator")

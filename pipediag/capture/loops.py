@@ -39,6 +39,8 @@ class Loop:
     """The Keras model that the loop trains."""
     dataset: Any = None
     """What it reads, kept from when it is diagnosed, to be tried with changes."""
+    step_functions: list[weakref.ref[Any]] = field(default_factory=list)
+    """The tf.functions that train in its steps."""
     last_ns: int = 0
     traced_in_first_step_ns: int = 0
     diagnosis: Any = None

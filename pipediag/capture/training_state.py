@@ -28,14 +28,18 @@ class TrainingState:
 
     def restore(self) -> None:
         """Put everything back as it was."""
-        for variable, value in self._values:
-            variable.assign(value)
+        self.restore_values()
         random.setstate(self._python)
         if self._numpy is not None:
             _numpy_random().set_state(self._numpy)
         rng = _tensorflow_random()
         if rng is not None and self._tensorflow is not None:
             rng.setstate(self._tensorflow)
+
+    def restore_values(self) -> None:
+        """Put the values of the variables back, and leave the generators as they are."""
+        for variable, value in self._values:
+            variable.assign(value)
 
 
 def lacks_memory() -> str | None:
@@ -49,8 +53,8 @@ def lacks_memory() -> str | None:
     if free is None or needed <= _MEMORY_SHARE * free:
         return None
     return (
-        f"the script goes on afterwards, and a copy of its variables takes {needed / 2**30:.1f} "
-        f"GiB, where {free / 2**30:.1f} GiB are free."
+        f"a copy of its variables, to put them back afterwards, takes {needed / 2**30:.1f} GiB, "
+        f"where {free / 2**30:.1f} GiB are free"
     )
 
 

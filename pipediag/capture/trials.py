@@ -15,6 +15,7 @@ from typing import Any
 from pipediag.capture.commands import Command, CommandPipe
 from pipediag.capture.compiled import CompiledVariants, Settings
 from pipediag.capture.device_sync import DeviceClock
+from pipediag.capture.fidelity import compiling_runs_the_scripts_code
 from pipediag.capture.loops import Consumer, Loop, batch_rows
 from pipediag.capture.repeat import unobserved_iterator
 from pipediag.capture.replay import NotReplayableError, rebuild, verify
@@ -47,8 +48,12 @@ class Trials:
         commands: CommandPipe,
         tell: Callable[..., None],
         pull: Callable[[Any], Any],
+        *,
+        goes_on: bool,
     ) -> None:
         self.loop = loop
+        self.goes_on = goes_on
+        """Whether the script goes on afterwards, as if nothing had been tried."""
         self.over = False
         self._dataset = getattr(loop.dataset, "_original_dataset", loop.dataset)
         self._commands = commands
@@ -157,6 +162,11 @@ class Trials:
             if isinstance(change, SetModel):
                 settings |= change.settings
         self._model.check(settings)
+        if settings and self.goes_on and compiling_runs_the_scripts_code(self._model.model):
+            raise NotReplayableError(
+                "To compile the model otherwise runs the script's own code once more, and the "
+                "script goes on afterwards."
+            )
         if check is not None:
             verify(self._dataset, changes, check)
         # Endless, as blocks don't end where the elements do.

@@ -80,4 +80,5 @@ def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
         keras=KerasUse.model_validate(asdict(loop.keras)) if loop.keras else None,
         step_functions=loop.step_functions,
         element_spec=loop.element_spec,
+        untried=loop.untried,
     )

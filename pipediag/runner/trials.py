@@ -130,6 +130,7 @@ def with_trials(session: Session, outcomes: dict[str, TrialOutcome], missing: st
     loop = session.diagnosed_loop()
     outcome = outcomes.get(loop.id) if loop is not None else None
     if outcome is None:
+        missing = (loop.untried if loop is not None else None) or missing
         return session.model_copy(
             update={
                 "findings": [_not_tried(finding, missing) for finding in session.findings],

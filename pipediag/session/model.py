@@ -392,6 +392,8 @@ class Loop(Record):
     keras: KerasUse | None = None
     step_functions: list[str] = []
     element_spec: str | None = None
+    untried: str | None = None
+    """Why no trial could be made in it, where that is not the whole run's reason."""
 
 
 class Window(Record):

@@ -150,6 +150,8 @@ class RecordedLoop:
     autotune_enabled: bool = True
     step_functions: list[str] = field(default_factory=list)
     """The tf.functions that run within a step, as `file:line name`."""
+    untried: str | None = None
+    """Why no trial could be made in it, as a sentence."""
 
 
 @dataclass

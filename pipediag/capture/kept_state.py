@@ -1,0 +1,85 @@
+"""What the script's own training had reached before steps of pipediag's trained on beside it.
+
+Steps on a repeated batch and steps of trials train the model as well. What they change is put back
+before the script does anything else with it: before it is stopped, goes on, or saves.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from pipediag.capture.training_state import TrainingState, lacks_memory
+
+
+class KeptState:
+    """Kept from the first step of pipediag's own on, until the script has its training back."""
+
+    def __init__(self) -> None:
+        self._state: TrainingState | None = None
+
+    @property
+    def is_kept(self) -> bool:
+        return self._state is not None
+
+    def keep(self) -> str | None:
+        """Keep it as it is now, if that is not done yet.
+
+        Returns why it can't be kept, as the end of a sentence.
+        """
+        if self._state is None:
+            lack = lacks_memory()
+            if lack is not None:
+                return lack
+            self._state = TrainingState()
+        return None
+
+    def give_back(self) -> None:
+        """The script goes its own way from here on."""
+        state, self._state = self._state, None
+        if state is not None:
+            state.restore()
+
+    def show(self) -> None:
+        """The script looks at its training, or saves it, and steps of ours may follow."""
+        if self._state is not None:
+            self._state.restore_values()
+
+    def shown_in(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap what saves or hands out weights."""
+
+        @functools.wraps(function)
+        def look(*args: Any, **kwargs: Any) -> Any:
+            self.show()
+            return function(*args, **kwargs)
+
+        return look
+
+    def install(self, module: Any) -> None:
+        """Wrap the functions and methods of a module that save, as far as it has them."""
+        for path in _LOOKING.get(module.__name__, ()):
+            *owner, name = path.split(".")
+            place = functools.reduce(getattr, owner, module)
+            if hasattr(place, name):
+                setattr(place, name, self.shown_in(getattr(place, name)))
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """What `install` wants to be called with when it arrives."""
+        return tuple(_LOOKING)
+
+
+_LOOKING = {
+    "tensorflow.python.checkpoint.checkpoint": ("TrackableSaver.save",),
+    "keras.src.saving.saving_lib": ("save_model", "save_weights_only"),
+    "keras.src.legacy.saving.legacy_h5_format": (
+        "save_model_to_hdf5",
+        "save_weights_to_hdf5_group",
+    ),
+    "keras.src.layers.layer": ("Layer.get_weights",),
+    "tf_keras.src.saving.saving_api": ("save_model", "save_weights"),
+    "tf_keras.src.engine.base_layer": ("Layer.get_weights",),
+    "tf_keras.src.engine.training": ("Model.get_weights",),
+}
+"""Through these everything goes that TensorFlow and Keras write to disk of a model."""
