@@ -18,7 +18,7 @@ from pipediag.capture.device_sync import DeviceClock
 from pipediag.capture.fidelity import compiling_runs_the_scripts_code
 from pipediag.capture.loops import Consumer, Loop, batch_rows
 from pipediag.capture.repeat import unobserved_iterator
-from pipediag.capture.replay import NotReplayableError, rebuild, verify
+from pipediag.capture.replay import FilledCaches, NotReplayableError, rebuild, verify
 from pipediag.capture.trial_blocks import MeasuredSteps, Warmup
 from pipediag.session.edits import Change, SetModel, changes_from_json
 
@@ -61,6 +61,7 @@ class Trials:
         self._pull = pull
         self._model = CompiledVariants(loop.model() if loop.model else None, self._step_failed)
         self._clock = DeviceClock()
+        self._caches = FilledCaches()
         self._arms: dict[str, BuiltArm] = {}
         self._arm = ""
         self._iterator: Any = None
@@ -170,7 +171,7 @@ class Trials:
         if check is not None:
             verify(self._dataset, changes, check)
         # Endless, as blocks don't end where the elements do.
-        dataset = rebuild(self._dataset, changes, endless=True)
+        dataset = rebuild(self._dataset, changes, endless=True, caches=self._caches)
         first = self._pull(_iterator(dataset))
         rows = batch_rows(first) or self.loop.record.batch_size or 1
         self._check_rows(rows)
@@ -258,6 +259,7 @@ class Trials:
         self._hand_out(None)
         self._model.use({})
         self._arms.clear()
+        self._caches.clear()
 
 
 def _iterator(dataset: Any) -> Any:

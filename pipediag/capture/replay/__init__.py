@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pipediag.capture.replay.one_shot import one_shot_source
+from pipediag.capture.replay.own_caches import FilledCaches
 from pipediag.capture.replay.randomness import random_upstream
 from pipediag.capture.replay.rebuilding import rebuild
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.replay.verification import verify
 
 __all__ = [
+    "FilledCaches",
     "NotReplayableError",
     "one_shot_source",
     "random_upstream",

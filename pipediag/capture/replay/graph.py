@@ -10,7 +10,7 @@ from typing import Any
 from pipediag.capture.replay.arguments import datasets_read_by, given_arguments, with_datasets
 from pipediag.capture.replay.call import MARK, Call, call_of, keep, replaying
 from pipediag.capture.replay.inner import Inner
-from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
+from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.replay.wrappers import wrapped_again
 from pipediag.session.edits import Setting
 from pipediag.session.recording import RecordedOperation
@@ -177,7 +177,6 @@ def _made(node: Node, inputs: list[Any]) -> Any:
     if call is None:
         assert node.make is not None
         return node.make(inputs)
-    _refuse_shared_files(call)
     token = replaying.set(node.inner or Inner(call.inside))
     try:
         if node.make is not None:
@@ -190,15 +189,6 @@ def _made(node: Node, inputs: list[Any]) -> Any:
     if not any(made is given for given in inputs):
         _claim(made, call, inputs)
     return made
-
-
-def _refuse_shared_files(call: Call) -> None:
-    kind, parameters = call.operation.kind, call.operation.parameters
-    if kind == "snapshot" or (kind == "cache" and parameters.get("filename")):
-        raise NotReplayableError(
-            f"{at_start(said(call.operation))} keeps elements in files, which a changed "
-            "pipeline would share with the script's own."
-        )
 
 
 def _claim(made: Any, call: Call, inputs: list[Any]) -> None:

@@ -47,15 +47,26 @@ def _on_device(dataset: Any, device: Setting, buffer_size: Setting = None) -> An
 
 def _filled_cache(dataset: Any, elements: Setting, on_disk: Setting = False) -> Any:
     """A cache that holds its elements already, handed out again and again."""
-    import numpy as np
-
     assert isinstance(elements, int)
     if on_disk:
         return filled_on_disk(dataset, elements, _element_bytes(dataset)).repeat()
     _refuse_what_does_not_fit(dataset, elements)
-    cached = dataset.take(elements).cache()
+    return filled_cache(dataset.take(elements))
+
+
+def filled_cache(dataset: Any) -> Any:
+    """All elements of a dataset, from memory, again and again."""
+    import numpy as np
+
+    cached = dataset.cache()
     cached.reduce(np.int64(0), lambda n, *_: n + 1)
     return cached.repeat()
+
+
+def most_elements_in_memory(dataset: Any) -> int:
+    """How many elements of a dataset a cache may hold; -1 where that is not known."""
+    free = free_memory_bytes()
+    return -1 if free is None else int(free * _SHARE_OF_MEMORY / max(1, _element_bytes(dataset)))
 
 
 def _refuse_what_does_not_fit(dataset: Any, count: int) -> None:

@@ -27,6 +27,26 @@ def refuse_side_effects(graph: Graph) -> None:
                 )
 
 
+def refuse_files_of_its_own(graph: Graph) -> None:
+    """What keeps elements in files of the script's would share them with the script.
+
+    Caches on the pipeline itself are left out: others stand in for them.
+
+    Raises:
+        NotReplayableError: the pipeline has a snapshot, or a cache in a file within a function.
+    """
+    for _, call in graph.calls():
+        kept = [one for one in (call.operation, *call.inside) if one.kind == "snapshot"]
+        kept += [
+            one for one in call.inside if one.kind == "cache" and one.parameters.get("filename")
+        ]
+        for operation in kept:
+            raise NotReplayableError(
+                f"{at_start(said(operation))} keeps elements in files, which a trial would share "
+                "with the script."
+            )
+
+
 def refuse_changed_files(graph: Graph) -> None:
     """Arms read the files as they are now; the step was measured on what they were.
 

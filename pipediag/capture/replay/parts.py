@@ -10,6 +10,8 @@ from typing import Any
 from pipediag.capture.replay.changes import apply
 from pipediag.capture.replay.elements import dataset_of, first_elements
 from pipediag.capture.replay.graph import Graph, Node
+from pipediag.capture.replay.moving_ground import refuse_files_of_its_own
+from pipediag.capture.replay.own_caches import pass_caches_by
 from pipediag.capture.replay.randomness import is_random
 from pipediag.capture.replay.rebuilding import built
 from pipediag.capture.replay.refusal import NotReplayableError
@@ -41,6 +43,9 @@ def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> Pa
         NotReplayableError: a change that can't be made here, or a pipeline that can't be read.
     """
     before, after = Graph(dataset), Graph(dataset)
+    refuse_files_of_its_own(before)
+    for graph in (before, after):
+        pass_caches_by(graph)
     apply(after, changes)
     kept = after.kept()
     tops = _tops(before, after, kept)

@@ -12,13 +12,23 @@ from typing import Any
 from pipediag.capture.replay.batch_forms import whole_batches_parsed
 from pipediag.capture.replay.changes import apply
 from pipediag.capture.replay.graph import Graph, Node
-from pipediag.capture.replay.moving_ground import refuse_changed_files, refuse_side_effects
+from pipediag.capture.replay.moving_ground import (
+    refuse_changed_files,
+    refuse_files_of_its_own,
+    refuse_side_effects,
+)
 from pipediag.capture.replay.one_shot import one_shot_source
+from pipediag.capture.replay.own_caches import FilledCaches, pass_caches_by
 from pipediag.capture.replay.refusal import NotReplayableError, first_line
 from pipediag.session.edits import Change
 
 
-def rebuild(dataset: Any, changes: Sequence[Change], endless: bool = False) -> Any:
+def rebuild(
+    dataset: Any,
+    changes: Sequence[Change],
+    endless: bool = False,
+    caches: FilledCaches | None = None,
+) -> Any:
     """The pipeline that ends in `dataset`, with changes, as a tf.data.Dataset.
 
     What lies upstream of every change is used as it is; the calls from there on are made again, so
@@ -29,10 +39,11 @@ def rebuild(dataset: Any, changes: Sequence[Change], endless: bool = False) -> A
         dataset: the last dataset of the pipeline, which the loop consumes.
         changes: what to change; their order does not matter.
         endless: start over where the elements end.
+        caches: stand in for the caches of the script; without, they are left out.
 
     Raises:
         NotReplayableError: a change that can't be made here, a source that can be read once, files
-            that have changed, or a function with side effects.
+            that have changed or that a trial would share, or a function with side effects.
     """
     refusal = one_shot_source(dataset)
     if refusal is not None:
@@ -40,6 +51,11 @@ def rebuild(dataset: Any, changes: Sequence[Change], endless: bool = False) -> A
     graph = Graph(dataset)
     refuse_side_effects(graph)
     refuse_changed_files(graph)
+    refuse_files_of_its_own(graph)
+    if caches is None:
+        pass_caches_by(graph)
+    else:
+        caches.stand_in(graph)
     apply(graph, changes, endless)
     return built(graph)
 

@@ -13,11 +13,11 @@ from tests.capture.conftest import Capturing
 pytestmark = pytest.mark.tensorflow
 
 SCRIPT = """
-    import gc, glob, json, os, tempfile, warnings
+    import gc, glob, json, os, tempfile, time, warnings
     import numpy as np
     import tensorflow as tf
     from pipediag.capture.replay import (
-        NotReplayableError, one_shot_source, random_upstream, rebuild
+        FilledCaches, NotReplayableError, one_shot_source, random_upstream, rebuild
     )
     from pipediag.capture.replay.graph import Graph
     from pipediag.session.edits import *
@@ -188,8 +188,34 @@ SCRIPT = """
     with open("b.txt", "a") as file:
         file.write("b2\\n")
     refused("changed files", lines, reads)
-    in_files = doubled.cache("cached")
-    refused("file cache", in_files, SetParameters(op(in_files, "map"), {"num_parallel_calls": 2}))
+    snapshot = doubled.snapshot("snapshot")
+    refused("snapshot", snapshot, SetParameters(op(snapshot, "map"), {"num_parallel_calls": 2}))
+    refused("snapshot left alone", snapshot.batch(2))
+
+    # The script's own caches: left out of a look, full and elsewhere in an arm.
+    calls = []
+    hidden = calls.__iadd__
+    def counted(x):
+        hidden([int(x)])
+        time.sleep(0.01)
+        return x
+    called = numbers.map(lambda x: tf.ensure_shape(tf.numpy_function(counted, [x], tf.int64), []))
+    in_file = called.cache("cached").batch(2)
+    wider = SetParameters(op(in_file, "batch"), {"batch_size": 3})
+    results["cache left out"] = values(rebuild(in_file, []))
+    calls.clear()
+    filled = FilledCaches()
+    base = rebuild(in_file, [], endless=True, caches=filled)
+    wide = rebuild(in_file, [wider], endless=True, caches=filled)
+    filling = len(calls)
+    results["full cache"] = values(base, 4)
+    results["full cache with an edit"] = values(wide, 3)
+    results["calls beside the filling"] = len(calls) - filling
+    results["calls to fill"] = len(set(calls))
+    results["files of the script's cache"] = glob.glob("cached*")
+    slow = called.cache().batch(1)
+    few = values(rebuild(slow, [], endless=True, caches=FilledCaches(seconds=0.025)), 12)
+    results["part of a cache"] = (few[0], few[-1] in few[:6], 1 <= len(set(map(str, few))) < 6)
 
     # Buckets: lengths 1 to 8, two of each.
     ragged = tf.data.Dataset.range(16).map(lambda n: (tf.range(n // 2 + 1), n)).padded_batch(4)
@@ -334,6 +360,13 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
         ("cache files", 1),
         ("cache files afterwards", 0),
         ("plain cache", [[0, 2], [4, 6], [8, 10]]),
+        ("cache left out", [[0, 1], [2, 3], [4, 5]]),
+        ("full cache", [[0, 1], [2, 3], [4, 5], [0, 1]]),
+        ("full cache with an edit", [[0, 1, 2], [3, 4, 5], [0, 1, 2]]),
+        ("calls beside the filling", 0),
+        ("calls to fill", 6),
+        ("files of the script's cache", []),
+        ("part of a cache", [[0], True, True]),
         ("together forth", [[0, 2], [4, 6]]),
         ("together back", [[0, 2], [4, 6]]),
         ("options forth", [3, False]),
@@ -394,7 +427,8 @@ def test_sources_and_batches(results: dict[str, Any], name: str, expected: objec
     [
         ("move in a fork", "are not on one chain of operations"),
         ("needs the outer value", "can't leave the function that makes it"),
-        ("file cache", "keeps elements in files"),
+        ("snapshot", "keeps elements in files"),
+        ("snapshot left alone", "keeps elements in files"),
         ("changed files", "The files that the TextLineDataset in script.py, line "),
         ("side effects", "calls Python with side effects: it changes `seen`."),
         ("side effects without a change", "calls Python with side effects"),
