@@ -50,6 +50,7 @@ class Conductor:
         self._leave = leave
         self._held = held
         self._held_batch: Any = None
+        self._holding = False
         self._last: Consumer | None = None
         self._seam = False
         self._active: Diagnosis | None = None
@@ -185,7 +186,10 @@ class Conductor:
             self._seam = True
             self._last = consumer
         continuous, self._seam = not self._seam, False
-        if self._held.holds(loop):
+        held, self._holding = self._holding, self._held.holds(loop)
+        if held and not self._holding:
+            continuous = False  # the trials were given up in the middle of a step
+        if self._holding:
             if not self._held.boundary(consumer, now_ns, continuous):
                 self._released(loop)
             return

@@ -76,7 +76,18 @@ class HeldLoops:
 
     def failed(self, consumer: Consumer, error: BaseException) -> bool:
         """A step raised; returns whether an arm was to blame, which has stepped aside."""
-        return self._trials is not None and self.holds(consumer.loop) and self._trials.failed(error)
+        trials = self._trials
+        if trials is None or not self.holds(consumer.loop) or not trials.failed(error):
+            return False
+        self._released()
+        return True
+
+    def call(self, consumer: Consumer | None, step: Callable[[], Any]) -> Any:
+        """Run a call of a training function, within a limit where it is only tried."""
+        trials = self._trials
+        if trials is None or consumer is None or not self.holds(consumer.loop):
+            return step()
+        return trials.call(step)
 
     def stop(self, reason: str) -> None:
         """The script is over; a loop that ended while it was held has its pipeline left to try."""
@@ -99,8 +110,9 @@ class HeldLoops:
             self._with.tell(
                 "trials", loop=loop.record.id, alone=True, goes_on=False, since_ns=now_ns
             )
+            # Exit handlers are still to come, and must not wait for a trial that hangs.
             Trials(
-                loop, self._commands, self._with.tell, self.pull, goes_on=False
+                loop, self._commands, self._with.tell, self.pull, goes_on=True
             ).without_consumer()
 
     def _leaves_no_traces(self, loop: Loop, *, in_steps: bool) -> bool:

@@ -303,7 +303,7 @@ class Hooks:
         try:
             if before == 0 or loops_itself:
                 return in_graph.call(function, args, lambda: original(function, *args, **kwargs))
-            return original(function, *args, **kwargs)
+            return self._held.call(consumer, lambda: original(function, *args, **kwargs))
         except Exception as error:
             if consumer is None:
                 raise

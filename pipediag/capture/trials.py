@@ -19,12 +19,19 @@ from pipediag.capture.fidelity import compiling_runs_the_scripts_code
 from pipediag.capture.loops import Consumer, Loop, batch_rows
 from pipediag.capture.repeat import unobserved_iterator
 from pipediag.capture.replay import FilledCaches, NotReplayableError, rebuild, verify
+from pipediag.capture.step_limit import (
+    STEP_LIMIT_S,
+    DidNotComeBackError,
+    StepLimit,
+    within_limit,
+)
 from pipediag.capture.trial_blocks import MeasuredSteps, Warmup
 from pipediag.session.edits import Change, SetModel, changes_from_json
 
 BASE = "base"
 """The arm without changes."""
 
+_NEVER_FREED: list[Any] = []
 _PREPARED_AFTER = 2
 _MOST_RESTARTS = 3
 
@@ -72,6 +79,7 @@ class Trials:
         self._measured: MeasuredSteps | None = None
         self._restarts = 0
         self._failure: str | None = None
+        self._limit = StepLimit() if goes_on else None
 
     def begin(self, consumer: Consumer) -> None:
         """Let the parent ask; the step that follows is the first of the first arm."""
@@ -105,10 +113,19 @@ class Trials:
         """
         if self._iterator is None or self._failure is not None:
             return False
+        if self._limit is not None and self._limit.exceeded:
+            # Kept for as long as the process lives: to free it would wait for what hangs.
+            _NEVER_FREED.append(self._iterator)
+            self.stop(f"a step did not come back within {STEP_LIMIT_S:g} s")
+            return True
         self._step_failed(error)
         base = self._arms.get(BASE)
         self._hand_out(_iterator(base.dataset) if base is not None else None)
         return True
+
+    def call(self, step: Callable[[], Any]) -> Any:
+        """Run a step that is only tried; the script's own way to do so where it is stopped."""
+        return step() if self._limit is None or self.over else self._limit.call(step)
 
     def stop(self, reason: str) -> None:
         """The loop is over, by itself or by an error."""
@@ -130,6 +147,8 @@ class Trials:
             try:
                 if self._begin(command):
                     return
+            except DidNotComeBackError as hung:
+                self.stop(str(hung))
             except NotReplayableError as refusal:
                 self._tell("arm-refused", arm=command["arm"], reason=str(refusal))
             except Exception as error:
@@ -139,7 +158,8 @@ class Trials:
         """Start on a command; returns whether it goes on with the loop's next steps."""
         arm = command["arm"]
         if command["do"] == "prepare":
-            self._build(arm, changes_from_json(command["changes"]), command["check"])
+            changes = changes_from_json(command["changes"])
+            self._limited(lambda: self._build(arm, changes, command["check"]))
             if self._consumer is None:
                 self._tell("prepared", arm=arm)
                 return False
@@ -148,7 +168,7 @@ class Trials:
             return True
         self._wanted_ns = int(command["seconds"] * 1e9)
         if command["do"] == "pull":
-            self._pull_alone(arm)
+            self._limited(lambda: self._pull_alone(arm))
             return False
         if self._consumer is None:
             raise NotReplayableError("The loop is over, so nothing consumes its batches.")
@@ -156,6 +176,13 @@ class Trials:
         self._start(arm)
         self._warmup = Warmup(time.monotonic_ns())
         return True
+
+    def _limited(self, work: Callable[[], None]) -> None:
+        """Do what may hang; a script that goes on afterwards must not hang with it."""
+        if self.goes_on:
+            within_limit(work)
+        else:
+            work()
 
     def _build(self, name: str, changes: tuple[Change, ...], check: Any) -> None:
         settings: Settings = {}
@@ -260,6 +287,8 @@ class Trials:
         self._model.use({})
         self._arms.clear()
         self._caches.clear()
+        if self._limit is not None:
+            self._limit.end()
 
 
 def _iterator(dataset: Any) -> Any:

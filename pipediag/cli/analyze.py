@@ -206,6 +206,8 @@ def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[
     from pipediag.gate.evaluation import script_failure
 
     failure = script_failure(result.session)
+    if failure is None and options["run_to_end"] and result.child.outcome == "stopped":
+        failure = f"The script did not run to its end: {result.child.detail}"
     status = analyze_status(
         script_failure=failure,
         script_status=result.child.script_status,

@@ -72,7 +72,7 @@ def test_a_fit_in_which_trials_are_made_has_its_native_results(make_case: MakeCa
     _, analysed = ran(make_case, TRIED, "--budget", "10")
     session = analysed.session
     assert session.trials is not None, session.trials_missing
-    assert session.trials.consumer == "training loop"
+    assert session.trials.consumer == "training"
     assert {block.arm for block in session.trials.blocks} > {"base"}
 
 
@@ -187,7 +187,7 @@ def test_where_that_cannot_be_shown_no_trial_is_made(make_case: MakeCase, name: 
     if named is None:
         # Its pipeline alone may be tried when it is over.
         trials = analysed.session.trials
-        assert trials is None or trials.consumer != "training loop"
+        assert trials is None or trials.consumer != "training"
     else:
         assert analysed.session.trials is None
         assert "No trial was made" in str(analysed.session.trials_missing)
@@ -207,3 +207,29 @@ IN_A_FILE = """
 def test_trials_leave_a_cache_in_a_file_to_the_script(make_case: MakeCase) -> None:
     _, analysed = ran(make_case, IN_A_FILE, "--budget", "6")
     assert any(name.startswith("kept") for name in analysed.files)
+
+
+# Read from its start later than that, the pipeline hangs: the script's own pass is under way then.
+HANGS = """
+    from helpers import *
+
+    def hangs_later(i):
+        while i == 0 and time.time() - began > 9:
+            time.sleep(1)
+        time.sleep(0.001)
+        return i
+
+    dataset = tf.data.Dataset.range(25_000).map(
+        lambda i: tf.ensure_shape(tf.numpy_function(hangs_later, [i], tf.int64), [])
+    )
+    dataset = dataset.map(lambda i: (tf.ones([16]) * tf.cast(i % 3, tf.float32), 0.0)).batch(4)
+    model = mlp()
+    began = time.time()
+    tell(model, model.fit(dataset, verbose=0))
+    print("FACT to the end")
+"""
+
+
+def test_a_trial_that_hangs_gives_the_script_back(make_case: MakeCase) -> None:
+    _, analysed = ran(make_case, HANGS, "--budget", "15")
+    assert "did not come back" in analysed.session.model_dump_json()
