@@ -11,6 +11,7 @@ import click
 
 from pipediag.cli.gate_config import load_gate_config
 from pipediag.cli.main import color_choice
+from pipediag.cli.say import deliver, say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -105,7 +106,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         ctx.color = color_choice(options["color"])
     args, note = script_arguments(options["args"], _option_names(ctx.command))
     if note and not options["quiet"]:
-        click.echo(f"pipediag: {note}", err=True)
+        say(f"pipediag: {note}")
     gate = _gate_config(options) if options["fail_on"] else None
     result = _analyse(options, args)
     _show(result, options, _console(ctx.color))
@@ -193,12 +194,12 @@ def _show(result: AnalysisResult, options: dict[str, Any], console: Console) -> 
     from pipediag.session.store import dump_session
 
     if options["json_mode"]:
-        click.echo(dump_session(result.session), nl=False)
+        deliver(dump_session(result.session))
     if options["quiet"]:
         return
     render(result.session, console, output_directory=result.directory, verbose=options["verbose"])
     if result.kept_aside is not None:
-        click.echo(f"pipediag: the earlier report is kept in {result.kept_aside}", err=True)
+        say(f"pipediag: the earlier report is kept in {result.kept_aside}")
 
 
 def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[str, Any]) -> int:
@@ -215,7 +216,7 @@ def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[
         run_to_end=options["run_to_end"],
     )
     if failure is not None and not (options["run_to_end"] and options["quiet"]):
-        click.echo(f"pipediag: {failure}", err=True)
+        say(f"pipediag: {failure}")
     return status
 
 
@@ -225,5 +226,5 @@ def _gate(result: AnalysisResult, config: GateConfig, options: dict[str, Any]) -
 
     judged = evaluate(result.session, config)
     if not options["quiet"]:
-        click.echo(FORMATS["text"]([judged]), err=True, nl=False)
+        deliver(FORMATS["text"]([judged]), err=True)
     return judged.status

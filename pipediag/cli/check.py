@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipediag.cli.gate_config import load_gate_config
+from pipediag.cli.say import deliver
 
 if TYPE_CHECKING:
     from pipediag.gate import GateConfig, GateResult
@@ -86,10 +87,10 @@ def _deliver(results: list[GateResult], format_name: str, output: Path | None) -
 
     rendered = FORMATS[format_name](results)
     if output is None:
-        click.echo(rendered, nl=False)
+        deliver(rendered)
         return
     _write(output, rendered)
-    click.echo(FORMATS["text"](results), nl=False)
+    deliver(FORMATS["text"](results))
 
 
 def _write(path: Path, text: str) -> None:

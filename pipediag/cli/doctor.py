@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipediag.cli.say import deliver, say
+from pipediag.encoding.terminal import one_line
+
 if TYPE_CHECKING:
     from pipediag.runner.doctor.check import Check
 
@@ -32,18 +35,18 @@ def command(no_tensorflow: bool) -> None:
 
     states: Counter[str] = Counter()
     for check in all_checks(ask_tensorflow=not no_tensorflow):
-        click.echo(render(check))
+        deliver(render(check) + "\n")
         states[check.state] += 1
-    click.echo(_summary(states))
+    say(_summary(states), err=False)
 
 
 def render(check: Check) -> str:
     """One line, and below it what follows and what to do."""
     state = click.style(f"{check.state:<{STATE_WIDTH}}", fg=COLOURS[check.state])
-    lines = [f"{state}{check.name:<{NAME_WIDTH}}{check.found}"]
+    lines = [f"{state}{check.name:<{NAME_WIDTH}}{one_line(check.found)}"]
     indent = " " * (STATE_WIDTH + NAME_WIDTH)
     lines += [
-        click.wrap_text(text, TEXT_WIDTH, indent, indent)
+        click.wrap_text(one_line(text), TEXT_WIDTH, indent, indent)
         for text in (check.follows, check.do and f"To do: {check.do}")
         if text
     ]

@@ -10,6 +10,7 @@ import textwrap
 
 import click
 
+from pipediag.cli.say import say
 from pipediag.errors import PipediagError
 
 _WIDTH = 88
@@ -28,9 +29,9 @@ def command(rule: str | None) -> None:
     `trials` in place of a rule says what confirmed, refuted and the other words of a trial mean.
     """
     if rule is None:
-        click.echo(_list())
+        say(_list(), err=False)
     else:
-        click.echo(_trials() if rule.lower() == _TRIALS else _explanation(rule))
+        say(_trials() if rule.lower() == _TRIALS else _explanation(rule), err=False)
 
 
 def _list() -> str:

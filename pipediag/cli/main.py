@@ -9,11 +9,13 @@ import sys
 import traceback
 from contextlib import suppress
 from importlib import import_module
+from io import StringIO
 from typing import NoReturn
 
 import click
 
 from pipediag import __version__
+from pipediag.cli.say import say
 from pipediag.errors import ExitStatus, PipediagError
 
 COMMANDS = {
@@ -112,7 +114,9 @@ def main() -> NoReturn:
     except PipediagError as error:
         status = _say("\n".join([str(error), *getattr(error, "__notes__", [])]), error.status)
     except click.ClickException as error:
-        error.show()
+        shown = StringIO()
+        error.show(shown)
+        say(shown.getvalue().rstrip("\n"))
         status = ExitStatus.USAGE
     except BrokenPipeError:
         # Whoever read standard output has left; the interpreter must not complain about it at exit.
@@ -127,5 +131,5 @@ def main() -> NoReturn:
 
 
 def _say(message: str, status: int) -> int:
-    click.echo(f"pipediag: {message}", err=True)
+    say(f"pipediag: {message}")
     return status

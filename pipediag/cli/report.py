@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from pipediag.cli.say import say
+
 FORMAT_NAMES = ("html", "csv", "json")
 
 
@@ -56,6 +58,7 @@ def command(session: Path, formats: tuple[str, ...], output: Path | None) -> Non
     from pipediag.reporters import write_formats
     from pipediag.session.store import load_session
 
+    loaded = load_session(session)
     beside = session if session.is_dir() else session.parent
-    for path in write_formats(load_session(session), output or beside, formats):
-        click.echo(f"wrote {path}", err=True)
+    for path in write_formats(loaded, output or beside, formats):
+        say(f"wrote {path}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipediag.cli.say import deliver, say
 from pipediag.runner.profile_runs import profile_files
 from pipediag.trace.gap_floor import GAP_FLOOR_NS
 
@@ -89,11 +90,11 @@ def command(
     if not json_mode:
         _show(result, list(_lines(written)), ctx.color, verbose)
         return
-    click.echo(dump_trace_report(result.report), nl=False)
+    deliver(dump_trace_report(result.report))
     for unread in result.report.unread:
-        click.echo(f"pipediag: {unread.reason}", err=True)
+        say(f"pipediag: {unread.reason}")
     for line in _lines(written):
-        click.echo(f"wrote {line}", err=True)
+        say(f"wrote {line}")
 
 
 def _prepare(*, give_way: bool) -> None:

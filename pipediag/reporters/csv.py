@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 
+from pipediag.encoding.csv import TableWriter
 from pipediag.reporters.device_rows import (
     DEVICE_COLUMNS,
     GAP_COLUMNS,
@@ -109,14 +109,13 @@ def devices_table(devices: Sequence[DeviceActivity]) -> str:
 
 def _table(columns: Sequence[str], rows: Iterable[Row]) -> str:
     stream = io.StringIO()
-    writer = csv.DictWriter(stream, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    TableWriter(stream, columns).writerows(_in_order(row, columns) for row in rows)
     return stream.getvalue()
 
 
-def _cell(value: Scalar) -> Scalar:
-    return str(value).lower() if isinstance(value, bool) else value
+def _in_order(row: Row, columns: Sequence[str]) -> list[Scalar]:
+    assert row.keys() <= set(columns), row.keys()
+    return [row.get(name) for name in columns]
 
 
 def _pipeline_rows(session: Session) -> Iterator[Row]:

@@ -5,15 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pipediag.encoding.json import in_script_element
 from pipediag.session.model import Session
-
-_ESCAPES = {
-    "<": "\\u003c",
-    ">": "\\u003e",
-    "&": "\\u0026",
-    "\u2028": "\\u2028",
-    "\u2029": "\\u2029",
-}
+from pipediag.session.record import to_json
 
 
 @dataclass(frozen=True)
@@ -63,7 +57,4 @@ def _thinner(session: Session) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _escaped(session: Session) -> str:
-    text = session.model_dump_json()
-    for character, escape in _ESCAPES.items():
-        text = text.replace(character, escape)
-    return text
+    return in_script_element(to_json(session))

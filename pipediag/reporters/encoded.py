@@ -7,6 +7,9 @@ import re
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 
+from pipediag.encoding.github import inert
+from pipediag.encoding.visible import visible
+
 _ASCII = str.maketrans(
     {
         "\N{FULL BLOCK}": "#",
@@ -31,15 +34,12 @@ _HELD = "\ue000"
 """Stands for a no-break space until lines are broken: Rich breaks them at those too."""
 _ASCII_BLANK = re.compile(r"[ \t\n\r\f\v]+")
 
-_NO_BREAK_AND_CONTROLS = {0xA0: " ", ord(_HELD): " "} | {
-    code: "?" for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029) if code != 0x0A
-}
-"""A control character in a file name must not reach the terminal."""
+_NO_BREAK = str.maketrans({"\N{NO-BREAK SPACE}": " ", _HELD: " ", "\t": " "})
 
 
 def prose(text: str) -> str:
     """Text for lines broken at blanks: blanks in a row are one, no-break spaces do hold."""
-    return held(_ASCII_BLANK.sub(" ", text).strip(" "))
+    return held(visible(_ASCII_BLANK.sub(" ", text)).strip(" "))
 
 
 def held(text: str) -> str:
@@ -49,7 +49,7 @@ def held(text: str) -> str:
 
 def shortened(text: str, most: int) -> str:
     """At most so many characters: whole sentences where one fits, else whole words."""
-    text = _ASCII_BLANK.sub(" ", text).strip(" ")
+    text = visible(_ASCII_BLANK.sub(" ", text)).strip(" ")
     if len(text) <= most:
         return text
     sentences = text[: most + 1].rfind(". ") + 1
@@ -60,15 +60,21 @@ def shortened(text: str, most: int) -> str:
 
 
 class Encoded:
-    """A renderable in characters that the console has, without blanks at the ends of lines."""
+    """A renderable in characters that the console has, without blanks at the ends of lines.
+
+    All that reports print goes through here: a text from a session or a profile gives neither the
+    terminal nor a CI runner a command, and brackets in it are no markup.
+    """
 
     def __init__(self, renderable: RenderableType) -> None:
         self._renderable = renderable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        options = options.update(markup=False, highlight=False)
         for line in console.render_lines(self._renderable, options, pad=False):
             text = [Segment(_encodable(part.text, console.encoding), part.style) for part in line]
-            # A control character took no cell; what stands for it takes one.
+            text = _inert(text)
+            # A control character took no cell; what stands for it takes some.
             text = Segment.adjust_line_length(text, options.max_width, pad=False)
             while text and not text[-1].text.strip():
                 text.pop()
@@ -78,8 +84,15 @@ class Encoded:
             yield Segment.line()
 
 
+def _inert(line: list[Segment]) -> list[Segment]:
+    """A line may begin with what stood in the middle of a text before it was broken."""
+    text = "".join(part.text for part in line)
+    harmless = inert(text)
+    return line if harmless == text else [Segment(harmless)]
+
+
 def _encodable(text: str, encoding: str) -> str:
-    text = text.translate(_NO_BREAK_AND_CONTROLS)
+    text = visible(text.translate(_NO_BREAK))
     try:
         text.encode(encoding)
     except UnicodeEncodeError:

@@ -5,11 +5,11 @@ A session keeps the longest gaps of a device; this table is made from the column
 
 from __future__ import annotations
 
-import csv
 from codecs import getwriter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pipediag.encoding.csv import TableWriter
 from pipediag.measures.gaps import all_gaps
 from pipediag.reporters.device_rows import GAP_COLUMNS
 from pipediag.session.files import replacing
@@ -32,8 +32,7 @@ def write_gap_table(path: Path, summaries: Sequence[tuple[str, TraceSummary]]) -
     """
     several = len(summaries) > 1
     with replacing(path) as file:
-        writer = csv.writer(getwriter("utf-8")(file), lineterminator="\n")
-        writer.writerow(GAP_COLUMNS)
+        writer = TableWriter(getwriter("utf-8")(file), GAP_COLUMNS)
         for host, summary in summaries:
             for device in summary.devices:
                 writer.writerows(_rows(device, summary, host if several else None))

@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from pipediag.encoding.html import shown
 from pipediag.reporters import (
     charts,
     device_summary,
@@ -79,6 +80,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("pipediag.reporters"),
         autoescape=True,
+        finalize=shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

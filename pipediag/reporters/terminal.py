@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from pipediag.encoding.visible import visible
 from pipediag.reporters import findings, headline, labels, phases, trials
 from pipediag.reporters.encoded import Encoded
 from pipediag.reporters.next_command import next_command
@@ -246,7 +247,7 @@ class _Summary:
 
     def _paragraph(self, text: str, style: str = "", limit: int | None = None) -> Text:
         limit = limit or self._limits.characters
-        text = " ".join(text.split())
+        text = visible(" ".join(text.split()))
         return Text(text if len(text) <= limit else text[: limit - 1].rstrip() + "…", style)
 
 

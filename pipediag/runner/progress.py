@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
+from pipediag.encoding.terminal import one_line
+
 Event = dict[str, Any]
 OnProgress = Callable[[Event], None]
 
@@ -80,13 +82,14 @@ class ProgressLine:
             return
         text = _text(event) if self._stream.isatty() else None
         if text is not None:
-            self._stream.write(f"pipediag: {text} ...")
+            self._stream.write(one_line(f"pipediag: {text} ..."))
             self._stream.flush()
             self._shown = True
 
     def _decided(self, event: Event) -> None:
         if event.get("state") == "confirmed":
-            self._stream.write(f"pipediag: confirmed {_gain(event)}: {event.get('label')}\n")
+            said = one_line(f"pipediag: confirmed {_gain(event)}: {event.get('label')}")
+            self._stream.write(f"{said}\n")
             self._stream.flush()
 
     def clear(self) -> None:

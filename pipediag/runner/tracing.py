@@ -12,7 +12,7 @@ from pipediag.errors import PipediagError
 from pipediag.measures.trace_report import trace_report
 from pipediag.rules.device_rules import run_device_rules
 from pipediag.session.files import write_text
-from pipediag.session.record import build_validators
+from pipediag.session.record import build_validators, to_json
 from pipediag.session.trace_report import TraceReport
 from pipediag.trace.hosts import HostReading, HostSummary
 
@@ -88,4 +88,4 @@ def write_trace(result: TraceResult, directory: Path, *, perfetto: bool) -> Writ
 
 def dump_trace_report(report: TraceReport) -> str:
     """The report as JSON, as `--json` prints it and `trace.json` holds it."""
-    return report.model_dump_json(indent=1) + "\n"
+    return to_json(report, indent=1) + "\n"

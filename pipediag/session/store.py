@@ -8,17 +8,23 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pipediag.encoding.terminal import one_line
 from pipediag.errors import PipediagError
 from pipediag.session.files import write_text
 from pipediag.session.model import SCHEMA_VERSION, Session
+from pipediag.session.parsing import is_regular, parse_json, read_limited
+from pipediag.session.record import to_json
 
 SESSION_FILE = "session.json"
 MOST_PROBLEMS_SHOWN = 3
+_LONGEST_PLACE = 200
+"""Characters; keys in the file are quoted, and can be endless."""
+_LONGEST_VERSION = 40
 
 
 def dump_session(session: Session) -> str:
     """The session as JSON text, ending in a newline."""
-    return session.model_dump_json(indent=1) + "\n"
+    return to_json(session, indent=1) + "\n"
 
 
 def save_session(session: Session, path: Path) -> Path:
@@ -41,8 +47,7 @@ def load_session(path: Path) -> Session:
         PipediagError: unreadable, no JSON, no session, or of a newer major version than this
             pipediag knows.
     """
-    file = path / SESSION_FILE if path.is_dir() else path
-    content = _read_object(file)
+    file, content = _read_object(path)
     _check_version(content.get("schema_version"), file)
     try:
         return Session.model_validate(content)
@@ -50,31 +55,41 @@ def load_session(path: Path) -> Session:
         raise PipediagError(f"{file} is not a valid session: {_problems(error)}.") from error
 
 
-def _read_object(file: Path) -> dict[str, Any]:
+def _read_object(path: Path) -> tuple[Path, dict[str, Any]]:
+    """The file that was meant, and the object in it."""
+    file = path
     try:
-        content = json.loads(file.read_bytes())
+        if path.is_dir():
+            file = path / SESSION_FILE
+            if not is_regular(file):
+                raise PipediagError(
+                    f"cannot read the session {file}: it is not a file. Name a session.json, or "
+                    "the directory that `pipediag analyze` wrote."
+                )
+        content = parse_json(read_limited(file))
     except OSError as error:
         raise PipediagError(
             f"cannot read the session {file}: {error.strerror}. Name a session.json, or the "
             "directory that `pipediag analyze` wrote."
         ) from error
     except ValueError as error:
-        raise PipediagError(f"{file} is not JSON: {error}.") from error
+        raise PipediagError(f"{file} is not JSON that a session can be: {error}.") from error
     if not isinstance(content, dict):
         raise PipediagError(f"{file} is not a session: it holds no JSON object.")
-    return content
+    return file, content
 
 
 def _check_version(version: object, file: Path) -> None:
     major = version.split(".")[0] if isinstance(version, str) else ""
-    if not major.isdecimal():
+    written = one_line(json.dumps(version), _LONGEST_VERSION)
+    if not major.isdecimal() or len(major) > _LONGEST_VERSION:
         raise PipediagError(
-            f"{file} is not a session: its schema_version is {json.dumps(version)}, where a text "
+            f"{file} is not a session: its schema_version is {written}, where a text "
             f'such as "{SCHEMA_VERSION}" belongs.'
         )
     if int(major) > int(SCHEMA_VERSION.split(".")[0]):
         raise PipediagError(
-            f"{file} has schema version {version}; this pipediag reads up to version "
+            f"{file} has schema version {written}; this pipediag reads up to version "
             f"{SCHEMA_VERSION}. Upgrade pipediag to read it."
         )
 
@@ -82,7 +97,7 @@ def _check_version(version: object, file: Path) -> None:
 def _problems(error: ValidationError) -> str:
     problems = error.errors(include_url=False)
     shown = [
-        f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+        one_line(f"{'.'.join(map(str, problem['loc']))}", _LONGEST_PLACE) + f": {problem['msg']}"
         for problem in problems[:MOST_PROBLEMS_SHOWN]
     ]
     if len(problems) > MOST_PROBLEMS_SHOWN:

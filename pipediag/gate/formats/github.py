@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pipediag.encoding.github import command
 from pipediag.gate.formats.text import render_text
 from pipediag.gate.formats.wording import worst_checks_first
 from pipediag.gate.result import Check, GateResult
@@ -28,7 +29,7 @@ def render_github(results: Sequence[GateResult]) -> str:
 def _annotations(results: Sequence[GateResult]) -> Iterator[str]:
     for result in results:
         if result.script_failure is not None:
-            yield f"::error title=pipediag::{_escape_message(result.script_failure)}"
+            yield command("error", {"title": "pipediag"}, result.script_failure)
         for check in worst_checks_first(result):
             if check.outcome != "pass":
                 yield _annotation(check)
@@ -41,8 +42,7 @@ def _annotation(check: Check) -> str:
         if check.line is not None:
             properties["line"] = str(check.line)
     properties["title"] = f"pipediag {check.name}"
-    written = ",".join(f"{key}={_escape_property(value)}" for key, value in properties.items())
-    return f"::{_COMMANDS[check.outcome]} {written}::{_escape_message(check.sentence)}"
+    return command(_COMMANDS[check.outcome], properties, check.sentence)
 
 
 def _in_checkout(file: str) -> str:
@@ -50,11 +50,3 @@ def _in_checkout(file: str) -> str:
     path = Path(file)
     here = Path.cwd()
     return path.relative_to(here).as_posix() if path.is_relative_to(here) else file
-
-
-def _escape_message(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _escape_property(text: str) -> str:
-    return _escape_message(text).replace(":", "%3A").replace(",", "%2C")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipediag.encoding import markdown
 from pipediag.gate.formats.wording import location, overall, status_word, worst_checks_first
 from pipediag.gate.result import Check, GateResult
 
@@ -17,13 +18,13 @@ def render_markdown(results: Sequence[GateResult]) -> str:
     """A table for each session and a closing line."""
     lines = ["## pipediag", ""]
     for result in results:
-        lines += [f"### {_cell(result.label)}: {status_word(result)}", "", *_body(result), ""]
+        lines += [markdown.heading(3, result.label, status_word(result)), "", *_body(result), ""]
     return "\n".join([*lines, overall(results), ""])
 
 
 def _body(result: GateResult) -> list[str]:
     if result.script_failure is not None:
-        return [_cell(result.script_failure)]
+        return [markdown.text(result.script_failure)]
     return [*_HEADER, *(_row(check) for check in worst_checks_first(result))]
 
 
@@ -37,12 +38,4 @@ def _row(check: Check) -> str:
         location(check),
         check.sentence,
     )
-    return f"| {' | '.join(_cell(cell) for cell in cells)} |"
-
-
-def _cell(text: str) -> str:
-    """Text that neither ends the cell nor is read as markup."""
-    escaped = text.replace("\\", "\\\\")
-    for mark in "|`*_<>[]":
-        escaped = escaped.replace(mark, f"\\{mark}")
-    return " ".join(escaped.split())
+    return markdown.row(cells)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipediag.encoding.terminal import lines
 from pipediag.gate.formats.wording import location, overall, status_word, worst_checks_first
 from pipediag.gate.result import Check, GateResult
 
@@ -12,10 +13,10 @@ _OUTCOME_WIDTH = len("INCONCLUSIVE")
 
 def render_text(results: Sequence[GateResult]) -> str:
     """Every check of every session, the worst first, and a closing line."""
-    lines: list[str] = []
+    said: list[str] = []
     for result in results:
-        lines += [f"{result.label}: {status_word(result)}", *_body(result), ""]
-    return "\n".join([*lines, overall(results), ""])
+        said += [f"{result.label}: {status_word(result)}", *_body(result), ""]
+    return lines([*said, overall(results)])
 
 
 def _body(result: GateResult) -> list[str]:

@@ -1,0 +1,43 @@
+"""Markdown for GitHub: text in it stays text, and refers to nobody and nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pipediag.encoding.visible import clipped, visible
+
+LONGEST_TEXT = 4_000
+"""Characters of one cell or paragraph."""
+
+_PUNCTUATION = re.compile(r"[\\`*_\[\]<>|~&$#]")
+_BLOCK = re.compile(r"(?:\d{1,9}(?=[.)](?: |$))|(?=[-+=]))")
+"""What would begin a list, a rule or a heading, at the start of a text."""
+_REFERENCE = re.compile(r"[@#](?=\w)|\bGH-(?=\d)|(?<=:)(?=//)|\bwww(?=\.)")
+"""Where a mention, an issue or a link would be seen; a backslash does not prevent it."""
+_APART = "<!-- -->"
+"""Shown as nothing, and divides the text in two."""
+
+
+def text(value: str) -> str:
+    """Text that ends no cell, is not read as markup, mentions nobody and links nowhere."""
+    plain = clipped(visible(" ".join(value.split())), LONGEST_TEXT)
+    parts: list[str] = []
+    end = 0
+    for found in _REFERENCE.finditer(plain):
+        parts.append(plain[end : found.end()])
+        end = found.end()
+    parts.append(plain[end:])
+    escaped = _APART.join(_PUNCTUATION.sub(r"\\\g<0>", part) for part in parts)
+    start = _BLOCK.match(escaped)
+    return f"{start[0]}\\{escaped[start.end() :]}" if start else escaped
+
+
+def heading(level: int, *texts: str) -> str:
+    """A heading; the texts are joined by colons."""
+    return f"{'#' * level} {': '.join(map(text, texts))}"
+
+
+def row(cells: Sequence[str]) -> str:
+    """A row of a table."""
+    return f"| {' | '.join(map(text, cells))} |"
