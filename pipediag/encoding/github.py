@@ -28,8 +28,8 @@ def command(name: str, properties: Mapping[str, str], message: str) -> str:
 
 
 def _data(text: str) -> str:
-    shown = clipped(text, LONGEST_MESSAGE).replace("%", "%25")
-    return visible(shown.replace("\r", "%0D").replace("\n", "%0A"))
+    shown = clipped(text, LONGEST_MESSAGE).replace("\t", " ").replace("%", "%25")
+    return inert(visible(shown.replace("\r", "%0D").replace("\n", "%0A")))
 
 
 def _property(text: str) -> str:
