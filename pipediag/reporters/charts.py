@@ -45,6 +45,11 @@ def breakdown_segments(breakdown: dict[StepClass, Share]) -> list[Segment]:
     return segments
 
 
+def bar_cells(percent: float, full: int) -> int:
+    """How many of a terminal bar's `full` cells are filled, also where no bar could show that."""
+    return min(full, max(0, round(percent / 100 * full)))
+
+
 @dataclass(frozen=True)
 class Strip:
     """Step times as vertical strokes from minimum to maximum of each bucket.

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipediag.reporters import labels
+from pipediag.reporters.charts import bar_cells
 from pipediag.reporters.device_summary import gap_counts
 from pipediag.reporters.encoded import prose
 from pipediag.reporters.gap_groups import GROUPED_GAPS, gap_groups
@@ -89,7 +90,7 @@ def _causes(device: DeviceActivity, limits: TraceLimits) -> Table:
         ms, share = sum(part.ms for part in rest), sum(part.percent_of_idle for part in rest)
         rows.append(("Other causes", ms, share))
     for label, ms, share in rows:
-        cells = min(_BAR_CELLS, round(share / 100 * _BAR_CELLS))
+        cells = bar_cells(share, _BAR_CELLS)
         table.add_row(
             "  " + label,
             Text.assemble("█" * cells, ("·" * (_BAR_CELLS - cells), "dim")),

@@ -114,7 +114,7 @@ def _waiting(session: Session) -> str:
     if breakdown is None or consumer is None or steps is None or method == "differential":
         return "."
     share = breakdown.get("input_wait")
-    if share is None:
+    if share is None or steps.mean_ms <= 0:
         return "."
     left = 100 * max(0.0, 1 - consumer.step_ms / steps.mean_ms)
     agrees = abs(left - share.percent) <= _TOLERANCE_POINTS

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from pipediag.encoding.visible import visible
 from pipediag.reporters import findings, headline, labels, phases, trials
+from pipediag.reporters.charts import bar_cells
 from pipediag.reporters.encoded import Encoded
 from pipediag.reporters.next_command import next_command
 from pipediag.reporters.pipeline_rows import dearest, parallel_calls, pipeline_rows
@@ -129,7 +130,7 @@ class _Summary:
         for name, share in shown[: self._limits.classes]:
             if share.percent < 0.05:
                 continue
-            cells = round(share.percent / 100 * _BAR_CELLS)
+            cells = bar_cells(share.percent, _BAR_CELLS)
             table.add_row(
                 "  " + labels.STEP_CLASS[name],
                 Text.assemble("█" * cells, ("·" * (_BAR_CELLS - cells), "dim")),

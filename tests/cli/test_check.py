@@ -15,7 +15,12 @@ from pipediag.cli.check import FORMAT_NAMES, command
 from pipediag.errors import PipediagError
 from pipediag.gate.formats import FORMATS
 from pipediag.session.model import Script, Session
-from tests.factories import make_compute_bound_session, make_session, make_verdict
+from tests.factories import (
+    make_compute_bound_session,
+    make_finding,
+    make_session,
+    make_verdict,
+)
 
 STRICT = "[tool.pipediag]\nmax-input-wait-percent = 20\n"
 
@@ -175,3 +180,96 @@ def test_it_works_without_tensorflow_and_pandas(here: Path) -> None:
         [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+HOSTILE = "\x1b]0;title\x07\n::error::injected\n##[error]injected\u202e"
+
+
+@pytest.mark.parametrize("form", FORMAT_NAMES)
+def test_a_session_of_a_stranger_gives_no_commands(here: Path, form: str) -> None:
+    verdict = make_verdict(summary=HOSTILE, file=f"{HOSTILE}.py")
+    session = make_session(verdict=verdict, findings=[make_finding(title=HOSTILE, advice=HOSTILE)])
+    path = write_session(here / "run", session)
+    result = check(path, "--format", form)
+
+    lines = result.stdout.splitlines()
+    annotations = [line for line in lines if line.startswith("::error file=")]
+    assert [line for line in lines if line.lstrip().startswith("::")] == annotations
+    assert len(annotations) == (2 if form == "github" else 0)
+    assert "##[" not in result.stdout
+    assert all(line.isprintable() for line in lines)
+
+
+def test_a_path_of_a_stranger_gives_no_commands(here: Path) -> None:
+    folders = [here / "::error::injected", here / "\n::error::injected\x1b[2J"]
+    for folder in folders:
+        write_session(folder, make_compute_bound_session())
+    done = subprocess.run(
+        [sys.executable, "-m", "pipediag", "check", *(folder.name for folder in folders)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=here,
+    )
+    assert done.returncode == 0
+    assert not [line for line in done.stdout.splitlines() if line.lstrip().startswith("::")]
+    assert "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [["check", "\n::error::x\x1b[2J"], ["check", "--\n::error::x\x1b"]]
+)
+def test_what_is_said_of_an_argument_gives_no_commands(here: Path, arguments: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pipediag", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=here,
+    )
+    assert done.returncode == 2
+    assert r"\x1b" in done.stderr
+    assert "\x1b" not in done.stderr
+    assert not [line for line in done.stderr.splitlines() if line.lstrip().startswith("::")]
+
+
+@pytest.mark.parametrize("command_name", ["check", "report"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"schema_version": "1", "wall_s": NaN}',
+        '{"schema_version": "1", "notes": 3, "\\u001b[2J": 1}',
+        '{"schema_version": "1", "breakdown": {"\\u001b[2J\\n::error::x": 1}}',
+        "[" * 200_000,
+        '"\\ud800',
+    ],
+    ids=["NaN", "missing", "key", "deep", "cut"],
+)
+def test_a_file_that_is_no_session_ends_in_a_sentence(
+    here: Path, command_name: str, content: str
+) -> None:
+    (here / "session.json").write_text(content, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pipediag", command_name, "session.json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=here,
+    )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    [sentence] = done.stderr.splitlines()
+    assert sentence.startswith("pipediag: session.json is not ")
+    assert sentence.isprintable()
+
+
+def test_an_ascii_terminal_gets_what_it_can_be_given(here: Path) -> None:
+    path = write_session(here / "run", make_session(verdict=make_verdict(summary="café")))
+    done = subprocess.run(
+        [sys.executable, "-m", "pipediag", "check", str(path)],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.returncode == 1
+    assert "café" in done.stdout.decode()

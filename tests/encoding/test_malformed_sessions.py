@@ -1,0 +1,72 @@
+"""A session that no pipediag wrote is refused in a sentence, or shown: never an error of ours."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from pipediag.errors import PipediagError
+from pipediag.gate.config import GateConfig
+from pipediag.gate.evaluation import evaluate
+from pipediag.gate.formats import FORMATS
+from pipediag.reporters import csv as tables
+from pipediag.reporters import html, terminal
+from pipediag.session.store import dump_session, load_session
+from tests.encoding import mutations
+
+LIMITED = GateConfig(max_input_wait_percent=1, max_overhead_percent=1)
+Mutations = Iterator[tuple[str, dict[str, Any]]]
+
+
+def shown_everywhere(folder: Path, content: dict[str, Any]) -> bool:
+    """Whether the session was taken for one; then every medium shows it."""
+    file = folder / "session.json"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    try:
+        session = load_session(file)
+    except PipediagError:
+        return False
+    for config in (GateConfig(), LIMITED):
+        for form in FORMATS.values():
+            form([evaluate(session, config)])
+    list(tables.files(session))
+    html.render(session)
+    console = Console(file=io.StringIO(), width=80)
+    terminal.render(session, console, output_directory=None, verbose=True)
+    dump_session(session)
+    return True
+
+
+@pytest.mark.parametrize("number", [0, -1, 1e19, -1e19, 5e-324])
+def test_numbers_that_no_measurement_gives(tmp_path: Path, number: float) -> None:
+    taken = [
+        section
+        for section, content in mutations.with_every_number(number)
+        if shown_everywhere(tmp_path, content)
+    ]
+    assert "breakdown" in taken
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: mutations.with_each_part([]),
+        lambda: mutations.with_each_part({}),
+        lambda: mutations.with_each_part(None),
+        mutations.without_each_key,
+    ],
+    ids=["empty lists", "empty objects", "nothing", "without a key"],
+)
+def test_parts_that_are_missing_or_of_another_kind(
+    tmp_path: Path, make: Callable[[], Mutations]
+) -> None:
+    taken = {path: shown_everywhere(tmp_path, content) for path, content in make()}
+
+    assert not all(taken.values())
+    assert any(taken.values())
