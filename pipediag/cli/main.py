@@ -125,7 +125,7 @@ def main() -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         status = _say("interrupted.", INTERRUPTED)
     except Exception:  # noqa: BLE001 - an unforeseen error must not end with 1, "gate failed"
-        traceback.print_exc()
+        say(traceback.format_exc().rstrip("\n"))
         status = _say("this is an error in pipediag itself, please report it.", ExitStatus.USAGE)
     sys.exit(int(status or 0))
 

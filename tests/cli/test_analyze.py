@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -124,6 +125,20 @@ def test_a_script_that_fails_too_early(text: str, own_status: str, tmp_path: Pat
     assert last.startswith("pipediag: ")
     assert f"its own status: {own_status})" in last
     assert (tmp_path / "reports/train/session.json").is_file()
+
+
+def test_names_and_errors_that_are_no_utf_8_are_spelled_out(tmp_path: Path) -> None:
+    script = os.fsdecode(b"tr\xffain.py")
+    (tmp_path / script).write_text('raise ValueError("\\udcfe \\x1b]0;title\\x07")')
+
+    seen = _analyze(tmp_path, "-o", "out", script, os.fsdecode(b"\xfd"))
+
+    assert seen.status == ExitStatus.SCRIPT_FAILED
+    assert r"ValueError: \udcfe \x1b]0;title\x07" in seen.stderr.splitlines()[-1]
+    recorded = _session(tmp_path / "out")["script"]
+    assert isinstance(recorded, dict)
+    assert (recorded["path"], recorded["args"]) == (r"tr\udcffain.py", [r"\udcfd"])
+    assert r"tr\udcffain.py" in (tmp_path / "out/report.html").read_text(encoding="utf-8")
 
 
 def test_a_timeout_is_reported(tmp_path: Path) -> None:
