@@ -171,8 +171,12 @@ class Conductor:
     def _interrupt(self, exhausted: bool) -> None:
         self._learn_role()
         self._with.state.show()
-        if self._last is not None and self._last.loop.diagnosis is not None and not self._seam:
-            self._last.loop.diagnosis.seam(self._last, exhausted)
+        if self._last is not None and not self._seam:
+            found_nothing = exhausted and self._last.hand_over == "call"
+            loop = self._last.loop
+            loop.clock.interrupted(time.monotonic_ns(), ended_a_step=not found_nothing)
+            if loop.diagnosis is not None:
+                loop.diagnosis.seam(self._last, exhausted)
         self._seam = True
 
     def _boundary(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> None:
@@ -198,6 +202,7 @@ class Conductor:
             if record.steps <= 2 * record.batches_per_call:
                 self._early_step(consumer, now_ns - loop.last_ns)
         loop.last_ns = now_ns
+        loop.clock.hand_over(now_ns, wait_ns, continuous)
         record.steps += record.batches_per_call
         self._updates.tracing_ns = 0
         self._diagnose(consumer, now_ns, wait_ns, continuous)
@@ -320,6 +325,7 @@ class Conductor:
     def _released(self, loop: Loop) -> None:
         # What the trials took is no step, and neither is the one that they ended in.
         self._seam = True
+        loop.clock.held()
         self._updates.updated = False
         self._go_on_or_stop(loop)
 

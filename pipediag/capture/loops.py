@@ -17,6 +17,7 @@ from pipediag.capture.keras_facts import (
     embedding_tables,
     phase_of,
 )
+from pipediag.capture.loop_clock import LoopClock
 from pipediag.capture.plan import PlanRecorder
 from pipediag.capture.recorder import Recorder
 from pipediag.session.recording import LoopKind, ParameterValue, RecordedLoop
@@ -44,6 +45,10 @@ class Loop:
     last_ns: int = 0
     traced_in_first_step_ns: int = 0
     diagnosis: Any = None
+    clock: LoopClock = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.clock = LoopClock(self.record)
 
     @property
     def fit_begun(self) -> bool:

@@ -112,6 +112,20 @@ class RecordedKeras:
 
 
 @dataclass
+class RecordedSeam:
+    """Between two runs of steps, such as epochs: from one's last step to the next one's first."""
+
+    start_ns: int
+    """When the last step was over."""
+    asked_ns: int
+    """When the next batch was asked for, or a step was called that asks for it itself."""
+    handed_ns: int | None
+    """When it was there; None where the step asks for it, which no clock of ours sees."""
+    first_step_ns: int | None = None
+    """Duration of that step, the wait for its batch included; None where `handed_ns` is known."""
+
+
+@dataclass
 class RecordedLoop:
     """A place in the script that consumes batches."""
 
@@ -127,7 +141,7 @@ class RecordedLoop:
     steps: int
     """Batches handed over, in all its iterators."""
     elapsed_ns: int
-    """From the first request to the last hand-over, seams between epochs included."""
+    """In steps, from one hand-over to the next; seams between epochs are not in it."""
     updates_variables: bool
     started_ns: int
     batch_size: int | None = None
@@ -143,6 +157,19 @@ class RecordedLoop:
     """Step numbers at which a training function was traced again."""
     seams: int = 0
     """Ends of epochs and validations seen between two steps; such intervals are no steps."""
+    epoch_seams: list[RecordedSeam] = field(default_factory=list)
+    """The first of them, in order, with their times."""
+    asked_ns: int | None = None
+    """When the first batch was asked for."""
+    warm_ns: int | None = None
+    """When the first step was over."""
+    last_ns: int | None = None
+    """The last hand-over."""
+    warm_steps: int = 0
+    """Batches whose step lies between `warm_ns` and `last_ns`."""
+    set_aside_ns: int = 0
+    """Between `warm_ns` and `last_ns`, what the script would not have spent: reading the model,
+    starting and stopping the profiler, trials."""
     element_spec: str | None = None
     replicas: int = 1
     keras: RecordedKeras | None = None
