@@ -7,6 +7,7 @@ from dataclasses import asdict
 import numpy as np
 
 from pipediag.measures.differential import FEWEST_STEPS
+from pipediag.measures.loop_time import seen_s, time_missing, time_of
 from pipediag.measures.windows import step_ms
 from pipediag.session.model import KerasUse, Loop
 from pipediag.session.recording import RecordedLoop, Recording
@@ -30,15 +31,24 @@ def diagnosed_loop(recording: Recording) -> RecordedLoop | None:
 def cost_s(recording: Recording, loop: RecordedLoop) -> float:
     """What the loop takes in full, in seconds: as projected, or what it took while it was seen."""
     projected = projected_s(recording, loop)
-    return loop.elapsed_ns / 1e9 if projected is None else projected
+    return seen_s(loop) if projected is None else projected
 
 
 def projected_s(recording: Recording, loop: RecordedLoop) -> float | None:
-    """Median step times planned steps; None where the script does not say how many it plans."""
-    median = median_step_ms(recording, loop)
-    if median is None or loop.planned_steps is None:
+    """Planned steps times their mean, with start and ends of epochs as far as they were seen.
+
+    No less than the loop has taken already. None where the script does not say how many steps it
+    plans.
+    """
+    if loop.planned_steps is None:
         return None
-    return median * loop.planned_steps / 1000.0
+    time = time_of(recording, loop)
+    if time is not None and loop.asked_ns is not None and loop.warm_ns is not None:
+        return max(seen_s(loop), (loop.warm_ns - loop.asked_ns) / 1e9 + time.total_s)
+    median = median_step_ms(recording, loop)
+    if median is None:
+        return None
+    return max(seen_s(loop), median * loop.planned_steps / 1000.0)
 
 
 def median_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:
@@ -59,6 +69,7 @@ def loop_rows(recording: Recording, diagnosed: RecordedLoop | None) -> list[Loop
 
 
 def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
+    time = time_of(recording, loop) if loop.role == "training" else None
     return Loop(
         id=loop.id,
         kind=loop.kind,
@@ -69,9 +80,11 @@ def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
         line=loop.line,
         function=loop.function,
         steps=loop.steps,
-        elapsed_s=loop.elapsed_ns / 1e9,
+        elapsed_s=seen_s(loop),
         median_step_ms=median_step_ms(recording, loop),
         projected_s=projected_s(recording, loop),
+        time=time,
+        time_missing=time_missing(loop) if time is None and loop.role == "training" else None,
         batch_size=loop.batch_size,
         planned_steps=loop.planned_steps,
         updates_variables=loop.updates_variables,

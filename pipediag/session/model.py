@@ -368,6 +368,30 @@ class KerasUse(Record):
     parameter_count: int | None = None
 
 
+class LoopTime(Record):
+    """Where a loop's time goes from the end of its first step on; the parts add up to the whole.
+
+    What pipediag took is not in it: trials, and steps under the profiler or on a repeated batch.
+    """
+
+    basis: Literal["measured", "projected"]
+    """As far as the loop was seen, or as the script plans it."""
+    total_s: float
+    steps_s: float
+    """Steps times their mean, which holds no wait for an epoch's first batch here."""
+    first_batches_s: float
+    """Waiting for the first batch of each epoch after the first."""
+    between_epochs_s: float
+    """Between the last step of an epoch and the request for the next batch: validation, callbacks,
+    checkpoints, and whatever else the script does there."""
+    unexplained_s: float
+    """The rest as far as it was seen: steps that took longer than the mean, or work between steps
+    that no measured step had."""
+    epoch_ends_seen: int
+    first_batch_ms: float | None
+    """Mean wait for an epoch's first batch; None where no epoch's end was seen."""
+
+
 class Loop(Record):
     """A place in the script that consumes batches."""
 
@@ -381,9 +405,13 @@ class Loop(Record):
     function: str | None
     steps: int
     elapsed_s: float
+    """From the first request to the last hand-over, without what pipediag took."""
     median_step_ms: float | None = None
     projected_s: float | None = None
-    """What the whole loop would take, where the script says how long it runs."""
+    """What the whole loop would take, its epochs' ends as far as one was seen, where the script
+    says how long it runs."""
+    time: LoopTime | None = None
+    time_missing: str | None = None
     batch_size: int | None = None
     planned_steps: int | None = None
     updates_variables: bool = False

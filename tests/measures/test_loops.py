@@ -14,8 +14,8 @@ def test_the_cost_is_projected_from_the_planned_steps() -> None:
 
 
 def test_the_most_expensive_training_loop_is_diagnosed() -> None:
-    cheap = make_recorded_loop(planned_steps=100)
-    dear = make_recorded_loop(id="loop2", planned_steps=50)
+    cheap = make_recorded_loop(planned_steps=100, elapsed_ns=120 * MS)
+    dear = make_recorded_loop(id="loop2", planned_steps=50, elapsed_ns=100 * MS)
     recording = make_recording(
         loops=[cheap, dear], windows=[*windows("loop1", 2.0), *windows("loop2", 8.0)]
     )
