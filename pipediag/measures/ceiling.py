@@ -8,18 +8,21 @@ import numpy as np
 
 from pipediag.measures.bootstrap import interval
 from pipediag.measures.input_wait import Measured
-from pipediag.session.model import Ceiling, Share, StepClass
+from pipediag.session.model import Ceiling, LoopTime, Share, StepClass
 
 _LEAST_CONSUMER_PERCENT = 0.1
 """Below it the ceiling is a division by noise: a thousandfold gain would be claimed."""
 
 
-def measure_ceiling(input_wait: Measured, breakdown: Mapping[StepClass, Share]) -> Ceiling:
+def measure_ceiling(
+    input_wait: Measured, breakdown: Mapping[StepClass, Share], time: LoopTime | None = None
+) -> Ceiling:
     """Step divided by consumer time, with a 95 % interval, and the largest class of the rest.
 
-    `unattributed` names no bottleneck: where it is all there is, the next one is None.
+    Step and wait are the breakdown's, so that the two say the same. `unattributed` names no
+    bottleneck: where it is all there is, the next one is None.
     """
-    consumer = 100.0 - input_wait.percent
+    consumer = 100.0 - breakdown["input_wait"].percent
     if consumer < _LEAST_CONSUMER_PERCENT:
         return Ceiling(
             speedup_if_input_free=None,
@@ -31,7 +34,17 @@ def measure_ceiling(input_wait: Measured, breakdown: Mapping[StepClass, Share]) 
         speedup_if_input_free=100.0 / consumer,
         ci95=interval(draws),
         next_bottleneck=_largest(breakdown),
+        loop_speedup_if_input_free=_of_loop(time, consumer) if time is not None else None,
     )
+
+
+def _of_loop(time: LoopTime, consumer_percent: float) -> float | None:
+    """None where next to nothing would be left, as that is a division by noise too."""
+    waited_in_steps = time.steps_s * (1.0 - consumer_percent / 100.0)
+    left = time.total_s - time.first_batches_s - waited_in_steps
+    if left < time.total_s * _LEAST_CONSUMER_PERCENT / 100.0:
+        return None
+    return time.total_s / left
 
 
 def _largest(breakdown: Mapping[StepClass, Share]) -> StepClass | None:

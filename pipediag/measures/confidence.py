@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipediag.measures.case import Case
-from pipediag.session.model import Bottleneck, Confidence, Contention, Perturbation
+from pipediag.measures.loop_time import EXPLAINED_PERCENT, steps_percent
+from pipediag.measures.loop_wording import elsewhere, length
+from pipediag.session.model import (
+    Bottleneck,
+    Confidence,
+    Contention,
+    InputWait,
+    Loop,
+    Perturbation,
+)
 
 ENOUGH_STEPS = 20
 """Own choice: with fewer, the interval of a bootstrap is known to be too narrow. Samples that are
@@ -17,6 +26,10 @@ PERTURBED_RATIO = 1.5
 
 SLOWED_RATIO = 1.1
 """Own choice: under it, a share of the profiled step is off by about a tenth of itself at most."""
+
+INPUT_LIMITS = (5.0, 20.0)
+"""Percent of the step: below the first, input is fine; from the second on, it is the bottleneck
+(XProf's input-pipeline analysis)."""
 
 _FOUGHT_FOR: dict[Contention, str] = {"lock": "the interpreter lock", "cpu": "the CPUs"}
 
@@ -41,6 +54,7 @@ def doubts(case: Case, bottleneck: Bottleneck | None, straddled: list[float]) ->
     """Everything that speaks against relying on the numbers; None: no verdict was reached."""
     return [
         *_about_steps(case),
+        *about_loop_time(case.loop),
         *_about_limits(straddled),
         *_about_input(case, bottleneck),
         *_about_profile(case, bottleneck),
@@ -56,6 +70,19 @@ def _about_steps(case: Case) -> Iterator[Doubt]:
         yield Doubt("The step time had not settled when the baseline began.")
 
 
+def about_loop_time(loop: Loop | None) -> Iterator[Doubt]:
+    """Whether what is said of the step says most of what there is to say of the loop."""
+    percent = steps_percent(loop)
+    if loop is None or loop.time is None or percent is None or percent >= EXPLAINED_PERCENT:
+        return
+    yield Doubt(
+        f"Steps times their mean explain {percent:.0f} % of the {length(loop.time.total_s)} that "
+        f"the loop {'would take' if loop.time.basis == 'projected' else 'took'} from its first "
+        f"step on (start and compilation not counted); {elsewhere(loop.time)}. What is said of "
+        "the step, and what a change gains in it, holds for its part of the loop alone."
+    )
+
+
 def _about_limits(straddled: list[float]) -> Iterator[Doubt]:
     for limit in straddled:
         yield Doubt(f"The interval of the input wait straddles the limit of {limit:g} %.")
@@ -66,7 +93,7 @@ def _about_input(case: Case, bottleneck: Bottleneck | None) -> Iterator[Doubt]:
     if wait is None:
         return
     if wait.disagreement is not None:
-        yield Doubt(wait.disagreement, weight=0)
+        yield Doubt(wait.disagreement, weight=1 if _is_another_verdict(wait) else 0)
     if wait.method == "trace":
         yield _about_trace(case.perturbation)
     if wait.method == "native" and wait.contention is not None and not case.consumer_alone:
@@ -75,6 +102,14 @@ def _about_input(case: Case, bottleneck: Bottleneck | None) -> Iterator[Doubt]:
             "the loop was not measured on a repeated batch: input may cost more than it seems.",
             weight=0 if wait.contention == "cpu" and bottleneck == "input" else 1,
         )
+
+
+def _is_another_verdict(wait: InputWait) -> bool:
+    """Whether the repeated batch would put the input wait on another side of XProf's limits."""
+    believed, other = wait.native_percent, wait.contested_by_percent
+    if believed is None or other is None:
+        return False
+    return any((believed < limit) != (other < limit) for limit in INPUT_LIMITS)
 
 
 def _about_trace(perturbation: Perturbation | None) -> Doubt:

@@ -19,6 +19,7 @@ from pipediag.measures.input_wait import (
     settle_input_wait,
 )
 from pipediag.measures.loop_host import stacks_of
+from pipediag.measures.loop_time import time_of
 from pipediag.measures.perturbation import measure_perturbation
 from pipediag.measures.pipeline import measure_pipeline
 from pipediag.measures.plan import plan_of
@@ -87,7 +88,9 @@ def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | None) ->
         perturbation=perturbation,
         differential=alone.differential if alone else None,
         differential_missing=None if alone else differential_missing(recording, loop),
-        ceiling=measure_ceiling(wait.chosen, breakdown) if breakdown and wait.chosen else None,
+        ceiling=measure_ceiling(wait.chosen, breakdown, time_of(recording, loop))
+        if breakdown and wait.chosen
+        else None,
         pipeline=measured.pipeline,
         devices=_devices(trace, measured.pipeline, measured.operation_of),
         trace_missing=trace_missing or (trace.missing.get("steps") if trace else None),

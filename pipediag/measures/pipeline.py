@@ -100,6 +100,7 @@ def with_latency(ops: list[Operation]) -> list[Operation]:
 def _written(plan: list[RecordedOperation], joined: Joined, any_ran: bool) -> list[Operation]:
     carrier_of = {fused: carrier for carrier, ids in joined.fused.items() for fused in ids}
     behind_cache = _behind_cache(plan, joined)
+    fed = _fed(plan, {*joined.of_operation, *carrier_of})
     rows = []
     for operation in plan:
         iterators = joined.of_operation.get(operation.id, [])
@@ -110,7 +111,7 @@ def _written(plan: list[RecordedOperation], joined: Joined, any_ran: bool) -> li
         row |= _per_single_element(row, _batch_size(plan, fused_from))
         if absent and operation.id in behind_cache:
             row |= {"elements": 0.0, "self_ms_per_step": 0.0}
-        elif absent and operation.inside_function_of is None:
+        elif absent and operation.inside_function_of is None and operation.id in fed:
             row["removed_by_tensorflow"] = operation.kind in REMOVABLE
         rows.append(Operation.model_validate(row))
     return rows
@@ -190,6 +191,19 @@ def _behind_cache(plan: list[RecordedOperation], joined: Joined) -> set[str]:
         if reading or operation.id in behind:
             behind.update(operation.parent_ids)
     return behind
+
+
+def _fed(plan: list[RecordedOperation], running: set[str]) -> set[str]:
+    """Operations that read from a running one, directly or not.
+
+    Where nothing runs above an operation, its branch is exhausted: a shuffle that holds the whole
+    data has read it all before its first element. That says nothing of what TensorFlow left out.
+    """
+    fed: set[str] = set()
+    for operation in plan:
+        if any(parent in running or parent in fed for parent in operation.parent_ids):
+            fed.add(operation.id)
+    return fed
 
 
 def _with_inserted(ops: list[Operation], joined: Joined) -> list[Operation]:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from pipediag.session.model import Host, HotLine, Loop, Operation, Pipeline, Share, StepClass
 
+COSTLY = ("map", "from_generator", "flat_map", "interleave", "filter")
+"""Operations that run a function of the user's for each element."""
+
 _PYTHON_ADAPTERS = ("PyDatasetAdapter", "GeneratorDataAdapter")
 
 
@@ -18,6 +21,14 @@ class Culprit:
     file: str | None
     line: int | None
     op_id: str | None = None
+
+
+@dataclass(frozen=True)
+class ShuffleFill:
+    """A buffer that fills before the first batch, and what makes the elements."""
+
+    shuffle: Culprit
+    maker: Culprit
 
 
 def input_culprit(
@@ -44,6 +55,35 @@ def input_culprit(
         what = _quoted(keras.source) or f"`{op.kind}`"
         return Culprit(what, keras.source_file, keras.source_line, op.id)
     return Culprit(f"`{op.kind}`", op.file, op.line, op.id)
+
+
+def shuffle_fill(pipeline: Pipeline | None) -> ShuffleFill | None:
+    """The shuffle whose buffer fills with what something costly above it makes, or None."""
+    ops = pipeline.ops if pipeline is not None else []
+    shuffles = [op for op in ops if op.kind == "shuffle" and not op.made_by_framework]
+    for shuffle in reversed(shuffles):
+        costly = [op for op in _upstream(ops, shuffle) if op.kind in COSTLY]
+        if costly:
+            maker = max(costly, key=lambda op: op.latency_ms_per_step or 0.0)
+            return ShuffleFill(_operation(shuffle), _operation(maker))
+    return None
+
+
+def _operation(op: Operation) -> Culprit:
+    return Culprit(f"`{op.kind}`", op.file, op.line, op.id)
+
+
+def _upstream(ops: list[Operation], op: Operation) -> list[Operation]:
+    """Every operation whose elements reach this one, nearest first."""
+    by_id = {other.id: other for other in ops}
+    found: list[Operation] = []
+    waiting = list(op.parent_ids)
+    while waiting:
+        parent = by_id.get(waiting.pop(0))
+        if parent is not None and parent not in found:
+            found.append(parent)
+            waiting.extend(parent.parent_ids)
+    return found
 
 
 def python_culprit(breakdown: Mapping[StepClass, Share], host: Host | None) -> Culprit | None:

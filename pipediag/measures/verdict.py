@@ -4,6 +4,7 @@ Limits: input wait under 5 % of the step is fine and over 20 % is the bottleneck
 counts from 3 % and weighs from 15 % (XProf's input-pipeline analysis, its thresholds for input,
 kernel launch and all others). Where input is not the bottleneck, the largest of compute, transfer
 and overhead is; two within 5 points of each other are called balanced, as no single change helps.
+A wait between the epochs that outweighs all of that in the loop goes before the step.
 """
 
 from __future__ import annotations
@@ -11,10 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipediag.measures.case import Case
-from pipediag.measures.confidence import Doubt, confidence_of, doubts
+from pipediag.measures.confidence import (
+    INPUT_LIMITS,
+    Doubt,
+    about_loop_time,
+    confidence_of,
+    doubts,
+)
 from pipediag.measures.differential import FEWEST_STEPS
+from pipediag.measures.first_batches import outweigh_the_steps
 from pipediag.measures.groups import Group, group_percents
-from pipediag.measures.places import Culprit, input_culprit, python_culprit
+from pipediag.measures.loop_wording import epoch_ends_sentence, first_batch_sentence
+from pipediag.measures.places import Culprit, input_culprit, python_culprit, shuffle_fill
 from pipediag.measures.wording import (
     balanced_sentence,
     input_sentence,
@@ -26,12 +35,13 @@ from pipediag.measures.wording import (
 from pipediag.session.model import Bottleneck, Finding, Share, StepClass, Verdict, VerdictSeverity
 from pipediag.session.record import Interval
 
-INPUT_FINE_PERCENT = 5.0
-INPUT_BOUND_PERCENT = 20.0
+INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT = INPUT_LIMITS
 OVERHEAD_MODERATE_PERCENT = 3.0
 OVERHEAD_HIGH_PERCENT = 15.0
 BALANCED_POINTS = 5.0
 MOST_NEXT_STEPS = 5
+FEWEST_EPOCH_ENDS = 2
+"""Own choice: one wait may have been the machine's."""
 
 
 def decide(case: Case) -> Verdict:
@@ -41,6 +51,8 @@ def decide(case: Case) -> Verdict:
         return _inconclusive(seen, [])
     if case.steps is None or case.steps.count < FEWEST_STEPS:
         return _inconclusive(_few_steps(case), [])
+    if outweigh_the_steps(case):
+        return _decide_first_batches(case)
     if case.breakdown is None:
         return _inconclusive(missing_sentence(case.breakdown_missing), doubts(case, None, []))
     return _decide_measured(case, case.breakdown)
@@ -73,16 +85,36 @@ def _decide_measured(case: Case, breakdown: Mapping[StepClass, Share]) -> Verdic
         return _too_wide(case, share.ci95_percent, straddled)
     if share.percent >= INPUT_BOUND_PERCENT:
         culprit = input_culprit(case.pipeline, case.loop, case.host)
-        waits = case.input_wait is None or case.input_wait.method != "differential"
         return _verdict(
             case,
             "input",
             "high",
-            input_sentence(share, culprit, case.ceiling, waits=waits),
+            input_sentence(share, culprit, case.ceiling, case.input_wait),
             straddled=straddled,
             culprit=culprit,
         )
     return _decide_consumer(case, breakdown, straddled)
+
+
+def _decide_first_batches(case: Case) -> Verdict:
+    """What weakens the numbers of a step says nothing against a wait that lies between them."""
+    time = case.loop.time if case.loop is not None else None
+    assert time is not None
+    fill = shuffle_fill(case.pipeline)
+    culprit = fill.shuffle if fill else input_culprit(case.pipeline, case.loop, case.host)
+    reasons = list(about_loop_time(case.loop))
+    if time.epoch_ends_seen < FEWEST_EPOCH_ENDS:
+        reasons.append(Doubt(epoch_ends_sentence(time)))
+    return Verdict(
+        bottleneck="input",
+        severity="high",
+        summary=first_batch_sentence(time, fill or culprit),
+        confidence=confidence_of(reasons),
+        reasons=_reasons(case, [reason.sentence for reason in reasons]),
+        file=culprit.file if culprit else None,
+        line=culprit.line if culprit else None,
+        op_id=culprit.op_id if culprit else None,
+    )
 
 
 def _decide_consumer(
@@ -99,7 +131,7 @@ def _decide_consumer(
         sentence = balanced_sentence(first, most, second, next_most) + also
         severity = _severity("overhead", groups["overhead"], moderate)
         return _verdict(case, "balanced", severity, sentence, straddled=straddled)
-    sentence = other_sentence(first, most, breakdown, case.ceiling) + also
+    sentence = other_sentence(first, most, breakdown, case.ceiling, case.input_wait) + also
     culprit = python_culprit(breakdown, case.host) if first == "overhead" else None
     severity = _severity(first, most, moderate)
     return _verdict(case, first, severity, sentence, straddled=straddled, culprit=culprit)

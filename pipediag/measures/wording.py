@@ -7,7 +7,15 @@ from pathlib import PurePath
 
 from pipediag.measures.groups import GROUPS, Group
 from pipediag.measures.places import Culprit
-from pipediag.session.model import Ceiling, Loop, OtherUse, Script, Share, StepClass
+from pipediag.session.model import (
+    Ceiling,
+    InputWait,
+    Loop,
+    OtherUse,
+    Script,
+    Share,
+    StepClass,
+)
 
 NEEDS = (
     "Pipediag needs a training loop: Keras `fit`, or a loop that takes batches from a tf.data "
@@ -33,26 +41,46 @@ def place(file: str | None, line: int | None) -> str:
     return f" at {name}:{line}" if line else f" in {name}"
 
 
-def input_sentence(
-    share: Share, culprit: Culprit | None, ceiling: Ceiling | None, *, waits: bool
-) -> str:
-    """Highly input-bound, by how much, and behind which operation.
+WORTH_SAYING = 1.05
+"""Gain under which there is nothing to gain, as an input wait under 5 % is fine."""
 
-    `waits` says that the share was seen as waiting, and not told by the consumer alone.
-    """
+
+def gain_in_the_steps(ceiling: Ceiling) -> float | None:
+    """What free input gains in the steps, where that is not what it gains in the whole loop."""
+    steps, loop = ceiling.speedup_if_input_free, ceiling.loop_speedup_if_input_free
+    if steps is None or loop is None or 1 / WORTH_SAYING < steps / loop < WORTH_SAYING:
+        return None
+    return steps
+
+
+def input_sentence(
+    share: Share, culprit: Culprit | None, ceiling: Ceiling | None, wait: InputWait | None
+) -> str:
+    """Highly input-bound, by how much, and behind which operation."""
+    waits = wait is None or wait.method != "differential"
     text = (
         f"Highly input-bound: {share.percent:.0f} % of each step ({share.ms:.3g} ms) "
         f"{'is waiting for' if waits else 'goes to'} input"
     )
     if culprit is not None:
         text += f"; {culprit.what}{place(culprit.file, culprit.line)} costs most"
-    if ceiling is not None and ceiling.speedup_if_input_free is not None:
-        text += f". Free input would make training {ceiling.speedup_if_input_free:.3g}x as fast"
-    return text + "."
+    best = ceiling.speedup_if_input_free if ceiling is not None else None
+    if ceiling is None or best is None:
+        return text + "."
+    if gain_in_the_steps(ceiling) is not None:
+        of_loop = f" and the whole loop {ceiling.loop_speedup_if_input_free:.3g}x"
+        return f"{text}. Free input would make the steps {best:.3g}x{of_loop} as fast."
+    other = _by_a_repeated_batch(wait)
+    by = f" by tf.data's gap times, {other:.3g}x by a repeated batch" if other else ""
+    return f"{text}. Free input would make training {best:.3g}x as fast{by}."
 
 
 def other_sentence(
-    group: Group, percent: float, breakdown: Mapping[StepClass, Share], ceiling: Ceiling | None
+    group: Group,
+    percent: float,
+    breakdown: Mapping[StepClass, Share],
+    ceiling: Ceiling | None,
+    wait: InputWait | None,
 ) -> str:
     """Compute-, transfer- or overhead-bound, with the classes that make it up."""
     parts = sorted(GROUPS[group], key=lambda name: -breakdown[name].percent)
@@ -66,10 +94,28 @@ def other_sentence(
     else:
         text = f"{group.capitalize()}-bound: {percent:.0f} % of each step is {group}"
         text += f" ({', '.join(named)})" if named else ""
-    if ceiling is None or ceiling.speedup_if_input_free is None:
-        return text + "."
-    best = ceiling.speedup_if_input_free
-    return text + f"; a free input pipeline would gain {best:.3g}x at most."
+    gain = _gain_of_free_input(ceiling, wait)
+    return f"{text}; a free input pipeline would gain {gain}." if gain else text + "."
+
+
+def _gain_of_free_input(ceiling: Ceiling | None, wait: InputWait | None) -> str | None:
+    """By each measure where two contradict, and of the loop where that is not the steps' gain."""
+    best = ceiling.speedup_if_input_free if ceiling is not None else None
+    if ceiling is None or best is None:
+        return None
+    other = _by_a_repeated_batch(wait)
+    if other is not None:
+        return f"{best:.3g}x by tf.data's gap times and {other:.3g}x by a repeated batch"
+    if gain_in_the_steps(ceiling) is not None:
+        of_loop = ceiling.loop_speedup_if_input_free
+        return f"{best:.3g}x in the steps and {of_loop:.3g}x in the whole loop"
+    return f"{best:.3g}x at most" if best >= WORTH_SAYING else "next to nothing"
+
+
+def _by_a_repeated_batch(wait: InputWait | None) -> float | None:
+    """What free input would gain by a repeated batch, where that contradicts the gap times."""
+    percent = wait.contested_by_percent if wait is not None else None
+    return None if percent is None or percent >= 100.0 else 100.0 / (100.0 - percent)
 
 
 def balanced_sentence(first: Group, most: float, second: Group, next_most: float) -> str:

@@ -161,6 +161,8 @@ class InputWait(Record):
     """Where it slows the loop, the consumer alone on a repeated batch tells what input costs."""
     disagreement: str | None
     """Why the two differ, where they do."""
+    contested_by_percent: float | None = None
+    """What input costs by a repeated batch, where that contradicts the share that is used."""
 
 
 class Perturbation(Record):
@@ -172,9 +174,13 @@ class Perturbation(Record):
 
 class Ceiling(Record):
     speedup_if_input_free: float | None
+    """Step divided by step without input wait, as the breakdown has them."""
     ci95: Interval | None = None
     next_bottleneck: StepClass | None
     missing: str | None = None
+    loop_speedup_if_input_free: float | None = None
+    """The same of the whole loop, with the waits for each epoch's first batch; None where these
+    are not known."""
 
 
 class Differential(Record):
