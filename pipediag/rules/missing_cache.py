@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
+from pipediag.rules.epoch_ends import (
+    FIRST_BATCHES,
+    UNTRIED,
+    fills_a_shuffle,
+    long_percent,
+    seen_time,
+    without_first_batches,
+)
 from pipediag.rules.graph_ops import PYTHON, draws_random, uses
 from pipediag.rules.plan import (
     between,
@@ -18,10 +27,11 @@ from pipediag.rules.plan import (
     upstream,
 )
 from pipediag.rules.prediction import FORECAST, class_ms, less_input
-from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
+from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, Weight, weigh
 from pipediag.rules.rule import Meta, Prediction, Threshold
 from pipediag.session.edits import Edit, Insert, Move, Setting
 from pipediag.session.model import EffectOnResults, Finding, Operation, Session
+from pipediag.session.record import Scalar
 
 MEMORY = Threshold(
     "size of the cache",
@@ -53,7 +63,7 @@ META = Meta(
     "nothing. Where no cache can be put in by itself: the input wait falls to the "
     "delays of what stands behind it, in the mean over the loop's epochs.",
     needs=("loop", "pipeline", "steps", "breakdown"),
-    thresholds=(INPUT_WAIT, OPERATION_SHARE, MEMORY, DISK),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, FIRST_BATCHES, MEMORY, DISK),
     severity="warn",
     effect_on_results="same results",
 )
@@ -73,8 +83,14 @@ def check(session: Session) -> list[Finding]:
     maps = [op for op in operations(session, "map") if _cacheable(session, op)]
     if not maps:
         return [META.finding("pass", "")]
-    op = max(maps, key=lambda candidate: delay_ms(session, candidate) or 0.0)
+    # Of equals, such as those whose costs are unknown, the last: a cache replaces all above it.
+    op = max(reversed(maps), key=lambda candidate: delay_ms(session, candidate) or 0.0)
     weight = weigh(session, op)
+    between = _between_epochs(session, op)
+    if between is not None and weight.status != "fail":
+        weight = between
+    else:
+        between = None
     passes = passes_over_data(session)
     size = _bytes(session, op)
     evidence = {
@@ -92,6 +108,8 @@ def check(session: Session) -> list[Finding]:
         return [META.finding("informative", reason, op=op, evidence=evidence)]
     assert size is not None
     on_disk = not _fits_in_memory(session, size)
+    if between is not None:
+        return [_before_the_steps(session, op, size, evidence, on_disk=on_disk)]
     return [
         META.finding(
             "fail",
@@ -104,6 +122,31 @@ def check(session: Session) -> list[Finding]:
             untried=_untried(session, op),
         )
     ]
+
+
+def _between_epochs(session: Session, op: Operation) -> Weight | None:
+    """The work is done while a shuffle fills, where the loop waits for that in every epoch."""
+    percent = long_percent(session)
+    if percent is None or not fills_a_shuffle(session, op):
+        return None
+    return Weight("fail", "", {"first_batch_percent_of_loop": percent})
+
+
+def _before_the_steps(
+    session: Session, op: Operation, size: float, evidence: Mapping[str, Scalar], *, on_disk: bool
+) -> Finding:
+    """The same advice where the work lies between the epochs, which no trial measures."""
+    time = seen_time(session)
+    known = time is not None and not on_disk
+    return META.finding(
+        "fail",
+        _advice(session, op, size, on_disk=on_disk),
+        op=op,
+        evidence=evidence,
+        prediction=without_first_batches(session, time) if time and known else _DISK_UNKNOWN,
+        effect=_effect(session, op),
+        untried=UNTRIED,
+    )
 
 
 def _effect(session: Session, op: Operation) -> EffectOnResults:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipediag.measures.loop_time import steps_percent
+from pipediag.rules.epoch_ends import long_percent
 from pipediag.rules.plan import delay_ms, measured_at
 from pipediag.rules.rule import Threshold
 from pipediag.session.model import FindingStatus, Operation, Session, Share
@@ -81,6 +83,12 @@ def weigh(session: Session, op: Operation, delay: float | None = None) -> Weight
 
 def input_first(session: Session) -> str | None:
     """Why time saved in the consumer would be waited away, as a sentence, or None."""
+    between = long_percent(session) or 0.0
+    if between >= INPUT_BOUND.value and between > (steps_percent(session.diagnosed_loop()) or 0.0):
+        return (
+            f"The loop spends {between:.0f} % of its time waiting for the first batch of each "
+            "epoch, more than in its steps: deal with that first."
+        )
     share = _input_wait(session)
     if share.ci95_percent[0] < INPUT_BOUND.value:
         return None

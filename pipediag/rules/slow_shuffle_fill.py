@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
+from pipediag.measures.loop_time import first_batch_percent
+from pipediag.measures.places import COSTLY
+from pipediag.rules.epoch_ends import (
+    FIRST_BATCHES,
+    UNTRIED,
+    holds_all,
+    long_percent,
+    seen_time,
+    without_first_batches,
+)
 from pipediag.rules.plan import (
     call_name,
     delay_ms,
@@ -12,7 +23,7 @@ from pipediag.rules.plan import (
     upstream,
 )
 from pipediag.rules.rule import Meta, Prediction, Threshold
-from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.model import Finding, LoopTime, Operation, Session
 from pipediag.session.record import Scalar
 
 FILL_SHARE = Threshold(
@@ -38,22 +49,23 @@ META = Meta(
     name="Slow shuffle fill",
     title_failed="Training waits while a shuffle buffer fills with costly elements",
     title_passed="The shuffle buffer fills quickly",
-    looks_at="How long the first batch was waited for, the buffer's size, and what one element "
-    "costs above the shuffle.",
+    looks_at="How long each epoch's first batch was waited for, the buffer's size, and what one "
+    "element costs above the shuffle.",
     why="A shuffle hands out nothing until its buffer is full, and it fills anew in each epoch: "
     "buffer size times the time of one element, with nothing trained meanwhile.",
     edit="Shuffle before the costly map (paths, ids or records in place of decoded elements).",
     cost="Elements come in another order. Before a cache, the order would be frozen: keep it "
     "behind.",
-    prediction="The whole loop over the loop without the fills, where its length is known. The "
-    "ceiling does not bound it, as it speaks of steps after the fill.",
+    prediction="The whole loop over the loop without the fills, where its length is known. Where "
+    "the ends of epochs were seen, the work of the fills is done beside the steps instead, and "
+    "they take as long as it does. The ceiling of the step does not bound it.",
     needs=("loop", "pipeline", "steps"),
-    thresholds=(FILL_SHARE, FILL_STEPS, SHUFFLE_PART),
+    thresholds=(FIRST_BATCHES, FILL_SHARE, FILL_STEPS, SHUFFLE_PART),
     severity="warn",
     effect_on_results="same up to order or rounding",
 )
 
-_COSTLY = ("map", "from_generator", "flat_map", "interleave", "filter")
+_WORK_LEFT = " What makes them would then set the pace of the steps: make that cheaper as well."
 
 
 def check(session: Session) -> list[Finding]:
@@ -65,7 +77,47 @@ def check(session: Session) -> list[Finding]:
     if fill_ms is None:
         return [META.finding("inconclusive", "The wait for the first batch was not measured.")]
     op = max(shuffles, key=lambda shuffle: _fill_estimate_ms(session, shuffle) or 0.0)
+    time = seen_time(session)
+    if time is not None and time.first_batch_ms is not None:
+        return [_seen(session, op, time, time.first_batch_ms)]
     return [_finding(session, op, fill_ms)]
+
+
+def _seen(session: Session, op: Operation, time: LoopTime, wait_ms: float) -> Finding:
+    """By the waits at the ends of epochs, which the pipeline's start has no part in."""
+    estimate, percent = _fill_estimate_ms(session, op), long_percent(session)
+    evidence: dict[str, Scalar] = {
+        "fill_ms": wait_ms,
+        "buffer_size": op.buffer_size or op.parameters.get("buffer_size"),
+        "estimated_fill_ms": estimate,
+        "fill_percent_of_loop": first_batch_percent(session.diagnosed_loop()),
+        "epoch_ends_seen": time.epoch_ends_seen,
+    }
+    if percent is None:
+        return META.finding("pass", "", op=op, evidence=evidence)
+    if estimate is None and not holds_all(session, op):
+        return _by_costs(session, op, wait_ms, None, evidence)
+    if estimate is None:
+        estimate = wait_ms
+    work_s = _work_in_steps_s(session, op, time)
+    prediction = without_first_batches(session, time, work_s)
+    if work_s > 0:
+        evidence["work_left_s"] = work_s
+    return _by_costs(session, op, wait_ms, estimate, evidence, prediction)
+
+
+def _work_in_steps_s(session: Session, op: Operation, time: LoopTime) -> float:
+    """What the steps take longer once the work that filled the buffer is done beside them.
+
+    An epoch makes all its elements, and the buffer those that it holds: no less is left to do.
+    """
+    buffer = op.buffer_size or op.parameters.get("buffer_size")
+    above = upstream(session, op)
+    count = above[0].cardinality if above else None
+    times = 1.0
+    if isinstance(buffer, int) and buffer > 0 and count is not None and count > buffer:
+        times = count / buffer
+    return max(0.0, times * time.first_batches_s - time.steps_s)
 
 
 def _finding(session: Session, op: Operation, fill_ms: float) -> Finding:
@@ -80,6 +132,18 @@ def _finding(session: Session, op: Operation, fill_ms: float) -> Finding:
     }
     if not _is_long(session, fill_ms, share):
         return META.finding("pass", "", op=op, evidence=evidence)
+    return _by_costs(session, op, fill_ms, estimate, evidence, _prediction(share))
+
+
+def _by_costs(
+    session: Session,
+    op: Operation,
+    fill_ms: float,
+    estimate: float | None,
+    evidence: Mapping[str, Scalar],
+    prediction: Prediction | None = None,
+) -> Finding:
+    """A long wait before the first batch: whether it is a fill, and with what."""
     costly = [other for other in upstream(session, op) if _is_costly(other)]
     if estimate is None and costly:
         advice = f"Whether filling {call_name(op)} is what the first batch waited for is not known."
@@ -95,16 +159,16 @@ def _finding(session: Session, op: Operation, fill_ms: float) -> Finding:
     slowest = max(costly, key=lambda other: delay_ms(session, other) or 0.0)
     return META.finding(
         "fail",
-        _advice(op, slowest, fill_ms),
+        _advice(op, slowest, fill_ms) + (_WORK_LEFT if "work_left_s" in evidence else ""),
         op=op,
         evidence=evidence,
-        prediction=_prediction(share),
-        untried="A trial compares steady steps, and the fill comes before them.",
+        prediction=prediction,
+        untried=UNTRIED,
     )
 
 
 def _is_costly(op: Operation) -> bool:
-    return op.kind in _COSTLY and not op.removed_by_tensorflow
+    return op.kind in COSTLY and not op.removed_by_tensorflow
 
 
 def _fill_estimate_ms(session: Session, op: Operation) -> float | None:

@@ -1,0 +1,112 @@
+"""What rules say of loops that wait for the first batch of each epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.rules import host_overhead, missing_cache, slow_shuffle_fill
+from pipediag.session.model import Operation, Session
+from tests.factories import (
+    make_breakdown,
+    make_function,
+    make_keras,
+    make_loop,
+    make_loop_time,
+    make_operation,
+    make_steps,
+)
+from tests.rules.sessions import batch, only, session_of, source
+
+
+def costly_map(**overrides: Any) -> Operation:
+    values = {"elements": None, "self_ms_per_step": None, "element_bytes": 1000}
+    return make_operation("map", "map", function=make_function(), **{**values, **overrides})
+
+
+def waiting(
+    map_: Operation | None = None, *, buffer: int = 640, self_ms: float | None = 0.1, **time: Any
+) -> Session:
+    """The map has run out before the first batch; the steps wait for nothing."""
+    shuffle = make_operation(
+        "shuffle", "shuffle", line=14, self_ms_per_step=self_ms, parameters={"buffer_size": buffer}
+    )
+    loop = make_loop(
+        keras=make_keras(epochs=12), time=make_loop_time(**time), projected_s=22.0, elapsed_s=10.0
+    )
+    return session_of(
+        source(elements=None, self_ms_per_step=None, cardinality=640),
+        map_ or costly_map(cardinality=640),
+        shuffle,
+        batch(),
+        loops=[loop],
+        steps=make_steps(fill_ms=1700.0),
+        breakdown=make_breakdown(input_wait=1.0, dispatch=70.0, python=20.0),
+    )
+
+
+def test_a_fill_that_was_seen_at_the_ends_of_epochs_fails() -> None:
+    finding = only(slow_shuffle_fill, waiting())
+    assert finding.status == "fail"
+    assert finding.evidence["fill_ms"] == 1600.0
+    assert finding.evidence["fill_percent_of_loop"] == 80.0
+    assert "Move `shuffle` at line 14 above `map` at line 12" in finding.advice
+
+
+def test_moving_the_shuffle_leaves_the_work_to_the_steps() -> None:
+    """16 s of work beside 3 s of steps: 22 s of loop become 22 - 16 + 13."""
+    finding = only(slow_shuffle_fill, waiting())
+    assert finding.predicted_speedup == pytest.approx(22.0 / 19.0, abs=0.001)
+    assert "set the pace of the steps" in finding.advice
+    half = only(
+        slow_shuffle_fill,
+        waiting(steps_s=16.0, first_batches_s=4.0, between_epochs_s=0.0, first_batch_ms=400.0),
+    )
+    assert half.predicted_speedup == pytest.approx(22.0 / 18.0, abs=0.001)
+    assert "set the pace" not in half.advice
+
+
+def test_a_wait_that_is_little_of_the_loop_passes() -> None:
+    session = waiting(steps_s=19.0, first_batches_s=0.9, between_epochs_s=0.1)
+    assert only(slow_shuffle_fill, session).status == "pass"
+    assert only(missing_cache, session).status == "pass"
+
+
+def test_what_the_wait_is_for_stays_open_where_the_shuffle_was_not_measured() -> None:
+    assert only(slow_shuffle_fill, waiting(self_ms=None)).status == "inconclusive"
+
+
+def test_a_cache_saves_the_waits_of_every_epoch_but_the_first() -> None:
+    finding = only(missing_cache, waiting())
+    assert finding.status == "fail"
+    assert "`.cache()` directly behind `map`" in finding.advice
+    assert finding.predicted_speedup == pytest.approx(22.0 / 6.0, abs=0.001)
+    assert finding.evidence["first_batch_percent_of_loop"] == 80.0
+    assert finding.edit is None
+    assert "the fill comes before them" in str(finding.trial.reason)
+
+
+def test_a_map_behind_the_shuffle_is_not_what_is_waited_for() -> None:
+    session = waiting()
+    assert session.pipeline is not None
+    ops = {op.id: op for op in session.pipeline.ops}
+    behind = [ops["source"], ops["shuffle"], ops["map"], ops["batch"]]
+    moved = session_of(*behind, loops=session.loops, breakdown=session.breakdown)
+    assert only(missing_cache, moved).status != "fail"
+
+
+def test_the_gain_of_a_cache_that_leaves_nothing_is_not_a_number() -> None:
+    session = waiting(first_batches_s=20.0, steps_s=0.0, between_epochs_s=0.0)
+    none_left = session.model_copy(
+        update={"loops": [session.loops[0].model_copy(update={"projected_s": None})]}
+    )
+    finding = only(missing_cache, none_left)
+    assert finding.predicted_speedup is None
+    assert "Next to nothing" in str(finding.evidence["prediction_missing"])
+
+
+def test_faster_steps_come_second() -> None:
+    finding = only(host_overhead, waiting())
+    assert finding.status == "informative"
+    assert "deal with that first" in finding.advice
