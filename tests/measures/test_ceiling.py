@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from pipediag.measures.ceiling import measure_ceiling
 from pipediag.measures.input_wait import Measured
-from tests.factories import make_breakdown
+from tests.factories import make_breakdown, make_loop_time
 
 
 def test_the_ceiling_is_step_over_consumer_time() -> None:
@@ -26,3 +27,21 @@ def test_a_step_of_waiting_alone_has_no_ceiling() -> None:
     ceiling = measure_ceiling(Measured(100.0, np.array([100.0])), make_breakdown(input_wait=100.0))
     assert ceiling.speedup_if_input_free is None
     assert "input wait alone" in (ceiling.missing or "")
+
+
+def test_it_is_the_breakdowns_own_whatever_was_rounded() -> None:
+    wait = Measured(99.4449, np.array([99.4449]))
+    ceiling = measure_ceiling(wait, make_breakdown(input_wait=99.44))
+    assert ceiling.speedup_if_input_free == 100.0 / (100.0 - 99.44)
+
+
+def test_the_whole_loop_gains_by_the_waits_between_epochs_as_well() -> None:
+    """Of 20 s, 16 s are first batches, and half of 3 s of steps is waiting."""
+    wait = Measured(50.0, np.array([50.0]))
+    ceiling = measure_ceiling(wait, make_breakdown(input_wait=50.0), make_loop_time())
+    assert ceiling.loop_speedup_if_input_free == pytest.approx(20.0 / 2.5)
+    nothing_left = make_loop_time(steps_s=4.0, between_epochs_s=0.0)
+    all_wait = measure_ceiling(
+        Measured(99.8, np.array([99.8])), make_breakdown(input_wait=99.8), nothing_left
+    )
+    assert all_wait.loop_speedup_if_input_free is None

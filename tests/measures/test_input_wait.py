@@ -176,3 +176,29 @@ def test_what_cpus_that_are_fought_for_hide_is_told_by_the_consumer_alone() -> N
     settled = settle_input_wait(share(18.0), None, alone, "cpu", QUIET)
     assert (settled.summary.method, settled.summary.contention) == ("differential", "cpu")
     assert "compute on the CPUs" in (settled.summary.disagreement or "")
+
+
+def contested(native: float, contention_: Any = None) -> float | None:
+    """By a repeated batch whose step is 70 % shorter."""
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(share(native), None, alone, contention_, QUIET)
+    return settled.summary.contested_by_percent
+
+
+def test_a_repeated_batch_that_contradicts_what_is_believed_is_kept_beside_it() -> None:
+    assert contested(9.0) == pytest.approx(70.0)
+    assert contested(68.0) is None
+    assert contested(90.0) == pytest.approx(70.0)
+    # There it is what is believed.
+    assert contested(9.0, "cpu") is None
+    assert contested(90.0, "cpu") == pytest.approx(70.0)
+
+
+def test_why_gap_times_are_believed_is_said_both_ways() -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    more = settle_input_wait(share(90.0), None, alone, None, QUIET).summary.disagreement
+    less = settle_input_wait(share(9.0), None, alone, None, QUIET).summary.disagreement
+    assert "only 70 % shorter, less than the 90 %" in str(more)
+    assert "which are believed: a loop that waits" in str(less)

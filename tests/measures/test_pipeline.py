@@ -79,6 +79,12 @@ def test_an_identity_map_without_an_iterator_was_removed() -> None:
     assert [op.removed_by_tensorflow for op in ops] == [False, True, False]
 
 
+def test_what_has_run_out_before_a_shuffle_hands_on_was_not_removed() -> None:
+    ops = pipeline_of("range", "map", "shuffle", "batch", iterators=["Root", "BatchV2", "Shuffle"])
+    assert [op.removed_by_tensorflow for op in ops] == [False] * 4
+    assert ops[1].self_ms_per_step is None
+
+
 def test_what_lies_behind_a_cache_that_is_read_costs_nothing_now() -> None:
     ops = pipeline_of(
         "range", "map", "cache", "batch", iterators=["Root", "BatchV2", "MemoryCache"]

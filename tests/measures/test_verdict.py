@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.factories import (
     make_input_wait,
     make_keras,
     make_loop,
+    make_loop_time,
     make_operation,
     make_pipeline,
     make_steps,
@@ -235,3 +237,104 @@ def test_too_few_intervals_of_steps_inside_a_graph() -> None:
     verdict = decide(case(loops=[make_loop(kind="in_graph")], steps=make_steps(count=4)))
     assert verdict.bottleneck == "inconclusive"
     assert verdict.summary.startswith("Only 4 intervals were seen after the warm-up")
+
+
+def between_epochs(**time: Any) -> Case:
+    """A loop that waits for first batches; its steps are launching operations."""
+    shares = make_breakdown(input_wait=2.0, device_compute=10.0, dispatch=88.0)
+    ops = [
+        make_operation("source", "from_tensor_slices", line=10),
+        make_operation("map", "map", line=13, parent_ids=["source"]),
+        make_operation("shuffle", "shuffle", line=14, parent_ids=["map"]),
+    ]
+    return case(
+        loops=[make_loop(time=make_loop_time(**time))],
+        breakdown=shares,
+        pipeline=make_pipeline(ops=ops, bottleneck_op_id=None),
+        ceiling=Ceiling(
+            speedup_if_input_free=1.0204, loop_speedup_if_input_free=5.2, next_bottleneck="dispatch"
+        ),
+    )
+
+
+def test_waits_between_epochs_that_outweigh_the_steps_are_the_verdict() -> None:
+    verdict = decide(between_epochs())
+    assert (verdict.bottleneck, verdict.severity, verdict.confidence) == ("input", "high", "medium")
+    assert verdict.summary == (
+        "Highly input-bound: 80 % of the loop's time (16 s of 20 s) is spent waiting for the first "
+        "batch of each epoch, 1.6 s each time; `shuffle` at train.py:14 fills meanwhile with what "
+        "`map` at train.py:13 makes. Without these waits the loop would be 5x as fast."
+    )
+    assert (verdict.line, verdict.op_id) == (14, "shuffle")
+    assert any("explain 15 % of the 20 s" in reason for reason in verdict.reasons)
+
+
+def test_an_interval_of_the_step_that_says_nothing_does_not_hide_them() -> None:
+    waiting = between_epochs()
+    assert decide(replace(waiting, breakdown=with_interval(0.0, 99.0, 100.0))).bottleneck == "input"
+    assert decide(replace(waiting, breakdown=None)).bottleneck == "input"
+
+
+def test_one_end_of_an_epoch_is_a_doubt() -> None:
+    verdict = decide(between_epochs(epoch_ends_seen=1))
+    assert verdict.confidence == "low"
+    assert any("1 end of an epoch was seen" in reason for reason in verdict.reasons)
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        # 88 % of 16 s are more than 4 s.
+        {"steps_s": 16.0, "first_batches_s": 4.0, "between_epochs_s": 0.0},
+        # Validation takes most, and is no input.
+        {"steps_s": 1.0, "first_batches_s": 3.0, "between_epochs_s": 16.0},
+    ],
+)
+def test_other_waits_leave_the_verdict_to_the_step(time: dict[str, float]) -> None:
+    assert decide(between_epochs(**time)).bottleneck == "overhead"
+
+
+def test_steps_that_explain_little_of_the_loop_are_a_doubt() -> None:
+    verdict = decide(
+        between_epochs(steps_s=4.0, first_batches_s=2.0, between_epochs_s=10.0, unexplained_s=4.0)
+    )
+    assert (verdict.bottleneck, verdict.confidence) == ("overhead", "medium")
+    assert (
+        "Steps times their mean explain 20 % of the 20 s that the loop would take from its first "
+        "step on (start and compilation not counted); 50 % is between epochs (validation, "
+        "callbacks and other work), 20 % is in slower steps and work that no measured step had, "
+        "10 % is waiting for the first batch of each epoch. What is said of the step, and what a "
+        "change gains in it, holds for its part of the loop alone."
+    ) in verdict.reasons
+    enough = between_epochs(steps_s=14.0, first_batches_s=0.0, between_epochs_s=6.0)
+    assert decide(enough).confidence == "high"
+
+
+def test_what_free_input_gains_is_said_for_steps_and_loop() -> None:
+    summary = decide(between_epochs(steps_s=16.0, first_batches_s=4.0, between_epochs_s=0)).summary
+    assert "would gain 1.02x in the steps and 5.2x in the whole loop." in summary
+
+
+def test_a_gain_of_nothing_is_not_a_number() -> None:
+    shares = make_breakdown(input_wait=1.0, device_compute=90.0)
+    ceiling = Ceiling(speedup_if_input_free=1.0101, next_bottleneck="device_compute")
+    summary = decide(case(breakdown=shares, ceiling=ceiling)).summary
+    assert "a free input pipeline would gain next to nothing." in summary
+
+
+def test_a_repeated_batch_that_says_otherwise_stands_beside_the_ceiling_and_is_a_doubt() -> None:
+    shares = make_breakdown(input_wait=1.0, device_compute=90.0)
+    ceiling = Ceiling(speedup_if_input_free=1.0101, next_bottleneck="device_compute")
+    wait = make_input_wait(
+        native_percent=1.0,
+        native_ci95_percent=(0.5, 1.5),
+        contested_by_percent=26.0,
+        disagreement="On a repeated batch the step is 26 % shorter.",
+    )
+    verdict = decide(case(breakdown=shares, ceiling=ceiling, input_wait=wait))
+    assert "gain 1.01x by tf.data's gap times and 1.35x by a repeated batch" in verdict.summary
+    assert "at most" not in verdict.summary
+    assert verdict.confidence == "medium"
+    same = make_input_wait(contested_by_percent=85.0, disagreement="It is 85 % shorter.")
+    assert decide(case(input_wait=same)).confidence == "high"
+    assert "3.33x as fast by tf.data's gap times, 6.67x" in decide(case(input_wait=same)).summary
