@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 ROOT = Path("/")
 
@@ -65,14 +66,49 @@ def throttling(root: Path = ROOT) -> Throttling | None:
     return None
 
 
-def oom_kills(root: Path = ROOT) -> int | None:
-    """Processes of the group killed for want of memory, since it was made; None where not told."""
+MemoryShortage = Literal["group", "elsewhere", "unknown"]
+"""Whose memory ran out: that of a control group that we see, that of none of these, or not told."""
+
+
+@dataclass(frozen=True)
+class OutOfMemory:
+    """Counts since the groups were made."""
+
+    kills: int
+    """Processes of the own group killed for want of memory, whoever's memory that was."""
+    at_limit: int | None
+    """How often a group had reached its limit and nothing could be reclaimed; None in version 1."""
+
+
+def out_of_memory(root: Path = ROOT) -> OutOfMemory | None:
+    """What the groups have counted so far; None where they do not say.
+
+    The kernel counts a kill in the group of the process that it killed, but a limit that was
+    reached in the group whose limit it is, which may be one further up. A neighbour's limit is
+    counted further up as well, but not locally there.
+    """
+    kills: int | None = None
+    at_limit: int | None = None
     for directory in _directories("memory", root):
-        for name in ("memory.events", "memory.oom_control"):
-            killed = _table(directory / name).get("oom_kill")
-            if killed is not None:
-                return killed
-    return None
+        events = _table(directory / "memory.events")
+        kill = events.get("oom_kill", _table(directory / "memory.oom_control").get("oom_kill"))
+        kills = kill if kills is None else kills
+        reached = _table(directory / "memory.events.local").get("oom", events.get("oom"))
+        if reached is not None:
+            at_limit = (at_limit or 0) + reached
+    return None if kills is None else OutOfMemory(kills, at_limit)
+
+
+def shortage_between(
+    before: OutOfMemory | None, after: OutOfMemory | None
+) -> MemoryShortage | None:
+    """Whose memory ran out when a process was killed meanwhile; None where none was."""
+    if after is None or after.kills <= (before.kills if before is not None else 0):
+        return None
+    if after.at_limit is None:
+        return "unknown"
+    reached_before = (before.at_limit or 0) if before is not None else 0
+    return "group" if after.at_limit > reached_before else "elsewhere"
 
 
 # Version 1 writes "no limit" as the largest page-aligned integer.

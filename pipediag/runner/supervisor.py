@@ -88,7 +88,7 @@ def supervise(
     command_fd = None if commands is None else commands.childs_end
     replace(settings, progress_fd=writing, command_fd=command_fd).write(settings_path)
     command = [sys.executable, *interpreter_flags(sys.orig_argv), str(CHILD), str(settings_path)]
-    kills_before = cgroup.oom_kills()
+    memory_before = cgroup.out_of_memory()
     try:
         with HeldSignals() as signals:
             sys.stdout.flush()
@@ -116,8 +116,7 @@ def supervise(
         os.close(reading)
         if commands is not None:
             commands.close()
-    out_of_memory = (cgroup.oom_kills() or 0) > (kills_before or 0)
-    return watch.result(out_of_memory)
+    return watch.result(cgroup.shortage_between(memory_before, cgroup.out_of_memory()))
 
 
 class _Watch:
@@ -217,13 +216,13 @@ class _Watch:
             return "the time that --timeout gives was up."
         status = self._process.returncode
         if status < 0:
-            return describe_death(-status, out_of_memory=False)
+            return describe_death(-status, None)
         return f"the script ended with status {status}."
 
-    def result(self, out_of_memory: bool) -> ChildResult:
-        """How it ended; `out_of_memory` says what a SIGKILL means."""
+    def result(self, shortage: cgroup.MemoryShortage | None) -> ChildResult:
+        """How it ended; `shortage` says what a SIGKILL means."""
         self._check_started()
-        outcome, status, detail = self._ending(out_of_memory)
+        outcome, status, detail = self._ending(shortage)
         if "not-saved" in self._told:
             loss = f"Its last recording could not be saved: {self._told['not-saved']['message']}."
             detail = f"{detail} {loss}" if detail else loss
@@ -273,7 +272,9 @@ class _Watch:
                 f"{self._process.returncode} before the script was run; see its message above."
             )
 
-    def _ending(self, out_of_memory: bool) -> tuple[ChildOutcome, int | None, str | None]:
+    def _ending(
+        self, shortage: cgroup.MemoryShortage | None
+    ) -> tuple[ChildOutcome, int | None, str | None]:
         ended = self._told.get("ended", {})
         told: ChildOutcome | None = ended.get("outcome")
         status = self._process.returncode
@@ -286,7 +287,7 @@ class _Watch:
         if told == "interrupted":
             return "interrupted", status, ended.get("error")
         if status < 0:
-            return "killed", status, describe_death(-status, out_of_memory)
+            return "killed", status, describe_death(-status, shortage)
         return told or "exited", status, ended.get("error")
 
     def _why_ended_by_us(self) -> str:

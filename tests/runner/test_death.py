@@ -7,22 +7,28 @@ import sys
 
 import pytest
 
+from pipediag.runner.cgroup import MemoryShortage
 from pipediag.runner.death import describe_death
 from tests.runner.probe import environment
 
 
 @pytest.mark.parametrize(
-    ("number", "out_of_memory", "words"),
+    ("number", "shortage", "words"),
     [
-        (signal.SIGKILL, False, "kernel log"),
-        (signal.SIGKILL, True, "ran out of its memory"),
-        (signal.SIGSEGV, False, "crashed in native code (SIGSEGV)"),
-        (signal.SIGTERM, False, "ended by SIGTERM"),
-        (63, False, "ended by signal 63"),
+        (signal.SIGKILL, None, "kernel log"),
+        (signal.SIGKILL, "group", "because the control group ran out of its memory"),
+        (signal.SIGKILL, "elsewhere", "not at a limit of its control group"),
+        (signal.SIGKILL, "unknown", "The kernel killed it (SIGKILL) for want of memory."),
+        (signal.SIGSEGV, None, "crashed in native code (SIGSEGV)"),
+        (signal.SIGTERM, None, "ended by SIGTERM"),
+        (signal.SIGTERM, "group", "ended by SIGTERM"),
+        (63, None, "ended by signal 63"),
     ],
 )
-def test_a_sentence_for_each_death(number: int, out_of_memory: bool, words: str) -> None:
-    assert words in describe_death(number, out_of_memory)
+def test_a_sentence_for_each_death(
+    number: int, shortage: MemoryShortage | None, words: str
+) -> None:
+    assert words in describe_death(number, shortage)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV])
