@@ -24,6 +24,7 @@ from pipediag.measures.first_batches import outweigh_the_steps
 from pipediag.measures.groups import Group, group_percents
 from pipediag.measures.loop_wording import epoch_ends_sentence, first_batch_sentence
 from pipediag.measures.places import Culprit, input_culprit, python_culprit, shuffle_fill
+from pipediag.measures.steps import uneven
 from pipediag.measures.wording import (
     balanced_sentence,
     input_sentence,
@@ -201,11 +202,13 @@ def _reasons(case: Case, sentences: list[str]) -> list[str]:
         return sentences
     what = "mean steps over intervals" if case.averaged else "steps"
     measured = (
-        f"{steps.count} {what} without a profiler, median {steps.median_ms:.4g} ms (95 % interval "
-        f"{steps.ci95_ms[0]:.4g} to {steps.ci95_ms[1]:.4g} ms); {steps.warmup_count} warm-up "
+        f"{steps.count} {what} without a profiler, mean {steps.mean_ms:.4g} ms, median "
+        f"{steps.median_ms:.4g} ms (95 % interval {steps.ci95_ms[0]:.4g} to "
+        f"{steps.ci95_ms[1]:.4g} ms); {steps.warmup_count} warm-up "
         f"{'intervals' if case.averaged else 'steps'} left out."
     )
-    return [measured, *sentences]
+    apart = uneven(steps)
+    return [measured, *([apart] if apart else []), *sentences]
 
 
 def _few_steps(case: Case) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipediag.measures.loop_time import EXPLAINED_PERCENT, steps_percent
 from pipediag.reporters import labels, trials
-from pipediag.reporters.quantities import counted, seconds, speedup, speedup_interval
+from pipediag.reporters.quantities import NO_BREAK, counted, seconds, speedup, speedup_interval
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined
 
@@ -37,7 +38,9 @@ def headline(session: Session) -> Headline | None:
         if combined.speedup is not None:
             number = speedup(combined.speedup)
             bounds = speedup_interval(combined.ci95) if combined.ci95 else None
-            return Headline(number, bounds, f"{_on_what(session)}with {count}", changes)
+            return Headline(
+                number, bounds, f"{_on_what(session)}{_of_what(session)}with {count}", changes
+            )
         reason = f" ({session.combined_missing.rstrip('.')})" if session.combined_missing else ""
         return Headline(None, None, f"{count} confirmed one by one, not together{reason}", changes)
     if trials.tried(session):
@@ -61,6 +64,14 @@ def _the_only_one(session: Session) -> Combined | None:
 def _on_what(session: Session) -> str:
     alone = session.trials is not None and session.trials.consumer == "pipeline alone"
     return "on the pipeline alone, without training, " if alone else ""
+
+
+def _of_what(session: Session) -> str:
+    """Trials compare steps: where these are little of the loop, their gain is not the run's."""
+    steps = steps_percent(session.diagnosed_loop())
+    if steps is None or steps >= EXPLAINED_PERCENT:
+        return ""
+    return f"in the steps, which are {steps:.0f}{NO_BREAK}% of the loop, "
 
 
 def _none_together(session: Session) -> str:

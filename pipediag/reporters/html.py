@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pipediag.encoding.html import shown
+from pipediag.measures.steps import uneven
 from pipediag.reporters import (
     charts,
     device_summary,
@@ -21,6 +22,7 @@ from pipediag.reporters import (
     phases,
     pipeline_rows,
     quantities,
+    step_words,
     trial_chart,
     trials,
 )
@@ -125,6 +127,10 @@ def _environment() -> Environment:
         confirmed_above=WORTHWHILE,
         parallel_calls=pipeline_rows.parallel_calls,
         buffer_fill=pipeline_rows.buffer_fill,
+        free_input=step_words.free_input,
+        free_input_figure=step_words.free_input_figure,
+        loop_time=step_words.loop_time,
+        uneven=uneven,
     )
     return environment
 

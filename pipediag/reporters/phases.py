@@ -18,6 +18,7 @@ TOLERANCE = 0.1
 """The three were measured one after the other, and blocks of one pipeline that lie some seconds
 apart differ by up to 5 % each."""
 _AGAIN = "Both again, as what the changes were held against"
+_NOT_AGREED = "but the breakdown believes what was seen without it"
 _TOLERANCE_POINTS = 100 * TOLERANCE
 
 
@@ -117,8 +118,10 @@ def _waiting(session: Session) -> str:
     if share is None or steps.mean_ms <= 0:
         return "."
     left = 100 * max(0.0, 1 - consumer.step_ms / steps.mean_ms)
-    agrees = abs(left - share.percent) <= _TOLERANCE_POINTS
-    link = "and the breakdown agrees" if agrees else "but the breakdown does not agree"
+    wait = session.input_wait
+    contested = wait is not None and wait.contested_by_percent is not None
+    agrees = not contested and abs(left - share.percent) <= _TOLERANCE_POINTS
+    link = "and the breakdown agrees" if agrees else _NOT_AGREED
     return (
         f"; the consumer alone leaves {percent(left)} of the step to input, {link} "
         f"({percent(share.percent)})."

@@ -20,13 +20,11 @@ from pipediag.reporters.pipeline_rows import dearest, parallel_calls, pipeline_r
 from pipediag.reporters.places import Places
 from pipediag.reporters.quantities import (
     decimal,
-    interval,
-    milliseconds,
     number,
     percent,
     percent_interval,
-    speedup,
 )
+from pipediag.reporters.step_words import free_input, loop_time, step_time
 from pipediag.reporters.terminal_limits import (
     MAX_LINES,
     SPARING,
@@ -118,7 +116,7 @@ class _Summary:
             return
         steps = session.steps
         title = (
-            f"A step takes {milliseconds(steps.median_ms)} ({interval(steps.ci95_ms, 'ms')}); "
+            f"{step_time(steps)}; "
             f"{number(steps.count)} {self._unit()} after {number(steps.warmup_count)} of warm-up"
         )
         yield Text(title, "bold")
@@ -140,6 +138,9 @@ class _Summary:
             )
         yield table
         yield from self._ceiling()
+        of_loop = loop_time(session.diagnosed_loop())
+        if of_loop is not None and self._limits.phases:
+            yield _indented(self._paragraph(of_loop))
         fit = phases.agreement(session)
         if fit and self._limits.phases:
             yield _indented(self._paragraph(fit, limit=self._limits.leading_characters))
@@ -150,15 +151,9 @@ class _Summary:
         return "intervals" if loop is not None and loop.kind == "in_graph" else "steps"
 
     def _ceiling(self) -> Iterator[RenderableType]:
-        ceiling = self._session.ceiling
-        if ceiling is None or ceiling.speedup_if_input_free is None:
-            return
-        bounds = f" ({interval(ceiling.ci95)})" if ceiling.ci95 else ""
-        behind = ceiling.next_bottleneck
-        then = f"; then {labels.in_sentence(labels.STEP_CLASS[behind])} limits" if behind else ""
-        yield Text(
-            f"  With free input: {speedup(ceiling.speedup_if_input_free)}{bounds} at most{then}"
-        )
+        gain = free_input(self._session)
+        if gain is not None:
+            yield Text(f"  With free input: {gain}")
 
     def _operations(self) -> Iterator[RenderableType]:
         pipeline = self._session.pipeline
@@ -168,7 +163,10 @@ class _Summary:
                 yield self._missing("Pipeline", reason)
             return
         yield Text()
-        yield Text("Input pipeline: what costs most, in data order; ms per step, share", "bold")
+        yield Text(
+            "Input pipeline, what costs most: ms per step, share of the pipeline",
+            "bold",
+        )
         table = Table.grid(padding=(0, 2))
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=3)
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=3)

@@ -67,3 +67,11 @@ def test_time_spent_and_on_what() -> None:
         "closer look and for trials"
     )
     assert spent(factories.make_session()) is None
+
+
+def test_a_gain_of_steps_that_are_little_of_the_loop_is_not_called_the_loops() -> None:
+    loop = factories.make_loop(time=factories.make_loop_time())
+    session = trial_sessions.lost_child().model_copy(update={"loops": [loop]})
+    assert plain(headline(session)).startswith(
+        "Measured: 1.94x [1.88, 2.01] in the steps, which are 15 % of the loop, with 1 change"
+    )

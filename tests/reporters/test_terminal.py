@@ -92,6 +92,24 @@ def test_says_verdict_breakdown_operation_finding_and_where_the_report_is() -> N
     assert "pipediag analyze train.py" in text
 
 
+def test_the_mean_leads_with_the_median_beside_it() -> None:
+    steps = factories.make_steps(mean_ms=20.7, median_ms=4.87)
+    text = shown(factories.make_session(steps=steps), width=120)
+    assert "Mean step 20.7 ms (median 4.87 ms); 40 steps after 10 of warm-up" in (
+        text.replace("\N{NO-BREAK SPACE}", " ")
+    )
+
+
+def test_shares_are_said_to_be_of_the_pipeline() -> None:
+    assert "ms per step, share of the pipeline" in shown(factories.make_session())
+
+
+def test_where_the_loops_time_goes_is_said() -> None:
+    loop = factories.make_loop(time=factories.make_loop_time())
+    text = " ".join(shown(factories.make_session(loops=[loop]), width=120).split())
+    assert "The loop would take 20 s from its first step on: 15.0 % in steps; 80 % is wait" in text
+
+
 def test_says_why_nothing_was_measured() -> None:
     text = shown(sessions.nothing_measured())
 
