@@ -14,7 +14,8 @@ _OWN_LEVELS: dict[str, RuleLevel] = {"error": "error", "warn": "warn", "info": "
 def finding_checks(session: Session, config: GateConfig) -> list[Check]:
     """One check for each finding that passed, failed or could not be decided.
 
-    A failed one whose advice a trial refuted passes.
+    A failed one whose advice a trial refuted passes, unless it is about results: these are not
+    settled by speed.
 
     What a rule merely notes, or could not apply to, is no check. A rule that the configuration
     asks for and the session has no result of is inconclusive.
@@ -54,7 +55,7 @@ def _absent(session: Session, config: GateConfig) -> Iterator[Check]:
 
 def _outcome(finding: Finding, level: Level, fail_on: Level) -> CheckOutcome | None:
     match finding.status:
-        case "fail" if finding.trial.state == "refuted":
+        case "fail" if finding.dropped:
             # Its advice was followed and bought nothing here, so there is nothing to hold against.
             return "pass"
         case "fail":
@@ -80,4 +81,6 @@ def _trial(finding: Finding) -> str:
     if trial.speedup is None or trial.ci95 is None:
         return ""
     low, high = trial.ci95
+    if finding.about_results:
+        return f" Done so, it runs {trial.speedup:.2f}x as fast [{low:.2f}, {high:.2f}]."
     return f" A trial of it: {trial.state}, {trial.speedup:.2f}x [{low:.2f}, {high:.2f}]."

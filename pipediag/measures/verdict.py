@@ -33,14 +33,13 @@ from pipediag.measures.wording import (
     no_loop_sentence,
     other_sentence,
 )
-from pipediag.session.model import Bottleneck, Finding, Share, StepClass, Verdict, VerdictSeverity
+from pipediag.session.model import Bottleneck, Share, StepClass, Verdict, VerdictSeverity
 from pipediag.session.record import Interval
 
 INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT = INPUT_LIMITS
 OVERHEAD_MODERATE_PERCENT = 3.0
 OVERHEAD_HIGH_PERCENT = 15.0
 BALANCED_POINTS = 5.0
-MOST_NEXT_STEPS = 5
 FEWEST_EPOCH_ENDS = 2
 """Own choice: one wait may have been the machine's."""
 
@@ -57,23 +56,6 @@ def decide(case: Case) -> Verdict:
     if case.breakdown is None:
         return _inconclusive(missing_sentence(case.breakdown_missing), doubts(case, None, []))
     return _decide_measured(case, case.breakdown)
-
-
-def with_next_steps(verdict: Verdict, findings: list[Finding]) -> Verdict:
-    """Adds the advice of failed findings, in their order, and once each.
-
-    Where one must be dealt with first (a GPU that is not used), only that one is named; what a
-    trial has refuted is not.
-    """
-    failed = [
-        finding
-        for finding in findings
-        if finding.status == "fail" and finding.trial.state != "refuted"
-    ]
-    first = {finding.needs_first for finding in failed if finding.needs_first}
-    leading = [finding for finding in failed if finding.rule in first] or failed
-    advice = list(dict.fromkeys(finding.advice for finding in leading if finding.advice))
-    return verdict.model_copy(update={"next_steps": advice[:MOST_NEXT_STEPS]})
 
 
 def _decide_measured(case: Case, breakdown: Mapping[StepClass, Share]) -> Verdict:

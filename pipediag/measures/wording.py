@@ -31,6 +31,8 @@ _CLASS_WORDS: dict[StepClass, str] = {
     "device_wait": "waiting for a result",
 }
 _MOST_SEEN = 4
+_WORTH_NAMING = 1.005
+"""Less is written as 1x."""
 
 
 def place(file: str | None, line: int | None) -> str:

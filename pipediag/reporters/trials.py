@@ -9,13 +9,6 @@ from pipediag.reporters.quantities import counted, speedup, speedup_interval
 from pipediag.session.model import Finding, Session
 from pipediag.session.trials import NOT_TRIED, WORTHWHILE, Trial, TrialState
 
-_STATE_ORDER: dict[TrialState, int] = {
-    "confirmed": 0,
-    "inconclusive": 1,
-    "not_tried": 1,
-    "refuted": 2,
-}
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -50,26 +43,20 @@ def outcome(finding: Finding) -> Outcome | None:
     )
 
 
-def rank(finding: Finding) -> int:
-    """Confirmed first, refuted last."""
-    return _STATE_ORDER[finding.trial.state]
-
-
 def tried(session: Session) -> list[Finding]:
     """The findings whose edit was measured, in the session's order."""
     return [finding for finding in session.findings if finding.trial.state != "not_tried"]
 
 
 def not_tried(session: Session) -> list[Finding]:
-    """The failed findings whose gain is only predicted, or not even that: greatest first."""
-    left = [
+    """The failed findings whose gain is only predicted, or not even that, in the session's order."""
+    return [
         finding
         for finding in session.findings
         if finding.status == "fail"
         and finding.trial.state == "not_tried"
         and outcome(finding) is not None
     ]
-    return sorted(left, key=lambda finding: -(finding.predicted_speedup or 0.0))
 
 
 def change(session: Session, edit_id: str) -> str:

@@ -30,6 +30,7 @@ META = Meta(
     thresholds=(CALLBACK_SHARE, INPUT_BOUND),
     severity="warn",
     effect_on_results="same results",
+    frees=("python",),
     untried="It needs the callback rewritten, and only you know what it may leave out.",
 )
 

@@ -22,6 +22,7 @@ META = Meta(
     thresholds=(INPUT_WAIT,),
     severity="warn",
     effect_on_results="same results",
+    frees=("input_wait",),
     untried="Debug mode holds for the whole process and can't be left again within it.",
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from pipediag.measures.conclusion import SEVERITY_ORDER, STATUS_ORDER
 from pipediag.rules import (
     device_straggler,
     exposed_host_copy,
@@ -16,7 +17,7 @@ from pipediag.rules import (
     sync_point,
 )
 from pipediag.rules.rule import DeviceRule, Framework
-from pipediag.rules.running import STATUS_ORDER, guarded, yielding
+from pipediag.rules.running import guarded, yielding
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Finding
 
@@ -39,7 +40,8 @@ def run_device_rules(
 ) -> list[Finding]:
     """What the device rules say of a profile without a session, guarded alike.
 
-    Order: by status, then by the part of the span that each explains, then by predicted gain.
+    Order: by status and severity, then by the part of the span that each explains, then by predicted
+    gain.
     """
     findings = [
         found
@@ -49,10 +51,11 @@ def run_device_rules(
     return sorted(yielding(findings, _METAS), key=_device_urgency)
 
 
-def _device_urgency(finding: Finding) -> tuple[int, float, float]:
+def _device_urgency(finding: Finding) -> tuple[int, int, float, float]:
     share = finding.evidence.get(_METAS[finding.rule].share or "")
     return (
         STATUS_ORDER.index(finding.status),
+        SEVERITY_ORDER.index(finding.severity),
         -share if isinstance(share, float | int) else 0.0,
         -(finding.predicted_speedup or 1.0),
     )

@@ -25,6 +25,7 @@ META = Meta(
     thresholds=(),
     severity="warn",
     effect_on_results="same up to order or rounding",
+    frees=("dispatch", "python"),
 )
 
 

@@ -65,6 +65,7 @@ META = Meta(
     severity="warn",
     share="exposed_percent_of_span",
     effect_on_results="same results",
+    frees=("device_copy",),
 )
 
 _AHEAD: Mapping[Framework, str] = {

@@ -39,6 +39,7 @@ META = Meta(
     thresholds=(OVERHEAD, GAIN, INPUT_BOUND),
     severity="warn",
     effect_on_results="same results",
+    frees=("dispatch", "python"),
 )
 
 

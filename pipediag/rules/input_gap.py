@@ -63,6 +63,7 @@ META = Meta(
     severity="warn",
     share="input_idle_percent_of_span",
     effect_on_results="same results",
+    frees=("input_wait",),
     yields_to=(
         "python-source-lock",
         "python-map-lock",

@@ -27,6 +27,7 @@ META = Meta(
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
     severity="info",
     effect_on_results="same results",
+    frees=("input_wait",),
     tried_when_informing=True,
 )
 

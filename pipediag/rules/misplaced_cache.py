@@ -36,6 +36,7 @@ META = Meta(
     severity="error",
     effect_on_results="not safe here",
     subject="correctness",
+    frees=("input_wait",),
 )
 
 _BETWEEN = "What stands between them takes other elements, so that neither can simply be moved."

@@ -66,6 +66,7 @@ META = Meta(
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FIRST_BATCHES, MEMORY, DISK),
     severity="warn",
     effect_on_results="same results",
+    frees=("input_wait",),
 )
 
 FILL_S = 2.0

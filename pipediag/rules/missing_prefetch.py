@@ -27,6 +27,7 @@ META = Meta(
     thresholds=(INPUT_WAIT,),
     severity="warn",
     effect_on_results="same results",
+    frees=("input_wait",),
 )
 
 _ASYNCHRONOUS = ("MapAndBatch", "ParallelMap", "ParallelBatch", "Prefetch", "ParallelInterleave")

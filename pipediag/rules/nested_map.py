@@ -26,6 +26,7 @@ META = Meta(
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
     severity="warn",
     effect_on_results="same results",
+    frees=("input_wait",),
 )
 
 

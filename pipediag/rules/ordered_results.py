@@ -35,6 +35,7 @@ META = Meta(
     thresholds=(INPUT_WAIT, OPERATION_SHARE, CPU_OF_CALLS, SEEN, LOCK, DISK),
     severity="info",
     effect_on_results="same up to order or rounding",
+    frees=("input_wait",),
     tried_when_informing=True,
 )
 

@@ -53,6 +53,7 @@ META = Meta(
     thresholds=(INPUT_WAIT, OPERATION_SHARE, ELEMENT_TIME, ELEMENTS),
     severity="warn",
     effect_on_results="same results",
+    frees=("input_wait",),
     tried_when_informing=True,
 )
 

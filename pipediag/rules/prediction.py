@@ -15,6 +15,9 @@ FORECAST = (
 )
 """How `forecasted` predicts, for the rules whose edits the model can apply."""
 
+MOST_FREED_PERCENT = 99.0
+"""Of the step; what would remain of less is not known well enough to divide by."""
+
 PARALLEL_CALLS = (
     f"{FORECAST}Parallel calls divide the operation's time; AUTOTUNE gives as many as there are "
     "CPUs. None where it hangs on whether Python holds the interpreter lock and that is not known."
@@ -33,6 +36,24 @@ def forecasted(session: Session, finding: Finding) -> Finding:
         return finding
     evidence = {k: value for k, value in finding.evidence.items() if k != "prediction_missing"}
     return finding.model_copy(update={"predicted_speedup": speedup, "evidence": evidence})
+
+
+def limited(session: Session, finding: Finding, frees: Iterable[StepClass]) -> Finding:
+    """A failed finding on speed without a prediction, with the most that its advice could buy.
+
+    The limit is the step over the step without all of these classes of its time; for input it is
+    the ceiling, which knows what the profile alone does not.
+    """
+    if finding.status != "fail" or finding.about_results or finding.predicted_speedup is not None:
+        return finding
+    classes = list(frees)
+    percent = min(class_percent(session, classes), MOST_FREED_PERCENT)
+    at_most = 100.0 / (100.0 - percent)
+    if classes == ["input_wait"] and session.ceiling is not None:
+        at_most = session.ceiling.speedup_if_input_free or at_most
+    if session.breakdown is None or at_most <= 1.0:
+        return finding
+    return finding.model_copy(update={"speedup_at_most": round(at_most, 3)})
 
 
 def cpus(session: Session) -> float:

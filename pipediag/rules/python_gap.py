@@ -63,6 +63,7 @@ META = Meta(
     severity="warn",
     share="python_idle_percent_of_span",
     effect_on_results="same results",
+    frees=("python",),
     yields_to=(
         "eager-execution",
         "batch-callback",

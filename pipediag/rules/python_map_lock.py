@@ -36,6 +36,7 @@ META = Meta(
     thresholds=(INPUT_WAIT, OPERATION_SHARE, CPU_OF_CALLS, SEEN, LOCK),
     severity="warn",
     effect_on_results="same up to order or rounding",
+    frees=("input_wait",),
     untried="It needs the function rewritten in TensorFlow operations; pipediag can't do that for "
     "you.",
 )
@@ -57,8 +58,7 @@ def _finding(session: Session, op: Operation, use: PythonUse) -> Finding:
         return META.finding("pass", "", op=op, evidence={**use.evidence, "python": use.work})
     # Calls that wait for one lock run in turn, so their time is not to be divided by their number.
     weight = weigh(session, op, measured_at(session, op).self_ms_per_step)
-    ceiling = session.ceiling.speedup_if_input_free if session.ceiling else None
-    evidence = {**weight.evidence, **use.evidence, "speedup_at_most": ceiling}
+    evidence = {**weight.evidence, **use.evidence}
     advice = _advice(session, op) if weight.status == "fail" else weight.sentence
     missing = Prediction(None, "What the function would cost in TensorFlow operations is unknown.")
     return META.finding(weight.status, advice, op=op, evidence=evidence, prediction=missing)

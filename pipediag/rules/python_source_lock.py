@@ -39,6 +39,7 @@ META = Meta(
     thresholds=(INPUT_WAIT, SOURCE_CPU, COMPUTES, LOCK),
     severity="warn",
     effect_on_results="same up to order or rounding",
+    frees=("input_wait",),
     untried="It needs the source rewritten, or run in other processes; pipediag can't do that for "
     "you.",
 )

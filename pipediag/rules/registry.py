@@ -36,9 +36,9 @@ from pipediag.rules import (
     waiting_map_pool,
 )
 from pipediag.rules.device_rules import DEVICE_RULES
-from pipediag.rules.prediction import forecasted
+from pipediag.rules.prediction import forecasted, limited
 from pipediag.rules.rule import Rule
-from pipediag.rules.running import STATUS_ORDER, guarded, yielding
+from pipediag.rules.running import guarded, yielding
 from pipediag.rules.sections import lacking
 from pipediag.session.model import Finding, Session
 
@@ -75,15 +75,12 @@ RULES: tuple[Rule, ...] = (
     *DEVICE_RULES,
 )
 
-_SUBJECT_ORDER = ("precondition", "correctness", "speed", "quality")
-
 
 def run_rules(session: Session) -> list[Finding]:
-    """Every rule's findings, most urgent first; a rule that raises is a finding with status error.
+    """Every rule's findings, in the rules' order; a rule that raises is a finding with status error.
 
-    Order: failed before the rest; among the failed a missing GPU, then what makes results wrong,
-    then speed by predicted gain, then quality. While the GPU is missing, other advice points to it.
-    A rule that yields to another one only informs where that one fails.
+    While the GPU is missing, advice on speed points to it. A rule that yields to another one only
+    informs where that one fails.
     """
     findings = [
         found
@@ -91,41 +88,29 @@ def run_rules(session: Session) -> list[Finding]:
         for found in guarded(rule.META, partial(_findings_of, rule, session))
     ]
     metas = {rule.META.id: rule.META for rule in RULES}
-    return _in_order(_after_preconditions(yielding(findings, metas)))
+    return _after_preconditions(yielding(findings, metas))
 
 
 def _findings_of(rule: Rule, session: Session) -> list[Finding]:
     lack = lacking(rule.META, session)
     if lack is not None:
         return [lack]
-    return [forecasted(session, finding) for finding in rule.check(session)]
+    predicted = [forecasted(session, finding) for finding in rule.check(session)]
+    return [limited(session, finding, rule.META.frees) for finding in predicted]
 
 
 def _after_preconditions(findings: list[Finding]) -> list[Finding]:
+    """Advice that waits for the machine to be put right; results are right or wrong on any."""
     first = next(
-        (f.rule for f in findings if f.status == "fail" and _subject(f) == "precondition"), None
+        (f.rule for f in findings if f.status == "fail" and f.subject == "precondition"), None
     )
     if first is None:
         return findings
     return [
         finding.model_copy(update={"needs_first": first})
-        if finding.status in ("fail", "informative") and finding.rule != first
+        if finding.status in ("fail", "informative")
+        and finding.rule != first
+        and not finding.about_results
         else finding
         for finding in findings
     ]
-
-
-def _in_order(findings: list[Finding]) -> list[Finding]:
-    return sorted(findings, key=_urgency)
-
-
-def _urgency(finding: Finding) -> tuple[int, int, float]:
-    return (
-        STATUS_ORDER.index(finding.status),
-        _SUBJECT_ORDER.index(_subject(finding)),
-        -(finding.predicted_speedup or 1.0),
-    )
-
-
-def _subject(finding: Finding) -> str:
-    return next(rule.META.subject for rule in RULES if rule.META.id == finding.rule)

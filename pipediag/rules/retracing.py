@@ -36,6 +36,7 @@ META = Meta(
     thresholds=(RETRACES, COMPILE),
     severity="warn",
     effect_on_results="same up to order or rounding",
+    frees=("compile",),
     untried="It needs the function's calls, or the shapes of its batches, changed in your code.",
 )
 

@@ -25,6 +25,7 @@ META = Meta(
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
     severity="warn",
     effect_on_results="same results",
+    frees=("input_wait",),
     untried="It needs the generator itself rewritten; pipediag can't do that for you.",
 )
 

@@ -13,14 +13,15 @@ from pipediag.session.model import (
     Finding,
     FindingSeverity,
     FindingStatus,
+    FindingSubject,
     Operation,
     Session,
+    StepClass,
 )
 from pipediag.session.record import Scalar
 from pipediag.session.trials import NOT_TRIED, Trial
 
 Section = Literal["loop", "keras", "steps", "breakdown", "pipeline", "host", "devices"]
-Subject = Literal["precondition", "correctness", "quality", "speed"]
 Framework = Literal["tensorflow", "jax", "pytorch"]
 """What made a profile, and so what its advice should speak of."""
 Place = tuple[str | None, int | None]
@@ -64,7 +65,9 @@ class Meta:
     thresholds: tuple[Threshold, ...]
     severity: FindingSeverity
     effect_on_results: EffectOnResults
-    subject: Subject = "speed"
+    subject: FindingSubject = "speed"
+    frees: tuple[StepClass, ...] = ()
+    """The classes of the step's time that its advice could take away, where it is about speed."""
     yields_to: tuple[str, ...] = ()
     """Rules that know more of the same cause: where one of them fails, this one only informs."""
     title_informative: str | None = None
@@ -89,6 +92,7 @@ class Meta:
         title: str | None = None,
         severity: FindingSeverity | None = None,
         effect: EffectOnResults | None = None,
+        subject: FindingSubject | None = None,
         edit: Edit | None = None,
         untried: str | None = None,
     ) -> Finding:
@@ -110,6 +114,7 @@ class Meta:
             title=title or self._title(status),
             status=status,
             severity=(severity or self.severity) if failed else "info",
+            subject=subject or self.subject,
             file=file,
             line=line,
             op_id=op.id if op else op_id,

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pipediag.rules.rule import Meta
 from pipediag.session.model import Finding
 
-STATUS_ORDER = ("fail", "informative", "error", "inconclusive", "pass", "not-applicable")
-
 
 def guarded(meta: Meta, check: Callable[[], list[Finding]]) -> list[Finding]:
     """What the check finds, or one finding with status error."""

@@ -36,6 +36,7 @@ META = Meta(
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FROM_DISK),
     severity="warn",
     effect_on_results="same up to order or rounding",
+    frees=("input_wait",),
     tried_when_informing=True,
 )
 

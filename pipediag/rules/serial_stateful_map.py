@@ -40,6 +40,7 @@ META = Meta(
     thresholds=(INPUT_WAIT, OPERATION_SHARE, CPU_OF_CALLS, SEEN, LOCK, OVERLAPS),
     severity="warn",
     effect_on_results="same up to order or rounding",
+    frees=("input_wait",),
 )
 
 WAITING_CALLS = 16

@@ -40,6 +40,7 @@ META = Meta(
     thresholds=(FIXED_COST, BATCH, INPUT_BOUND),
     severity="warn",
     effect_on_results="changes a hyper-parameter",
+    frees=("dispatch", "python"),
 )
 
 FACTOR = 4

@@ -66,6 +66,7 @@ META = Meta(
     severity="warn",
     share="launch_idle_percent_of_span",
     effect_on_results="same up to order or rounding",
+    frees=("dispatch",),
     yields_to=("eager-execution",),
 )
 

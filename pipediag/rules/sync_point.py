@@ -56,6 +56,7 @@ META = Meta(
     severity="warn",
     share="sync_idle_percent_of_span",
     effect_on_results="same results",
+    frees=("device_wait",),
     yields_to=("eager-execution", "batch-callback", "host-overhead"),
     untried="It needs the lines that read results changed in your code.",
 )

@@ -32,6 +32,7 @@ META = Meta(
     thresholds=(INPUT_WAIT, OPERATION_SHARE, SOURCE_CPU, COMPUTES),
     severity="warn",
     effect_on_results="same up to order or rounding",
+    frees=("input_wait",),
 )
 
 MOST_AT_ONCE = THREADS = 16

@@ -28,6 +28,7 @@ META = Meta(
     thresholds=(INPUT_WAIT, OPERATION_SHARE, CPU_OF_CALLS, LOCK, SEEN),
     severity="warn",
     effect_on_results="same results",
+    frees=("input_wait",),
 )
 
 POOL = 16

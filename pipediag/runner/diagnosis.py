@@ -9,12 +9,13 @@ from typing import Any
 
 from pipediag import __version__
 from pipediag.measures.case import Case
+from pipediag.measures.conclusion import concluded
 from pipediag.measures.embeddings import describe_embeddings
 from pipediag.measures.host_samples import host_samples
 from pipediag.measures.loop_host import host_of_loop
 from pipediag.measures.loop_measures import LoopMeasures, measure_loop
 from pipediag.measures.loops import diagnosed_loop, loop_rows
-from pipediag.measures.verdict import decide, with_next_steps
+from pipediag.measures.verdict import decide
 from pipediag.measures.windows import step_rows, window_rows
 from pipediag.rules.registry import run_rules
 from pipediag.runner.machine import describe_machine
@@ -116,9 +117,7 @@ def _conclude(session: dict[str, Any]) -> Session:
         consumer_alone=session["differential"] is not None,
     )
     drafted = Session(**session, combined=None, verdict=decide(case))
-    findings = run_rules(drafted)
-    verdict = with_next_steps(drafted.verdict, findings)
-    return drafted.model_copy(update={"findings": findings, "verdict": verdict})
+    return concluded(drafted, run_rules(drafted))
 
 
 def _script(child: ChildResult, settings: RunSettings) -> Script:

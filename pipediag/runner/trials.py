@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pipediag.measures.verdict import with_next_steps
+from pipediag.measures.conclusion import concluded
 from pipediag.runner.conversation import Ask, ChildGone
 from pipediag.runner.progress import Event, OnProgress
 from pipediag.session.edits import Change, changes_to_json
@@ -139,11 +139,8 @@ def with_trials(session: Session, outcomes: dict[str, TrialOutcome], missing: st
                 "trials_missing": missing,
             }
         )
-    findings = _in_order([_tried(finding, outcome) for finding in session.findings])
-    return session.model_copy(
+    tried = session.model_copy(
         update={
-            "findings": findings,
-            "verdict": with_next_steps(session.verdict, findings),
             "combined": outcome.combined,
             "combined_missing": outcome.combined_missing,
             "pipeline_alone": outcome.pipeline_alone,
@@ -152,30 +149,12 @@ def with_trials(session: Session, outcomes: dict[str, TrialOutcome], missing: st
             "trials_missing": None,
         }
     )
+    return concluded(tried, [_tried(finding, outcome) for finding in session.findings])
 
 
 def _tried(finding: Finding, outcome: TrialOutcome) -> Finding:
     trial = outcome.trials.get(finding.edit.id) if finding.edit is not None else None
     return finding if trial is None else finding.model_copy(update={"trial": trial})
-
-
-def _in_order(findings: list[Finding]) -> list[Finding]:
-    """Among what failed, what others need first, then the confirmed by what they buy.
-
-    The refuted come last of these; whatever did not fail stays behind, in its order.
-    """
-    first = {finding.needs_first for finding in findings}
-
-    def urgency(finding: Finding) -> tuple[int, float]:
-        if finding.status != "fail":
-            return 4, 0.0
-        if finding.rule in first:
-            return 0, 0.0
-        if finding.trial.state == "confirmed":
-            return 1, -(finding.trial.speedup or 1.0)
-        return (3, 0.0) if finding.trial.state == "refuted" else (2, 0.0)
-
-    return sorted(findings, key=urgency)
 
 
 def _not_tried(finding: Finding, reason: str) -> Finding:

@@ -31,12 +31,20 @@ StepClass = Literal[
 ]
 FindingStatus = Literal["fail", "pass", "informative", "not-applicable", "inconclusive", "error"]
 FindingSeverity = Literal["error", "warn", "info"]
+FindingSubject = Literal["precondition", "correctness", "quality", "speed"]
+"""What a finding is about. Correctness and quality are about results: no trial of speed settles
+them."""
 EffectOnResults = Literal[
     "same results",
     "same up to order or rounding",
     "changes a hyper-parameter",
+    "mends results",
+    "not known",
     "not safe here",
 ]
+"""`mends results`: they change to what was meant. `not known`: only the author of a function knows
+whether it always gives the same. `not safe here`: the function is known to be random or stateful,
+so that the results would not be the same."""
 
 
 class Script(Record):
@@ -333,6 +341,7 @@ class Finding(Record):
     title: str
     status: FindingStatus
     severity: FindingSeverity
+    subject: FindingSubject = "speed"
     file: str | None = None
     line: int | None = None
     op_id: str | None = None
@@ -341,11 +350,24 @@ class Finding(Record):
     advice: str
     effect_on_results: EffectOnResults | None = None
     predicted_speedup: float | None = None
+    speedup_at_most: float | None = None
+    """Where nothing is predicted: the step over the step without the classes of its time that the
+    advice could free, so no prediction but a limit."""
     edit: Edit | None = None
     """What the advice would change, in a form that a trial can apply."""
     trial: Trial = NOT_TRIED
     needs_first: str | None = None
     """A rule whose finding must be dealt with before this one."""
+
+    @property
+    def about_results(self) -> bool:
+        """Whether it is about what the training learns, so that a trial only tells its price."""
+        return self.subject in ("correctness", "quality")
+
+    @property
+    def dropped(self) -> bool:
+        """Whether a trial showed that its advice buys nothing, and that is all it was about."""
+        return self.trial.state == "refuted" and not self.about_results
 
 
 class Callback(Record):
@@ -493,6 +515,7 @@ class Session(Record):
     host_missing: str | None = None
     embeddings: list[Embedding] = []
     findings: list[Finding] = []
+    """In the order in which to deal with them, which is decided once, when the run is concluded."""
     combined: Combined | None = None
     combined_missing: str | None = None
     pipeline_alone: PipelineAlone | None = None

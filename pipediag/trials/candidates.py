@@ -17,10 +17,6 @@ class Candidate:
     """An edit that may be tried, with what the finding says of it."""
 
     edit: Edit
-    rule: str
-    status: FindingStatus
-    predicted_speedup: float | None
-    needs_first: str | None
     changes_hyper_parameter: bool
     safe: bool
     same_as: tuple[str, ...] = ()
@@ -37,17 +33,17 @@ class Candidate:
 
 
 def candidates(findings: Iterable[Finding]) -> list[Candidate]:
-    """What fails before what merely informs, the largest predicted gain first, unknown ones last.
+    """The edits of what fails or informs, each once, in the order in which the findings stand.
 
-    An edit whose finding names another to deal with first comes after that one.
+    That is the order in which to deal with them, so the budget goes to what is worth knowing first.
     """
-    found = [
-        _candidate(finding, finding.edit)
-        for finding in findings
-        if finding.edit is not None and finding.status in _WORTH_TRYING
-    ]
-    found.sort(key=lambda one: (_WORTH_TRYING.index(one.status), -(one.predicted_speedup or 0.0)))
-    return _after_what_they_need(_without_twins(found))
+    return _without_twins(
+        [
+            _candidate(finding, finding.edit)
+            for finding in findings
+            if finding.edit is not None and finding.status in _WORTH_TRYING
+        ]
+    )
 
 
 def together(chosen: Iterable[Candidate]) -> Arm:
@@ -65,10 +61,6 @@ def together(chosen: Iterable[Candidate]) -> Arm:
 def _candidate(finding: Finding, edit: Edit) -> Candidate:
     return Candidate(
         edit=edit,
-        rule=finding.rule,
-        status=finding.status,
-        predicted_speedup=finding.predicted_speedup,
-        needs_first=finding.needs_first,
         changes_hyper_parameter=finding.effect_on_results == "changes a hyper-parameter",
         safe=finding.effect_on_results != "not safe here",
     )
@@ -92,19 +84,6 @@ def _same(one: Edit, other: Edit) -> bool:
 
 def _with_twins(one: Candidate, twins: list[str]) -> Candidate:
     return replace(one, same_as=tuple(dict.fromkeys(twins)))
-
-
-def _after_what_they_need(found: list[Candidate]) -> list[Candidate]:
-    waiting = list(found)
-    ordered: list[Candidate] = []
-    while waiting:
-        rules = {one.rule for one in waiting}
-        free = (one for one in waiting if one.needs_first not in rules - {one.rule})
-        # Where two name each other, the order by gain decides.
-        chosen = next(free, waiting[0])
-        waiting.remove(chosen)
-        ordered.append(chosen)
-    return ordered
 
 
 def _check_for(chosen: list[Candidate]) -> Check | None:

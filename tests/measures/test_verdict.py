@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from pipediag.measures.case import Case
-from pipediag.measures.verdict import decide, with_next_steps
+from pipediag.measures.verdict import decide
 from pipediag.session.model import Ceiling, HotLine, OtherUse, Perturbation, Script, Share
 from tests.factories import (
     make_breakdown,
-    make_finding,
     make_host,
     make_input_wait,
     make_keras,
@@ -195,24 +194,6 @@ def test_overhead_in_python_names_the_line_of_the_training_thread() -> None:
     shares = make_breakdown(device_compute=10.0, python=70.0, dispatch=15.0)
     verdict = decide(case(breakdown=shares, host=make_host(hot_python=[line])))
     assert (verdict.bottleneck, verdict.line) == ("overhead", 40)
-
-
-def test_next_steps_are_the_advice_of_failed_findings_once_each() -> None:
-    findings = [
-        make_finding(advice="First."),
-        make_finding(advice="First."),
-        make_finding(status="informative", advice="Not needed."),
-        make_finding(advice="Second."),
-    ]
-    assert with_next_steps(make_verdict(), findings).next_steps == ["First.", "Second."]
-
-
-def test_what_must_be_done_first_stands_alone() -> None:
-    findings = [
-        make_finding("gpu-unused", advice="Install CUDA."),
-        make_finding(advice="Batch.", needs_first="gpu-unused"),
-    ]
-    assert with_next_steps(make_verdict(), findings).next_steps == ["Install CUDA."]
 
 
 def test_an_interval_of_steps_inside_a_graph_counts_as_a_sample() -> None:

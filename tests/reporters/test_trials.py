@@ -46,7 +46,7 @@ def test_an_undecided_trial_says_what_kept_it() -> None:
     assert known.says == trial_sessions.UNDECIDED.reason
 
 
-def test_what_was_not_tried_greatest_prediction_first() -> None:
+def test_what_was_not_tried_in_the_order_of_the_session() -> None:
     session = factories.make_session(
         findings=[
             factories.make_finding("small", predicted_speedup=1.1),
@@ -57,7 +57,7 @@ def test_what_was_not_tried_greatest_prediction_first() -> None:
         ]
     )
 
-    assert [finding.rule for finding in trials.not_tried(session)] == ["large", "small"]
+    assert [finding.rule for finding in trials.not_tried(session)] == ["small", "large"]
 
 
 def test_a_change_is_called_by_its_label_and_one_without_a_finding_by_its_id() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pipediag.measures.conclusion import in_order
 from pipediag.session.edits import Edit, Insert, SetModel, SetParameters
 from pipediag.session.model import Finding, Session
 from pipediag.session.trials import (
@@ -159,7 +160,7 @@ def make_findings() -> list[Finding]:
 def everything_tried() -> Session:
     """Confirmed, refuted, inconclusive and not tried; two of three confirmed go together."""
     return factories.make_session(
-        findings=make_findings(),
+        findings=in_order(make_findings()),
         trials=make_run(),
         combined=Combined(
             findings=[PARALLEL.id, BATCH.id],

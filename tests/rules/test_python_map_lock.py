@@ -34,7 +34,6 @@ def test_long_calls_that_make_others_wait_fail_and_the_hot_line_is_named() -> No
     assert "train.py:6 in parse" in finding.advice
     assert "num_parallel_calls=16" in finding.advice
     assert finding.predicted_speedup is None
-    assert finding.evidence["speedup_at_most"] == 3.33
 
 
 @pytest.mark.parametrize("hot", [[], met(1.0)])

@@ -1,0 +1,118 @@
+"""What to deal with first: the one order of findings, decided where a session is concluded.
+
+The findings are stored in this order, and whoever reads them (terminal, page, tables, gate, the
+verdict's next steps, the trials that spend a budget on them) takes them as they stand, so that no
+two places can name another one first. Among those that fail:
+
+1. What makes results wrong. A faster run of something else than was meant is worth nothing, so no
+   speed weighs against it, nor does what its trial says of its price.
+2. What all other advice waits for: on a machine whose GPU is idle, no measured share of the step
+   stays what it is once it works.
+3. What a trial confirmed, by the measured gain. It is the only knowledge here, so it goes before
+   every prediction, however severe or large. A finding that merely informed counts too.
+4. What was not tried: the most severe first, then by the predicted gain. Where nothing could be
+   predicted, by the most that its advice could free of the step (`speedup_at_most`): an advice that
+   is hard to predict is not for that reason worth nothing. How well the model learns comes after
+   speed of the same severity, as nothing is lost by dealing with it later.
+5. What a trial left open, and last what it refuted. Neither is anything to do now, so neither is
+   ever named first.
+
+What names another finding to deal with first stands behind that one. Behind all of them comes what
+does not fail, by status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pipediag.session.model import Finding, FindingSeverity, Session
+
+MOST_NEXT_STEPS = 5
+STATUS_ORDER = ("fail", "informative", "error", "inconclusive", "pass", "not-applicable")
+SEVERITY_ORDER: tuple[FindingSeverity, ...] = ("error", "warn", "info")
+
+_WRONG_RESULTS, _PRECONDITION, _CONFIRMED, _UNTRIED, _OPEN, _REFUTED, _NOT_FAILED = range(7)
+
+
+def concluded(session: Session, findings: Iterable[Finding]) -> Session:
+    """The session with these findings in their order, and what to do first of them."""
+    ordered = in_order(findings)
+    verdict = session.verdict.model_copy(update={"next_steps": _next_steps(ordered)})
+    return session.model_copy(update={"findings": ordered, "verdict": verdict})
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings, what to deal with first at the head; those alike keep the order given."""
+    ordered = sorted(findings, key=_place)
+    acting = [finding for finding in ordered if to_act_on(finding)]
+    rest = [finding for finding in ordered if not to_act_on(finding)]
+    return [*_behind_what_they_wait_for(acting), *rest]
+
+
+def to_act_on(finding: Finding) -> bool:
+    """Whether its advice is to be followed as far as is known."""
+    if finding.status == "informative":
+        return finding.trial.state == "confirmed"
+    return finding.status == "fail" and (
+        finding.about_results or finding.trial.state in ("confirmed", "not_tried")
+    )
+
+
+def _place(finding: Finding) -> tuple[int, int, int, float]:
+    group = _group(finding)
+    if group == _CONFIRMED:
+        return group, 0, 0, -(finding.trial.speedup or 1.0)
+    if group == _NOT_FAILED:
+        return group, STATUS_ORDER.index(finding.status), 0, -_gain(finding)
+    return group, SEVERITY_ORDER.index(finding.severity), finding.about_results, -_gain(finding)
+
+
+def _group(finding: Finding) -> int:
+    if not to_act_on(finding):
+        if finding.status != "fail":
+            return _NOT_FAILED
+        return _REFUTED if finding.trial.state == "refuted" else _OPEN
+    if finding.subject == "correctness":
+        return _WRONG_RESULTS
+    if finding.subject == "precondition":
+        return _PRECONDITION
+    confirmed = finding.trial.state == "confirmed" and not finding.about_results
+    return _CONFIRMED if confirmed else _UNTRIED
+
+
+def _gain(finding: Finding) -> float:
+    if finding.about_results:
+        return 1.0
+    known = (finding.trial.speedup, finding.predicted_speedup, finding.speedup_at_most)
+    return next((speedup for speedup in known if speedup is not None), 1.0)
+
+
+def _behind_what_they_wait_for(findings: list[Finding]) -> list[Finding]:
+    waiting = list(findings)
+    ordered: list[Finding] = []
+    while waiting:
+        free = (one for one in waiting if not _waits(one, waiting))
+        # Where two name each other, the first of them stays the first.
+        chosen = next(free, waiting[0])
+        waiting.remove(chosen)
+        ordered.append(chosen)
+    return ordered
+
+
+def _waits(finding: Finding, others: Sequence[Finding]) -> bool:
+    """Whether one of the others comes first.
+
+    Results are right or wrong whatever comes first, and what a trial confirmed was seen to help by
+    itself.
+    """
+    if finding.about_results or finding.trial.state == "confirmed":
+        return False
+    return any(other.rule == finding.needs_first != finding.rule for other in others)
+
+
+def _next_steps(ordered: Sequence[Finding]) -> list[str]:
+    """The advice on what to act on, once each; what waits for another is left for later."""
+    acting = [finding for finding in ordered if to_act_on(finding)]
+    leading = [finding for finding in acting if not _waits(finding, acting)] or acting
+    advice = dict.fromkeys(finding.advice for finding in leading if finding.advice)
+    return list(advice)[:MOST_NEXT_STEPS]

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipediag.gate.config import GateConfig
+from pipediag.gate.findings import finding_checks
+from pipediag.measures.conclusion import SEVERITY_ORDER, concluded, in_order, to_act_on
+from pipediag.reporters.findings import group
+from pipediag.rules.registry import run_rules
+from pipediag.session.model import (
+    Finding,
+    FindingSeverity,
+    FindingStatus,
+    FindingSubject,
+    Session,
+)
+from pipediag.session.trials import Trial, TrialState
+from pipediag.trials.candidates import candidates
+from tests.factories import make_breakdown, make_finding, make_loop, make_session
+from tests.rules.devices import copies, gpu, session_on
+from tests.trials.bench import make_edit
+
+SPEEDUPS = st.none() | st.floats(min_value=0.5, max_value=50.0)
+TRIALS = st.builds(
+    Trial,
+    state=st.sampled_from(get_args(TrialState)),
+    reason=st.none(),
+    speedup=SPEEDUPS,
+)
+RULES = [f"rule-{index}" for index in range(6)]
+FINDINGS = st.lists(
+    st.builds(
+        make_finding,
+        st.sampled_from(RULES),
+        status=st.sampled_from(get_args(FindingStatus)),
+        severity=st.sampled_from(get_args(FindingSeverity)),
+        subject=st.sampled_from(get_args(FindingSubject)),
+        predicted_speedup=SPEEDUPS,
+        speedup_at_most=SPEEDUPS,
+        trial=TRIALS,
+        needs_first=st.none() | st.sampled_from(RULES),
+    ),
+    max_size=9,
+).map(lambda found: [_numbered(finding, index) for index, finding in enumerate(found)])
+
+
+def _numbered(finding: Finding, index: int) -> Finding:
+    return finding.model_copy(
+        update={"title": f"Title {index}", "advice": f"{index}.", "edit": make_edit(f"edit{index}")}
+    )
+
+
+def made(rule: str, **overrides: Any) -> Finding:
+    return make_finding(
+        rule, **{"advice": rule, "severity": "warn", "predicted_speedup": None, **overrides}
+    )
+
+
+def tried(state: TrialState, speedup: float | None = None) -> Trial:
+    return Trial(state=state, reason=None, speedup=speedup)
+
+
+def rules_of(findings: list[Finding]) -> list[str]:
+    return [finding.rule for finding in in_order(findings)]
+
+
+def steps_of(findings: list[Finding]) -> list[str]:
+    return concluded(make_session(), findings).verdict.next_steps
+
+
+@given(FINDINGS)
+def test_the_first_advice_is_the_first_finding_to_act_on_wherever_it_is_read(
+    findings: list[Finding],
+) -> None:
+    session = concluded(make_session(findings=[]), findings)
+    acting = [finding for finding in session.findings if to_act_on(finding)]
+    steps = session.verdict.next_steps
+    assert bool(steps) == bool(acting)
+    assert sorted(f.title for f in session.findings) == sorted(f.title for f in findings)
+    if not acting:
+        return
+    first = acting[0]
+    assert steps[0] == first.advice
+    assert session.findings[0] == first
+    assert group(session).to_do[0] == first
+    assert candidates(session.findings)[0].edit == first.edit
+    level = GateConfig(rules=dict.fromkeys(RULES, "error"))
+    named = [check for check in finding_checks(session, level) if check.outcome == "fail"]
+    assert first.status != "fail" or named[0].name == first.rule
+
+
+@given(FINDINGS)
+def test_what_a_trial_left_open_or_refuted_is_never_named_unless_results_are_wrong(
+    findings: list[Finding],
+) -> None:
+    by_advice = {finding.advice: finding for finding in findings}
+    for advice in steps_of(findings):
+        finding = by_advice[advice]
+        settled = finding.trial.state in ("confirmed", "not_tried")
+        assert settled or finding.about_results
+
+
+@given(FINDINGS)
+def test_the_order_does_not_hang_on_the_order_before_nor_changes_when_made_again(
+    findings: list[Finding],
+) -> None:
+    ordered = in_order(findings)
+    assert in_order(ordered) == ordered
+
+
+@given(FINDINGS)
+def test_less_severe_advice_never_goes_first_unless_it_was_seen_to_help(
+    findings: list[Finding],
+) -> None:
+    alone = [finding.model_copy(update={"needs_first": None}) for finding in findings]
+    ordered = [finding for finding in in_order(alone) if to_act_on(finding)]
+    speed = [f for f in ordered if f.subject == "speed" and f.trial.state != "confirmed"]
+    severities = [SEVERITY_ORDER.index(finding.severity) for finding in speed]
+    assert severities == sorted(severities)
+
+
+def test_what_makes_results_wrong_comes_first_whatever_its_trial_says() -> None:
+    findings = [
+        made("fast", trial=tried("confirmed", 3.0)),
+        made("gpu", subject="precondition", severity="error"),
+        made("frozen", subject="correctness", trial=tried("refuted", 0.8)),
+    ]
+    assert rules_of(findings) == ["frozen", "gpu", "fast"]
+    assert steps_of(findings)[0] == "frozen"
+
+
+def test_confirmed_by_measured_gain_then_untried_by_severity_and_by_what_is_known_of_it() -> None:
+    findings = [
+        made("refuted", predicted_speedup=9.0, trial=tried("refuted", 1.0)),
+        made("open", severity="error", trial=tried("inconclusive", 1.2)),
+        made("notes", severity="info", predicted_speedup=8.0),
+        made("mixing", subject="quality"),
+        made("unknown"),
+        made("batch", predicted_speedup=1.9),
+        made("eager", speedup_at_most=9.0),
+        made("little", severity="info", trial=tried("confirmed", 1.1)),
+        made("much", trial=tried("confirmed", 1.9)),
+        made("known", status="informative", severity="info", trial=tried("confirmed", 1.5)),
+        made("passed", status="pass", severity="info"),
+    ]
+    ordered = ["much", "known", "little", "eager", "batch", "unknown", "mixing", "notes"]
+    assert rules_of(findings) == [*ordered, "open", "refuted", "passed"]
+    assert steps_of(findings) == ordered[:5]
+
+
+def test_what_must_be_done_first_stands_alone() -> None:
+    findings = [made("batch", needs_first="gpu-unused"), made("gpu-unused")]
+    assert rules_of(findings) == ["gpu-unused", "batch"]
+    assert steps_of(findings) == ["gpu-unused"]
+
+
+def test_what_was_confirmed_by_itself_waits_for_nothing() -> None:
+    proved = made("proved", needs_first="first", trial=tried("confirmed", 1.5))
+    assert rules_of([made("first"), proved]) == ["proved", "first"]
+
+
+def test_the_same_advice_is_given_once() -> None:
+    assert steps_of([made("a", advice="Do."), made("b", advice="Do."), made("c")]) == ["Do.", "c"]
+
+
+def judged(session: Session) -> Session:
+    return concluded(session, run_rules(session))
+
+
+def test_an_eager_loop_goes_before_a_larger_batch() -> None:
+    """The batch is predicted, the graph is not: but it may free all of dispatch and Python."""
+    loop = make_loop(kind="eager", keras=None, step_functions=[])
+    breakdown = make_breakdown(input_wait=2.0, device_compute=9.0, dispatch=70.0, python=19.0)
+    session = judged(make_session(loops=[loop], breakdown=breakdown))
+    rules = [finding.rule for finding in session.findings if finding.status == "fail"]
+    assert rules[0] == "eager-execution"
+    assert "small-batch" in rules
+    assert session.findings[0].speedup_at_most == 9.091
+    assert session.verdict.next_steps[0].startswith("Move the body of the loop into a function")
+
+
+def test_on_a_gpu_a_warning_goes_before_what_is_good_to_know() -> None:
+    busy = gpu(copies=[copies()], matmul_ms=80.0, tensor_core_ms=0.0)
+    session = judged(session_on(busy))
+    failed = [finding for finding in session.findings if finding.status == "fail"]
+    assert [finding.rule for finding in failed] == ["exposed-host-copy", "mixed-precision"]
+    assert session.verdict.next_steps[0] == failed[0].advice
