@@ -83,4 +83,6 @@ def _trial(finding: Finding) -> str:
     low, high = trial.ci95
     if finding.about_results:
         return f" Done so, it runs {trial.speedup:.2f}x as fast [{low:.2f}, {high:.2f}]."
+    if trial.basis == "pipeline":
+        return f" A trial of its pipeline alone: {trial.state}, estimated {trial.speedup:.2f}x."
     return f" A trial of it: {trial.state}, {trial.speedup:.2f}x [{low:.2f}, {high:.2f}]."

@@ -75,6 +75,12 @@ FINDING_COLUMNS = (
     "edit_label",
     "trial_consumer",
     "trial_caveats",
+    "subject",
+    "speedup_at_most",
+    "trial_basis",
+    "trial_pipeline_speedup",
+    "trial_pipeline_speedup_low",
+    "trial_pipeline_speedup_high",
 )
 TRIAL_COLUMNS = ("arm", "round", "examples_per_s", "batches", "duration_ms")
 HOST_COLUMNS = (
@@ -152,6 +158,7 @@ def _finding_rows(session: Session) -> Iterator[Row]:
     for finding in session.findings:
         trial = finding.trial
         low, high = trial.ci95 or (None, None)
+        alone_low, alone_high = trial.pipeline_ci95 or (None, None)
         yield {
             "rule": finding.rule,
             "title": finding.title,
@@ -175,6 +182,12 @@ def _finding_rows(session: Session) -> Iterator[Row]:
             "edit_label": finding.edit.label if finding.edit else None,
             "trial_consumer": trial.consumer,
             "trial_caveats": " ".join(trial.caveats),
+            "subject": finding.subject,
+            "speedup_at_most": finding.speedup_at_most,
+            "trial_basis": trial.basis,
+            "trial_pipeline_speedup": trial.pipeline_speedup,
+            "trial_pipeline_speedup_low": alone_low,
+            "trial_pipeline_speedup_high": alone_high,
         }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipediag.measures.loop_time import EXPLAINED_PERCENT, steps_percent
-from pipediag.reporters import labels, trials
-from pipediag.reporters.quantities import NO_BREAK, counted, seconds, speedup, speedup_interval
+from pipediag.reporters import labels, pipeline_estimate, trials
+from pipediag.reporters.quantities import NO_BREAK, counted, seconds, speedup
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined
 
@@ -22,10 +22,12 @@ class Headline:
     text: str
     """What follows the number, or the whole sentence where there is none."""
     changes: tuple[str, ...]
+    word: str = "measured"
+    """Or `estimated`, where no step of the training loop was run."""
 
     def __str__(self) -> str:
         number = " ".join(filter(None, (self.number, self.bounds)))
-        start = f"Measured: {number} {self.text}" if number else self.text
+        start = f"{self.word.capitalize()}: {number} {self.text}" if number else self.text
         return f"{start}: {'; '.join(self.changes)}" if self.changes else f"{start}."
 
 
@@ -36,10 +38,12 @@ def headline(session: Session) -> Headline | None:
         changes = tuple(trials.change_and_effect(session, name) for name in combined.findings)
         count = counted(len(changes), "change")
         if combined.speedup is not None:
-            number = speedup(combined.speedup)
-            bounds = speedup_interval(combined.ci95) if combined.ci95 else None
             return Headline(
-                number, bounds, f"{_on_what(session)}{_of_what(session)}with {count}", changes
+                number=speedup(combined.speedup),
+                bounds=pipeline_estimate.bounds(combined),
+                text=f"{_from_what(combined)}{_of_what(session)}with {count}",
+                changes=changes,
+                word=pipeline_estimate.word(combined),
             )
         reason = f" ({session.combined_missing.rstrip('.')})" if session.combined_missing else ""
         return Headline(None, None, f"{count} confirmed one by one, not together{reason}", changes)
@@ -58,12 +62,20 @@ def _the_only_one(session: Session) -> Combined | None:
     if len(confirmed) != 1:
         return None
     [(edit, trial)] = confirmed
-    return Combined(findings=[edit.id], speedup=trial.speedup, ci95=trial.ci95, blocks=trial.blocks)
+    return Combined(
+        findings=[edit.id],
+        speedup=trial.speedup,
+        ci95=trial.ci95,
+        blocks=trial.blocks,
+        basis=trial.basis,
+        pipeline_speedup=trial.pipeline_speedup,
+        pipeline_ci95=trial.pipeline_ci95,
+    )
 
 
-def _on_what(session: Session) -> str:
-    alone = session.trials is not None and session.trials.consumer == "pipeline alone"
-    return "on the pipeline alone, without training, " if alone else ""
+def _from_what(combined: Combined) -> str:
+    alone = pipeline_estimate.is_estimate(combined)
+    return "from the pipeline alone, without training, " if alone else ""
 
 
 def _of_what(session: Session) -> str:
@@ -75,15 +87,19 @@ def _of_what(session: Session) -> str:
 
 
 def _none_together(session: Session) -> str:
-    states = [finding.trial.state for finding in trials.tried(session)]
+    found = trials.tried(session)
+    states = [finding.trial.state for finding in found if not finding.about_results]
     words = [
         f"{states.count(state)} {labels.TRIAL[state]}"
         for state in ("confirmed", "refuted", "inconclusive")
         if state in states
     ]
+    priced = len(found) - len(states)
+    if priced:
+        words.append(f"{priced} measured for its price")
     apart = f"; not measured together{_reason(session.combined_missing)}"
     return (
-        f"{counted(len(states), 'change')} tried: {', '.join(words)}"
+        f"{counted(len(found), 'change')} tried: {', '.join(words)}"
         f"{apart if 'confirmed' in states else ''}"
     )
 

@@ -194,7 +194,7 @@ class _Summary:
         for index, finding in enumerate(shown[: self._limits.findings]):
             advised = index < self._limits.advised and finding.status == "fail"
             advised = advised and finding.advice not in said
-            advised = advised and finding.trial.state != "refuted"
+            advised = advised and not finding.dropped
             grid.add_row(f"{index + 1:2}.", self._finding(finding, advised))
         yield grid
         if len(shown) > self._limits.findings:
@@ -203,7 +203,7 @@ class _Summary:
             refuted = [
                 finding.edit.label if finding.edit else finding.title
                 for finding in rest
-                if finding.trial.state == "refuted"
+                if finding.dropped
             ]
             if refuted:
                 more += f"; refuted, so leave it alone: {', '.join(refuted)}"
@@ -230,7 +230,7 @@ class _Summary:
         caveats = trials.caveats(finding)
         if caveats and self._limits.advised:
             text += f" {caveats}"
-        yield self._paragraph(text, _TRIAL_STYLE[known.state])
+        yield self._paragraph(text, _TRIAL_STYLE[known.state] if known.state else "")
 
     def _pointers(self) -> RenderableType:
         grid = _grid()

@@ -1,4 +1,7 @@
-"""Geometry of a trial's drawing: the ratio of each round, and the interval that they give."""
+"""Geometry of a trial's drawing: the ratio of each round, and the interval that they give.
+
+Where the pipeline ran alone, both are its own, and what they come to for a step stands beside them.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from statistics import fmean
 
+from pipediag.reporters.pipeline_estimate import is_estimate
 from pipediag.reporters.quantities import counted, speedup, speedup_interval
 from pipediag.session.record import Interval
-from pipediag.session.trials import BASE, WORTHWHILE, TrialRun
+from pipediag.session.trials import BASE, WORTHWHILE, Combined, Trial, TrialRun
 
 _JOINT = " + "
 _MARGIN = 0.08
@@ -41,6 +45,10 @@ class TrialChart:
     limit_labelled: bool
     mean_labelled: bool
     """Whether they are far enough from other labels for one of their own."""
+    estimate: float | None
+    """What a step gains by estimate; None where steps were measured."""
+    estimated: float | None
+    estimate_labelled: bool
     words: str
     """The same for those who do not see it."""
 
@@ -62,16 +70,18 @@ def round_ratios(run: TrialRun, edits: Collection[str]) -> list[float]:
 def trial_chart(
     run: TrialRun | None,
     edits: Collection[str],
-    measured: float | None,
-    bounds: Interval | None,
+    figures: Trial | Combined,
 ) -> TrialChart | None:
     """None where no round had both the base and the arm with these edits."""
     ratios = round_ratios(run, edits) if run is not None and edits else []
     if not ratios:
         return None
-    shown: list[float] = [*ratios, 1.0, WORTHWHILE, *(bounds or ())]
-    if measured is not None:
-        shown.append(measured)
+    alone = is_estimate(figures)
+    measured = figures.pipeline_speedup if alone else figures.speedup
+    bounds = figures.pipeline_ci95 if alone else figures.ci95
+    estimated = figures.speedup if alone else None
+    known = [each for each in (measured, estimated) if each is not None]
+    shown: list[float] = [*ratios, 1.0, WORTHWHILE, *(bounds or ()), *known]
     low, high = min(shown), max(shown)
     margin = _MARGIN * (high - low)
 
@@ -80,6 +90,8 @@ def trial_chart(
 
     none, limit = x(1.0), x(WORTHWHILE)
     mean = x(measured) if measured is not None else None
+    estimate = x(estimated) if estimated is not None else None
+    mean_labelled = _apart(mean, none, limit)
     return TrialChart(
         path=_dots([x(ratio) for ratio in ratios]),
         height=_HEIGHT,
@@ -90,8 +102,18 @@ def trial_chart(
         mean=mean,
         measured=measured,
         limit_labelled=limit - none >= _APART,
-        mean_labelled=mean is not None and min(abs(mean - none), abs(mean - limit)) >= _APART,
-        words=_words(ratios, bounds),
+        mean_labelled=mean_labelled,
+        estimate=estimate,
+        estimated=estimated,
+        estimate_labelled=_apart(estimate, none, limit, mean if mean_labelled else None),
+        words=_words(ratios, bounds, estimated),
+    )
+
+
+def _apart(place: float | None, *others: float | None) -> bool:
+    """Whether there is room for a label."""
+    return place is not None and all(
+        abs(place - other) >= _APART for other in others if other is not None
     )
 
 
@@ -102,7 +124,9 @@ def _dots(places: list[float]) -> str:
     )
 
 
-def _words(ratios: list[float], bounds: Interval | None) -> str:
+def _words(ratios: list[float], bounds: Interval | None, estimated: float | None) -> str:
     listed = ", ".join(map(speedup, ratios))
     interval = f"; 95 % interval {speedup_interval(bounds)}" if bounds else ""
-    return f"Speed-up in each of {counted(len(ratios), 'round')}: {listed}{interval}"
+    what = "Speed-up" if estimated is None else "Speed-up of the pipeline alone"
+    step = "" if estimated is None else f"; a step is estimated at {speedup(estimated)}"
+    return f"{what} in each of {counted(len(ratios), 'round')}: {listed}{interval}{step}"

@@ -25,6 +25,15 @@ TRIAL_WORDS: dict[str, str] = {
         "Batches taken as fast as they come, without training: how fast the pipeline can be, "
         "and the only thing to try a change on where the training loop could not be kept."
     ),
+    "estimated": (
+        "No step was run: the pipeline alone was measured, and a step is taken to last as long as "
+        "the slower of a batch and the rest of the step. Whatever the pipeline gains beyond that "
+        "is not seen in the estimate."
+    ),
+    "price": (
+        "A change that mends results is not judged by its speed: its trial tells what right "
+        "results cost."
+    ),
     "needs retuning": (
         "The change alters a hyper-parameter, such as the batch size. It makes examples pass "
         "faster; what the model learns from them is another matter."

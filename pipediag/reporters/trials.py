@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.reporters import labels
-from pipediag.reporters.quantities import counted, speedup, speedup_interval
+from pipediag.reporters import labels, pipeline_estimate
+from pipediag.reporters.quantities import counted, speedup
 from pipediag.session.model import Finding, Session
 from pipediag.session.trials import NOT_TRIED, WORTHWHILE, Trial, TrialState
 
@@ -14,9 +14,10 @@ from pipediag.session.trials import NOT_TRIED, WORTHWHILE, Trial, TrialState
 class Outcome:
     """What is known of one finding's edit, in parts, so that a page can set them apart."""
 
-    state: TrialState
+    state: TrialState | None
+    """None where no speed settles it, as the finding is about results."""
     word: str
-    """`confirmed`, `refuted`, `inconclusive` or `not tried`."""
+    """`confirmed`, `refuted`, `inconclusive` or `not tried`; `price` where the state is None."""
     numbers: str
     """`predicted 2.00x, measured 1.94x [1.88, 2.01]`, or as much of it as there is."""
     basis: str | None
@@ -32,8 +33,11 @@ class Outcome:
 def outcome(finding: Finding) -> Outcome | None:
     """None where there is neither an edit nor a prediction, so nothing that a trial could tell."""
     trial = finding.trial
-    if finding.edit is None and finding.predicted_speedup is None and trial == NOT_TRIED:
+    predicted = finding.predicted_speedup or finding.speedup_at_most
+    if finding.edit is None and predicted is None and trial == NOT_TRIED:
         return None
+    if finding.about_results and trial.state != "not_tried":
+        return _price(trial)
     return Outcome(
         state=trial.state,
         word=labels.TRIAL[trial.state],
@@ -49,7 +53,7 @@ def tried(session: Session) -> list[Finding]:
 
 
 def not_tried(session: Session) -> list[Finding]:
-    """The failed findings whose gain is only predicted, or not even that, in the session's order."""
+    """The failed findings whose gain is predicted at best, in the session's order."""
     return [
         finding
         for finding in session.findings
@@ -100,15 +104,41 @@ def caveats(finding: Finding) -> str | None:
     return " ".join(remark for remark in remarks if remark) or None
 
 
+def _price(trial: Trial) -> Outcome:
+    """What right results cost; a trial that could not tell says why."""
+    if trial.speedup is None:
+        return Outcome(None, "price", "not known", None, trial.reason)
+    return Outcome(
+        state=None,
+        word="price",
+        numbers=", ".join([_cost(trial), _measured(trial)]),
+        basis=_basis(trial),
+        says=pipeline_estimate.made_of(trial),
+    )
+
+
+def _cost(trial: Trial) -> str:
+    speed = trial.speedup or 1.0
+    low, high = trial.ci95 or (speed, speed)
+    if high < 1.0:
+        return f"costs {1.0 - speed:.0%} speed".replace("%", " %")
+    return "costs nothing, and is faster" if low > 1.0 else "costs no speed that could be measured"
+
+
 def _numbers(finding: Finding) -> str:
-    trial = finding.trial
     parts = []
     if finding.predicted_speedup is not None:
         parts.append(f"predicted {speedup(finding.predicted_speedup)}")
-    if trial.speedup is not None:
-        bounds = f" {speedup_interval(trial.ci95)}" if trial.ci95 else ""
-        parts.append(f"measured {speedup(trial.speedup)}{bounds}")
+    elif finding.speedup_at_most is not None:
+        parts.append(f"{speedup(finding.speedup_at_most)} at most")
+    if finding.trial.speedup is not None:
+        parts.append(_measured(finding.trial))
     return ", ".join(parts)
+
+
+def _measured(trial: Trial) -> str:
+    known = (pipeline_estimate.word(trial), speedup(trial.speedup), pipeline_estimate.bounds(trial))
+    return " ".join(filter(None, known))
 
 
 def _basis(trial: Trial) -> str | None:
@@ -119,11 +149,12 @@ def _basis(trial: Trial) -> str | None:
 
 
 def _says(trial: Trial) -> str | None:
+    estimated = pipeline_estimate.made_of(trial) if trial.speedup is not None else None
     match trial.state:
+        case "confirmed" | "refuted" if estimated:
+            return estimated
         case "refuted":
             return _refutation(trial)
-        case "confirmed" if trial.consumer == "pipeline alone":
-            return "Training was not run for this, and may gain less."
         case "not_tried" if trial.reason == NOT_TRIED.reason:
             return None
         case _:

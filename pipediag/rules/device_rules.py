@@ -40,8 +40,7 @@ def run_device_rules(
 ) -> list[Finding]:
     """What the device rules say of a profile without a session, guarded alike.
 
-    Order: by status and severity, then by the part of the span that each explains, then by predicted
-    gain.
+    Order: by status and severity, then by the part of the span that each explains, then by gain.
     """
     findings = [
         found

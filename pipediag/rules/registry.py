@@ -77,7 +77,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def run_rules(session: Session) -> list[Finding]:
-    """Every rule's findings, in the rules' order; a rule that raises is a finding with status error.
+    """Every rule's findings, in the rules' order; one that raises is a finding with status error.
 
     While the GPU is missing, advice on speed points to it. A rule that yields to another one only
     informs where that one fails.

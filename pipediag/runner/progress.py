@@ -111,5 +111,7 @@ def _text(event: Event) -> str | None:
 
 def _gain(event: Event) -> str:
     # Not by the reporters' words: importing them would cost the blocks that follow.
+    if event.get("basis") == "pipeline":
+        return f"{event['speedup']:.2f}x by estimate from the pipeline alone"
     low, high = event["ci95"]
     return f"{event['speedup']:.2f}x [{low:.2f}, {high:.2f}]"

@@ -9,6 +9,10 @@ from pipediag.session.record import Interval, Record
 TrialState = Literal["confirmed", "refuted", "inconclusive", "not_tried"]
 Consumer = Literal["training", "pipeline alone"]
 """What took the batches: the script's own training loop, or nothing, as fast as they came."""
+Basis = Literal["step", "pipeline"]
+"""What a speed-up was made from. `step`: steps of the training loop, measured. `pipeline`: batches
+without the loop, from which the step's speed-up is estimated: it takes the longer of a batch and
+what the rest of the step was measured to take."""
 
 WORTHWHILE = 1.03
 """Confirmed: the whole interval lies above; refuted: the whole interval lies below. Blocks of one
@@ -30,6 +34,12 @@ class Trial(Record):
     blocks: int | None = None
     """Pairs of blocks that the ratio rests on."""
     consumer: Consumer | None = None
+    basis: Basis | None = None
+    """`pipeline`: `speedup` is an estimate, made from `pipeline_speedup`."""
+    pipeline_speedup: float | None = None
+    """Batches per second of the pipeline alone with the edit divided by those without, in
+    examples; only where nothing else was measured."""
+    pipeline_ci95: Interval | None = None
     caveats: list[str] = []
     """What the measurement leaves out or changes, as sentences."""
 
@@ -64,6 +74,9 @@ class Combined(Record):
     speedup: float | None
     ci95: Interval | None
     blocks: int | None = None
+    basis: Basis | None = None
+    pipeline_speedup: float | None = None
+    pipeline_ci95: Interval | None = None
     dropped: list[DroppedEdit] = []
 
 

@@ -38,15 +38,27 @@ class LostError(Exception):
 
 
 @dataclass(frozen=True)
+class Ratio:
+    """What one round says of two arms."""
+
+    step: float
+    pulled: float
+    """The same as `step` where steps were measured."""
+
+
+@dataclass(frozen=True)
 class Round:
     """Examples per second by arm; arms that failed on the way have a reason instead."""
 
     rates: dict[str, float]
+    """Of a step, as the gauge reads it."""
+    pulled: dict[str, float]
+    """As they came, whatever a step leaves of that."""
     refused: dict[str, str]
 
-    def ratio(self, arm: str, to: str) -> float:
+    def ratio(self, arm: str, to: str) -> Ratio:
         """Throughput of one arm divided by that of another."""
-        return self.rates[arm] / self.rates[to]
+        return Ratio(self.rates[arm] / self.rates[to], self.pulled[arm] / self.pulled[to])
 
 
 class Bench:
@@ -124,6 +136,7 @@ class Bench:
         """
         self._rounds += 1
         rates: dict[str, float] = {}
+        pulled: dict[str, float] = {}
         refused: dict[str, str] = {}
         for arm in self._order.sample(list(arms), len(arms)):
             try:
@@ -134,7 +147,8 @@ class Bench:
                 refused[arm.name] = str(error)
             else:
                 rates[arm.name] = examples_per_s(self.gauge, block)
-        return Round(rates, refused)
+                pulled[arm.name] = block.examples_per_s
+        return Round(rates, pulled, refused)
 
     def block(self, arm: Arm, seconds: float = BLOCK_S) -> Block:
         """One block, kept in the record; its whole duration, warm-up and all, is the arm's cost.

@@ -10,13 +10,12 @@ from pipediag.trials.arms import Arm, ArmRefusedError
 from pipediag.trials.bench import BASE_ARM, BaseRefusedError, Bench, LostError
 from pipediag.trials.candidates import Candidate, together
 from pipediag.trials.contest import Confirmed
+from pipediag.trials.ratios import Ratios
 from pipediag.trials.statistics import (
     FEWEST_ROUNDS,
     LOOK_ALPHA,
     LOOKS,
     Decision,
-    estimate,
-    look,
 )
 
 FINAL_ROUNDS = 10
@@ -61,6 +60,7 @@ class _Combination:
     def __init__(self, bench: Bench, best: Confirmed) -> None:
         self._bench = bench
         self._members = [best.candidate]
+        self._ratios = best.ratios
         self._estimate = best.estimate
         self._dropped: list[DroppedEdit] = []
 
@@ -85,7 +85,8 @@ class _Combination:
         elif decision.state == "confirmed":
             self._members.append(candidate)
             # Stands until rounds of their own have been run.
-            self._estimate = estimate(against_base, LOOK_ALPHA)
+            self._ratios = against_base
+            self._estimate = against_base.estimate(LOOK_ALPHA)
         elif decision.state == "refuted":
             adds = "Makes it slower" if decision.estimate.high < 1.0 else "Adds nothing"
             self.drop(candidate, f"{adds} once {names} is in: {decision.estimate}.")
@@ -101,39 +102,36 @@ class _Combination:
         if len(self._members) == 1:
             return
         arm = together(self._members)
-        ratios: list[float] = []
+        ratios = Ratios()
         while len(ratios) < FINAL_ROUNDS and self._left_for([BASE_ARM, arm]):
             found = self._bench.round([BASE_ARM, arm])
             if found.refused:
                 break
-            ratios.append(found.ratio(arm.name, BASE_ARM.name))
+            ratios = ratios.with_round(found.ratio(arm.name, BASE_ARM.name))
         if len(ratios) >= FEWEST_ROUNDS:
-            self._estimate = estimate(ratios)
+            self._ratios, self._estimate = ratios, ratios.estimate()
 
     def result(self) -> Combined:
         return Combined(
             findings=[one.edit.id for one in self._members],
-            speedup=round(self._estimate.value, 4),
-            ci95=self._estimate.interval,
-            blocks=self._estimate.rounds,
             dropped=self._dropped,
+            **self._ratios.figures(self._bench.gauge, self._estimate),
         )
 
-    def _marginal(self, arm: Arm) -> tuple[Decision | None, list[float]]:
+    def _marginal(self, arm: Arm) -> tuple[Decision | None, Ratios]:
         current = together(self._members)
         arms = self._rounds_of_all(arm)
-        ratios: list[float] = []
-        against_base: list[float] = []
+        ratios = against_base = Ratios()
         while self._fits(arms, len(ratios)):
             found = self._bench.round(arms)
             if found.refused:
                 raise ArmRefusedError(" ".join(found.refused.values()))
-            ratios.append(found.ratio(arm.name, current.name))
-            against_base.append(found.ratio(arm.name, BASE_ARM.name))
-            decision = look(ratios)
+            ratios = ratios.with_round(found.ratio(arm.name, current.name))
+            against_base = against_base.with_round(found.ratio(arm.name, BASE_ARM.name))
+            decision = ratios.look()
             if decision is not None:
                 return decision, against_base
-        return look(ratios, last=True), against_base
+        return ratios.look(last=True), against_base
 
     def _rounds_of_all(self, arm: Arm) -> list[Arm]:
         return [BASE_ARM, together(self._members), arm]

@@ -10,13 +10,13 @@ from pipediag.session.trials import WORTHWHILE, Trial
 from pipediag.trials.arms import ArmRefusedError
 from pipediag.trials.bench import BASE_ARM, BLOCK_S, Bench, Round
 from pipediag.trials.candidates import Candidate
+from pipediag.trials.ratios import Ratios
 from pipediag.trials.statistics import (
     FEWEST_ROUNDS,
     LOOKS,
     MOST_ROUNDS,
     Decision,
     Estimate,
-    look,
 )
 
 MOST_AT_ONCE = 4
@@ -39,13 +39,14 @@ class Confirmed:
 
     candidate: Candidate
     estimate: Estimate
+    ratios: Ratios
 
 
 @dataclass
 class _Live:
     candidate: Candidate
     caveats: list[str]
-    ratios: list[float] = field(default_factory=list)
+    ratios: Ratios = field(default_factory=Ratios)
 
 
 class Contest:
@@ -86,7 +87,7 @@ class Contest:
     def end(self, reason: str, culprit: str | None = None) -> None:
         """No further block can run: judge what has enough rounds, but not the arm that ended it."""
         for one in self._live:
-            decision = look(one.ratios, last=True)
+            decision = one.ratios.look(last=True)
             if decision is None or one.candidate.edit.id == culprit:
                 self.refuse(one.candidate, reason)
             else:
@@ -152,7 +153,7 @@ class Contest:
     def _give_up(self, one: _Live) -> None:
         rounds = len(one.ratios)
         reason = f"The time for trials ended after {_rounds(rounds)}."
-        decision = look(one.ratios, last=True)
+        decision = one.ratios.look(last=True)
         if decision is not None:
             self._decide(one, decision, unclear=reason)
         elif rounds == 0:
@@ -189,8 +190,8 @@ class Contest:
                 self._live.remove(one)
                 self.refuse(one.candidate, found.refused[edit])
                 continue
-            one.ratios.append(found.ratio(edit, BASE_ARM.name))
-            decision = look(one.ratios)
+            one.ratios = one.ratios.with_round(found.ratio(edit, BASE_ARM.name))
+            decision = one.ratios.look()
             if decision is not None:
                 self._live.remove(one)
                 self._decide(
@@ -201,17 +202,15 @@ class Contest:
 
     def _decide(self, one: _Live, decision: Decision, unclear: str) -> None:
         if decision.state == "confirmed":
-            self.confirmed.append(Confirmed(one.candidate, decision.estimate))
+            self.confirmed.append(Confirmed(one.candidate, decision.estimate, one.ratios))
         self._settle(
             one.candidate,
             Trial(
                 state=decision.state,
                 reason=unclear if decision.state == "inconclusive" else None,
-                speedup=round(decision.estimate.value, 4),
-                ci95=decision.estimate.interval,
-                blocks=decision.estimate.rounds,
                 consumer=self._bench.gauge.consumer,
                 caveats=one.caveats,
+                **one.ratios.figures(self._bench.gauge, decision.estimate),
             ),
         )
 
@@ -225,6 +224,7 @@ class Contest:
             state=trial.state,
             speedup=trial.speedup,
             ci95=trial.ci95,
+            basis=trial.basis,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.session.trials import Consumer
+from pipediag.session.trials import Basis, Consumer
 from pipediag.trials.arms import Arm, Block, Executor
 
 
@@ -18,6 +18,7 @@ class TrainingLoop:
     """The script's own loop takes the batches."""
 
     consumer: Consumer = "training"
+    basis: Basis = "step"
     caveat: str | None = None
 
     def run(self, executor: Executor, arm: Arm, seconds: float) -> Block:
@@ -37,11 +38,18 @@ class PulledPipeline:
     """
 
     consumer_ms: float
+    """What the rest of a step takes; 0 where that is not known."""
     consumer: Consumer = "pipeline alone"
+    basis: Basis = "pipeline"
 
     @property
     def caveat(self) -> str:
         """What such a measurement leaves out."""
+        if not self.consumer_ms:
+            return (
+                "The training loop can't be run by itself: the pipeline was measured alone, and "
+                "what the rest of a step takes is not known."
+            )
         return (
             "The training loop can't be run by itself: the pipeline was measured alone, and a step "
             f"taken as the longer of a batch and the {self.consumer_ms:.1f} ms that the rest of "

@@ -45,7 +45,8 @@ def run_trials(
     on a script that is stopped afterwards.
 
     `on_event` gets `{"event": "trial", "label", "left_s"}` before each arm is built and before each
-    block, and `{"event": "decided", "edit", "label", "state", "speedup", "ci95"}` as soon as an
+    block, and `{"event": "decided", "edit", "label", "state", "speedup", "ci95",
+    "basis"}` as soon as an
     edit is settled.
 
     Never raises for what the executor does: an arm that fails and a process that is gone are said

@@ -82,3 +82,19 @@ def test_a_check_says_what_a_trial_of_the_advice_found() -> None:
     (untried,) = finding_checks(make_session(findings=[make_finding()]), GateConfig())
 
     assert tried.sentence == f"{untried.sentence} A trial of it: refuted, 1.00x [0.98, 1.02]."
+
+
+def test_what_makes_results_wrong_fails_whatever_it_costs_to_mend() -> None:
+    trial = Trial(state="refuted", reason=None, speedup=0.8, ci95=(0.78, 0.82), blocks=8)
+    wrong = make_finding(severity="error", subject="correctness", trial=trial)
+    (check,) = finding_checks(make_session(findings=[wrong]), GateConfig())
+    assert check.outcome == "fail"
+    assert check.sentence.endswith(" Done so, it runs 0.80x as fast [0.78, 0.82].")
+
+
+def test_an_estimate_is_called_one() -> None:
+    trial = Trial(
+        state="confirmed", reason=None, speedup=4.16, ci95=(4.16, 4.16), blocks=8, basis="pipeline"
+    )
+    (check,) = finding_checks(make_session(findings=[make_finding(trial=trial)]), GateConfig())
+    assert check.sentence.endswith(" A trial of its pipeline alone: confirmed, estimated 4.16x.")

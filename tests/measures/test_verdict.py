@@ -18,7 +18,6 @@ from tests.factories import (
     make_operation,
     make_pipeline,
     make_steps,
-    make_verdict,
 )
 
 STOPPED = Script(path="train.py", args=[], outcome="stopped")

@@ -75,3 +75,20 @@ def test_a_gain_of_steps_that_are_little_of_the_loop_is_not_called_the_loops() -
     assert plain(headline(session)).startswith(
         "Measured: 1.94x [1.88, 2.01] in the steps, which are 15 % of the loop, with 1 change"
     )
+
+
+def test_what_comes_from_the_pipeline_alone_is_an_estimate() -> None:
+    assert plain(headline(trial_sessions.pipeline_only())) == (
+        "Estimated: 4.16x from the pipeline alone, without training, with 1 change: 16 parallel "
+        "calls on the map in line 12"
+    )
+
+
+def test_what_right_results_cost_is_no_refutation() -> None:
+    wrong = factories.make_finding(
+        edit=trial_sessions.CACHE, trial=trial_sessions.REFUTED, subject="correctness"
+    )
+
+    assert str(headline(factories.make_session(findings=[wrong]))) == (
+        "1 change tried: 1 measured for its price."
+    )

@@ -320,12 +320,28 @@ def test_a_process_that_was_lost_leaves_what_it_had_shown() -> None:
 def test_the_pipeline_alone_is_not_called_training() -> None:
     page = page_of(trial_sessions.pipeline_only())
 
-    assert "on the pipeline alone, without training, with 1 change" in words_of(
+    assert "Estimated 4.16x from the pipeline alone, without training, with 1 change" in words_of(
         page.find("section")[0]
     )
+    assert "Measured" not in words_of(page.find("section")[0])
     [trial] = map(words_of, trials_of(page))
     assert "8 block pairs of the pipeline alone" in trial
-    assert "may gain less" in trial
+    assert "predicted 2.00x, estimated 4.16x" in trial
+    assert "The pipeline alone became 11 to 19 times as fast" in trial
+    assert "Bold line: a step, estimated at 4.16x" in trial
+
+
+def test_what_makes_results_wrong_stays_found_whatever_it_costs_to_mend() -> None:
+    wrong = factories.make_finding(
+        subject="correctness", edit=trial_sessions.CACHE, trial=trial_sessions.REFUTED
+    )
+    page = page_of(factories.make_session(findings=[wrong], trials=trial_sessions.make_run()))
+
+    shown = words_of(section(page, "Findings"))
+    assert "Found error" in shown
+    assert "Price costs no speed that could be measured" in shown
+    assert "Not worth it here" not in shown
+    assert "Refuted" not in shown
 
 
 def test_three_phases_with_intervals_or_reasons() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from pipediag.reporters import trials
 from pipediag.session.record import Interval
-from pipediag.session.trials import Trial
+from pipediag.session.trials import Trial, TrialState
 from tests import factories
 from tests.reporters import trial_sessions
 
@@ -78,3 +78,75 @@ def test_a_caveat_is_said_once_and_only_of_a_measurement() -> None:
         "Measured once the cache is filled. And another."
     )
     assert trials.caveats(factories.make_finding(edit=edit)) is None
+
+
+@pytest.mark.parametrize(
+    ("speedup", "bounds", "numbers"),
+    [
+        (0.88, (0.85, 0.91), "costs 12 % speed, measured 0.88x [0.85, 0.91]"),
+        (1.0, (0.98, 1.02), "costs no speed that could be measured, measured 1.00x [0.98, 1.02]"),
+        (1.2, (1.1, 1.3), "costs nothing, and is faster, measured 1.20x [1.10, 1.30]"),
+    ],
+)
+@pytest.mark.parametrize("state", ["confirmed", "refuted", "inconclusive"])
+def test_a_trial_of_what_mends_results_tells_its_price(
+    state: TrialState, speedup: float, bounds: Interval, numbers: str
+) -> None:
+    trial = Trial(state=state, reason="Open.", speedup=speedup, ci95=bounds, blocks=8)
+
+    known = trials.outcome(factories.make_finding(subject="correctness", trial=trial))
+
+    assert known is not None
+    assert known.state is None
+    assert str(known).replace("\xa0", " ") == f"price: {numbers} over 8 block pairs"
+
+
+def test_without_a_prediction_the_limit_is_said() -> None:
+    finding = factories.make_finding(predicted_speedup=None, speedup_at_most=9.09)
+    assert str(trials.outcome(finding)) == "not tried: 9.09x at most"
+
+
+@pytest.mark.parametrize(
+    ("step", "alone", "bounds", "sentence"),
+    [
+        (
+            4.16,
+            14.0,
+            (11.2, 18.9),
+            "The pipeline alone became 11 to 19 times as fast, and the rest of the training step "
+            "then leaves no more.",
+        ),
+        (
+            1.0,
+            4.0,
+            (3.9, 4.1),
+            "The pipeline alone became 3.90 to 4.10 times as fast; the rest of the training step, "
+            "which is longer, leaves nothing of that.",
+        ),
+        (
+            2.0,
+            2.0,
+            (1.9, 2.1),
+            "The pipeline alone became 1.90 to 2.10 times as fast; training was not run for this, "
+            "and may gain less.",
+        ),
+    ],
+)
+def test_an_estimate_says_what_it_is_made_of(
+    step: float, alone: float, bounds: Interval, sentence: str
+) -> None:
+    finding = trial_sessions.pipeline_only().findings[0]
+    trial = finding.trial.model_copy(
+        update={
+            "speedup": step,
+            "ci95": (step, step),
+            "pipeline_speedup": alone,
+            "pipeline_ci95": bounds,
+        }
+    )
+
+    known = trials.outcome(finding.model_copy(update={"trial": trial}))
+
+    assert known is not None
+    assert known.numbers == f"predicted 2.00x, estimated {step:.2f}x"
+    assert known.says == sentence

@@ -289,6 +289,14 @@ def test_a_loop_that_cannot_be_driven_is_judged_by_its_pipeline_and_consumer() -
     assert a.consumer == "pipeline alone"
     # Batches come every 2 ms, but the rest of the step still takes 4.
     assert a.speedup == pytest.approx(2.0, rel=0.05)
+    assert a.basis == "pipeline"
+    assert a.pipeline_speedup == pytest.approx(4.0, rel=0.05)
+    assert a.pipeline_ci95 is not None
+    assert outcome.combined is not None
+    assert (outcome.combined.basis, outcome.combined.pipeline_speedup) == (
+        "pipeline",
+        a.pipeline_speedup,
+    )
     assert "the 4.0 ms that the rest of the step took" in a.caveats[0]
     assert executor.count("block", BASE) == 0
     assert outcome.run.consumer == "pipeline alone"
@@ -301,6 +309,18 @@ def test_a_consumer_that_is_slower_than_both_makes_them_equal() -> None:
     executor = FakeExecutor({"a": 4.0}, pull_step_ms=2.0)
     a = try_edits(executor, [make_finding("a")], consumer_ms=10.0).trials["a"]
     assert (a.state, a.speedup, a.ci95) == ("refuted", 1.0, (1.0, 1.0))
+    assert a.pipeline_speedup == pytest.approx(4.0, rel=0.05)
+
+
+def test_what_steps_were_measured_on_is_no_estimate() -> None:
+    a = try_edits(FakeExecutor({"a": 2.0}), [make_finding("a")]).trials["a"]
+    assert (a.basis, a.pipeline_speedup, a.pipeline_ci95) == ("step", None, None)
+
+
+def test_where_the_rest_of_the_step_is_not_known_no_time_is_made_up_for_it() -> None:
+    executor = FakeExecutor({"a": 4.0}, pull_step_ms=8.0)
+    a = try_edits(executor, [make_finding("a")], consumer_ms=0.0).trials["a"]
+    assert a.caveats[0].endswith("what the rest of a step takes is not known.")
 
 
 def test_what_the_pipeline_alone_cannot_show_is_not_tried() -> None:
