@@ -20,7 +20,7 @@ def paragraphs(meta: Meta) -> list[tuple[str, list[str]]]:
         ("Thresholds", [threshold_line(t) for t in meta.thresholds] or ["None: it holds or not."]),
         ("What to change", [meta.edit]),
         ("What that might cost", [meta.cost]),
-        ("Predicted speed-up", [meta.prediction]),
+        ("Predicted speed-up", [_prediction(meta)]),
         ("Trial", [_trial(meta)]),
         ("About", [_about(meta)]),
     ]
@@ -29,6 +29,16 @@ def paragraphs(meta: Meta) -> list[tuple[str, list[str]]]:
 def threshold_line(threshold: Threshold) -> str:
     """A threshold, its unit and where it comes from, on one line."""
     return f"{threshold.name}: {threshold.value:g} {threshold.unit} ({threshold.source})"
+
+
+def _prediction(meta: Meta) -> str:
+    if not meta.frees:
+        return meta.prediction
+    classes = " and ".join(name.replace("_", " ") for name in meta.frees)
+    return (
+        f"{meta.prediction} Where nothing is predicted, a limit: the step over the step without "
+        f"{classes}."
+    )
 
 
 def _trial(meta: Meta) -> str:

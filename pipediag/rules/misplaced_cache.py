@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pipediag.rules.graph_ops import draws_random
 from pipediag.rules.plan import (
+    BATCHING,
     between,
     call_name,
     downstream,
+    framework_call,
     keeps_elements,
     operations,
     passes_over_data,
@@ -28,21 +32,24 @@ META = Meta(
     "same in every epoch, which is faster and wrong; an endless repeat above it grows without end; "
     "a take behind it stops it before it is complete, so it is thrown away (960 evaluations where "
     "320 do).",
-    edit="Move the cache above the random map or shuffle, or the take above the cache.",
+    edit="Move the cache above the random map, the shuffle behind the cache (and both above the "
+    "batch), or the take above the cache.",
     cost="Moved above a costly map, the cache saves less time; results change to what was meant.",
     prediction="None: the finding is about results, or about a cache that does nothing.",
     needs=("loop", "pipeline"),
     thresholds=(),
     severity="error",
-    effect_on_results="not safe here",
+    effect_on_results="mends results",
     subject="correctness",
     frees=("input_wait",),
 )
 
 _BETWEEN = "What stands between them takes other elements, so that neither can simply be moved."
-
-
+_FRAMEWORKS_OWN = "The framework makes it within a call of its own, which pipediag can't change."
+_PRICE = "This mends results: what is measured is what that costs."
 _SAME_ORDER = ("map", "prefetch", "with_options")
+_CUTS = ("take", "take_while")
+"""Behind a cache they keep it from completing."""
 
 
 def check(session: Session) -> list[Finding]:
@@ -65,12 +72,12 @@ def _random(session: Session, cache: Operation) -> Finding | None:
     drawing = [op for op in upstream(session, cache) if draws_random(op.function)]
     if not drawing:
         return None
-    first, once = drawing[-1], passes_over_data(session) == 1
+    first = drawing[-1]
+    once = _read_once(session)
     return META.finding(
         "informative" if once else "fail",
         f"Move {call_name(cache)} above {call_name(first)}: the map draws random numbers, and the "
-        "cache repeats the first epoch's draws in all others."
-        + (" With a single epoch it does no harm yet." if once else ""),
+        f"cache repeats the first epoch's draws in all others.{once}",
         op=cache,
         evidence={"random_operation": first.id},
         prediction=Prediction(None, "This is about results, not speed."),
@@ -80,16 +87,21 @@ def _random(session: Session, cache: Operation) -> Finding | None:
     )
 
 
+def _read_once(session: Session) -> str:
+    """What to add where nothing is repeated; empty where something is, or may be."""
+    return " With a single epoch it does no harm yet." if passes_over_data(session) == 1 else ""
+
+
 def _above(session: Session, cache: Operation, op: Operation) -> Edit | None:
     """The cache above this operation: it mends results, and a trial tells what that costs."""
     path = between(session, op, cache)
-    if path is None or not keeps_elements([op, *path]) or len(op.parent_ids) != 1:
+    if path is None or any(each.kind in _CUTS for each in path) or len(op.parent_ids) != 1:
         return None
     return Edit(
         id=f"{META.id}:{cache.id}",
         label=f"{place_name(cache)} moved above the {place_name(op)}",
         changes=(Move(cache.id, op.parent_ids[0]),),
-        caveat="This mends results: what is measured is what that costs.",
+        caveat=_PRICE,
     )
 
 
@@ -107,22 +119,95 @@ def _behind(session: Session, op: Operation, cache: Operation) -> Edit | None:
 
 
 def _frozen_order(session: Session, cache: Operation) -> Finding | None:
+    """A shuffle above the cache and none behind it, unless one order is what was asked for."""
     above = [op for op in upstream(session, cache) if op.kind == "shuffle"]
     again = [op for op in downstream(session, cache) if op.kind == "shuffle"]
-    if not above or again:
+    asked = [op for op in above if op.parameters.get("reshuffle_each_iteration") is not False]
+    if not asked or again:
         return None
+    once, shuffle = _read_once(session), asked[0]
+    remedy = _remedy(session, shuffle, cache)
     return META.finding(
-        "fail",
-        f"Move {call_name(above[0])} behind {call_name(cache)}: as it is, every epoch has the "
-        "order of the first.",
+        "informative" if once else "fail",
+        f"{remedy.advice}: as it is, every epoch has the order of the first.{remedy.more}{once}",
         op=cache,
-        evidence={"shuffle_operation": above[0].id},
+        evidence={"shuffle_operation": shuffle.id},
         prediction=Prediction(None, "This is about results, not speed."),
         title="A cache below a shuffle repeats the same order in every epoch",
         severity="warn",
-        effect="same up to order or rounding",
-        edit=_behind(session, above[0], cache),
-        untried=_BETWEEN,
+        edit=remedy.edit,
+        untried=remedy.untried,
+    )
+
+
+@dataclass(frozen=True)
+class _Remedy:
+    """How a cache and a shuffle above it come to stand the right way round."""
+
+    advice: str
+    edit: Edit | None = None
+    more: str = ""
+    untried: str = _BETWEEN
+
+
+def _remedy(session: Session, shuffle: Operation, cache: Operation) -> _Remedy:
+    if shuffle.made_by_framework:
+        return _framework_s_shuffle(shuffle, cache)
+    path = between(session, shuffle, cache)
+    batch = next((op for op in path or [] if op.kind in BATCHING), None)
+    if path is not None and batch is not None:
+        return _above_the_batch(shuffle, cache, path, batch)
+    if path is not None and keeps_elements(path):
+        return _Remedy(
+            f"Move {call_name(shuffle)} behind {call_name(cache)}",
+            _behind(session, shuffle, cache),
+        )
+    return _Remedy(f"Put a `shuffle` behind {call_name(cache)} too")
+
+
+def _framework_s_shuffle(shuffle: Operation, cache: Operation) -> _Remedy:
+    return _Remedy(
+        f"Pass `batch_size=None` to {framework_call(shuffle)}, which shuffles by itself, and put "
+        f"`.shuffle(...)` and `.batch(...)` behind {call_name(cache)}",
+        more=" Its own shuffle (`shuffle=False` leaves it out) is needed only for a "
+        "`validation_split`.",
+        untried=_FRAMEWORKS_OWN,
+    )
+
+
+def _above_the_batch(
+    shuffle: Operation,
+    cache: Operation,
+    path: list[Operation],
+    batch: Operation,
+) -> _Remedy:
+    """Cache, shuffle, batch: behind a cache of batches the shuffle would mix whole batches."""
+    single = path[: path.index(batch)]
+    batched = path[path.index(batch) + 1 :]
+    repeated = any(op.kind == "map" for op in batched)
+    return _Remedy(
+        f"Put {call_name(cache)} and behind it {call_name(shuffle)} directly above "
+        f"{call_name(batch)}",
+        _both_above(shuffle, cache, single)
+        if keeps_elements(single) and not any(op.kind in _CUTS for op in batched)
+        else None,
+        more=" What is mapped behind the batch then runs in every epoch." if repeated else "",
+    )
+
+
+def _both_above(shuffle: Operation, cache: Operation, single: list[Operation]) -> Edit | None:
+    """The edit; `single` is what stands between the shuffle and the batch."""
+    if len(shuffle.parent_ids) != 1:
+        return None
+    if single:
+        changes: tuple[Move, ...] = (Move(cache.id, single[-1].id), Move(shuffle.id, cache.id))
+    else:
+        changes = (Move(cache.id, shuffle.parent_ids[0]),)
+    return Edit(
+        id=f"{META.id}:{cache.id}",
+        label=f"{place_name(cache)} and then the {place_name(shuffle)} moved above the batch",
+        changes=changes,
+        caveat=_PRICE,
     )
 
 
@@ -138,6 +223,7 @@ def _endless(session: Session, cache: Operation) -> Finding | None:
                 prediction=Prediction(None, "What a working cache would save was not measured."),
                 title="A cache below an endless repeat never completes",
                 effect="same results",
+                subject="speed",
                 edit=_behind(session, op, cache),
                 untried=_BETWEEN,
             )
@@ -161,6 +247,7 @@ def _incomplete(session: Session, cache: Operation) -> Finding | None:
             title="A take behind a cache keeps it from completing",
             severity="warn",
             effect="same results",
+            subject="speed",
             edit=_take_first(session, op, cache),
             untried=_BETWEEN,
         )

@@ -24,6 +24,7 @@ from pipediag.rules.plan import (
     operations,
     passes_over_data,
     place_name,
+    reaches_the_loop,
     upstream,
 )
 from pipediag.rules.prediction import FORECAST, class_ms, less_input
@@ -51,8 +52,9 @@ META = Meta(
     title_failed="Costly work that never changes is repeated in every epoch",
     title_passed="Repeated work is cached or cheap",
     looks_at="Costly maps that draw no random numbers, in a loop of several epochs without a cache "
-    "behind them; and the bytes of all their elements, counted or by the size of the files read, "
-    "against the available memory.",
+    "behind them on the way to the training loop (one above them or on another branch keeps none "
+    "of their results); and the bytes of all their elements, counted or by the size of the files "
+    "read, against the available memory.",
     why="From the second epoch on a cache replaces everything above it.",
     edit="`.cache()` behind the map and above shuffle, repeat and anything random; `.cache(path)` "
     "where the elements don't fit in memory.",
@@ -151,8 +153,10 @@ def _before_the_steps(
 
 
 def _effect(session: Session, op: Operation) -> EffectOnResults:
-    if _calls_python(session, op):
+    if _side_effect(session, op):
         return "not safe here"
+    if _calls_python(session, op):
+        return "not known"
     return "same up to order or rounding" if _moved(session, op) else "same results"
 
 
@@ -186,8 +190,23 @@ def _elements_to_cache(session: Session, op: Operation) -> int | None:
 
 
 def _moved(session: Session, op: Operation) -> list[Operation]:
-    """What a cache behind the map would freeze or never end on, in the order of the data."""
-    return [other for other in upstream(session, op)[::-1] if other.kind in ("shuffle", "repeat")]
+    """What a cache behind the map would freeze or never end on, in the order of the data.
+
+    What stands above a cache that is there already is frozen with or without another one.
+    """
+    above = upstream(session, op)
+    held = _held_above(session, op)
+    beyond = [held, *upstream(session, held)] if held else []
+    return [
+        other
+        for other in above[::-1]
+        if other.kind in ("shuffle", "repeat") and other not in beyond
+    ]
+
+
+def _held_above(session: Session, op: Operation) -> Operation | None:
+    """The nearest cache above the operation."""
+    return next((other for other in upstream(session, op) if other.kind in _CACHES), None)
 
 
 def _can_move(session: Session, op: Operation, moved: list[Operation]) -> bool:
@@ -197,6 +216,8 @@ def _can_move(session: Session, op: Operation, moved: list[Operation]) -> bool:
 
 
 def _untried(session: Session, op: Operation) -> str:
+    if changes := _side_effect(session, op):
+        return f"It calls Python with side effects, which a cache would end: {changes}."
     if _calls_python(session, op):
         return "It calls Python, and only you know whether that gives the same in every epoch."
     if not _can_move(session, op, _moved(session, op)):
@@ -209,8 +230,7 @@ def _untried(session: Session, op: Operation) -> str:
 
 def _cacheable(session: Session, op: Operation) -> bool:
     above = [op, *upstream(session, op)]
-    kept = [*above, *downstream(session, op)]
-    if any(other.kind in _CACHES for other in kept) or op.inside_function_of:
+    if op.inside_function_of or not reaches_the_loop(session, op, without=_CACHES):
         return False
     return op.function is not None and not any(draws_random(other.function) for other in above)
 
@@ -257,7 +277,7 @@ def _count(session: Session, op: Operation) -> int | None:
     for other in [op, *upstream(session, op)]:
         if other.kind != "repeat" and other.cardinality is not None and other.cardinality >= 0:
             return other.cardinality
-        if not keeps_elements([other]):
+        if other.kind not in _CACHES and not keeps_elements([other]):
             return None
     return None
 
@@ -279,7 +299,8 @@ def _by_files(session: Session, op: Operation, each: float) -> float | None:
     above = upstream(session, op)
     source = above[-1] if above else op
     held, read = source.parameters.get("file_bytes"), _bytes_each(session, source)
-    if not isinstance(held, int) or not read or not keeps_elements([op, *above[:-1]]):
+    between_them = [other for other in [op, *above[:-1]] if other.kind not in _CACHES]
+    if not isinstance(held, int) or not read or not keeps_elements(between_them):
         return None
     return held * each / read
 
@@ -297,6 +318,12 @@ def _available_bytes(session: Session) -> int:
     return session.environment.memory_bytes
 
 
+def _side_effect(session: Session, op: Operation) -> str | None:
+    """What Python on the way visibly changes, so that it is no function of its element alone."""
+    functions = [other.function for other in [op, *upstream(session, op)] if other.function]
+    return next((each.side_effect for each in functions if each.side_effect), None)
+
+
 def _calls_python(session: Session, op: Operation) -> bool:
     return any(uses(other.function, PYTHON) for other in [op, *upstream(session, op)])
 
@@ -309,9 +336,14 @@ def _advice(session: Session, op: Operation, size: float, *, on_disk: bool) -> s
         advice = f"Put {cache} behind {call_name(op)}, and move {names} behind the cache."
     else:
         advice = f"Put {cache} directly behind {call_name(op)}."
+    held = _held_above(session, op)
+    if held is not None:
+        advice += f" The {call_name(held)} stands above it and keeps none of its results."
     if on_disk:
         advice += f" It would take {size / 2**30:.1f} GiB, {_room(session)}."
-    if _calls_python(session, op):
+    if changes := _side_effect(session, op):
+        advice += f" It calls Python with side effects ({changes}), which a cache would end."
+    elif _calls_python(session, op):
         advice += (
             " It calls Python, and pipediag can't see whether that always gives the same: cache "
             "only if it does."

@@ -52,6 +52,26 @@ def downstream(session: Session, op: Operation) -> list[Operation]:
     ]
 
 
+def reaches_the_loop(session: Session, op: Operation, without: Iterable[str]) -> bool:
+    """Whether this one's elements can reach the training loop past operations of these kinds."""
+    last = last_operation(session)
+    barred = set(without)
+    ops = session.pipeline.ops if session.pipeline else []
+    waiting, seen = [op.id], {op.id}
+    while waiting:
+        reached = waiting.pop()
+        if last is not None and reached == last.id:
+            return True
+        following = [
+            other.id
+            for other in ops
+            if reached in other.parent_ids and other.kind not in barred and other.id not in seen
+        ]
+        seen.update(following)
+        waiting.extend(following)
+    return False
+
+
 def following_batch(session: Session, op: Operation) -> Operation | None:
     """The batching operation that takes this one's single elements, or None.
 
@@ -101,6 +121,11 @@ def costlier(session: Session, inner: Operation, outer: Operation | None) -> Ope
 def call_name(op: Operation) -> str:
     """How the operation is referred to in advice: `map` at a line, or `map` alone."""
     return f"`{op.kind}` at line {op.line}" if op.line else f"`{op.kind}`"
+
+
+def framework_call(op: Operation) -> str:
+    """How the user's call is referred to within which a framework made the operation."""
+    return f"the call at line {op.line}" if op.line else "the call that makes the dataset"
 
 
 def place_name(op: Operation) -> str:

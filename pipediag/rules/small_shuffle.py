@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pipediag.rules.plan import BATCHING, call_name, following_batch, operations, upstream
+from pipediag.rules.plan import (
+    BATCHING,
+    call_name,
+    following_batch,
+    framework_call,
+    operations,
+    upstream,
+)
 from pipediag.rules.rule import Meta, Prediction, Threshold
 from pipediag.session.model import Finding, Operation, Session
 from pipediag.session.record import Scalar
@@ -66,6 +73,12 @@ def _finding(session: Session, op: Operation) -> Finding:
 def _problem(session: Session, op: Operation, buffer: int, count: int | None) -> str | None:
     batch = next((other for other in upstream(session, op) if other.kind in BATCHING), None)
     if batch is not None and not any(o.kind == "unbatch" for o in upstream(session, op)):
+        if batch.made_by_framework:
+            return (
+                f"Pass `batch_size=None` to {framework_call(batch)}, and put {call_name(op)} and "
+                "then a `batch` behind it: as it is, whole batches change places and their "
+                "examples stay together."
+            )
         return (
             f"Move {call_name(op)} above {call_name(batch)}: behind it, whole batches change "
             "places and their examples stay together."

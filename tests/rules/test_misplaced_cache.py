@@ -138,12 +138,92 @@ def test_tries_the_take_above_the_cache() -> None:
     )
 
 
-def test_a_batch_between_keeps_them_in_place() -> None:
-    for ops in (
-        (shuffle(), batch(), cache()),
-        (random_map(), batch(), cache()),
-        (cache(cardinality=10_000), batch(), take(100)),
-    ):
-        finding = only(misplaced_cache, session_of(source(), *ops))
-        assert (finding.status, finding.edit) == ("fail", None)
-        assert "takes other elements" in str(finding.trial.reason)
+def test_a_batch_between_keeps_the_take_in_place() -> None:
+    finding = only(
+        misplaced_cache, session_of(source(), cache(cardinality=10_000), batch(), take(100))
+    )
+    assert (finding.status, finding.edit) == ("fail", None)
+    assert "takes other elements" in str(finding.trial.reason)
+
+
+def mapped(id: str, line: int = 7) -> Operation:
+    return make_operation(id, "map", line=line, function=make_function())
+
+
+@pytest.mark.parametrize(
+    ("ops", "changes"),
+    [
+        ((shuffle(), batch(), cache()), (Move("cache", "source"),)),
+        (
+            (shuffle(), mapped("parse"), batch(), mapped("scale"), cache()),
+            (Move("cache", "parse"), Move("shuffle", "cache")),
+        ),
+    ],
+)
+def test_of_a_shuffle_above_the_batch_both_go_directly_above_it(
+    ops: tuple[Operation, ...], changes: tuple[Move, ...]
+) -> None:
+    """Behind a cache of batches the shuffle would mix whole batches."""
+    finding = only(misplaced_cache, session_of(source(), *ops))
+    assert finding.advice.startswith(
+        "Put `cache` at line 5 and behind it `shuffle` at line 3 directly above `batch` at line 9:"
+    )
+    assert ("then runs in every epoch" in finding.advice) == (len(ops) > 3)
+    assert finding.effect_on_results == "mends results"
+    assert finding.edit is not None
+    assert finding.edit.changes == changes
+    assert finding.edit.caveat == "This mends results: what is measured is what that costs."
+
+
+def test_a_cache_moves_above_a_random_map_whatever_stands_between_but_a_take() -> None:
+    moved = only(misplaced_cache, session_of(source(), random_map(), batch(), cache())).edit
+    assert moved is not None
+    assert moved.changes == (Move("cache", "source"),)
+    kept = only(misplaced_cache, session_of(source(), random_map(), take(100), cache()))
+    assert (kept.status, kept.edit) == ("fail", None)
+
+
+@pytest.mark.parametrize("kind", ["interleave", "take"])
+def test_a_shuffle_of_other_elements_stays_and_another_one_is_advised(kind: str) -> None:
+    other = make_operation("other", kind, line=4)
+    finding = only(misplaced_cache, session_of(source(), shuffle(), other, cache(), batch()))
+    assert finding.advice.startswith("Put a `shuffle` behind `cache` at line 5 too:")
+    assert (finding.status, finding.edit) == ("fail", None)
+
+
+def test_a_shuffle_of_the_framework_is_not_the_user_s_to_move() -> None:
+    """As in `image_dataset_from_directory`, which shuffles paths, loads and batches."""
+    made = {"made_by_framework": True, "line": 2}
+    ops = [shuffle().model_copy(update=made), mapped("load"), batch()]
+    own = [op.model_copy(update=made) for op in ops]
+    finding = only(misplaced_cache, session_of(source(), *own, cache()))
+    assert finding.status == "fail"
+    assert finding.advice.startswith(
+        "Pass `batch_size=None` to the call at line 2, which shuffles by itself, and put "
+        "`.shuffle(...)` and `.batch(...)` behind `cache` at line 5:"
+    )
+    assert finding.edit is None
+    assert "within a call of its own" in str(finding.trial.reason)
+
+
+def test_an_order_that_was_asked_for_passes() -> None:
+    fixed = shuffle().model_copy(
+        update={"parameters": {"buffer_size": 10, "reshuffle_each_iteration": False}}
+    )
+    assert only(misplaced_cache, session_of(source(), fixed, cache(), batch())).status == "pass"
+
+
+def test_one_epoch_has_no_order_to_repeat() -> None:
+    loops = [make_loop(keras=make_keras(epochs=1))]
+    session = session_of(source(), shuffle(), cache(), batch(), loops=loops)
+    assert only(misplaced_cache, session).status == "informative"
+
+
+def test_what_never_completes_is_about_speed_and_what_freezes_about_results() -> None:
+    repeat = make_operation("repeat", "repeat", parameters={"count": None})
+    endless = only(misplaced_cache, session_of(source(), repeat, cache(), batch()))
+    cut = only(misplaced_cache, session_of(source(), cache(cardinality=10_000), take(9), batch()))
+    frozen = only(misplaced_cache, session_of(source(), shuffle(), cache(), batch()))
+    random = only(misplaced_cache, session_of(source(), random_map(), cache(), batch()))
+    subjects = [finding.subject for finding in (endless, cut, frozen, random)]
+    assert subjects == ["speed", "speed", "correctness", "correctness"]

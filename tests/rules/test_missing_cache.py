@@ -15,6 +15,7 @@ from tests.factories import (
     make_keras,
     make_loop,
     make_operation,
+    make_pipeline,
     make_session,
     make_steps,
 )
@@ -94,8 +95,19 @@ def test_files_of_unknown_size_leave_it_open() -> None:
 def test_a_python_function_may_not_be_deterministic() -> None:
     function = make_function(stateful=True, graph_ops={"PyFunc": 1})
     finding = only(missing_cache, session_with(costly_map(function=function)))
-    assert finding.effect_on_results == "not safe here"
+    assert finding.effect_on_results == "not known"
     assert "only if it does" in finding.advice
+
+
+def test_a_python_function_that_changes_something_is_not_safe_to_cache() -> None:
+    function = make_function(
+        stateful=True, graph_ops={"PyFunc": 1}, side_effect="it changes `seen`"
+    )
+    finding = only(missing_cache, session_with(costly_map(function=function)))
+    assert finding.effect_on_results == "not safe here"
+    assert "side effects (it changes `seen`), which a cache would end" in finding.advice
+    assert "only you know" not in str(finding.trial.reason)
+    assert "it changes `seen`" in str(finding.trial.reason)
 
 
 def test_shuffle_and_repeat_above_are_moved_behind() -> None:
@@ -117,6 +129,7 @@ def test_shuffle_and_repeat_above_are_moved_behind() -> None:
     [
         session_with(costly_map(), make_operation("cache", "cache")),
         session_with(costly_map(), make_operation("snapshot", "snapshot")),
+        session_with(costly_map(), make_operation("m", "map"), make_operation("cache", "cache")),
         session_with(costly_map(function=make_function(graph_ops={"RandomUniform": 1}))),
         session_with(costly_map(self_ms_per_step=0.1)),
         session_with(costly_map(), **keeps_up()),
@@ -226,3 +239,58 @@ def test_files_are_not_counted_as_the_elements_in_them(kind: str) -> None:
     finding = only(missing_cache, session)
     assert finding.evidence["cache_bytes"] is None
     assert "how large it would be is not known" in finding.advice
+
+
+def cache(**overrides: Any) -> Operation:
+    return make_operation("cache", "cache", line=3, **overrides)
+
+
+def test_a_cache_above_the_costly_map_keeps_none_of_its_results() -> None:
+    """What stands above that cache stays there; only what is behind it would be frozen anew."""
+    session = session_of(
+        source(),
+        make_operation("files", "shuffle", line=2),
+        cache(),
+        make_operation("shuffle", "shuffle", line=4),
+        costly_map(cardinality=10_000),
+        batch(),
+        loops=[make_loop(keras=make_keras(epochs=10))],
+    )
+    finding = only(missing_cache, session)
+    assert finding.status == "fail"
+    assert "The `cache` at line 3 stands above it and keeps none of its results." in finding.advice
+    assert finding.edit is not None
+    assert finding.edit.changes == (
+        Move("shuffle", "map"),
+        Insert("map", "cache", {"elements": 6400}),
+    )
+
+
+def branches(*, cached: tuple[str, ...]) -> Session:
+    """A costly map read by two branches that are zipped; some of them with a cache."""
+    ends = []
+    ops = [source(), costly_map(parent_ids=["source"])]
+    for name in ("left", "right"):
+        kind = "cache" if name in cached else "prefetch"
+        ops.append(make_operation(name, kind, parent_ids=["map"]))
+        ends.append(name)
+    ops.append(make_operation("zip", "zip", parent_ids=ends))
+    ops.append(batch().model_copy(update={"parent_ids": ["zip"]}))
+    loops = [make_loop(keras=make_keras(epochs=10))]
+    return make_session(pipeline=make_pipeline(ops=ops, bottleneck_op_id=None), loops=loops)
+
+
+def test_a_cache_on_another_branch_is_none_on_the_way_to_the_loop() -> None:
+    assert only(missing_cache, branches(cached=())).status == "fail"
+    assert only(missing_cache, branches(cached=("left",))).status == "fail"
+    assert only(missing_cache, branches(cached=("left", "right"))).status == "pass"
+
+
+def test_a_cache_of_another_loop_s_pipeline_is_none_of_this_one() -> None:
+    """Validation reads the same map: its cache stands on no way to the training loop."""
+    session = session_with(costly_map())
+    assert session.pipeline is not None
+    validation = cache(parent_ids=["map"])
+    ops = [*session.pipeline.ops[:2], validation, *session.pipeline.ops[2:]]
+    pipeline = session.pipeline.model_copy(update={"ops": ops})
+    assert only(missing_cache, session.model_copy(update={"pipeline": pipeline})).status == "fail"

@@ -27,6 +27,12 @@ def test_fails_as_a_matter_of_quality(session: Session, words: str) -> None:
     assert finding.predicted_speedup is None
 
 
+def test_a_batch_of_the_framework_is_not_the_user_s_to_move() -> None:
+    made = batch(32, cardinality=313, made_by_framework=True)
+    advice = only(small_shuffle, session_of(source(), made, shuffle(10))).advice
+    assert advice.startswith("Pass `batch_size=None` to the call at line 9, and put `shuffle`")
+
+
 @pytest.mark.parametrize(
     "session",
     [
