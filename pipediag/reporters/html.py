@@ -28,6 +28,7 @@ from pipediag.reporters import (
     trials,
 )
 from pipediag.reporters.embedded import embed
+from pipediag.reporters.evidence import evidence
 from pipediag.reporters.places import Places
 from pipediag.reporters.trial_words import TRIAL_WORDS
 from pipediag.session.model import Session
@@ -108,7 +109,7 @@ def _environment() -> Environment:
     environment.globals.update(
         labels=labels,
         interval=quantities.interval,
-        evidence=quantities.evidence,
+        evidence=evidence,
         whisker=charts.whisker,
         idle_parts=idle_time.idle_parts,
         counted=quantities.counted,

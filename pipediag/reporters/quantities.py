@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import re
 
-from pipediag.session.record import Interval, Scalar
+from pipediag.session.record import Interval
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 NOTHING = "\N{EN DASH}"
 
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|(?:ms|s|min|h|[KMGT]iB|bytes|steps)\b)")
-
-_UNITS = (
-    ("_ms_per_step", "ms per step"),
-    ("_bytes_per_s", "bytes/s"),
-    ("_per_step", "per step"),
-    ("_per_s", "per second"),
-    ("_percent", "%"),
-    ("_bytes", "bytes"),
-    ("_ms", "ms"),
-    ("_us", "µs"),
-    ("_s", "s"),
-)
 
 
 def number(value: float | None) -> str:
@@ -134,17 +122,3 @@ def speedup_interval(bounds: Interval | None) -> str:
 def bind_units(text: str) -> str:
     """Prose in which a number and its unit stay on one line."""
     return _BEFORE_UNIT.sub(NO_BREAK, text)
-
-
-def evidence(key: str, value: Scalar) -> tuple[str, str]:
-    """A finding's evidence as words and value: `wait_percent: 76.31` gives `wait`, `76.3 %`."""
-    if isinstance(value, bool):
-        return key.replace("_", " "), "yes" if value else "no"
-    if not isinstance(value, (int, float)):
-        return key.replace("_", " "), NOTHING if value is None else value
-    for suffix, unit in _UNITS:
-        name = key.removesuffix(suffix)
-        if name != key and name:
-            shown = byte_count(value) if unit == "bytes" else f"{number(value)}{NO_BREAK}{unit}"
-            return name.replace("_", " "), shown
-    return key.replace("_", " "), number(value)

@@ -72,6 +72,8 @@ def change(session: Session, edit_id: str) -> str:
 def change_and_effect(session: Session, edit_id: str) -> str:
     """The same, and what it does to the results unless they stay what they were."""
     finding = _of_edit(session, edit_id)
+    if finding is not None and finding.effect_on_results == "mends results":
+        return f"{change(session, edit_id)} (mends the results)"
     altered = finding is not None and finding.effect_on_results not in (None, "same results")
     words = effect(finding) if finding is not None and altered else None
     return f"{change(session, edit_id)} ({words})" if words else change(session, edit_id)

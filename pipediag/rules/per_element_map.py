@@ -1,4 +1,4 @@
-"""A cheap map that runs once for each row before the batch, instead of once for the batch."""
+"""A map of short calls that runs for each row before the batch, instead of once for the batch."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _ORDER_ONLY = ("shuffle", "repeat", "prefetch", "with_options")
 META = Meta(
     id="per-element-map",
     name="Map at element rate",
-    title_failed="A cheap map runs for every element; batch first and map the batch",
-    title_passed="No cheap map runs at element rate",
+    title_failed="A map of short calls runs for every element; batch first and map the batch",
+    title_passed="No map of short calls runs at element rate",
     looks_at="Stateless maps before a batch: time per element, elements per step, and whether each "
     "operation in the function gives the same values for a whole batch.",
     why="Each call costs tens of microseconds whatever it computes, and TensorFlow no longer "
@@ -68,19 +68,21 @@ _NOT_ALONE = (
 
 
 def check(session: Session) -> list[Finding]:
-    """One finding for each cheap stateless map before a batch."""
+    """One finding for each stateless map of short calls before a batch."""
     maps = [
         op
         for op in operations(session, "map")
         if op.function is not None and not op.function.stateful and following_batch(session, op)
     ]
     found = [
-        _finding(session, op, op.function) for op in maps if op.function and _is_cheap(session, op)
+        _finding(session, op, op.function)
+        for op in maps
+        if op.function and _has_short_calls(session, op)
     ]
     return found or [META.finding("pass", "")]
 
 
-def _is_cheap(session: Session, op: Operation) -> bool:
+def _has_short_calls(session: Session, op: Operation) -> bool:
     each = _us_per_element(session, op)
     return each is not None and each <= ELEMENT_TIME.value
 
@@ -176,7 +178,7 @@ def _carrier(session: Session, op: Operation) -> Operation | None:
         for other in upstream(session, op)
         if other.kind == "map"
         and op in _moved_together(session, other)
-        and _is_cheap(session, other)
+        and _has_short_calls(session, other)
         and weigh(session, other).status == "fail"
     ]
     return carriers[-1] if carriers else None

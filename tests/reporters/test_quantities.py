@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from pipediag.reporters import quantities
-from pipediag.session.record import Scalar
 
 
 @pytest.mark.parametrize(
@@ -60,25 +59,6 @@ def test_bytes(value: float, shown: str) -> None:
 def test_small_times_do_not_become_nothing() -> None:
     assert quantities.decimal(0.001) == "<0.01"
     assert quantities.decimal(0.0) == "0.00"
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "words", "shown"),
-    [
-        ("self_ms_per_step", 7.934, "self", "7.93 ms per step"),
-        ("wait_percent", 76.31, "wait", "76.3 %"),
-        ("cache_bytes", 2**20, "cache", "1 MiB"),
-        ("parallelism", 1, "parallelism", "1"),
-        ("stateful", True, "stateful", "yes"),
-        ("op_kind", "map", "op kind", "map"),
-        ("buffer", None, "buffer", quantities.NOTHING),
-        ("_ms", 3.0, " ms", "3"),
-    ],
-)
-def test_evidence_is_put_in_words(key: str, value: Scalar, words: str, shown: str) -> None:
-    name, text = quantities.evidence(key, value)
-
-    assert (name, text.replace("\xa0", " ")) == (words, shown)
 
 
 def test_units_stay_with_their_numbers() -> None:

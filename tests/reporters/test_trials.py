@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from pipediag.reporters import trials
+from pipediag.session.model import EffectOnResults
 from pipediag.session.record import Interval
 from pipediag.session.trials import Trial, TrialState
 from tests import factories
@@ -150,3 +153,12 @@ def test_an_estimate_says_what_it_is_made_of(
     assert known is not None
     assert known.numbers == f"predicted 2.00x, estimated {step:.2f}x"
     assert known.says == sentence
+
+
+@pytest.mark.parametrize("effect", get_args(EffectOnResults))
+def test_every_effect_on_results_is_put_in_words(effect: EffectOnResults) -> None:
+    finding = factories.make_finding(effect_on_results=effect, edit=trial_sessions.CACHE)
+    session = factories.make_session(findings=[finding])
+    assert trials.effect(finding)
+    named = trials.change_and_effect(session, trial_sessions.CACHE.id)
+    assert ("(" in named.removeprefix(trial_sessions.CACHE.label)) == (effect != "same results")
