@@ -149,7 +149,15 @@ def _run(
         from pipediag.runner.trials import TrialDesk
 
         if not desks:
-            desks.append(TrialDesk(draft, on_progress, request.budget_s))
+            desks.append(
+                TrialDesk(
+                    draft,
+                    on_progress,
+                    request.budget_s,
+                    run_to_end=request.run_to_end,
+                    look_ahead_s=request.look_ahead_s,
+                )
+            )
         desks[0](waiting, ask)
 
     try:

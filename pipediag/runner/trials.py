@@ -79,6 +79,8 @@ class TrialDesk:
     """The session of what was measured so far."""
     on_progress: OnProgress
     budget_s: float
+    run_to_end: bool = False
+    look_ahead_s: float = 0.0
     outcomes: dict[str, TrialOutcome] = field(default_factory=dict)
     """By the id of the loop."""
     fault: str | None = None
@@ -110,12 +112,20 @@ class TrialDesk:
             self.budget_s,
             on_event=self.on_progress,
             consumer_ms=_consumer_ms(session) if waiting["alone"] else None,
-            script_goes_on=waiting["goes_on"],
+            goes_on=self._why_it_goes_on() if waiting["goes_on"] else None,
             # The clock is one for all processes of a machine.
             began_s=waiting["since_ns"] / 1e9,
         )
         self.budget_s = max(0.0, self.budget_s - outcome.run.used_s)
         self.outcomes[loop.id] = outcome
+
+    def _why_it_goes_on(self) -> str:
+        if self.run_to_end:
+            return "`--run-to-end` lets the script go on"
+        return (
+            f"The loop ended within the {self.look_ahead_s:g} s of `--look-ahead`, so the script "
+            "was left to end by itself"
+        )
 
     def _has_tried(self, loop_id: str) -> bool:
         """Whether anything came of trials before the loop ended under them."""

@@ -42,7 +42,11 @@ class Executor(Protocol):
     """The process in which pipeline and model live. Every call waits for its answer."""
 
     def prepare(self, arm: Arm) -> list[str]:
-        """Build an arm, check it, run its first steps; returns what it leaves out, as sentences.
+        """Build an arm, check it, fill its caches, run its first steps.
+
+        A cache is filled in whatever arm it stands, the base too, and whether it was written or
+        added: otherwise blocks would compare filling with reading. Returns what the arm leaves out,
+        as sentences.
 
         Raises:
             ArmRefusedError: it can't be built, or the check failed.

@@ -85,6 +85,7 @@ class Bench:
         self._started = clock() if began_s is None else began_s
         self._rounds = 0
         self._walls: dict[str, float] = {}
+        self._base_built_s = 0.0
         self._labels: dict[str, str] = {BASE: BASE_LABEL}
         self.lost: LostError | None = None
 
@@ -121,7 +122,9 @@ class Bench:
             LostError: the executor is gone.
         """
         try:
+            begin = self._clock()
             left_out = self.prepare(BASE_ARM, BASE_LABEL)
+            self._base_built_s = self._clock() - begin
             self.block(BASE_ARM)
         except ArmRefusedError as error:
             raise BaseRefusedError(error) from error
@@ -189,6 +192,10 @@ class Bench:
     def cost_s(self, arms: Iterable[Arm]) -> float:
         """What a round of these arms takes, by their last blocks; an unknown one as the base."""
         return sum(self._walls.get(arm.name, self._walls.get(BASE, BLOCK_S)) for arm in arms)
+
+    def building_s(self) -> float:
+        """What it takes to build an arm: as long as the base took, whose caches were filled too."""
+        return self._base_built_s
 
     def _announce(self, arm: Arm) -> None:
         self.tell(event="trial", label=self._labels[arm.name], left_s=max(0.0, self.left_s()))

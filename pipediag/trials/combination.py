@@ -71,7 +71,8 @@ class _Combination:
         """Keep an edit if it makes what is in already worth-while faster."""
         arm = together([*self._members, candidate])
         names = self._names()
-        if FEWEST_ROUNDS * self._bench.cost_s(self._rounds_of_all(arm)) > self._bench.left_s():
+        rounds_s = FEWEST_ROUNDS * self._bench.cost_s(self._rounds_of_all(arm))
+        if self._bench.building_s() + rounds_s > self._bench.left_s():
             self.drop(candidate, f"No time left to try it together with {names}.")
             return
         try:

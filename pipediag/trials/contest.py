@@ -122,7 +122,8 @@ class Contest:
         while self._waiting and len(self._live) < MOST_AT_ONCE:
             # One alone may be judged after fewer rounds; beside others it would cost them theirs.
             rounds = LOOKS[0] if self._live else FEWEST_ROUNDS
-            if rounds * self._cost_with(self._waiting[0]) > self._time_s():
+            needed_s = self._bench.building_s() + rounds * self._cost_with(self._waiting[0])
+            if needed_s > self._time_s():
                 return
             candidate = self._waiting.popleft()
             # Before it is built: if that ends the process, it is known which edit it was.
@@ -176,11 +177,11 @@ class Contest:
         self._waiting.clear()
 
     def _no_time(self, candidate: Candidate) -> str:
-        needed = FEWEST_ROUNDS * self._cost_with(candidate)
+        needed = self._bench.building_s() + FEWEST_ROUNDS * self._cost_with(candidate)
         return (
             f"No time left: the budget of {self._bench.budget_s:g} s has "
-            f"{max(0.0, self._time_s()):.0f} s to spare, and {_rounds(FEWEST_ROUNDS)} take "
-            f"{needed:.0f} s."
+            f"{max(0.0, self._time_s()):.0f} s to spare; to build it and {_rounds(FEWEST_ROUNDS)} "
+            f"take {needed:.0f} s."
         )
 
     def _judge(self, found: Round) -> None:

@@ -33,7 +33,7 @@ def run_trials(
     clock: Callable[[], float] = time.monotonic,
     on_event: OnEvent = _silent,
     consumer_ms: float | None = None,
-    script_goes_on: bool = False,
+    goes_on: str | None = None,
     began_s: float | None = None,
     seed: int = _SEED,
 ) -> TrialOutcome:
@@ -41,8 +41,8 @@ def run_trials(
 
     `clock` gives seconds; the budget counts from `began_s` by it, and without that from now.
     `consumer_ms` is given where the training loop can't be driven: what a step takes beside its
-    input; batches are then pulled instead. `script_goes_on` keeps out edits that may only be tried
-    on a script that is stopped afterwards.
+    input; batches are then pulled instead. `goes_on` keeps out edits that may only be tried on
+    a script that is stopped afterwards, and says why this one is not, as the start of a sentence.
 
     `on_event` gets `{"event": "trial", "label", "left_s"}` before each arm is built and before each
     block, and `{"event": "decided", "edit", "label", "state", "speedup", "ci95",
@@ -55,7 +55,7 @@ def run_trials(
     gauge: Gauge = TrainingLoop() if consumer_ms is None else PulledPipeline(consumer_ms)
     bench = Bench(executor, gauge, budget_s, clock, on_event, seed, began_s)
     trials = _Trials(bench)
-    trials.run(candidates(findings), script_goes_on=script_goes_on)
+    trials.run(candidates(findings), goes_on)
     loop = session.diagnosed_loop()
     return TrialOutcome(
         run=TrialRun(
@@ -84,11 +84,11 @@ class _Trials:
         self.alone = BaseAlone(bench)
         self._bench = bench
 
-    def run(self, listed: list[Candidate], *, script_goes_on: bool) -> None:
+    def run(self, listed: list[Candidate], goes_on: str | None) -> None:
         barred = {
             one.edit.id: reason
             for one in listed
-            if (reason := _why_not(one, self._bench.gauge, script_goes_on=script_goes_on))
+            if (reason := _why_not(one, self._bench.gauge, goes_on))
         }
         tried = [one for one in listed if one.edit.id not in barred]
         self.contest = Contest(self._bench, tried)
@@ -135,11 +135,13 @@ class _Trials:
         return None
 
 
-def _why_not(candidate: Candidate, gauge: Gauge, *, script_goes_on: bool) -> str | None:
+def _why_not(candidate: Candidate, gauge: Gauge, goes_on: str | None) -> str | None:
     if not candidate.safe:
         return "It is not safe here: it would change what the training sees."
-    if candidate.edit.once and script_goes_on:
-        return "It can only be tried where the script is stopped afterwards; this one goes on."
+    if candidate.edit.once and goes_on is not None:
+        return (
+            f"{goes_on}; what changes the model or its batches is tried only where it is stopped."
+        )
     if isinstance(gauge, TrainingLoop):
         return None
     if candidate.changes_model:

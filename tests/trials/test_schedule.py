@@ -277,8 +277,11 @@ def test_without_an_edit_nothing_is_started() -> None:
 
 def test_an_edit_that_ends_the_script_waits_for_one_that_is_stopped() -> None:
     once = make_finding(make_edit("once", once=True))
-    going_on = try_edits(FakeExecutor({"once": 2.0}), [once], script_goes_on=True)
+    going_on = try_edits(FakeExecutor({"once": 2.0}), [once], goes_on="It goes on so")
     assert going_on.trials["once"].state == "not_tried"
+    assert going_on.trials["once"].reason == (
+        "It goes on so; what changes the model or its batches is tried only where it is stopped."
+    )
     assert try_edits(FakeExecutor({"once": 2.0}), [once]).trials["once"].state == "confirmed"
 
 
@@ -350,3 +353,14 @@ def test_the_same_seed_runs_the_same_rounds() -> None:
     assert try_edits(FakeExecutor(), findings, seed=1) == try_edits(
         FakeExecutor(), findings, seed=1
     )
+
+
+def test_the_time_to_build_an_arm_counts_before_it_is_built() -> None:
+    """Filling the caches of the base took 20 s, and another arm's would take as long."""
+    slow = FakeExecutor({"a": 2.0}, prepare_s=20.0)
+    outcome = try_edits(slow, [make_finding("a")], budget_s=30.0)
+    assert slow.count("prepare", "a") == 0
+    assert "to build it and 3 rounds take" in str(outcome.trials["a"].reason)
+    assert outcome.run.used_s < 30.0
+    quick = FakeExecutor({"a": 2.0}, prepare_s=0.5)
+    assert try_edits(quick, [make_finding("a")], budget_s=30.0).trials["a"].state == "confirmed"
