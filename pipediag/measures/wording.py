@@ -50,7 +50,7 @@ WORTH_SAYING = 1.05
 def gain_in_the_steps(ceiling: Ceiling) -> float | None:
     """What free input gains in the steps, where that is not what it gains in the whole loop."""
     steps, loop = ceiling.speedup_if_input_free, ceiling.loop_speedup_if_input_free
-    if steps is None or loop is None or 1 / WORTH_SAYING < steps / loop < WORTH_SAYING:
+    if steps is None or loop is None or loop / WORTH_SAYING < steps < loop * WORTH_SAYING:
         return None
     return steps
 

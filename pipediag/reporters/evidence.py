@@ -74,6 +74,7 @@ LABELS: Mapping[str, _Shown] = {
     "element_spec": _Shown("a batch is"),
     "elements": _Shown("elements in all"),
     "elements_per_step": _Shown("elements in a step"),
+    "epoch_ends_seen": _Shown("ends of epochs seen"),
     "estimated_fill_ms": _Shown("filling the buffer, by its size", "ms"),
     "exception": _Shown("error"),
     "exposed_ms": _Shown("copies while nothing is computed", "ms"),
@@ -81,6 +82,9 @@ LABELS: Mapping[str, _Shown] = {
     "file_count": _Shown("files"),
     "fill_ms": _Shown("wait for the first batch", "ms"),
     "fill_percent_of_loop": _Shown("filling the buffer", "% of the loop"),
+    "first_batch_percent_of_loop": _Shown(
+        "waiting for the first batch of each epoch", "% of the loop"
+    ),
     "fixed_cost_percent": _Shown("cost whatever the batch holds", _OF_STEP),
     "framework_message": _Shown("TensorFlow said"),
     "free_disk_bytes": _Shown("free disk", "bytes"),
@@ -176,6 +180,7 @@ LABELS: Mapping[str, _Shown] = {
     "us_per_element": _Shown("a call takes", "µs"),
     "waiting_thread_in": _Shown("meanwhile the waiting thread is in"),
     "wall_ms_per_step": _Shown("all its calls together", "ms per step"),
+    "work_left_s": _Shown("work that the steps would have beside them", "s"),
     "works_longer_percent_of_span": _Shown("it works longer than the others", _OF_SPAN),
 }
 

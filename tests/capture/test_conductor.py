@@ -14,6 +14,7 @@ from pipediag.capture import conductor as module
 from pipediag.capture.conductor import Conductor, StopScript
 from pipediag.capture.diagnosis import Phase
 from pipediag.capture.held_loops import HeldLoops
+from pipediag.capture.kept_state import KeptState
 from pipediag.capture.loops import Consumer, Loop
 from pipediag.capture.pace import Pace
 from pipediag.capture.recorder import Recorder
@@ -45,6 +46,8 @@ class FakeDiagnosis:
         if len(self.waits) > self.lasts:
             self.phase = Phase.DONE
 
+    repeats = False
+
     def seam(self, consumer: Any, exhausted: bool) -> None:
         self.seams += 1
 
@@ -67,9 +70,12 @@ class Stage:
         registry: Any = SimpleNamespace(all=lambda: self.loops, describe_keras=lambda loop: None)
         settings = RunSettings("train.py", (), False, str(path))
         instruments: Any = SimpleNamespace(
-            recorder=self.recorder, tell=lambda *_, **__: None, pace=Pace(settings)
+            recorder=self.recorder,
+            tell=lambda *_, **__: None,
+            pace=Pace(settings),
+            state=KeptState(),
         )
-        held = HeldLoops(None, self.recorder, instruments.tell)
+        held = HeldLoops(None, instruments, run_to_end=False)
         self.conductor = Conductor(registry, self.updates, instruments, settings, self.leave, held)
 
     def leave(self) -> None:

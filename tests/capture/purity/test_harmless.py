@@ -195,7 +195,7 @@ HARMLESS: list[Callable[..., Any]] = [
 ]
 
 
-@pytest.mark.parametrize("function", HARMLESS, ids=str)
+@pytest.mark.parametrize("function", HARMLESS, ids=map(str, range(len(HARMLESS))))
 def test_what_only_computes_reads_or_waits_is_shown_harmless(function: Callable[..., Any]) -> None:
     assert doubt(function) is None
 
@@ -225,7 +225,7 @@ DOUBTFUL: list[tuple[Callable[..., Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "named"), DOUBTFUL, ids=str)
+@pytest.mark.parametrize(("function", "named"), DOUBTFUL, ids=[named for _, named in DOUBTFUL])
 def test_what_may_change_something_is_doubted_by_name(
     function: Callable[..., Any], named: str
 ) -> None:
