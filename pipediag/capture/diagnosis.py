@@ -14,7 +14,13 @@ from typing import Any
 from pipediag.capture.journal import StepJournal
 from pipediag.capture.kept_state import KeptState
 from pipediag.capture.loops import Consumer, Loop
-from pipediag.capture.model_proto import IteratorModel, read_model, snapshot
+from pipediag.capture.model_proto import (
+    NO_MODELS,
+    IteratorModel,
+    read_model,
+    snapshot,
+    tensorflow_has_models,
+)
 from pipediag.capture.pace import Pace
 from pipediag.capture.profiler import Profiler
 from pipediag.capture.recorder import Recorder
@@ -359,6 +365,8 @@ class Diagnosis:
                     consumer.batches,
                 )
             )
+        elif not tensorflow_has_models():
+            self._with.recorder.note(NO_MODELS)
         return model
 
 

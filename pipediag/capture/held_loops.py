@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pipediag.capture.commands import CommandPipe
@@ -11,6 +12,11 @@ from pipediag.capture.diagnosis import Instruments
 from pipediag.capture.fidelity import reading_leaves_traces, step_leaves_traces
 from pipediag.capture.loops import Consumer, Loop
 from pipediag.capture.trials import Trials
+
+_NOT_HELD = (
+    "This Keras walks over its data in a way that does not let a step be repeated, so nothing was "
+    "tried in the running `fit`: edits of the input pipeline are tried without the model."
+)
 
 
 class HeldLoops:
@@ -26,6 +32,16 @@ class HeldLoops:
         """Takes a batch from an iterator without telling us."""
         self._trials: Trials | None = None
         self._seen: set[str] = set()
+        self._epochs = 0
+
+    @contextmanager
+    def in_epoch(self) -> Iterator[None]:
+        """While an epoch of Keras walks over its data such that each step can be repeated."""
+        self._epochs += 1
+        try:
+            yield
+        finally:
+            self._epochs -= 1
 
     @property
     def silent(self) -> bool:
@@ -44,6 +60,9 @@ class HeldLoops:
         What training changes is kept, and put back when the trials are over.
         """
         if self._commands is None or consumer.distributed:
+            return False
+        if loop.record.kind == "keras" and not self._epochs:
+            loop.record.untried = _NOT_HELD
             return False
         if goes_on and not self._leaves_no_traces(loop, in_steps=True):
             return False

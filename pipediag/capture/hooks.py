@@ -1,4 +1,4 @@
-"""Where pipediag hooks into TensorFlow: iterators, tf.functions and Keras's epochs.
+"""Where pipediag hooks into TensorFlow: iterators and tf.functions.
 
 Nothing is imported here that the script has not imported: each hook is installed when the module it
 belongs to arrives. Hooks run on every step, so they are short.
@@ -18,6 +18,7 @@ from pipediag.capture.conductor import Conductor
 from pipediag.capture.held_loops import HeldLoops
 from pipediag.capture.in_graph import InGraphLoops
 from pipediag.capture.kept_state import KeptState
+from pipediag.capture.keras_hooks import KerasHooks
 from pipediag.capture.loops import Consumer
 from pipediag.capture.other_uses import STEP_WITHOUT_DATASET, OtherUses
 from pipediag.capture.plan import PlanRecorder
@@ -48,6 +49,7 @@ class Hooks:
         self._in_graph = in_graph
         self._held = held
         self._state = state
+        self._keras = KerasHooks(conductor, updates, held)
         self._plan = plan
         self._updates = updates
         self._profiler = profiler
@@ -82,11 +84,7 @@ class Hooks:
             ("tensorflow.python.profiler.profiler_v2", self._on_profiler),
             ("tensorflow.python.client.session", self._on_session),
             ("tensorflow.python.training.optimizer", self._on_v1_optimizer),
-            ("keras.src.trainers.epoch_iterator", self._on_epoch_iterator),
-            ("tf_keras.src.engine.data_adapter", self._on_data_handler),
-            ("keras.src.callbacks.callback_list", self._on_callback_list),
-            ("tf_keras.src.callbacks", self._on_callback_list),
-            ("tf_keras.src.optimizers.legacy.optimizer_v2", self._on_legacy_optimizer),
+            *self._keras.by_module(),
         ):
             wrapt.register_post_import_hook(self._careful(hook), module)
         for module in self._state.modules:
@@ -135,55 +133,6 @@ class Hooks:
 
     def _on_v1_optimizer(self, module: Any) -> None:
         self._updates.install_optimizer(module.Optimizer, "apply_gradients")
-
-    def _on_legacy_optimizer(self, module: Any) -> None:
-        self._updates.install_optimizer(module.OptimizerV2, "apply_gradients")
-
-    def _on_callback_list(self, module: Any) -> None:
-        conductor = self._conductor
-        for name in ("on_epoch_begin", "on_epoch_end"):
-            original = getattr(module.CallbackList, name)
-
-            def at_epoch(
-                callbacks: Any, *args: Any, _original: Any = original, **kwargs: Any
-            ) -> Any:
-                conductor.epoch_ended()
-                return _original(callbacks, *args, **kwargs)
-
-            setattr(module.CallbackList, name, functools.wraps(original)(at_epoch))
-        for name in ("on_train_batch_begin", "on_train_batch_end"):
-            self._silence(module.CallbackList, name)
-
-    def _silence(self, callback_list: type, method: str) -> None:
-        """Call no callback for a step that a script which goes on did not make itself."""
-        held, original = self._held, getattr(callback_list, method)
-
-        @functools.wraps(original)
-        def at_batch(callbacks: Any, *args: Any, **kwargs: Any) -> Any:
-            if held.silent:
-                return None
-            return original(callbacks, *args, **kwargs)
-
-        setattr(callback_list, method, at_batch)
-
-    def _on_epoch_iterator(self, module: Any) -> None:
-        self._hold(module.EpochIterator, "_enumerate_iterator")
-
-    def _on_data_handler(self, module: Any) -> None:
-        self._hold(module.DataHandler, "steps")
-
-    def _hold(self, walker: type, method: str) -> None:
-        """Let the step at which trials begin come again and again until they are over."""
-        conductor, original = self._conductor, walker.__dict__[method]
-
-        @functools.wraps(original)
-        def enumerate_and_hold(epoch: Any) -> Any:
-            for step in original(epoch):
-                yield step
-                while conductor.holds_epoch:
-                    yield step
-
-        setattr(walker, method, enumerate_and_hold)
 
     def _on_iterators(self, module: Any) -> None:
         conductor, updates = self._conductor, self._updates

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from pipediag.capture.cancellation import Cancellation
 from pipediag.capture.diagnosis import Instruments
 from pipediag.capture.loops import Loop, LoopRegistry
 from pipediag.capture.plan import user_site
@@ -40,7 +41,6 @@ class InGraphLoops:
         self._with = instruments
         self._stop_after = stop_after
         self._measures: dict[int, InGraphMeasure] = {}
-        self._cancellation: Any = None
         self._argument: Any = None
         self.stopping = False
 
@@ -100,31 +100,31 @@ class InGraphLoops:
 
     def call(self, function: Any, args: tuple[Any, ...], invoke: Callable[[], Any]) -> Any:
         """Run a tf.function so that it can be cancelled, and measured if it turns out to loop."""
-        from tensorflow.python.eager import cancellation
-
         self._argument = next((a for a in args if hasattr(a, "_variant_tensor")), None)
         measure = self._measures.get(id(function))
         if measure is not None:
             measure.call_begins()
-        self._cancellation = cancellation.CancellationManager()
+        cancellation, over = Cancellation(), threading.Event()
         watcher = threading.Thread(
-            target=self._watch, args=(function,), name="pipediag-in-graph", daemon=True
+            target=self._watch,
+            args=(function, cancellation, over),
+            name="pipediag-in-graph",
+            daemon=True,
         )
-        self._call_over = threading.Event()
         watcher.start()
         try:
-            with cancellation.CancellationManagerContext(self._cancellation):
+            with cancellation.context:
                 return invoke()
         finally:
-            self._call_over.set()
+            over.set()
             watcher.join()
             measure = self._measures.get(id(function))
             if measure is not None:
                 measure.call_ended()
-            self._cancellation = self._argument = None
+            self._argument = None
 
-    def _watch(self, function: Any) -> None:
-        while not self._call_over.wait(_INTERVAL_S):
+    def _watch(self, function: Any, cancellation: Cancellation, over: threading.Event) -> None:
+        while not over.wait(_INTERVAL_S):
             measure = self._measures.get(id(function))
             if measure is None:
                 continue
@@ -137,8 +137,11 @@ class InGraphLoops:
                 continue
             measure.poll()
             if measure.done and self._stop_after and not self.stopping:
+                if cancellation.lack is not None:
+                    self._with.recorder.note(cancellation.lack)
+                    return
                 self.stopping = True
-                self._cancellation.start_cancel()
+                cancellation.start()
 
     def finish(self, reason: str) -> None:
         """Close what is open."""

@@ -25,8 +25,16 @@ class LayerPolicies:
 
     def use(self, policy: str | None) -> None:
         """A policy by its name, as `mixed_bfloat16`; None is the layers' own."""
+        wanted = None if policy is None else self._named(policy)
         for layer, own in self._layers:
-            layer.dtype_policy = own if policy is None else policy
+            layer.dtype_policy = own if wanted is None else wanted
+
+    @staticmethod
+    def _named(policy: str) -> Any:
+        from keras.src import dtype_policies
+
+        # Keras 3.0 keeps in a layer whatever it is given.
+        return dtype_policies.get(policy)
 
 
 def _last_layers(model: Any) -> list[Any]:

@@ -1,12 +1,22 @@
-"""tf.data's own model of a running iterator: gap times and per-operation counters, no profiler."""
+"""tf.data's own model of a running iterator: gap times and per-operation counters, no profiler.
+
+TensorFlow hands it out from 2.17 on.
+"""
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass
 from typing import Any
 
 from pipediag.session.recording import ModelNode, ModelSnapshot
+
+NO_MODELS = (
+    "This TensorFlow has no model of a running pipeline, so input wait comes from the time in "
+    "`next`, a repeated batch or the profile, and what an operation costs from the profile alone."
+)
+_OPERATIONS = "tensorflow.python.ops.gen_experimental_dataset_ops"
 
 
 @dataclass(frozen=True)
@@ -18,15 +28,25 @@ class IteratorModel:
     output_id: int
 
 
+def tensorflow_has_models() -> bool:
+    """Whether the TensorFlow that the script imported hands out models at all."""
+    return hasattr(sys.modules.get(_OPERATIONS), "iterator_get_model_proto")
+
+
 def read_model(iterator: Any) -> IteratorModel | None:
     """The iterator's model; None where autotune is off, or for a distributed iterator."""
-    from tensorflow.python.data.experimental.ops import iterator_model_ops
+    from tensorflow.core.framework import model_pb2
+    from tensorflow.python.eager import context
     from tensorflow.python.framework import errors
 
-    try:
-        proto = iterator_model_ops.get_model_proto(iterator)
-    except (errors.OpError, ValueError):
+    resource = getattr(iterator, "_iterator_resource", None)
+    if resource is None or not tensorflow_has_models() or not context.executing_eagerly():
         return None
+    try:
+        serialised = sys.modules[_OPERATIONS].iterator_get_model_proto(resource).numpy()
+    except errors.OpError:
+        return None
+    proto = model_pb2.ModelProto.FromString(serialised)
     nodes = [_node(node) for node in proto.nodes.values()]
     return IteratorModel(list(proto.gap_times), nodes, proto.output)
 

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from pipediag.capture.cancellation import Cancellation
+
 STEP_LIMIT_S = 20.0
 """Own choice: no step that is worth trying takes longer, and tracing it anew hardly does."""
 
@@ -56,11 +58,8 @@ class StepLimit:
     """
 
     def __init__(self, seconds: float = STEP_LIMIT_S) -> None:
-        from tensorflow.python.eager import cancellation
-
         self._seconds = seconds
-        self._within = cancellation.CancellationManagerContext
-        self._manager = cancellation.CancellationManager()
+        self._cancellation = Cancellation()
         self._began: float | None = None
         self._over = threading.Event()
         self.exceeded = False
@@ -70,7 +69,7 @@ class StepLimit:
         """Run a step; where it takes too long TensorFlow raises a CancelledError in it."""
         self._began = time.monotonic()
         try:
-            with self._within(self._manager):
+            with self._cancellation.context:
                 return step()
         finally:
             self._began = None
@@ -84,5 +83,6 @@ class StepLimit:
             began = self._began
             if began is not None and time.monotonic() - began > self._seconds:
                 self.exceeded = True
-                self._manager.start_cancel()
+                if self._cancellation.lack is None:
+                    self._cancellation.start()
                 return
