@@ -34,9 +34,14 @@ class HeldLoops:
         self._seen: set[str] = set()
         self._epochs = 0
 
+    @property
+    def repeats_steps(self) -> bool:
+        """Whether the epoch of Keras that runs would come to the same step again, if held."""
+        return self._epochs > 0
+
     @contextmanager
     def in_epoch(self) -> Iterator[None]:
-        """While an epoch of Keras walks over its data such that each step can be repeated."""
+        """Open for as long as an epoch of Keras runs that can be held."""
         self._epochs += 1
         try:
             yield
@@ -61,7 +66,7 @@ class HeldLoops:
         """
         if self._commands is None or consumer.distributed:
             return False
-        if loop.record.kind == "keras" and not self._epochs:
+        if loop.record.kind == "keras" and not self.repeats_steps:
             loop.record.untried = _NOT_HELD
             return False
         if goes_on and not self._leaves_no_traces(loop, in_steps=True):

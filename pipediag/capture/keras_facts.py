@@ -81,7 +81,12 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
 
 def batches_per_call(frame: FrameType) -> int:
     """`steps_per_execution` of the model whose `fit` is running."""
-    return _number(getattr(frame.f_locals.get("self"), "steps_per_execution", 1)) or 1
+    model = frame.f_locals.get("self")
+    steps = getattr(model, "steps_per_execution", None)
+    if steps is None:
+        # Keras 2.12 to 2.14 have no property for it.
+        steps = getattr(model, "_steps_per_execution", None)
+    return _number(steps) or 1
 
 
 def batch_size_of(frame: FrameType) -> int | None:

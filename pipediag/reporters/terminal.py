@@ -107,6 +107,8 @@ class _Summary:
         for index, step in enumerate(verdict.next_steps[: self._limits.next_steps]):
             leading = self._paragraph(step, limit=self._limits.leading_characters)
             grid.add_row(Text("Do first" if index == 0 else "", "dim"), leading)
+        for index, note in enumerate(self._session.notes[: self._limits.notes]):
+            grid.add_row(Text("Note" if index == 0 else "", "dim"), self._paragraph(note))
         yield grid
 
     def _breakdown(self) -> Iterator[RenderableType]:

@@ -12,6 +12,8 @@ MAX_LINES = 38
 class Limits:
     reasons: int
     next_steps: int
+    notes: int
+    """Of what limits this run's diagnosis."""
     classes: int
     operations: int
     findings: int
@@ -30,6 +32,7 @@ class Limits:
 UNLIMITED = Limits(
     reasons=100,
     next_steps=100,
+    notes=100,
     classes=9,
     operations=1000,
     findings=1000,
@@ -44,6 +47,7 @@ SPARING = (
     Limits(
         reasons=3,
         next_steps=2,
+        notes=2,
         classes=7,
         operations=5,
         findings=5,
@@ -56,6 +60,7 @@ SPARING = (
     Limits(
         reasons=2,
         next_steps=1,
+        notes=1,
         classes=6,
         operations=4,
         findings=4,
@@ -68,6 +73,7 @@ SPARING = (
     Limits(
         reasons=2,
         next_steps=1,
+        notes=1,
         classes=5,
         operations=4,
         findings=4,
@@ -80,6 +86,7 @@ SPARING = (
     Limits(
         reasons=1,
         next_steps=1,
+        notes=1,
         classes=4,
         operations=3,
         findings=4,
@@ -92,6 +99,7 @@ SPARING = (
     Limits(
         reasons=1,
         next_steps=1,
+        notes=0,
         classes=4,
         operations=2,
         findings=2,

@@ -136,6 +136,17 @@ def test_no_directory_no_pointer_to_a_report() -> None:
     assert "report.html" not in stream.getvalue()
 
 
+def test_what_limits_the_diagnosis_is_noted() -> None:
+    session = factories.make_session().model_copy(
+        update={"notes": [f"There was no trace, for the reason {index}." for index in range(30)]}
+    )
+
+    assert "Note There was no trace, for the reason 0." in words(shown(session))
+    assert "for the reason 29." not in shown(session)
+    assert "for the reason 29." in shown(session, verbose=True)
+    assert "Note" not in shown(factories.make_session())
+
+
 def test_a_script_that_was_killed_is_told_of() -> None:
     session = factories.make_session()
     killed = session.script.model_copy(update={"outcome": "killed", "detail": "SIGKILL ended it."})
