@@ -13,9 +13,10 @@ The choices, and why:
   thread they are on; but the body of a loop inside a graph is, though tf.data runs it.
 - Input wait is the time in `IteratorGetNextOp::DoCompute`, which is where the consumer blocks; in
   PyTorch, the time in which the training thread takes a batch from its DataLoader. The
-  scheduling of that operation is dispatch. A multi-device iterator's GetNext is called by a
-  background prefetcher and blocks nobody. A loop over a dataset inside a graph waits in the
-  iterator below its scan.
+  scheduling of that operation is dispatch. In a profile without any such event, as older TensorFlow
+  writes it, the operation's own event (`IteratorGetNext:IteratorGetNext`) is the wait. A
+  multi-device iterator's GetNext is called by a background prefetcher and blocks nobody. A loop
+  over a dataset inside a graph waits in the iterator below its scan.
 - A call with `tf_function_call` = `traced-*` is compilation from end to end: the graph's building,
   its optimisation and XLA's compiler. Other compilation is known by the compilers' event names.
 - Dispatch is any call into TensorFlow, JAX or XLA on the training thread, and on an accelerator
@@ -32,6 +33,7 @@ The choices, and why:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -43,7 +45,9 @@ from pipediag.trace.host.graph_loop import FEWEST_BATCHES, GraphLoop, find_graph
 from pipediag.trace.host.threads import (
     captured_function_ids,
     events_named,
+    function_time,
     is_marked,
+    is_pipeline_thread,
     named_intervals,
     step_ids,
     training_line,
@@ -52,6 +56,7 @@ from pipediag.trace.host.training_graph import OPERATION, TrainingGraph, names_w
 from pipediag.trace.intervals import (
     EMPTY,
     Intervals,
+    covered,
     intersect,
     normalise,
     subtract,
@@ -78,6 +83,7 @@ while the device computes costs nothing.
 """
 
 _GET_NEXT = re.compile(r"IteratorGetNext(Sync|AsOptional)?Op::DoCompute$")
+_GET_NEXT_OPERATION = re.compile(r"[^\s:]+:(?!:)IteratorGetNext(Sync|AsOptional)?$")
 _NOTHING = np.empty(0, np.int64)
 
 _LOADER = re.compile(r"enumerate\(DataLoader\)")
@@ -117,7 +123,7 @@ def classify(events: TraceEvents) -> Activity:
     """The class of every event, as one set of intervals for each class."""
     line = training_line(events)
     functions = captured_function_ids(events)
-    fetches = [(host, _fetches(host, functions)) for host in events.host_lines]
+    fetches = _fetches(events.host_lines, functions)
     get_next = union(*(normalise(h.start_ns[i], h.end_ns[i]) for h, i in fetches))
     loop = None
     if not is_marked(line) and len(get_next) < FEWEST_BATCHES:
@@ -235,16 +241,40 @@ def _eager_calls(line: Line, *, graph_only: bool) -> Intervals:
     return normalise(line.start_ns[chosen], line.end_ns[chosen])
 
 
-def _fetches(line: Line, functions: set[int]) -> Indices:
-    """The consumer in GetNext; a tf.data function that reads another iterator is no consumer."""
-    keys = [key for key, name in line.used_names.items() if _GET_NEXT.match(name)]
-    indices = np.flatnonzero(line.named(keys))
+def _fetches(lines: list[Line], functions: set[int]) -> list[tuple[Line, Indices]]:
+    """The consumer in GetNext, on each line."""
+    if any(_GET_NEXT.match(name) for line in lines for name in line.used_names.values()):
+        return [(line, _calls(line, functions)) for line in lines]
+    return [(line, _operations(line, functions)) for line in lines]
+
+
+def _calls(line: Line, functions: set[int]) -> Indices:
+    """A tf.data function that reads another iterator is no consumer."""
+    indices = _matching(line, _GET_NEXT)
     of_functions = np.isin(step_ids(line, indices), list(functions))
     return indices[~of_functions]
 
 
+def _operations(line: Line, functions: set[int]) -> Indices:
+    """The same by the operation's own event, which does not say whose graph it belongs to."""
+    indices = _matching(line, _GET_NEXT_OPERATION)
+    if is_pipeline_thread(line):
+        return indices[:0]
+    spans = np.column_stack((line.start_ns[indices], line.end_ns[indices]))
+    of_functions = covered(function_time(line, functions), spans) > 0
+    consumers: Indices = indices[~of_functions]
+    return consumers
+
+
+def _matching(line: Line, pattern: re.Pattern[str]) -> Indices:
+    keys = [key for key, name in line.used_names.items() if pattern.match(name)]
+    return np.flatnonzero(line.named(keys))
+
+
 def _handed_over(fetches: list[tuple[Line, Indices]]) -> Times:
     """The end of the last fetch of each iteration of each run of a graph function."""
+    if not any(step_ids(line, indices).any() for line, indices in fetches):
+        fetches = _of_one_operation(fetches)
     runs = np.concatenate([_NOTHING, *(step_ids(line, i) for line, i in fetches)])
     said = [line.statistics.integers("iter_num", i) for line, i in fetches]
     rounds = np.concatenate([_NOTHING, *(np.where(known, number, -1) for number, known in said)])
@@ -254,3 +284,15 @@ def _handed_over(fetches: list[tuple[Line, Indices]]) -> Times:
     # A fetch that does not say which iteration it belongs to is one of its own.
     another = (runs[1:] != runs[:-1]) | (rounds[1:] != rounds[:-1]) | (rounds[1:] == -1)
     return np.sort(ends[np.append(another, True)[: len(ends)]])
+
+
+def _of_one_operation(fetches: list[tuple[Line, Indices]]) -> list[tuple[Line, Indices]]:
+    """Where no fetch says its run: each replica has an operation of its own, and one stands for
+    all."""
+    names = Counter(line.event_name(int(i)) for line, indices in fetches for i in indices)
+    one = max(names, key=lambda name: names[name], default="")
+    return [
+        (line, indices[[line.event_name(int(i)) == one for i in indices]])
+        for line, indices in fetches
+        if len(indices)
+    ]

@@ -101,6 +101,17 @@ def test_an_input_gap_names_the_iterator_that_worked_longest(tmp_path: Path) -> 
     assert device.gaps.details.iterator(0) == ("Root::Map", ("m",))
 
 
+def test_a_gap_of_older_tensorflow_is_inputs_too(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    add_graph_call(host.line("python"), 0, 100 * US)
+    host.line("tf_gpu_private_0/1").event("IteratorGetNext:IteratorGetNext", 10 * US, 90 * US)
+    gpu(builder).event("gemm", 0, 10 * US).event("gemm", 95 * US, 99 * US)
+    [device] = devices(builder, tmp_path, None)
+    assert device.gaps.by_cause()["input"] == 80 * US
+    assert device.gaps.causes == ["input"]
+
+
 def test_the_executor_stands_for_the_device_without_one(tmp_path: Path) -> None:
     builder = TraceBuilder()
     line = builder.host().line("tf_Compute/1")

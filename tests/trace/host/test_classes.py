@@ -14,7 +14,13 @@ from pipediag.trace.host.classes import (
     classify,
     sweep,
 )
-from tests.trace.builder import TraceBuilder, add_eager_call, add_graph_call, add_steps
+from tests.trace.builder import (
+    PlaneBuilder,
+    TraceBuilder,
+    add_eager_call,
+    add_graph_call,
+    add_steps,
+)
 
 
 def spans(activity: Activity, name: StepClass) -> list[list[int]]:
@@ -106,6 +112,74 @@ def test_get_next_by_either_operation(tmp_path: Path, name: str) -> None:
     builder = TraceBuilder()
     builder.host().line("tf_data_iterator_get_next/1").event(name, 5, 25, id=7)
     assert spans(classify(builder.events(tmp_path)), "input_wait") == [[5, 25]]
+
+
+def old_graph() -> tuple[TraceBuilder, PlaneBuilder]:
+    """One call of a graph function, and the executor that runs it."""
+    builder = TraceBuilder()
+    host = builder.host()
+    add_graph_call(host.line("python"), 0, 1000)
+    return builder, host
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "IteratorGetNext:IteratorGetNext",
+        "while/body/IteratorGetNext_1:IteratorGetNext",
+        "replica_1/IteratorGetNextAsOptional:IteratorGetNextAsOptional",
+        "IteratorGetNextSync:IteratorGetNextSync",
+    ],
+)
+def test_older_tensorflow_waits_in_the_operations_own_event(tmp_path: Path, name: str) -> None:
+    builder, host = old_graph()
+    executor = host.line("tf_Compute/1")
+    executor.event(name, 100, 600)
+    executor.event("dense/MatMul:MatMul", 600, 900)
+    swept = sweep(classify(builder.events(tmp_path)).by_class)
+    assert swept["input_wait"].tolist() == [[100, 600]]
+    assert swept["device_compute"].tolist() == [[600, 900]]
+    assert swept["dispatch"].tolist() == [[0, 100], [900, 1000]]
+
+
+def test_where_get_next_has_events_of_its_own_its_operation_only_schedules(tmp_path: Path) -> None:
+    builder, host = old_graph()
+    host.line("tf_Compute/1").event("IteratorGetNext:IteratorGetNext", 100, 110)
+    host.line("tf_data_iterator_get_next/1").event("IteratorGetNextOp::DoCompute", 120, 600, id=7)
+    assert spans(classify(builder.events(tmp_path)), "input_wait") == [[120, 600]]
+
+
+def test_what_follows_get_next_is_no_wait(tmp_path: Path) -> None:
+    builder, host = old_graph()
+    executor = host.line("tf_Compute/1")
+    executor.event("IteratorGetNextAsOptional_4/_40:_Send", 0, 100)
+    executor.event("cond/IteratorGetNext_2/_53:Switch", 100, 200)
+    executor.event("MultiDeviceIteratorGetNextFromShard:MultiDeviceIteratorGetNextFromShard", 0, 90)
+    assert spans(classify(builder.events(tmp_path)), "input_wait") == []
+
+
+def test_a_function_of_older_tf_data_that_reads_an_iterator_is_no_consumer(tmp_path: Path) -> None:
+    builder, host = old_graph()
+    producer = host.line("tf_data_iterator_resource/1")
+    producer.event("InstantiatedCapturedFunction::Run", 0, 100, id=9)
+    producer.event("IteratorGetNext:IteratorGetNext", 10, 90)
+    shared = host.line("tf_Compute/1")
+    shared.event("ExecutorState::Process", 100, 200, id=9)
+    shared.event("IteratorGetNext:IteratorGetNext", 110, 190)
+    shared.event("ExecutorState::Process", 300, 400, id=7)
+    shared.event("IteratorGetNext:IteratorGetNext", 310, 390)
+    assert spans(classify(builder.events(tmp_path)), "input_wait") == [[310, 390]]
+
+
+def test_in_older_tensorflow_one_replicas_operation_tells_of_the_hand_overs(tmp_path: Path) -> None:
+    builder, host = old_graph()
+    for replica, name in enumerate(("IteratorGetNext", "IteratorGetNext_1")):
+        executor = host.line(f"tf_Compute/{replica}")
+        for start in (0, 300, 600):
+            executor.event(f"{name}:IteratorGetNext", start, start + 100 + replica)
+    activity = classify(builder.events(tmp_path))
+    assert activity.handed_over_ns.tolist() == [100, 400, 700]
+    assert activity.get_next.tolist() == [[0, 101], [300, 401], [600, 701]]
 
 
 def test_get_next_by_the_prefetcher_of_a_device_blocks_nobody(tmp_path: Path) -> None:
