@@ -26,6 +26,7 @@ class Cancellation:
 
         self.lack = _lack(cancellation)
         """Why the call can't be cancelled; None where it can."""
+        self.started = False
         self._manager: Any = None
         self.context: AbstractContextManager[Any] = nullcontext()
         if self.lack is None:
@@ -33,7 +34,8 @@ class Cancellation:
             self.context = cancellation.CancellationManagerContext(self._manager)
 
     def start(self) -> None:
-        """Cancel the call, which then raises CancelledError."""
+        """Cancel the call, which then raises CancelledError, or ends as if its data had ended."""
+        self.started = True
         self._manager.start_cancel()
 
 

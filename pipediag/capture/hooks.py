@@ -224,13 +224,15 @@ class Hooks:
                 return original(function, *args, **kwargs)
             calling.inside = True
             try:
-                return hooks._outer_call(original, function, args, kwargs)
-            except module.errors.CancelledError:
-                if hooks._in_graph.stopping:
-                    hooks._conductor.stop()
+                result = hooks._outer_call(original, function, args, kwargs)
+            except Exception:
+                hooks._stop_where_cancelled()
                 raise
             finally:
                 calling.inside = False
+            # A call that is cancelled may also end as if its data had come to their end.
+            hooks._stop_where_cancelled()
+            return result
 
         self._out_of_range = module.errors.OutOfRangeError
         module.Function.__call__ = call
@@ -270,6 +272,10 @@ class Hooks:
             if count != before:
                 self._conductor.function_traced(function, again=before > 0)
             self._updates.leave()
+
+    def _stop_where_cancelled(self) -> None:
+        if self._in_graph.was_cancelled():
+            self._conductor.stop()
 
     def _consumer_among(self, args: tuple[Any, ...]) -> tuple[Consumer | None, Any]:
         """The first argument that is one of our iterators, and what it belongs to."""

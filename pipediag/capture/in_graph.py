@@ -42,7 +42,7 @@ class InGraphLoops:
         self._stop_after = stop_after
         self._measures: dict[int, InGraphMeasure] = {}
         self._argument: Any = None
-        self.stopping = False
+        self._cancelled_on: int | None = None
 
     def install_datasets(self, dataset_autograph: Any) -> None:
         """Count the steps of `for batch in dataset` inside a tf.function."""
@@ -94,6 +94,13 @@ class InGraphLoops:
         """Whether the script may be stopped, as an in-graph loop was measured."""
         return self._stop_after and any(measure.done for measure in self._measures.values())
 
+    def was_cancelled(self) -> bool:
+        """Whether a call of this thread was cancelled since this was last asked."""
+        if self._cancelled_on is None or self._cancelled_on != threading.get_ident():
+            return False
+        self._cancelled_on = None
+        return True
+
     def runs(self, function: Any) -> bool:
         """Whether the function is known to loop by itself."""
         return id(function) in self._measures
@@ -118,6 +125,8 @@ class InGraphLoops:
         finally:
             over.set()
             watcher.join()
+            if cancellation.started:
+                self._cancelled_on = threading.get_ident()
             measure = self._measures.get(id(function))
             if measure is not None:
                 measure.call_ended()
@@ -136,12 +145,12 @@ class InGraphLoops:
             if not measure.loop.trains:
                 continue
             measure.poll()
-            if measure.done and self._stop_after and not self.stopping:
+            if measure.done and self._stop_after:
                 if cancellation.lack is not None:
                     self._with.recorder.note(cancellation.lack)
                     return
-                self.stopping = True
                 cancellation.start()
+                return
 
     def finish(self, reason: str) -> None:
         """Close what is open."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any
@@ -10,6 +11,20 @@ from typing import Any
 import pytest
 
 from pipediag.capture.cancellation import Cancellation
+
+
+class FakeCancellation:
+    """What stands for a call's, and tells when it was cancelled."""
+
+    def __init__(self) -> None:
+        self.lack: str | None = None
+        self.started = False
+        self.context: AbstractContextManager[None] = nullcontext()
+        self.cancelled = threading.Event()
+
+    def start(self) -> None:
+        self.started = True
+        self.cancelled.set()
 
 
 class Manager:
@@ -47,7 +62,7 @@ def test_a_call_is_made_inside_a_context(module: ModuleType) -> None:
     with cancellation.context:
         cancellation.start()
 
-    assert cancellation.lack is None
+    assert (cancellation.lack, cancellation.started) == (None, True)
     assert [manager.cancelled for manager in entered] == [True]
 
 
