@@ -37,6 +37,13 @@ def test_package_of_an_installed_file(filename: str, package: str | None) -> Non
         (f"{SITE}/tensorflow/python/a.py", False),
         (f"{SITE}/tf_keras/src/a.py", False),
         (f"{SITE}/jax/a.py", False),
+        (f"{SITE}/torch/utils/data/dataloader.py", False),
+        (f"{SITE}/tensorflow_datasets/core/reader.py", False),
+        (f"{SITE}/tensorflow_recommenders/experimental/models/ranking.py", False),
+        (f"{SITE}/keras_hub/src/utils/pipeline_model.py", False),
+        (f"{SITE}/keras_nlp/src/utils/pipeline_model.py", False),
+        (f"{SITE}/numpy/lib/iter.py", False),
+        (f"{SITE}/tqdm/std.py", False),
         (threading.__file__, False),
         (callsites.__file__, False),
         ("<frozen runpy>", False),
@@ -65,13 +72,35 @@ def test_the_innermost_line_of_the_user(tmp_path: Path) -> None:
     assert eval("run()", names) == CallSite("/home/me/train.py", 4, "run", by_framework=False)
 
 
-@pytest.mark.parametrize(("package", "by_framework"), [("keras", True), ("tensorflow", False)])
+@pytest.mark.parametrize(
+    ("package", "by_framework"),
+    [("keras", True), ("tensorflow_datasets", True), ("torch", True), ("tensorflow", False)],
+)
 def test_a_call_that_a_framework_makes(package: str, by_framework: bool) -> None:
     names: dict[str, object] = {"call_site": call_site}
     exec(compiled(f"{SITE}/{package}/a.py", "def fit():\n    return call_site()\n"), names)
     exec(compiled("/home/me/train.py", "def run():\n\n    return fit()\n"), names)
 
     assert eval("run()", names) == CallSite("/home/me/train.py", 3, "run", by_framework)
+
+
+def test_a_fit_of_the_torch_backend_is_the_users_line() -> None:
+    names: dict[str, object] = {"call_site": call_site}
+    loader = f"{SITE}/torch/utils/data/dataloader.py"
+    trainer = f"{SITE}/keras/src/backend/torch/trainer.py"
+    exec(compiled(loader, "def fetch():\n    return call_site()\n"), names)
+    exec(compiled(trainer, "def fit():\n    return fetch()\n"), names)
+    exec(compiled("/home/me/train.py", "def run():\n    return fit()\n"), names)
+
+    assert eval("run()", names) == CallSite("/home/me/train.py", 2, "run", by_framework=True)
+
+
+def test_an_installed_package_of_the_users_own_keeps_its_lines() -> None:
+    names: dict[str, object] = {"call_site": call_site}
+    exec(compiled(f"{SITE}/my_models/train.py", "def run():\n    return call_site()\n"), names)
+    exec(compiled("/home/me/main.py", "def main():\n    return run()\n"), names)
+
+    assert eval("main()", names) == CallSite(f"{SITE}/my_models/train.py", 2, "run", False)
 
 
 def test_no_users_code_on_the_stack() -> None:
