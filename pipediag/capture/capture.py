@@ -13,6 +13,7 @@ from pipediag.capture.commands import CommandPipe
 from pipediag.capture.conductor import Conductor
 from pipediag.capture.diagnosis import Instruments
 from pipediag.capture.environment import describe_environment
+from pipediag.capture.guard import Guard
 from pipediag.capture.held_loops import HeldLoops
 from pipediag.capture.hooks import Hooks
 from pipediag.capture.in_graph import InGraphLoops
@@ -24,6 +25,7 @@ from pipediag.capture.pace import Pace
 from pipediag.capture.plan import PlanRecorder
 from pipediag.capture.profiler import Profiler
 from pipediag.capture.recorder import Recorder
+from pipediag.capture.stacks import SWITCH_INTERVAL
 from pipediag.capture.updates import UpdateWatch
 from pipediag.session.recording import Outcome
 from pipediag.session.settings import RunSettings
@@ -37,6 +39,7 @@ class Capture:
         self._pid = os.getpid()
         Path(settings.capture_directory).mkdir(parents=True, exist_ok=True)
         self._recorder = Recorder(settings.recording_path)
+        self._guard = Guard(self._recorder.note)
         self._updates = UpdateWatch()
         plan = PlanRecorder(self._recorder)
         profiler = Profiler(self._recorder, settings.trace_directory)
@@ -46,7 +49,7 @@ class Capture:
             journal=open_journal(settings.journal_path),
             profiler=profiler,
             pace=Pace(settings),
-            state=KeptState(),
+            state=KeptState(self._guard),
             tell=self._tell,
         )
         self._in_graph = InGraphLoops(
@@ -57,6 +60,9 @@ class Capture:
         self._conductor = Conductor(
             loops, self._updates, instruments, settings, self._leave_now, held
         )
+        self._guard.in_forked_child(SWITCH_INTERVAL.restore)
+        self._guard.when_given_up(self._in_graph.given_up)
+        self._guard.when_given_up(self._conductor.given_up)
         self._hooks = Hooks(
             self._conductor,
             plan,
@@ -66,12 +72,13 @@ class Capture:
             held,
             instruments.state,
             OtherUses(self._recorder.recording.other_uses),
-            self._recorder.note,
+            self._guard,
         )
 
     def install(self) -> None:
         """Hook onto TensorFlow and Keras as the script imports them, and save a first recording."""
         self._hooks.install()
+        self._guard.watch_forks()
         self._recorder.save()
 
     @property
@@ -86,12 +93,15 @@ class Capture:
         """Write the final recording; a forked child and a second call do nothing."""
         if os.getpid() != self._pid:
             return
-        self._in_graph.finish(f"the script {outcome}")
-        self._conductor.script_over(f"the script {outcome}")
-        describe_environment(self._recorder.recording.environment)
+        attempt = self._guard.attempt
+        reason = f"the script {outcome}"
+        attempt("closing a loop inside a tf.function", self._in_graph.finish, reason)
+        attempt("closing what was open", self._conductor.script_over, reason)
+        environment = self._recorder.recording.environment
+        attempt("describing the environment", describe_environment, environment)
         if outcome in ("finished", "stopped", "exited"):
             self._recorder.save()
-            self._conductor.try_pipelines_alone()
+            attempt("trying the pipelines alone", self._conductor.try_pipelines_alone)
         self._recorder.end(outcome, exit_status, error)
 
     def _tell(self, event: str, **details: Any) -> None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from pipediag.capture.diagnosis import Diagnosis, Instruments, Phase, model_of
 from pipediag.capture.environment import describe_environment
 from pipediag.capture.functions import source_location
+from pipediag.capture.guard import attempt
 from pipediag.capture.held_loops import HeldLoops
 from pipediag.capture.live_iterators import live_iterators
 from pipediag.capture.loops import Consumer, Loop, LoopRegistry, batch_rows
 from pipediag.capture.repeat import repeated
+from pipediag.capture.threads import EachThread, runs_tf_data
 from pipediag.capture.updates import UpdateWatch
 from pipediag.session.settings import RunSettings
 
@@ -31,8 +33,18 @@ class StopScript(BaseException):
     """
 
 
+@dataclass(eq=False)
+class _Turn:
+    """What a thread of the script is consuming."""
+
+    last: Consumer | None = None
+    """The iterator that handed over a batch last."""
+    seam: bool = False
+    """Whether the step that it began has been interrupted."""
+
+
 class Conductor:
-    """The hooks call it on the thread that consumes batches."""
+    """The hooks call it on the thread that consumes batches; each thread has steps of its own."""
 
     def __init__(
         self,
@@ -49,10 +61,11 @@ class Conductor:
         self._settings = settings
         self._leave = leave
         self._held = held
-        self._held_batch: Any = None
+        self._held_batch: tuple[Loop, Any] | None = None
+        """The batch that trials began at, to be handed over when they are over."""
         self._holding = False
-        self._last: Consumer | None = None
-        self._seam = False
+        self._turns = EachThread(_Turn)
+        self._consumed = False
         self._active: Diagnosis | None = None
         self._diagnosed: list[Loop] = []
         self._deadline_ns: int | None = None
@@ -63,15 +76,16 @@ class Conductor:
     @property
     def in_a_loop(self) -> bool:
         """Whether any iterator has handed over a batch so far."""
-        return self._last is not None
+        return self._consumed
 
     @property
     def holds_epoch(self) -> bool:
         """Whether the epoch that runs must not end, as trials need more steps of it."""
-        if self._last is None:
+        last = self._turns.here.last
+        if last is None:
             return False
-        diagnosis = self._last.loop.diagnosis
-        return self._held.holds(self._last.loop) or (diagnosis is not None and diagnosis.repeats)
+        diagnosis = last.loop.diagnosis
+        return self._held.holds(last.loop) or (diagnosis is not None and diagnosis.repeats)
 
     # What the hooks report.
 
@@ -80,15 +94,9 @@ class Conductor:
     ) -> Consumer | None:
         """A Python-level iterator was made; None where it is none of the script's own loops."""
         # tf.data's threads run generators, and what those read is part of the pipeline.
-        if isinstance(threading.current_thread(), threading._DummyThread):
+        if runs_tf_data():
             return None
-        try:
-            return self._loops.consumer_for(iterator, dataset, distributed)
-        except Exception as error:
-            self._with.recorder.note(
-                f"A loop could not be watched: {type(error).__name__}: {error}"
-            )
-            return None
+        return self._loops.consumer_for(iterator, dataset, distributed)
 
     def handed_over(self, consumer: Consumer, asked_ns: int, handed_ns: int, batch: Any) -> Any:
         """`next` got a batch for Python; returns the one to hand over.
@@ -108,7 +116,7 @@ class Conductor:
             held = self._held.holds(consumer.loop)
             self._boundary(consumer, handed_ns, waited_ns)
             if self._held.holds(consumer.loop) != held:
-                batch, self._held_batch = self._held_batch if held else batch, batch
+                batch = self._swapped(consumer, batch)
         if consumer.keep_batch:
             self._substitute(consumer, batch)
         return batch
@@ -133,16 +141,17 @@ class Conductor:
             # The call was counted when it began, and found nothing.
             consumer.batches -= consumer.loop.record.batches_per_call
             consumer.loop.record.steps -= consumer.loop.record.batches_per_call
-        if consumer is self._last:
-            self._interrupt(exhausted=True)
+        if consumer is self._turns.here.last:
+            self._interrupt(self._turns.here, exhausted=True)
 
     def epoch_ended(self) -> None:
         """Keras says that an epoch begins or ends: what follows is no part of a step."""
-        self._interrupt(exhausted=False)
+        self._interrupt(self._turns.here, exhausted=False)
 
     def function_traced(self, function: Any, again: bool) -> None:
         """A tf.function was traced in a call; `again` where it had been before that call."""
-        loop = self._last.loop if self._last is not None else None
+        last = self._turns.here.last
+        loop = last.loop if last is not None else None
         if loop is None or not self._updates.trains(function):
             return
         loop.record.trace_count += 1
@@ -158,7 +167,8 @@ class Conductor:
 
     def script_over(self, reason: str) -> None:
         """The script's code has ended or is being stopped."""
-        self._interrupt(exhausted=False)
+        for turn in self._turns.all():
+            self._interrupt(turn, exhausted=False)
         if self._active is not None:
             self._active.finish(reason)
         self._held.stop(reason)
@@ -166,30 +176,57 @@ class Conductor:
         for loop in self._loops.all():
             self._settle_role(loop)
 
+    def given_up(self) -> None:
+        """An error of ours: what was measured is kept, and nothing more is measured.
+
+        Raises:
+            StopScript: a repeated batch has trained the model wrongly, so the script can't go on.
+        """
+        note = self._with.recorder.note
+        reason = "pipediag stopped after an error of its own"
+        active, self._active = self._active, None
+        if active is not None:
+            attempt(note, "closing a window", active.finish, reason)
+        attempt(note, "ending trials", self._held.stop, reason)
+        attempt(note, "putting the training back", self._with.state.give_back)
+        self._with.recorder.save()
+        if self._was_disturbed() and not self._settings.run_to_end:
+            self.stop()
+
+    def kept(self, consumer: Consumer, asked_ns: int, handed_ns: int, batch: Any) -> Any:  # noqa: ARG002
+        """The batch to hand over where `handed_over` failed: that at which trials began, if any."""
+        held = self._held_batch
+        return held[1] if held is not None and held[0] is consumer.loop else batch
+
     # What follows from it.
 
-    def _interrupt(self, exhausted: bool) -> None:
-        self._learn_role()
+    def _swapped(self, consumer: Consumer, batch: Any) -> Any:
+        """The batch to hand over where the loop begins to be held, or is released."""
+        held, self._held_batch = self._held_batch, None
+        if held is not None:
+            return held[1]
+        self._held_batch = consumer.loop, batch
+        return batch
+
+    def _interrupt(self, turn: _Turn, exhausted: bool) -> None:
+        self._learn_role(turn)
         self._with.state.show()
-        if self._last is not None and not self._seam:
-            found_nothing = exhausted and self._last.hand_over == "call"
-            loop = self._last.loop
+        if turn.last is not None and not turn.seam:
+            found_nothing = exhausted and turn.last.hand_over == "call"
+            loop = turn.last.loop
             loop.clock.interrupted(time.monotonic_ns(), ended_a_step=not found_nothing)
             if loop.diagnosis is not None:
-                loop.diagnosis.seam(self._last, exhausted)
-        self._seam = True
+                loop.diagnosis.seam(turn.last, exhausted)
+        turn.seam = True
 
     def _boundary(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> None:
         loop = consumer.loop
         record = loop.record
-        last = self._last
-        self._learn_role()
-        if last is not consumer:
-            if last is not None:
-                self._interrupt(exhausted=False)
-            self._seam = True
-            self._last = consumer
-        continuous, self._seam = not self._seam, False
+        turn = self._turns.here
+        self._learn_role(turn)
+        if turn.last is not consumer:
+            self._turn_to(turn, consumer)
+        continuous, turn.seam = not turn.seam, False
         held, self._holding = self._holding, self._held.holds(loop)
         if held and not self._holding:
             continuous = False  # the trials were given up in the middle of a step
@@ -200,7 +237,14 @@ class Conductor:
         if continuous:
             record.elapsed_ns += now_ns - loop.last_ns
             if record.steps <= 2 * record.batches_per_call:
-                self._early_step(consumer, now_ns - loop.last_ns)
+                attempt(
+                    self._with.recorder.note,
+                    "describing how the loop starts up",
+                    self._early_step,
+                    consumer,
+                    now_ns - loop.last_ns,
+                )
+            self._notice_other_thread(loop)
         loop.last_ns = now_ns
         loop.clock.hand_over(now_ns, wait_ns, continuous)
         record.steps += record.batches_per_call
@@ -208,6 +252,13 @@ class Conductor:
         self._diagnose(consumer, now_ns, wait_ns, continuous)
         if self._deadline_ns is not None and now_ns > self._deadline_ns and self._active is None:
             self.stop()
+
+    def _turn_to(self, turn: _Turn, consumer: Consumer) -> None:
+        if turn.last is not None:
+            self._interrupt(turn, exhausted=False)
+        turn.seam = True
+        turn.last = consumer
+        self._consumed = True
 
     def _diagnose(
         self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool
@@ -254,12 +305,20 @@ class Conductor:
                 others = model.gaps_us[0] * 1000 + loop.traced_in_first_step_ns
                 record.fill_ns = max(0, record.first_step_ns - others)
 
+    def _notice_other_thread(self, loop: Loop) -> None:
+        """Whether a step of the loop that is measured fell between two of this one's."""
+        measured = self._active.loop if self._active is not None else loop
+        if measured.thread is loop.thread or not loop.trains or loop.record.beside is not None:
+            return
+        if measured.last_ns > loop.last_ns:
+            measured.record.beside, loop.record.beside = loop.record.id, measured.record.id
+
     def _give_up_the_abandoned(self, loop: Loop, now_ns: int) -> None:
         """A loop that ended too early must not keep a later one from being measured."""
         if self._active is None:
             return
         former = self._active.loop
-        one_fit_after_another = former.fit_begun and loop.fit_begun
+        one_fit_after_another = former.fit_begun and loop.fit_begun and not former.runs_elsewhere()
         if one_fit_after_another or now_ns - former.last_ns > _ABANDONED_NS:
             self._active.finish("the loop ended before this window was full")
             self._active = None
@@ -273,15 +332,15 @@ class Conductor:
         self._with.recorder.save()
         loop.diagnosis.boundary(consumer, now_ns, None, continuous=False)
 
-    def _learn_role(self) -> None:
+    def _learn_role(self, turn: _Turn) -> None:
         """A step that wrote a trainable variable makes its loop a training loop.
 
         What is written after a seam, such as weights that are loaded, is no step's work.
         """
         updated, self._updates.updated = self._updates.updated, False
-        if not updated or self._last is None or self._seam:
+        if not updated or turn.last is None or turn.seam:
             return
-        record = self._last.loop.record
+        record = turn.last.loop.record
         if not record.updates_variables:
             record.updates_variables = True
             if record.role == "other":
@@ -324,7 +383,7 @@ class Conductor:
 
     def _released(self, loop: Loop) -> None:
         # What the trials took is no step, and neither is the one that they ended in.
-        self._seam = True
+        self._turns.here.seam = True
         loop.clock.held()
         self._updates.updated = False
         self._go_on_or_stop(loop)

@@ -11,6 +11,7 @@ from pipediag.capture.commands import CommandPipe
 from pipediag.capture.diagnosis import Instruments
 from pipediag.capture.fidelity import reading_leaves_traces, step_leaves_traces
 from pipediag.capture.loops import Consumer, Loop
+from pipediag.capture.step_limit import StepLimit
 from pipediag.capture.trials import Trials
 
 _NOT_HELD = (
@@ -106,12 +107,12 @@ class HeldLoops:
         self._released()
         return True
 
-    def call(self, consumer: Consumer | None, step: Callable[[], Any]) -> Any:
-        """Run a call of a training function, within a limit where it is only tried."""
+    def step_limit(self, consumer: Consumer) -> StepLimit | None:
+        """The context for a step of this consumer where it is only tried and has a limit."""
         trials = self._trials
-        if trials is None or consumer is None or not self.holds(consumer.loop):
-            return step()
-        return trials.call(step)
+        if trials is None or trials.over or not self.holds(consumer.loop):
+            return None
+        return trials.limit
 
     def stop(self, reason: str) -> None:
         """The script is over; a loop that ended while it was held has its pipeline left to try."""

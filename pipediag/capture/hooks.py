@@ -6,7 +6,6 @@ belongs to arrives. Hooks run on every step, so they are short.
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
 import time
@@ -15,12 +14,14 @@ from importlib.abc import MetaPathFinder
 from typing import Any
 
 from pipediag.capture.conductor import Conductor
+from pipediag.capture.function_calls import FunctionCalls
+from pipediag.capture.guard import Guard
 from pipediag.capture.held_loops import HeldLoops
 from pipediag.capture.in_graph import InGraphLoops
 from pipediag.capture.kept_state import KeptState
 from pipediag.capture.keras_hooks import KerasHooks
 from pipediag.capture.loops import Consumer
-from pipediag.capture.other_uses import STEP_WITHOUT_DATASET, OtherUses
+from pipediag.capture.other_uses import OtherUses
 from pipediag.capture.plan import PlanRecorder
 from pipediag.capture.profiler import Profiler
 from pipediag.capture.updates import UpdateWatch
@@ -41,25 +42,32 @@ class Hooks:
         held: HeldLoops,
         state: KeptState,
         other_uses: OtherUses,
-        note: Callable[[str], None],
+        guard: Guard,
     ) -> None:
+        self._guard = guard
         self._other_uses = other_uses
-        self._note = note
         self._conductor = conductor
         self._in_graph = in_graph
         self._held = held
         self._state = state
-        self._keras = KerasHooks(conductor, updates, held)
+        self._keras = KerasHooks(conductor, updates, held, guard)
         self._plan = plan
         self._updates = updates
         self._profiler = profiler
-        self._inside_distributed = False
+        self._functions = FunctionCalls(
+            conductor, updates, in_graph, held, other_uses, self._consumer_among
+        )
+        self._distributing = _Distributing()
         self._iterator_classes: tuple[type, ...] = ()
+        self._executing_eagerly: Callable[[], bool] = bool
         self._out_of_range: type[Exception] = StopIteration
 
     def install(self) -> None:
         """Wait for TensorFlow; a hook that does not fit it is left out, and noted."""
-        sys.meta_path.insert(0, _Arrival("tensorflow", self._wait_for_modules))
+        wait = self._guard.entry("waiting for TensorFlow", self._wait_for_modules)
+        arrival = _Arrival("tensorflow", wait)
+        sys.meta_path.insert(0, arrival)
+        self._guard.in_forked_child(arrival.leave)
 
     def _wait_for_modules(self) -> None:
         # Not sooner: TensorFlow needs wrapt itself, a script without TensorFlow does not.
@@ -71,10 +79,7 @@ class Hooks:
             ("tensorflow.python.data.ops.iterator_ops", self._on_iterators),
             ("tensorflow.python.distribute.input_lib", self._on_distributed),
             ("tensorflow.python.data.ops.dataset_autograph", self._on_dataset_autograph),
-            (
-                "tensorflow.python.autograph.operators.control_flow",
-                self._in_graph.install_iterators,
-            ),
+            ("tensorflow.python.autograph.operators.control_flow", self._on_control_flow),
             (
                 "tensorflow.python.eager.polymorphic_function.polymorphic_function",
                 self._on_functions,
@@ -85,197 +90,169 @@ class Hooks:
             ("tensorflow.python.client.session", self._on_session),
             ("tensorflow.python.training.optimizer", self._on_v1_optimizer),
             *self._keras.by_module(),
+            *self._state.by_module(),
         ):
-            wrapt.register_post_import_hook(self._careful(hook), module)
-        for module in self._state.modules:
-            wrapt.register_post_import_hook(self._careful(self._state.install), module)
-
-    def _careful(self, hook: Callable[[Any], None]) -> Callable[[Any], None]:
-        def install(module: Any) -> None:
-            try:
-                hook(module)
-            except Exception as error:
-                self._note(
-                    f"Pipediag could not hook into {module.__name__}, so part of the diagnosis "
-                    f"may be missing: {type(error).__name__}: {error}"
-                )
-
-        return install
+            wrapt.register_post_import_hook(
+                self._guard.entry(f"hooking into {module}", hook), module
+            )
 
     def _on_datasets(self, module: Any) -> None:
-        self._plan.install(module.DatasetV2)
+        self._plan.install(module.DatasetV2, self._guard)
 
     def _on_dataset_autograph(self, module: Any) -> None:
         register = module.register_overrides
+        registered = self._guard.entry(
+            "watching loops inside tf.functions",
+            lambda: self._in_graph.install_datasets(module, self._guard),
+        )
 
-        @functools.wraps(register)
-        def register_and_watch() -> None:
-            register()
-            self._in_graph.install_datasets(module)
+        def register_and_watch(*args: Any, **kwargs: Any) -> None:
+            register(*args, **kwargs)
+            registered()
 
-        module.register_overrides = register_and_watch
+        module.register_overrides = self._guard.hook(register, register_and_watch)
+
+    def _on_control_flow(self, module: Any) -> None:
+        self._in_graph.install_iterators(module, self._guard)
 
     def _on_readers(self, module: Any) -> None:
         for name in ("TFRecordDatasetV2", "TextLineDatasetV2", "FixedLengthRecordDatasetV2"):
-            self._plan.install_reader(getattr(module, name))
+            self._plan.install_reader(getattr(module, name), self._guard)
 
     def _on_variables(self, module: Any) -> None:
-        self._updates.install_variables(module.BaseResourceVariable)
+        self._updates.install_variables(module.BaseResourceVariable, self._guard)
 
     def _on_tracing(self, module: Any) -> None:
-        module.func_graph_from_py_func = self._updates.timed(module.func_graph_from_py_func)
+        module.func_graph_from_py_func = self._updates.timed(
+            module.func_graph_from_py_func, self._guard
+        )
 
     def _on_session(self, module: Any) -> None:
-        self._other_uses.install_session(module.BaseSession)
+        self._other_uses.install_session(module.BaseSession, self._guard)
 
     def _on_profiler(self, module: Any) -> None:
-        self._profiler.install(module)
+        self._profiler.install(module, self._guard)
 
     def _on_v1_optimizer(self, module: Any) -> None:
-        self._updates.install_optimizer(module.Optimizer, "apply_gradients")
+        self._updates.install_optimizer(module.Optimizer, "apply_gradients", self._guard)
 
     def _on_iterators(self, module: Any) -> None:
-        conductor, updates = self._conductor, self._updates
-        hooks = self
-        owned = module.OwnedIterator
+        guard, owned = self._guard, module.OwnedIterator
         create, advance = owned._create_iterator, owned._next_internal
+        made = guard.entry("watching iterators", self._iterator_made, vital=True)
+        asked = guard.entry("watching iterators", self._consumer_that_asks, vital=True)
+        failed = guard.entry("watching iterators", self._advance_failed, vital=True)
+        handed_over = self._hand_over()
         from tensorflow.python.eager import context
         from tensorflow.python.framework import errors
 
-        @functools.wraps(create)
-        def create_iterator(iterator: Any, dataset: Any) -> None:
-            create(iterator, dataset)
-            observed = context.executing_eagerly() and not hooks._inside_distributed
-            if observed and _is_observed(dataset):
-                iterator.__dict__[_CONSUMER] = conductor.iterator_made(iterator, dataset)
+        def create_iterator(iterator: Any, dataset: Any, *args: Any, **kwargs: Any) -> None:
+            create(iterator, dataset, *args, **kwargs)
+            made(iterator, dataset)
 
-        @functools.wraps(advance)
-        def next_internal(iterator: Any) -> Any:
-            consumer: Consumer | None = iterator.__dict__.get(_CONSUMER)
-            if consumer is None or hooks._inside_distributed or updates.inside_function:
-                return advance(iterator)
-            asked = time.monotonic_ns()
+        def next_internal(iterator: Any, *args: Any, **kwargs: Any) -> Any:
+            consumer: Consumer | None = asked(iterator)
+            if consumer is None:
+                return advance(iterator, *args, **kwargs)
+            asked_ns = time.monotonic_ns()
             try:
-                batch = advance(consumer.substitute or iterator)
+                batch = advance(consumer.substitute or iterator, *args, **kwargs)
             except Exception as error:
-                if not hooks._held.failed(consumer, error):
-                    if isinstance(error, errors.OutOfRangeError):
-                        conductor.exhausted(consumer)
+                if not failed(consumer, error):
                     raise
-                batch = advance(consumer.substitute or iterator)
-            return conductor.handed_over(consumer, asked, time.monotonic_ns(), batch)
+                batch = advance(consumer.substitute or iterator, *args, **kwargs)
+            return handed_over(consumer, asked_ns, time.monotonic_ns(), batch)
 
-        hooks._held.pull = advance
+        self._executing_eagerly = context.executing_eagerly
+        self._out_of_range = errors.OutOfRangeError
+        self._held.pull = advance
         self._iterator_classes += (owned,)
-        owned._create_iterator = create_iterator
-        owned._next_internal = next_internal
+        owned._create_iterator = guard.hook(create, create_iterator)
+        owned._next_internal = guard.hook(advance, next_internal)
+
+    def _hand_over(self) -> Callable[..., Any]:
+        """An entry that returns the batch to hand over."""
+        conductor = self._conductor
+        return self._guard.entry(
+            "counting the steps of loops", conductor.handed_over, conductor.kept, vital=True
+        )
+
+    def _iterator_made(self, iterator: Any, dataset: Any) -> None:
+        observed = self._executing_eagerly() and not self._distributing.inside
+        if observed and _is_observed(dataset):
+            iterator.__dict__[_CONSUMER] = self._conductor.iterator_made(iterator, dataset)
+
+    def _consumer_that_asks(self, iterator: Any) -> Consumer | None:
+        """Whose batch the script asks for; None where it is TensorFlow that asks."""
+        consumer: Consumer | None = iterator.__dict__.get(_CONSUMER)
+        if consumer is None or self._distributing.inside or self._updates.inside_function:
+            return None
+        return consumer
+
+    def _advance_failed(self, consumer: Consumer, error: Exception) -> bool:
+        """Whether an arm of a trial was to blame, so that the script's own iterator is asked."""
+        if self._held.failed(consumer, error):
+            return True
+        if isinstance(error, self._out_of_range):
+            self._conductor.exhausted(consumer)
+        return False
 
     def _on_distributed(self, module: Any) -> None:
-        conductor, hooks = self._conductor, self
+        guard, distributing = self._guard, self._distributing
+        made = guard.entry("watching distributed iterators", self._distributed_made, vital=True)
+        asked = guard.entry("watching distributed iterators", self._consumer_of, vital=True)
+        failed = guard.entry(
+            "watching distributed iterators", self._conductor.exhausted, vital=True
+        )
+        handed_over = self._hand_over()
 
         def watch_creation(dataset_class: Any) -> None:
             original = dataset_class.__iter__
 
-            @functools.wraps(original)
             def iterate(dataset: Any) -> Any:
-                hooks._inside_distributed = True
+                distributing.inside = True
                 try:
                     iterator = original(dataset)
                 finally:
-                    hooks._inside_distributed = False
-                iterator.__dict__[_CONSUMER] = conductor.iterator_made(
-                    iterator, dataset, distributed=True
-                )
+                    distributing.inside = False
+                made(iterator, dataset)
                 return iterator
 
-            dataset_class.__iter__ = iterate
+            dataset_class.__iter__ = guard.hook(original, iterate)
 
         watch_creation(module.DistributedDataset)
         watch_creation(module.DistributedDatasetsFromFunction)
         advance = module.DistributedIteratorBase.get_next
 
-        @functools.wraps(advance)
         def get_next(iterator: Any, *args: Any, **kwargs: Any) -> Any:
-            consumer: Consumer | None = iterator.__dict__.get(_CONSUMER)
-            if consumer is None or hooks._updates.inside_function:
+            consumer: Consumer | None = asked(iterator)
+            if consumer is None:
                 return advance(iterator, *args, **kwargs)
-            asked = time.monotonic_ns()
-            hooks._inside_distributed = True
+            asked_ns = time.monotonic_ns()
+            distributing.inside = True
             try:
                 batch = advance(iterator, *args, **kwargs)
             except Exception:
-                conductor.exhausted(consumer)
+                failed(consumer)
                 raise
             finally:
-                hooks._inside_distributed = False
-            return conductor.handed_over(consumer, asked, time.monotonic_ns(), batch)
+                distributing.inside = False
+            return handed_over(consumer, asked_ns, time.monotonic_ns(), batch)
 
         self._iterator_classes += (module.DistributedIteratorBase,)
-        module.DistributedIteratorBase.get_next = get_next
+        module.DistributedIteratorBase.get_next = guard.hook(advance, get_next)
+
+    def _distributed_made(self, iterator: Any, dataset: Any) -> None:
+        iterator.__dict__[_CONSUMER] = self._conductor.iterator_made(
+            iterator, dataset, distributed=True
+        )
+
+    def _consumer_of(self, iterator: Any) -> Consumer | None:
+        consumer: Consumer | None = iterator.__dict__.get(_CONSUMER)
+        return None if self._updates.inside_function else consumer
 
     def _on_functions(self, module: Any) -> None:
-        original = module.Function.__call__
-        calling = threading.local()
-        hooks = self
-
-        @functools.wraps(original)
-        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-            if getattr(calling, "inside", False):
-                return original(function, *args, **kwargs)
-            calling.inside = True
-            try:
-                result = hooks._outer_call(original, function, args, kwargs)
-            except Exception:
-                hooks._stop_where_cancelled()
-                raise
-            finally:
-                calling.inside = False
-            # A call that is cancelled may also end as if its data had come to their end.
-            hooks._stop_where_cancelled()
-            return result
-
-        self._out_of_range = module.errors.OutOfRangeError
-        module.Function.__call__ = call
-
-    def _outer_call(
-        self, original: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: Any
-    ) -> Any:
-        """A call of a tf.function from the script's own level."""
-        in_graph = self._in_graph
-        loops_itself = in_graph.runs(function)
-        if loops_itself and in_graph.enough:
-            self._conductor.stop()
-        before = function.experimental_get_tracing_count()
-        consumer, iterator = (None, None) if loops_itself else self._consumer_among(args)
-        if consumer is not None:
-            instead = self._conductor.call_begins(consumer, iterator)
-            args = tuple(instead if argument is iterator else argument for argument in args)
-        self._updates.enter(function)
-        try:
-            if before == 0 or loops_itself:
-                return in_graph.call(function, args, lambda: original(function, *args, **kwargs))
-            return self._held.call(consumer, lambda: original(function, *args, **kwargs))
-        except Exception as error:
-            if consumer is None:
-                raise
-            if self._held.failed(consumer, error):
-                fallback = consumer.substitute or iterator
-                args = tuple(fallback if argument is instead else argument for argument in args)
-                return original(function, *args, **kwargs)
-            if isinstance(error, self._out_of_range):
-                self._conductor.exhausted(consumer)
-            raise
-        finally:
-            count = function.experimental_get_tracing_count()
-            if not self._conductor.in_a_loop and self._updates.trains(function):
-                self._other_uses.note(STEP_WITHOUT_DATASET)
-            if count != before:
-                self._conductor.function_traced(function, again=before > 0)
-            self._updates.leave()
-
-    def _stop_where_cancelled(self) -> None:
-        if self._in_graph.was_cancelled():
-            self._conductor.stop()
+        self._functions.install(module, self._guard)
 
     def _consumer_among(self, args: tuple[Any, ...]) -> tuple[Consumer | None, Any]:
         """The first argument that is one of our iterators, and what it belongs to."""
@@ -298,8 +275,19 @@ class _Arrival(MetaPathFinder):
     def find_spec(self, fullname: str, *_: object) -> None:
         """Called for every import until the package comes."""
         if fullname == self._package and self in sys.meta_path:
-            sys.meta_path.remove(self)
+            self.leave()
             self._arrives()
+
+    def leave(self) -> None:
+        """Wait no longer."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+
+class _Distributing(threading.local):
+    """Whether a thread is inside a distributed iterator, which asks others for its batches."""
+
+    inside = False
 
 
 def _is_observed(dataset: Any) -> bool:

@@ -8,22 +8,44 @@ averages over short intervals.
 
 from __future__ import annotations
 
-import functools
 import threading
 import time
+import weakref
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipediag.capture.cancellation import Cancellation
 from pipediag.capture.diagnosis import Instruments
+from pipediag.capture.guard import Guard
 from pipediag.capture.loops import Loop, LoopRegistry
 from pipediag.capture.plan import user_site
+from pipediag.capture.threads import EachThread
 from pipediag.capture.updates import UpdateWatch
 from pipediag.capture.windows import OpenWindow
 from pipediag.session.recording import WindowKind
 
 _INTERVAL_S = 0.2
 _FEWEST_INTERVALS = 5
+
+
+@dataclass(eq=False)
+class InGraphCall:
+    """A call of a tf.function that may turn out to loop."""
+
+    function: Any
+    argument: Any
+    """The dataset or iterator that it was given: inside the function that is another object."""
+    cancellation: Cancellation
+    over: threading.Event = field(default_factory=threading.Event)
+    watcher: threading.Thread | None = None
+
+
+@dataclass(eq=False)
+class _Calls:
+    """What one thread calls."""
+
+    current: InGraphCall | None = None
 
 
 class InGraphLoops:
@@ -40,105 +62,122 @@ class InGraphLoops:
         self._updates = updates
         self._with = instruments
         self._stop_after = stop_after
-        self._measures: dict[int, InGraphMeasure] = {}
-        self._argument: Any = None
-        self._cancelled_on: int | None = None
+        # By the function itself: an id would be used again for another one.
+        self._measure_of: weakref.WeakKeyDictionary[Any, InGraphMeasure] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._measures: list[InGraphMeasure] = []
+        self._calls = EachThread(_Calls)
+        self._watch: Callable[[InGraphCall], None] = self._watch_call
 
-    def install_datasets(self, dataset_autograph: Any) -> None:
+    def install_datasets(self, dataset_autograph: Any, guard: Guard) -> None:
         """Count the steps of `for batch in dataset` inside a tf.function."""
         registry = dataset_autograph.control_flow.for_loop_registry
         dataset_class = dataset_autograph.dataset_ops.DatasetV2
         original = registry._registry[dataset_class]
+        counted = self._counting(guard, lambda dataset: dataset)
 
-        @functools.wraps(original)
-        def for_stmt(dataset: Any, extra_test: Any, body: Any, *rest: Any) -> Any:
-            return original(dataset, extra_test, self._counted(dataset, body), *rest)
+        def for_stmt(dataset: Any, extra_test: Any, body: Any, *rest: Any, **named: Any) -> Any:
+            return original(dataset, extra_test, counted(dataset, body), *rest, **named)
 
-        registry._registry[dataset_class] = for_stmt
+        registry._registry[dataset_class] = guard.hook(original, for_stmt)
 
-    def install_iterators(self, control_flow: Any) -> None:
+    def install_iterators(self, control_flow: Any, guard: Guard) -> None:
         """Count the steps of `for batch in iterator` inside a tf.function."""
+        self._watch = guard.entry("watching a loop inside a tf.function", self._watch_call)
+        counted = self._counting(guard, lambda iterated: getattr(iterated, "_dataset", iterated))
         for name in ("_tf_iterator_for_stmt", "_tf_distributed_iterable_for_stmt"):
             original = getattr(control_flow, name)
 
             def for_stmt(
-                iterated: Any, extra_test: Any, body: Any, *rest: Any, _original: Any = original
+                iterated: Any,
+                extra_test: Any,
+                body: Any,
+                *rest: Any,
+                _original: Any = original,
+                **named: Any,
             ) -> Any:
-                dataset = getattr(iterated, "_dataset", iterated)
-                return _original(iterated, extra_test, self._counted(dataset, body), *rest)
+                return _original(iterated, extra_test, counted(iterated, body), *rest, **named)
 
-            setattr(control_flow, name, functools.wraps(original)(for_stmt))
+            setattr(control_flow, name, guard.hook(original, for_stmt))
 
-    def _counted(self, dataset: Any, body: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def _counting(self, guard: Guard, dataset_of: Callable[[Any], Any]) -> Callable[..., Any]:
+        """An entry that returns the body of a loop with a counter in it, or the body as it is."""
+        what = "counting the steps of loops inside a tf.function"
+        counts = guard.entry(what, self._count)
+
+        def counted(iterated: Any, body: Callable[[Any], Any]) -> Callable[[Any], Any]:
+            measure = self._measured(dataset_of(iterated))
+            if measure is None:
+                return body
+
+            def body_and_count(batch: Any) -> Any:
+                counts(measure)
+                return body(batch)
+
+            return body_and_count
+
+        return guard.entry(what, counted, lambda _, body: body)
+
+    def _measured(self, dataset: Any) -> InGraphMeasure | None:
+        """What measures the function that is being traced, if any."""
         function = self._updates.outermost
         if function is None or not hasattr(dataset, "element_spec"):
-            return body
-        measure = self._measures.get(id(function))
+            return None
+        measure = self._measure_of.get(function)
         if measure is None:
-            # A dataset that came as an argument is another object inside the function.
-            known = self._argument if self._argument is not None else dataset
+            call = self._calls.here.current
+            given = call.argument if call is not None else None
+            known = given if given is not None else dataset
             loop = self._loops.new_in_graph_loop(known, user_site())
-            measure = self._measures[id(function)] = InGraphMeasure(
-                loop, _new_counter(), self._with
-            )
-        counter = measure.counter
+            measure = InGraphMeasure(loop, _new_counter(), self._with)
+            self._measure_of[function] = measure
+            self._measures.append(measure)
+        return measure
 
-        def counted(batch: Any) -> Any:
-            counter.assign_add(1)
-            return body(batch)
-
-        return counted
+    def _count(self, measure: InGraphMeasure) -> None:
+        measure.counter.assign_add(1)
 
     @property
     def enough(self) -> bool:
         """Whether the script may be stopped, as an in-graph loop was measured."""
-        return self._stop_after and any(measure.done for measure in self._measures.values())
-
-    def was_cancelled(self) -> bool:
-        """Whether a call of this thread was cancelled since this was last asked."""
-        if self._cancelled_on is None or self._cancelled_on != threading.get_ident():
-            return False
-        self._cancelled_on = None
-        return True
+        return self._stop_after and any(measure.done for measure in self._measures)
 
     def runs(self, function: Any) -> bool:
         """Whether the function is known to loop by itself."""
-        return id(function) in self._measures
+        return function in self._measure_of
 
-    def call(self, function: Any, args: tuple[Any, ...], invoke: Callable[[], Any]) -> Any:
-        """Run a tf.function so that it can be cancelled, and measured if it turns out to loop."""
-        self._argument = next((a for a in args if hasattr(a, "_variant_tensor")), None)
-        measure = self._measures.get(id(function))
+    def call_begins(self, function: Any, args: tuple[Any, ...]) -> InGraphCall:
+        """A tf.function is called; it can be cancelled, and is measured if it turns out to loop."""
+        argument = next((a for a in args if hasattr(a, "_variant_tensor")), None)
+        call = InGraphCall(function, argument, Cancellation())
+        measure = self._measure_of.get(function)
         if measure is not None:
             measure.call_begins()
-        cancellation, over = Cancellation(), threading.Event()
-        watcher = threading.Thread(
-            target=self._watch,
-            args=(function, cancellation, over),
-            name="pipediag-in-graph",
-            daemon=True,
+        self._calls.here.current = call
+        call.watcher = threading.Thread(
+            target=self._watch, args=(call,), name="pipediag-in-graph", daemon=True
         )
-        watcher.start()
-        try:
-            with cancellation.context:
-                return invoke()
-        finally:
-            over.set()
-            watcher.join()
-            if cancellation.started:
-                self._cancelled_on = threading.get_ident()
-            measure = self._measures.get(id(function))
-            if measure is not None:
-                measure.call_ended()
-            self._argument = None
+        call.watcher.start()
+        return call
 
-    def _watch(self, function: Any, cancellation: Cancellation, over: threading.Event) -> None:
-        while not over.wait(_INTERVAL_S):
-            measure = self._measures.get(id(function))
+    def call_ended(self, call: InGraphCall) -> None:
+        """It returned or raised."""
+        call.over.set()
+        if call.watcher is not None:
+            call.watcher.join()
+        self._calls.here.current = None
+        measure = self._measure_of.get(call.function)
+        if measure is not None:
+            measure.call_ended()
+
+    def _watch_call(self, call: InGraphCall) -> None:
+        while not call.over.wait(_INTERVAL_S):
+            measure = self._measure_of.get(call.function)
             if measure is None:
                 continue
             record = measure.loop.record
-            if self._updates.trains(function) and record.role == "other":
+            if self._updates.trains(call.function) and record.role == "other":
                 record.role, record.role_reason = "training", "its steps write trainable variables"
                 record.updates_variables = True
                 self._with.tell("loop", line=record.line, file=record.file, kind=record.kind)
@@ -146,15 +185,22 @@ class InGraphLoops:
                 continue
             measure.poll()
             if measure.done and self._stop_after:
-                if cancellation.lack is not None:
-                    self._with.recorder.note(cancellation.lack)
+                if call.cancellation.lack is not None:
+                    self._with.recorder.note(call.cancellation.lack)
                     return
-                cancellation.start()
+                call.cancellation.start()
                 return
+
+    def given_up(self) -> None:
+        """An error of ours: nothing more is measured, and no call is watched."""
+        for calls in self._calls.all():
+            if calls.current is not None:
+                calls.current.over.set()
+        self.finish("pipediag stopped after an error of its own")
 
     def finish(self, reason: str) -> None:
         """Close what is open."""
-        for measure in self._measures.values():
+        for measure in self._measures:
             measure.finish(reason)
 
 

@@ -7,16 +7,18 @@ before the script does anything else with it: before it is stopped, goes on, or 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from pipediag.capture.guard import Guard
 from pipediag.capture.training_state import TrainingState, lacks_memory
 
 
 class KeptState:
     """Kept from the first step of pipediag's own on, until the script has its training back."""
 
-    def __init__(self) -> None:
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
         self._state: TrainingState | None = None
 
     @property
@@ -46,28 +48,21 @@ class KeptState:
         if self._state is not None:
             self._state.restore_values()
 
-    def shown_in(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap what saves or hands out weights."""
+    def by_module(self) -> Iterator[tuple[str, Callable[[Any], None]]]:
+        """Each module that may come, and what to do once it has."""
+        for name, paths in _LOOKING.items():
+            yield name, functools.partial(self._install, paths)
 
-        @functools.wraps(function)
-        def look(*args: Any, **kwargs: Any) -> Any:
-            self.show()
-            return function(*args, **kwargs)
-
-        return look
-
-    def install(self, module: Any) -> None:
-        """Wrap the functions and methods of a module that save, as far as it has them."""
-        for path in _LOOKING.get(module.__name__, ()):
+    def _install(self, paths: tuple[str, ...], module: Any) -> None:
+        show = self._guard.entry("putting the training back before it is saved", self._shown)
+        for path in paths:
             *owner, name = path.split(".")
             place = functools.reduce(getattr, owner, module)
             if hasattr(place, name):
-                setattr(place, name, self.shown_in(getattr(place, name)))
+                setattr(place, name, self._guard.before(getattr(place, name), show))
 
-    @property
-    def modules(self) -> tuple[str, ...]:
-        """What `install` wants to be called with when it arrives."""
-        return tuple(_LOOKING)
+    def _shown(self, *_: Any, **__: Any) -> None:
+        self.show()
 
 
 _LOOKING = {

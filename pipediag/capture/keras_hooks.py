@@ -5,11 +5,11 @@ Keras 2 is the package `keras` beside TensorFlow 2.12 to 2.15, and `tf_keras` af
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from pipediag.capture.conductor import Conductor
+from pipediag.capture.guard import Guard
 from pipediag.capture.held_loops import HeldLoops
 from pipediag.capture.updates import UpdateWatch
 
@@ -21,7 +21,10 @@ Hook = Callable[[Any], None]
 class KerasHooks:
     """Knows where each version keeps the three things that are hooked."""
 
-    def __init__(self, conductor: Conductor, updates: UpdateWatch, held: HeldLoops) -> None:
+    def __init__(
+        self, conductor: Conductor, updates: UpdateWatch, held: HeldLoops, guard: Guard
+    ) -> None:
+        self._guard = guard
         self._conductor = conductor
         self._updates = updates
         self._held = held
@@ -51,46 +54,46 @@ class KerasHooks:
 
     def _hold(self, walker: type, method: str) -> None:
         """Let the step at which trials begin come again and again until they are over."""
-        conductor, held = self._conductor, self._held
+        conductor, held, guard = self._conductor, self._held, self._guard
         original = vars(walker)[method]
+        holds = guard.entry(
+            "holding an epoch", lambda: conductor.holds_epoch, lambda: False, vital=True
+        )
 
-        @functools.wraps(original)
-        def enumerate_and_hold(epoch: Any) -> Any:
+        def enumerate_and_hold(*args: Any, **kwargs: Any) -> Any:
             with held.in_epoch():
-                for step in original(epoch):
+                for step in original(*args, **kwargs):
                     yield step
-                    while conductor.holds_epoch:
+                    while holds():
                         yield step
 
-        setattr(walker, method, enumerate_and_hold)
+        setattr(walker, method, guard.hook(original, enumerate_and_hold))
 
     def _on_callbacks(self, module: Any) -> None:
         # Other modules of the same names only pass it on: it is hooked where it is defined.
         if module.CallbackList.__module__ != module.__name__:
             return
-        conductor = self._conductor
+        conductor, held, guard = self._conductor, self._held, self._guard
+        at_epoch = guard.entry(
+            "telling epochs apart", lambda *_, **__: conductor.epoch_ended(), vital=True
+        )
         for name in ("on_epoch_begin", "on_epoch_end"):
             original = getattr(module.CallbackList, name)
-
-            def at_epoch(
-                callbacks: Any, *args: Any, _original: Any = original, **kwargs: Any
-            ) -> Any:
-                conductor.epoch_ended()
-                return _original(callbacks, *args, **kwargs)
-
-            setattr(module.CallbackList, name, functools.wraps(original)(at_epoch))
+            setattr(module.CallbackList, name, guard.before(original, at_epoch))
+        silent = guard.entry(
+            "keeping steps of its own from callbacks", lambda: held.silent, lambda: False
+        )
         for name in ("on_train_batch_begin", "on_train_batch_end"):
-            self._silence(module.CallbackList, name)
+            self._silence(module.CallbackList, name, silent)
 
-    def _silence(self, callback_list: type, method: str) -> None:
+    def _silence(self, callback_list: type, method: str, silent: Callable[[], bool]) -> None:
         """Call no callback for a step that a script which goes on did not make itself."""
-        held, original = self._held, getattr(callback_list, method)
+        original = getattr(callback_list, method)
 
-        @functools.wraps(original)
-        def at_batch(callbacks: Any, *args: Any, **kwargs: Any) -> Any:
-            return None if held.silent else original(callbacks, *args, **kwargs)
+        def at_batch(*args: Any, **kwargs: Any) -> Any:
+            return None if silent() else original(*args, **kwargs)
 
-        setattr(callback_list, method, at_batch)
+        setattr(callback_list, method, self._guard.hook(original, at_batch))
 
     def _on_legacy_optimizer(self, module: Any) -> None:
-        self._updates.install_optimizer(module.OptimizerV2, "apply_gradients")
+        self._updates.install_optimizer(module.OptimizerV2, "apply_gradients", self._guard)

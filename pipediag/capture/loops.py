@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 import weakref
 from dataclasses import dataclass, field
@@ -42,6 +43,8 @@ class Loop:
     """What it reads, kept from when it is diagnosed, to be tried with changes."""
     step_functions: list[weakref.ref[Any]] = field(default_factory=list)
     """The tf.functions that train in its steps."""
+    thread: threading.Thread | None = None
+    """The thread that runs it."""
     last_ns: int = 0
     traced_in_first_step_ns: int = 0
     diagnosis: Any = None
@@ -54,6 +57,11 @@ class Loop:
     def fit_begun(self) -> bool:
         """Whether it is a `fit`, of which none begins before the last one ends."""
         return self.record.kind == "keras" and self.trains
+
+    def runs_elsewhere(self) -> bool:
+        """Whether it is the loop of another thread, which has not ended."""
+        thread = self.thread
+        return thread is not None and thread.is_alive() and thread is not threading.current_thread()
 
     @property
     def trains(self) -> bool:
@@ -87,15 +95,22 @@ class Consumer:
     distributed: bool = False
 
 
+Place = tuple[str | None, int | None, str]
+"""File, line and Keras method."""
+
+
 @dataclass
 class LoopRegistry:
-    """Finds the loop that a new iterator belongs to: iterators made at one line are one loop."""
+    """Finds the loop that a new iterator belongs to.
+
+    Iterators made at one line are one loop, unless two threads are there at once.
+    """
 
     recorder: Recorder
     plan: PlanRecorder
-    _by_place: dict[tuple[str | None, int | None, str], Loop] = field(default_factory=dict)
-
+    _by_place: dict[Place, list[Loop]] = field(default_factory=dict)
     _loops: list[Loop] = field(default_factory=list)
+    _lock: Any = field(default_factory=threading.RLock)
 
     def all(self) -> list[Loop]:
         """Every loop seen so far."""
@@ -110,10 +125,14 @@ class LoopRegistry:
             site.line if site else None,
             phase.method if phase else "",
         )
-        loop = self._by_place.get(place)
-        if loop is None:
-            loop = self._by_place[place] = self._new_loop(site, phase, distributed)
-        loop.record.iterators += 1
+        with self._lock:
+            at_place = self._by_place.setdefault(place, [])
+            loop = next((known for known in at_place if not known.runs_elsewhere()), None)
+            if loop is None:
+                loop = self._new_loop(site, phase, distributed)
+                at_place.append(loop)
+            loop.thread = threading.current_thread()
+            loop.record.iterators += 1
         if loop.record.root_op_id is None:
             self._describe_pipeline(loop.record, dataset)
         return Consumer(
@@ -127,7 +146,9 @@ class LoopRegistry:
 
     def new_in_graph_loop(self, dataset: Any, site: CallSite | None) -> Loop:
         """A dataset that a tf.function loops over by itself; no Python iterator exists."""
-        loop = self._new_loop(site, None, distributed=False)
+        with self._lock:
+            loop = self._new_loop(site, None, distributed=False)
+        loop.thread = threading.current_thread()
         loop.record.kind = "in_graph"
         loop.dataset = dataset
         loop.record.iterators = 1

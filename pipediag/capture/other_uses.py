@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Any
-
 from pipediag.capture.callsites import call_site
+from pipediag.capture.guard import Guard
 from pipediag.session.recording import RecordedOtherUse
 
 SESSION_RUN = "Session.run of TensorFlow 1"
@@ -18,16 +16,11 @@ class OtherUses:
     def __init__(self, uses: list[RecordedOtherUse]) -> None:
         self._uses = uses
 
-    def install_session(self, session_class: type) -> None:
+    def install_session(self, session_class: type, guard: Guard) -> None:
         """Notice TensorFlow 1 sessions."""
+        runs = guard.entry("counting sessions", lambda *_, **__: self.note(SESSION_RUN))
         original = session_class.__dict__["run"]
-
-        @functools.wraps(original)
-        def run(session: Any, *args: Any, **kwargs: Any) -> Any:
-            self.note(SESSION_RUN)
-            return original(session, *args, **kwargs)
-
-        session_class.run = run  # type: ignore[attr-defined]
+        session_class.run = guard.before(original, runs)  # type: ignore[attr-defined]
 
     def note(self, what: str) -> None:
         """One more use, from the line that is running."""

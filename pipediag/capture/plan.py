@@ -10,15 +10,19 @@ import functools
 import inspect
 import itertools
 import sys
+import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipediag.capture.callsites import AUTOGRAPH_FILE, CallSite, call_site, is_pipediags, is_users
 from pipediag.capture.functions import describe_function, users_side_effect
+from pipediag.capture.guard import GUARD_FILE, Guard
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.replay.call import MARK, remember, replaying
+from pipediag.capture.replay.call import MARK, InnerCalls, remember, replaying
 from pipediag.capture.source_files import uncompressed_bytes
+from pipediag.capture.threads import EachThread
 from pipediag.session.recording import ParameterValue, RecordedOperation
 
 _SOURCES = (
@@ -37,6 +41,26 @@ _PARAMETERS = frozenset(
     "use_unbounded_threadpool seed num_shards index size shift stride "
     "pad_to_bucket_boundary".split()
 )
+_BETWEEN = frozenset({__file__, GUARD_FILE})
+"""Files whose frames lie between a hook and what it calls."""
+
+
+@dataclass(eq=False)
+class _Call:
+    """A tf.data call that is being made."""
+
+    operation: RecordedOperation
+    kwargs: dict[str, Any]
+    began_s: float
+    inside: list[RecordedOperation] = field(default_factory=list)
+    """Operations that its function has made so far."""
+
+
+@dataclass(eq=False)
+class _Calls:
+    """The calls that one thread is making, the innermost last."""
+
+    open: list[_Call] = field(default_factory=list)
 
 
 class PlanRecorder:
@@ -45,30 +69,27 @@ class PlanRecorder:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._operations = recorder.recording.operations
-        self._within: list[str] = []
+        self._calls = EachThread(_Calls)
+        self._lock = threading.RLock()
         self._numbers = itertools.count(1)
 
-    def install(self, dataset_class: type) -> None:
+    def install(self, dataset_class: type, guard: Guard) -> None:
         """Wrap the sources and transformations of `tf.data.Dataset`."""
         for method in _SOURCES:
             if method in dataset_class.__dict__:
                 original = getattr(dataset_class, method)
-                setattr(dataset_class, method, staticmethod(self._wrapped(method, original)))
+                recorded = self._recorded(method, original, guard)
+                setattr(dataset_class, method, staticmethod(recorded))
         for method in _TRANSFORMATIONS:
             if method in dataset_class.__dict__:
-                setattr(
-                    dataset_class, method, self._wrapped(method, dataset_class.__dict__[method])
-                )
+                original = dataset_class.__dict__[method]
+                setattr(dataset_class, method, self._recorded(method, original, guard))
 
-    def install_reader(self, reader_class: type) -> None:
+    def install_reader(self, reader_class: type, guard: Guard) -> None:
         """Wrap the constructor of a file reader, such as TFRecordDataset."""
         kind = reader_class.__name__.removesuffix("V2")
         original = reader_class.__dict__["__init__"]
-
-        @functools.wraps(original)
-        def constructor(dataset: Any, *args: Any, **kwargs: Any) -> None:
-            self._call(kind, original, (dataset, *args), kwargs, made=dataset, maker=reader_class)
-
+        constructor = self._recorded(kind, original, guard, maker=reader_class)
         reader_class.__init__ = constructor  # type: ignore[misc]
 
     def operation_of(self, dataset: Any) -> str | None:
@@ -83,31 +104,51 @@ class PlanRecorder:
             dataset = inputs[0]
         return None
 
-    def _wrapped(self, kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return self._call(kind, original, args, kwargs)
-
-        return call
-
-    def _call(
+    def _recorded(
         self,
         kind: str,
         original: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        made: Any = None,
+        guard: Guard,
         maker: Callable[..., Any] | None = None,
-    ) -> Any:
-        # Two frames up: past this method and the wrapper that called it.
-        caller = sys._getframe(2).f_code.co_filename
+    ) -> Callable[..., Any]:
+        """A hook for a method, or for the constructor of `maker`: that fills its first argument."""
+        what = "recording the input pipeline"
+        begins = guard.entry(what, self._begins)
+        failed = guard.entry(what, self._failed)
+        made = guard.entry(what, self._made)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            begun = begins(kind, original, kwargs)
+            if begun is None:
+                return original(*args, **kwargs)
+            if not isinstance(begun, _Call):
+                return begun.call(kind, original, args, kwargs, _place)
+            try:
+                result = original(*args, **begun.kwargs)
+            except BaseException:
+                failed(begun)
+                raise
+            made(begun, original, args, result, maker)
+            return result
+
+        return guard.hook(original, call)
+
+    def _begins(
+        self,
+        kind: str,
+        original: Callable[..., Any],
+        kwargs: dict[str, Any],
+    ) -> _Call | InnerCalls | None:
+        """The call to be recorded, or what makes it instead; None where it is not the user's."""
+        caller = _caller()
         if _is_tensorflows_own(caller) or is_pipediags(caller):
-            return original(*args, **kwargs)
+            return None
         inner = replaying.get()
         if inner is not None:
-            return inner.call(kind, original, args, kwargs, _place)
+            return inner
         site = user_site()
         op_id = f"op{next(self._numbers)}"
+        outer = self._calls.here.open
         operation = RecordedOperation(
             id=op_id,
             kind=kind,
@@ -115,30 +156,41 @@ class PlanRecorder:
             file=site.file if site else None,
             line=site.line if site else None,
             made_by_framework=site is None or site.by_framework,
-            inside_function_of=self._within[-1] if self._within else None,
+            inside_function_of=outer[-1].operation.id if outer else None,
         )
-        position = len(self._operations)
-        self._operations.append(operation)
         if _takes_name(original):
             kwargs = {**kwargs, "name": operation.name}
-        self._within.append(op_id)
-        began = time.perf_counter()
-        try:
-            result = original(*args, **kwargs)
-        except BaseException:
-            # With it goes what its function had made.
-            del self._operations[self._operations.index(operation) :]
-            raise
-        finally:
-            self._within.pop()
-        elapsed_ms = (time.perf_counter() - began) * 1000
-        dataset = made if made is not None else result
-        self._describe(operation, original, args, kwargs, dataset, elapsed_ms)
+        for call in outer:
+            call.inside.append(operation)
+        self._operations.append(operation)
+        outer.append(_Call(operation, kwargs, time.perf_counter()))
+        return outer[-1]
+
+    def _failed(self, call: _Call) -> None:
+        """Forget a call that raised, and with it what its function had made."""
+        self._calls.here.open.remove(call)
+        gone = {id(operation) for operation in (call.operation, *call.inside)}
+        with self._lock:
+            # In place, and from the end: other threads add theirs meanwhile.
+            for place in reversed(range(len(self._operations))):
+                if id(self._operations[place]) in gone:
+                    del self._operations[place]
+
+    def _made(
+        self,
+        call: _Call,
+        original: Callable[..., Any],
+        args: tuple[Any, ...],
+        result: Any,
+        maker: Callable[..., Any] | None,
+    ) -> None:
+        self._calls.here.open.remove(call)
+        elapsed_ms = (time.perf_counter() - call.began_s) * 1000
         # A constructor is called again without the object that it filled.
-        given = args[1:] if maker else args
-        inside = tuple(self._operations[position + 1 :])
-        remember(dataset, operation, maker or original, given, kwargs, inside)
-        return result
+        dataset, given = (args[0], args[1:]) if maker else (result, args)
+        self._describe(call.operation, original, args, call.kwargs, dataset, elapsed_ms)
+        inside = tuple(call.inside)
+        remember(dataset, call.operation, maker or original, given, call.kwargs, inside)
 
     def _describe(
         self,
@@ -179,6 +231,14 @@ class PlanRecorder:
             elif known != op_id and known not in parents:
                 parents.append(known)
         return parents
+
+
+def _caller() -> str:
+    """The file that made the call that is being recorded."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename in _BETWEEN and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_filename
 
 
 def _is_tensorflows_own(filename: str) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pipediag.capture.callsites import call_site
+from pipediag.capture.guard import Guard
 from pipediag.capture.recorder import Recorder
 from pipediag.session.recording import RecordedProfilerConflict
 from pipediag.trace.marker import STEP_MARKER
@@ -24,7 +25,7 @@ class Profiler:
         self._marker: Any = None
         self._module: Any = None
 
-    def install(self, profiler_v2: Any) -> None:
+    def install(self, profiler_v2: Any, guard: Guard) -> None:
         """Take note when the script profiles itself, and make room for it."""
         self._module = profiler_v2
         native = profiler_v2._pywrap_profiler
@@ -35,25 +36,28 @@ class Profiler:
             def __getattr__(self, name: str) -> Any:
                 return getattr(native, name)
 
+        def session(*args: Any, **kwargs: Any) -> Any:
+            return native.ProfilerSession(*args, **kwargs)
+
         sessions = Sessions()
-        sessions.ProfilerSession = self._for_script(native.ProfilerSession)  # type: ignore[attr-defined]
+        make_way = guard.entry("making way for the script's profiler", self._make_way, self._end)
+        sessions.ProfilerSession = guard.before(session, make_way)  # type: ignore[attr-defined]
         self._native = native
         profiler_v2._pywrap_profiler = sessions
 
-    def _for_script(self, session_class: Callable[[], Any]) -> Callable[[], Any]:
-        def session() -> Any:
-            if self._session is not None:
-                self.stop(save=False)
-                self._conflict(
-                    "pipediag's profile was cut off: attribution to operations is missing"
-                )
-            else:
-                self._conflict(
-                    "its steps were left out of the baseline, as a profiler slows them down"
-                )
-            return session_class()
+    def _make_way(self, *_: Any, **__: Any) -> None:
+        if self._session is not None:
+            self.stop(save=False)
+            self._conflict("pipediag's profile was cut off: attribution to operations is missing")
+        else:
+            self._conflict("its steps were left out of the baseline, as a profiler slows them down")
 
-        return session
+    def _end(self, *_: Any, **__: Any) -> None:
+        """Give up our session, whatever fails: the script's own could not begin beside it."""
+        session, self._session, self._marker = self._session, None, None
+        if session is not None:
+            with suppress(Exception):
+                session.stop()
 
     def _conflict(self, consequence: str) -> None:
         site = call_site()

@@ -31,6 +31,26 @@ _PARKED_FILES = (
 )
 
 
+class _SwitchInterval:
+    """Python's switch interval, which is the script's: changed for a while, and put back."""
+
+    def __init__(self) -> None:
+        self._usual_s: float | None = None
+
+    def shorten(self) -> None:
+        self._usual_s = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
+
+    def restore(self) -> None:
+        """Give the script back the one that it had; a child forked meanwhile has to, too."""
+        if self._usual_s is not None:
+            sys.setswitchinterval(self._usual_s)
+            self._usual_s = None
+
+
+SWITCH_INTERVAL = _SwitchInterval()
+
+
 class StackSampler:
     """Start it beside a window, stop it at its end."""
 
@@ -66,14 +86,16 @@ class StackSampler:
         for _ in range(_LOCK_READINGS):
             if not self._ended.is_set():
                 self._wait_for_lock()
-        usual = sys.getswitchinterval()
-        sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        SWITCH_INTERVAL.shorten()
         try:
             while not self._ended.is_set():
                 time.sleep(_INTERVAL_NS / 1e9)
                 self._sample()
+        except Exception:
+            # What was sampled so far is good; nothing of ours may reach threading.excepthook.
+            return
         finally:
-            sys.setswitchinterval(usual)
+            SWITCH_INTERVAL.restore()
 
     def _wait_for_lock(self) -> None:
         asked = time.monotonic_ns()

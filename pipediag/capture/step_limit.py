@@ -65,14 +65,14 @@ class StepLimit:
         self.exceeded = False
         threading.Thread(target=self._watch, name="pipediag-step-limit", daemon=True).start()
 
-    def call(self, step: Callable[[], Any]) -> Any:
-        """Run a step; where it takes too long TensorFlow raises a CancelledError in it."""
+    def __enter__(self) -> None:
+        """A step begins; where it takes too long TensorFlow raises a CancelledError in it."""
+        self._cancellation.context.__enter__()
         self._began = time.monotonic()
-        try:
-            with self._cancellation.context:
-                return step()
-        finally:
-            self._began = None
+
+    def __exit__(self, *error: Any) -> None:
+        self._began = None
+        self._cancellation.context.__exit__(*error)
 
     def end(self) -> None:
         """No further step will be called."""

@@ -79,7 +79,8 @@ class Trials:
         self._measured: MeasuredSteps | None = None
         self._restarts = 0
         self._failure: str | None = None
-        self._limit = StepLimit() if goes_on else None
+        self.limit = StepLimit() if goes_on else None
+        """What keeps a step that hangs from taking the script with it."""
 
     def begin(self, consumer: Consumer) -> None:
         """Let the parent ask; the step that follows is the first of the first arm."""
@@ -113,7 +114,7 @@ class Trials:
         """
         if self._iterator is None or self._failure is not None:
             return False
-        if self._limit is not None and self._limit.exceeded:
+        if self.limit is not None and self.limit.exceeded:
             # Kept for as long as the process lives: to free it would wait for what hangs.
             _NEVER_FREED.append(self._iterator)
             self.stop(f"a step did not come back within {STEP_LIMIT_S:g} s")
@@ -122,10 +123,6 @@ class Trials:
         base = self._arms.get(BASE)
         self._hand_out(_iterator(base.dataset) if base is not None else None)
         return True
-
-    def call(self, step: Callable[[], Any]) -> Any:
-        """Run a step that is only tried; the script's own way to do so where it is stopped."""
-        return step() if self._limit is None or self.over else self._limit.call(step)
 
     def stop(self, reason: str) -> None:
         """The loop is over, by itself or by an error."""
@@ -287,8 +284,8 @@ class Trials:
         self._model.use({})
         self._arms.clear()
         self._caches.clear()
-        if self._limit is not None:
-            self._limit.end()
+        if self.limit is not None:
+            self.limit.end()
 
 
 def _iterator(dataset: Any) -> Any:

@@ -6,10 +6,14 @@ traced, and mark the function; in steady state a traced step costs nothing here.
 
 from __future__ import annotations
 
-import functools
 import time
+import weakref
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
+
+from pipediag.capture.guard import Guard
+from pipediag.capture.threads import EachThread
 
 _WRITES = (
     "assign assign_add assign_sub scatter_add scatter_sub scatter_update scatter_nd_add "
@@ -17,83 +21,123 @@ _WRITES = (
 ).split()
 
 
+@dataclass(eq=False)
+class _Running:
+    """What runs on one thread."""
+
+    functions: list[Any] = field(default_factory=list)
+    updated: bool = False
+    consumes: bool = False
+    """Whether batches are handed over to it."""
+    tracing: bool = False
+    tracing_ns: int = 0
+
+
 class UpdateWatch:
     """Knows which functions write trainable variables, and whether one was written lately."""
 
     def __init__(self) -> None:
-        self.updated = False
-        self.tracing_ns = 0
-        """Time spent tracing functions called from the script's own level, since the last step."""
-        self._tracing = False
-        self._running: list[Any] = []
-        self._training: set[int] = set()
+        self._threads = EachThread(_Running)
+        self._training: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def install_variables(self, variable_class: type) -> None:
-        """Wrap the writing methods of a variable class."""
+    @property
+    def updated(self) -> bool:
+        """Whether a trainable variable was written on this thread since this was set to False."""
+        return self._threads.here.updated
+
+    @updated.setter
+    def updated(self, value: bool) -> None:
+        here = self._threads.here
+        here.updated, here.consumes = value, True
+
+    @property
+    def tracing_ns(self) -> int:
+        """Time spent tracing functions called from the script's own level, since the last step."""
+        return self._threads.here.tracing_ns
+
+    @tracing_ns.setter
+    def tracing_ns(self, value: int) -> None:
+        self._threads.here.tracing_ns = value
+
+    def install_variables(self, variable_class: type, guard: Guard) -> None:
+        """Watch the writing methods of a variable class."""
+        written = guard.entry("telling which steps train", self._written)
         for name in _WRITES:
             method = variable_class.__dict__.get(name)
             if method is not None:
-                setattr(variable_class, name, self._watched(method))
+                setattr(variable_class, name, guard.before(method, written))
 
-    def install_optimizer(self, optimizer_class: type, method: str) -> None:
-        """Wrap an optimiser's step, for those that write by native operations."""
-        original = getattr(optimizer_class, method)
-
-        @functools.wraps(original)
-        def apply(*args: Any, **kwargs: Any) -> Any:
-            self.note()
-            return original(*args, **kwargs)
-
-        setattr(optimizer_class, method, apply)
+    def install_optimizer(self, optimizer_class: type, method: str, guard: Guard) -> None:
+        """Watch an optimiser's step, for those that write by native operations."""
+        stepped = guard.entry("telling which steps train", lambda *_, **__: self.note())
+        setattr(optimizer_class, method, guard.before(getattr(optimizer_class, method), stepped))
 
     def note(self) -> None:
         """A trainable variable is being written, or a function is traced that will write it."""
-        self.updated = True
-        self._training.update(id(function) for function in self._running)
+        here = self._threads.here
+        if here.functions or here.consumes:
+            self._note_on(here)
+            return
+        # A thread that a step has started, as a strategy's replicas have, writes for that step.
+        for running in self._threads.all():
+            self._note_on(running)
 
     def enter(self, function: Any) -> None:
-        self._running.append(function)
-        if id(function) in self._training:
-            self.updated = True
+        here = self._threads.here
+        here.functions.append(function)
+        if function in self._training:
+            here.updated = True
 
     def leave(self) -> None:
-        self._running.pop()
+        self._threads.here.functions.pop()
 
     def trains(self, function: Any) -> bool:
-        return id(function) in self._training
+        return function in self._training
 
     @property
     def outermost(self) -> Any:
         """The tf.function that the script's own level has called, while it is traced or runs."""
-        return self._running[0] if self._running else None
+        functions = self._threads.here.functions
+        return functions[0] if functions else None
 
     @property
     def inside_function(self) -> bool:
-        return bool(self._running)
+        return bool(self._threads.here.functions)
 
-    def timed(self, trace: Callable[..., Any]) -> Callable[..., Any]:
+    def timed(self, trace: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
         """Wrap TensorFlow's tracing of a Python function, to know what it takes."""
+        begins = guard.entry("timing how functions are traced", self._trace_begins)
+        ended = guard.entry("timing how functions are traced", self._trace_ended)
 
-        @functools.wraps(trace)
         def timed_trace(*args: Any, **kwargs: Any) -> Any:
-            if self._tracing or not self._running:
+            began = begins()
+            if began is None:
                 return trace(*args, **kwargs)
-            self._tracing = True
-            began = time.monotonic_ns()
             try:
                 return trace(*args, **kwargs)
             finally:
-                self.tracing_ns += time.monotonic_ns() - began
-                self._tracing = False
+                ended(began)
 
-        return timed_trace
+        return guard.hook(trace, timed_trace)
 
-    def _watched(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(method)
-        def write(variable: Any, *args: Any, **kwargs: Any) -> Any:
-            # Counters are made trainable by default too; none of them can be trained.
-            if variable.trainable and variable.dtype.is_floating:
-                self.note()
-            return method(variable, *args, **kwargs)
+    def _note_on(self, running: _Running) -> None:
+        running.updated = True
+        self._training.update(running.functions)
 
-        return write
+    def _written(self, variable: Any, *_: Any, **__: Any) -> None:
+        # Counters are made trainable by default too; none of them can be trained.
+        if variable.trainable and variable.dtype.is_floating:
+            self.note()
+
+    def _trace_begins(self) -> int | None:
+        """When it began; None for what is traced within another trace."""
+        here = self._threads.here
+        if here.tracing or not here.functions:
+            return None
+        here.tracing = True
+        return time.monotonic_ns()
+
+    def _trace_ended(self, began_ns: int) -> None:
+        here = self._threads.here
+        here.tracing_ns += time.monotonic_ns() - began_ns
+        here.tracing = False

@@ -179,6 +179,8 @@ class RecordedLoop:
     """The tf.functions that run within a step, as `file:line name`."""
     untried: str | None = None
     """Why no trial could be made in it, as a sentence."""
+    beside: str | None = None
+    """Id of another training loop that another thread ran at the same time."""
 
 
 @dataclass

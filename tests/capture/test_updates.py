@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pipediag.capture.guard import Guard
 from pipediag.capture.updates import UpdateWatch
 
 
@@ -27,13 +28,17 @@ class Optimizer:
         return len(gradients)
 
 
+class Function:
+    """A tf.function."""
+
+
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> UpdateWatch:
     monkeypatch.setattr(Variable, "assign", Variable.assign)
     monkeypatch.setattr(Optimizer, "apply_gradients", Optimizer.apply_gradients)
-    watch = UpdateWatch()
-    watch.install_variables(Variable)
-    watch.install_optimizer(Optimizer, "apply_gradients")
+    watch, guard = UpdateWatch(), Guard(print)
+    watch.install_variables(Variable, guard)
+    watch.install_optimizer(Optimizer, "apply_gradients", guard)
     return watch
 
 
@@ -58,7 +63,7 @@ def test_an_optimizers_step_is_an_update(watch: UpdateWatch) -> None:
 
 
 def test_a_function_that_was_traced_with_an_update_always_updates(watch: UpdateWatch) -> None:
-    outer, inner, other = object(), object(), object()
+    outer, inner, other = Function(), Function(), Function()
     watch.enter(outer)
     watch.enter(inner)
     Variable(trainable=True).assign(1)
@@ -75,10 +80,10 @@ def test_a_function_that_was_traced_with_an_update_always_updates(watch: UpdateW
 
 
 def test_the_outermost_function(watch: UpdateWatch) -> None:
-    outer = object()
+    outer = Function()
     assert (watch.outermost, watch.inside_function) == (None, False)
     watch.enter(outer)
-    watch.enter(object())
+    watch.enter(Function())
     assert (watch.outermost, watch.inside_function) == (outer, True)
 
 
@@ -91,10 +96,10 @@ def test_only_tracing_below_a_function_is_timed(
     def trace(depth: int) -> Any:
         return timed(depth - 1) if depth else "graph"
 
-    timed = watch.timed(trace)
+    timed = watch.timed(trace, Guard(print))
     assert timed(0) == "graph"
     assert watch.tracing_ns == 0
 
-    watch.enter(object())
+    watch.enter(Function())
     assert timed(2) == "graph"
     assert watch.tracing_ns == 10

@@ -1,0 +1,179 @@
+"""The one door from the script's code into ours: no error of ours passes it.
+
+A *hook* stands in the place of something of TensorFlow's or Keras's. It calls the original itself,
+once, so that the original's result and its errors are the script's; ours it calls through
+*entries*. An entry that fails says so, once, and does what holds natively from then on. Where the
+rest can't be right without it, all of us steps aside, and every hook is its original again: so it
+is in a forked child, too, which inherits our hooks and is none of our business.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from pipediag.capture.functions import unwrap
+
+GUARD_FILE = __file__
+"""Frames of this file lie between a hook and what it calls."""
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    """What most entries do natively."""
+
+
+class Entry:
+    """One way into our code."""
+
+    __slots__ = ("natively", "ours", "vital", "what")
+
+    def __init__(
+        self, what: str, ours: Callable[..., Any], natively: Callable[..., Any], vital: bool
+    ) -> None:
+        self.what = what
+        """What it is there for, as in `Pipediag stopped counting steps`."""
+        self.ours = ours
+        self.natively = natively
+        self.vital = vital
+        """Whether what is measured without it would be wrong."""
+
+
+class Guard:
+    """Makes hooks and entries, and lets them step aside."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note = note
+        self.aside = False
+        """Whether every hook is its original."""
+        self.entries: list[Entry] = []
+        self.hooks: list[Callable[..., Any]] = []
+        self._when_given_up: list[Callable[[], None]] = []
+        self._undone_in_child: list[Callable[[], None]] = []
+
+    def hook(self, original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+        """What to put in the place of `original`; `ours` calls that, and us through entries."""
+
+        @functools.wraps(original)
+        def hooked(*args: Any, **kwargs: Any) -> Any:
+            if self.aside:
+                return original(*args, **kwargs)
+            return ours(*args, **kwargs)
+
+        self.hooks.append(hooked)
+        return hooked
+
+    def before(self, original: Callable[..., Any], told: Callable[..., Any]) -> Callable[..., Any]:
+        """A hook that only tells: `told`, an entry, is called with the original's arguments."""
+
+        def ours(*args: Any, **kwargs: Any) -> Any:
+            told(*args, **kwargs)
+            return original(*args, **kwargs)
+
+        return self.hook(original, ours)
+
+    def entry(
+        self,
+        what: str,
+        ours: Callable[..., Any],
+        natively: Callable[..., Any] = nothing,
+        *,
+        vital: bool = False,
+    ) -> Callable[..., Any]:
+        """`ours`, for a hook to call; after an error of it, `natively` with the same arguments.
+
+        A StopScript passes: it is raised on purpose, and no Exception.
+        """
+        entry = Entry(what, ours, natively, vital)
+        self.entries.append(entry)
+
+        def enter(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return entry.ours(*args, **kwargs)
+            except Exception as error:
+                if _is_of_a_signal_handler(error):
+                    raise
+                self._failed(entry, error)
+            return natively(*args, **kwargs)
+
+        return enter
+
+    def attempt(self, what: str, ours: Callable[..., Any], *args: Any) -> None:
+        """Call a part of ours that the rest can do without."""
+        attempt(self._note, what, ours, *args)
+
+    def when_given_up(self, ended: Callable[[], None]) -> None:
+        """Have `ended` called when all of us steps aside for an error."""
+        self._when_given_up.append(ended)
+
+    def in_forked_child(self, undo: Callable[[], None]) -> None:
+        """Have `undo` called in a forked child, for what steps aside by no hook."""
+        self._undone_in_child.append(undo)
+
+    def watch_forks(self) -> None:
+        """Step aside in every child that this process forks, for good."""
+        os.register_at_fork(after_in_child=self._forked)
+
+    def step_aside(self) -> None:
+        """Make every hook its original, and every entry what holds natively."""
+        self.aside = True
+        for entry in self.entries:
+            entry.ours = entry.natively
+
+    def _forked(self) -> None:
+        self.step_aside()
+        for undo in self._undone_in_child:
+            with suppress(Exception):
+                undo()
+
+    def _failed(self, entry: Entry, error: Exception) -> None:
+        entry.ours = entry.natively
+        self._note(sentence(entry.what, error))
+        if entry.vital and not self.aside:
+            self.step_aside()
+            for ended in self._when_given_up:
+                self.attempt("closing what was open", ended)
+
+
+def attempt(note: Callable[[str], None], what: str, ours: Callable[..., Any], *args: Any) -> None:
+    """Call a part of ours that the rest can do without; its error is noted."""
+    try:
+        ours(*args)
+    except Exception as error:
+        if _is_of_a_signal_handler(error):
+            raise
+        note(sentence(what, error))
+
+
+def sentence(what: str, error: Exception) -> str:
+    """What was given up, for the report."""
+    return (
+        f"Pipediag stopped {what} after an error of its own, which the script did not see: "
+        f"{type(error).__name__}: {_text(error)}"
+    )
+
+
+def _text(error: Exception) -> str:
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        return "it can't be shown"
+    return text[:300] or "without a message"
+
+
+def _is_of_a_signal_handler(error: BaseException) -> bool:
+    """Whether a handler of the script's raised it, which ran while our code was running."""
+    codes = {
+        code
+        for number in signal.valid_signals()
+        if (code := getattr(unwrap(signal.getsignal(number)), "__code__", None)) is not None
+    }
+    traceback = error.__traceback__
+    while codes and traceback is not None:
+        if traceback.tb_frame.f_code in codes:
+            return True
+        traceback = traceback.tb_next
+    return False
