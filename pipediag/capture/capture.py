@@ -12,7 +12,7 @@ from typing import Any
 from pipediag.capture.commands import CommandPipe
 from pipediag.capture.conductor import Conductor
 from pipediag.capture.diagnosis import Instruments
-from pipediag.capture.environment import describe_environment
+from pipediag.capture.environment import describe_environment, note_tensorflow
 from pipediag.capture.guard import Guard
 from pipediag.capture.held_loops import HeldLoops
 from pipediag.capture.hooks import Hooks
@@ -73,12 +73,18 @@ class Capture:
             instruments.state,
             OtherUses(self._recorder.recording.other_uses),
             self._guard,
+            self._tensorflow_arrived,
         )
 
     def install(self) -> None:
         """Hook onto TensorFlow and Keras as the script imports them, and save a first recording."""
         self._hooks.install()
         self._guard.watch_forks()
+        self._recorder.save()
+
+    def _tensorflow_arrived(self) -> None:
+        # At once: a script that is killed soon afterwards is told from one that never came so far.
+        note_tensorflow(self._recorder.recording.environment)
         self._recorder.save()
 
     @property

@@ -20,6 +20,12 @@ def describe_environment(environment: RecordedEnvironment) -> None:
     _describe_tensorflow(environment)
 
 
+def note_tensorflow(environment: RecordedEnvironment) -> None:
+    """Note that TensorFlow is being imported, and which; the rest is known when that is done."""
+    versions = sys.modules.get("tensorflow.python.framework.versions")
+    environment.tensorflow = getattr(versions, "__version__", None) or "unknown"
+
+
 def _version(module: str) -> str | None:
     return getattr(sys.modules.get(module), "__version__", None)
 

@@ -43,8 +43,10 @@ class Hooks:
         state: KeptState,
         other_uses: OtherUses,
         guard: Guard,
+        arrived: Callable[[], None],
     ) -> None:
         self._guard = guard
+        self._arrived = guard.entry("noting TensorFlow's version", arrived)
         self._other_uses = other_uses
         self._conductor = conductor
         self._in_graph = in_graph
@@ -97,6 +99,7 @@ class Hooks:
             )
 
     def _on_datasets(self, module: Any) -> None:
+        self._arrived()
         self._plan.install(module.DatasetV2, self._guard)
 
     def _on_dataset_autograph(self, module: Any) -> None:

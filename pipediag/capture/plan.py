@@ -71,6 +71,7 @@ class PlanRecorder:
         self._operations = recorder.recording.operations
         self._calls = EachThread(_Calls)
         self._lock = threading.RLock()
+        self._entries: tuple[Callable[..., Any], ...] = ()
         self._numbers = itertools.count(1)
 
     def install(self, dataset_class: type, guard: Guard) -> None:
@@ -112,10 +113,7 @@ class PlanRecorder:
         maker: Callable[..., Any] | None = None,
     ) -> Callable[..., Any]:
         """A hook for a method, or for the constructor of `maker`: that fills its first argument."""
-        what = "recording the input pipeline"
-        begins = guard.entry(what, self._begins)
-        failed = guard.entry(what, self._failed)
-        made = guard.entry(what, self._made)
+        begins, failed, made = self._entries or self._enter_by(guard)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             begun = begins(kind, original, kwargs)
@@ -132,6 +130,14 @@ class PlanRecorder:
             return result
 
         return guard.hook(original, call)
+
+    def _enter_by(self, guard: Guard) -> tuple[Callable[..., Any], ...]:
+        """The entries that all hooks share: where one call can't be recorded, none can."""
+        what = "recording the input pipeline"
+        self._entries = tuple(
+            guard.entry(what, ours) for ours in (self._begins, self._failed, self._made)
+        )
+        return self._entries
 
     def _begins(
         self,

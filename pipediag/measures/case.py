@@ -10,6 +10,7 @@ from pipediag.session.model import (
     Host,
     InputWait,
     Loop,
+    OtherProcesses,
     OtherUse,
     Perturbation,
     Pipeline,
@@ -39,6 +40,7 @@ class Case:
     """Whether the consumer was measured on a repeated batch."""
     tensorflow: str | None = None
     other_uses: list[OtherUse] = field(default_factory=list)
+    other_processes: OtherProcesses | None = None
 
     @property
     def loop(self) -> Loop | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pipediag.measures.case import Case
 from pipediag.measures.loop_time import EXPLAINED_PERCENT, steps_percent
 from pipediag.measures.loop_wording import elsewhere, length
+from pipediag.measures.wording import place
 from pipediag.session.model import (
     Bottleneck,
     Confidence,
@@ -55,6 +56,7 @@ def doubts(case: Case, bottleneck: Bottleneck | None, straddled: list[float]) ->
     return [
         *_about_steps(case),
         *about_loop_time(case.loop),
+        *_about_threads(case),
         *_about_limits(straddled),
         *_about_input(case, bottleneck),
         *_about_profile(case, bottleneck),
@@ -81,6 +83,15 @@ def about_loop_time(loop: Loop | None) -> Iterator[Doubt]:
         f"step on (start and compilation not counted); {elsewhere(loop.time)}. What is said of "
         "the step, and what a change gains in it, holds for its part of the loop alone."
     )
+
+
+def _about_threads(case: Case) -> Iterator[Doubt]:
+    beside = next((one for one in case.loops if case.loop and one.id == case.loop.beside), None)
+    if beside is not None:
+        yield Doubt(
+            f"Another thread trained at the same time{place(beside.file, beside.line)}: the two "
+            "take CPU, and the interpreter lock, from one another. Only one of them was measured."
+        )
 
 
 def _about_limits(straddled: list[float]) -> Iterator[Doubt]:

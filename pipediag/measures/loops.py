@@ -92,6 +92,7 @@ def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
         replicas=loop.replicas,
         keras=KerasUse.model_validate(asdict(loop.keras)) if loop.keras else None,
         step_functions=loop.step_functions,
+        beside=loop.beside,
         element_spec=loop.element_spec,
         untried=loop.untried,
     )

@@ -23,6 +23,7 @@ from pipediag.measures.differential import FEWEST_STEPS
 from pipediag.measures.first_batches import outweigh_the_steps
 from pipediag.measures.groups import Group, group_percents
 from pipediag.measures.loop_wording import epoch_ends_sentence, first_batch_sentence
+from pipediag.measures.no_loop import no_loop_sentence
 from pipediag.measures.places import Culprit, input_culprit, python_culprit, shuffle_fill
 from pipediag.measures.steps import uneven
 from pipediag.measures.wording import (
@@ -30,7 +31,6 @@ from pipediag.measures.wording import (
     input_sentence,
     missing_sentence,
     moderate_input,
-    no_loop_sentence,
     other_sentence,
 )
 from pipediag.session.model import Bottleneck, Share, StepClass, Verdict, VerdictSeverity
@@ -47,8 +47,7 @@ FEWEST_EPOCH_ENDS = 2
 def decide(case: Case) -> Verdict:
     """The verdict; `inconclusive` without a training loop, with under five steps, or in doubt."""
     if case.loop is None:
-        seen = no_loop_sentence(case.script, case.loops, case.other_uses, case.tensorflow)
-        return _inconclusive(seen, [])
+        return _inconclusive(no_loop_sentence(case), [])
     if case.steps is None or case.steps.count < FEWEST_STEPS:
         return _inconclusive(_few_steps(case), [])
     if outweigh_the_steps(case):

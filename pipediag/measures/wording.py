@@ -7,20 +7,8 @@ from pathlib import PurePath
 
 from pipediag.measures.groups import GROUPS, Group
 from pipediag.measures.places import Culprit
-from pipediag.session.model import (
-    Ceiling,
-    InputWait,
-    Loop,
-    OtherUse,
-    Script,
-    Share,
-    StepClass,
-)
+from pipediag.session.model import Ceiling, InputWait, Share, StepClass
 
-NEEDS = (
-    "Pipediag needs a training loop: Keras `fit`, or a loop that takes batches from a tf.data "
-    "dataset and updates variables with them."
-)
 _CLASS_WORDS: dict[StepClass, str] = {
     "device_compute": "device compute",
     "device_copy": "copies to and from the device",
@@ -30,9 +18,6 @@ _CLASS_WORDS: dict[StepClass, str] = {
     "python": "Python",
     "device_wait": "waiting for a result",
 }
-_MOST_SEEN = 4
-_WORTH_NAMING = 1.005
-"""Less is written as 1x."""
 
 
 def place(file: str | None, line: int | None) -> str:
@@ -136,52 +121,3 @@ def moderate_input(share: Share) -> str:
 def missing_sentence(reason: str | None) -> str:
     """Why there is no verdict, and what to do."""
     return f"No verdict: {reason or 'the step was not measured.'}"
-
-
-NO_TENSORFLOW = (
-    "TensorFlow is not installed beside pipediag. Install the build that you use, or "
-    "`pip install 'pipediag[tensorflow]'`, and run this again."
-)
-
-
-def no_loop_sentence(
-    script: Script, loops: list[Loop], other_uses: list[OtherUse], tensorflow: str | None
-) -> str:
-    """What was seen instead of a training loop, and what pipediag needs."""
-    seen = [f"{use.what}{place(use.file, use.line)} ({_times(use.count)})" for use in other_uses]
-    seen += [f"{_role(loop)}{place(loop.file, loop.line)} ({loop.steps} batches)" for loop in loops]
-    if seen:
-        more = f" and {len(seen) - _MOST_SEEN} more" if len(seen) > _MOST_SEEN else ""
-        what = "What was seen: " + "; ".join(seen[:_MOST_SEEN]) + more + "."
-    elif "No module named 'tensorflow'" in (script.detail or ""):
-        what = NO_TENSORFLOW
-    elif tensorflow is None:
-        what = "The script did not import TensorFlow."
-    else:
-        what = "The script imported TensorFlow and took no batch from a dataset."
-    failed = script.outcome in ("raised", "killed", "timed-out", "interrupted")
-    ended = f" The script ended early: {_sentence(script.detail)}" if failed else ""
-    return f"No training loop was seen.{ended} {what} {NEEDS}"
-
-
-def _role(loop: Loop) -> str:
-    if loop.role == "other":
-        return f"a loop over a dataset that does not train ({loop.role_reason})"
-    return {
-        "training": "training",
-        "validation": "validation",
-        "evaluate": "`evaluate`",
-        "predict": "`predict`",
-        "adapt": "`adapt`",
-        "preview": "a preview of some batches",
-    }[loop.role]
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
-
-
-def _sentence(text: str | None) -> str:
-    if not text:
-        return "how is not known."
-    return text if text.endswith((".", "!", "?")) else text + "."

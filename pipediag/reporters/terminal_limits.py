@@ -11,6 +11,8 @@ MAX_LINES = 38
 @dataclass(frozen=True)
 class Limits:
     reasons: int
+    notes: int
+    """On what went otherwise than planned."""
     next_steps: int
     notes: int
     """Of what limits this run's diagnosis."""
@@ -31,6 +33,7 @@ class Limits:
 
 UNLIMITED = Limits(
     reasons=100,
+    notes=100,
     next_steps=100,
     notes=100,
     classes=9,
@@ -46,6 +49,7 @@ UNLIMITED = Limits(
 SPARING = (
     Limits(
         reasons=3,
+        notes=2,
         next_steps=2,
         notes=2,
         classes=7,
@@ -59,6 +63,7 @@ SPARING = (
     ),
     Limits(
         reasons=2,
+        notes=1,
         next_steps=1,
         notes=1,
         classes=6,
@@ -72,6 +77,7 @@ SPARING = (
     ),
     Limits(
         reasons=2,
+        notes=1,
         next_steps=1,
         notes=1,
         classes=5,
@@ -85,6 +91,7 @@ SPARING = (
     ),
     Limits(
         reasons=1,
+        notes=1,
         next_steps=1,
         notes=1,
         classes=4,
@@ -98,6 +105,7 @@ SPARING = (
     ),
     Limits(
         reasons=1,
+        notes=0,
         next_steps=1,
         notes=0,
         classes=4,

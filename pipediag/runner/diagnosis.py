@@ -24,6 +24,7 @@ from pipediag.session.host_track import HostTrack
 from pipediag.session.model import (
     SCHEMA_VERSION,
     Environment,
+    OtherProcesses,
     OtherUse,
     ProfilerConflict,
     Script,
@@ -63,7 +64,11 @@ def diagnose(
         "wall_s": (child.ended_ns - child.started_ns) / 1e9,
     }
     if recording is None:
-        unknown = {"environment": describe_machine(None), "loops": []}
+        unknown = {
+            "environment": describe_machine(None),
+            "loops": [],
+            "other_processes": _other_processes(host),
+        }
         return _conclude(_nothing(NO_RECORDING) | session | unknown)
     recovered = recover(recording, read_journal(capture_directory / JOURNAL_FILE))
     session |= _of_run(recording, host, recovered)
@@ -108,6 +113,7 @@ def _conclude(session: dict[str, Any]) -> Session:
             "pipeline",
             "host",
             "other_uses",
+            "other_processes",
         )
         if name in session
     }
@@ -148,11 +154,19 @@ def _of_run(recording: Recording, host: HostTrack, recovered: int) -> dict[str, 
             host, recording.windows, recording.started_ns, _cores_allowed(environment)
         ),
         "other_uses": [OtherUse(**asdict(use)) for use in recording.other_uses],
+        "other_processes": _other_processes(host),
         "profiler_conflicts": [
             ProfilerConflict(**asdict(conflict)) for conflict in recording.profiler_conflicts
         ],
         "notes": notes,
     }
+
+
+def _other_processes(host: HostTrack) -> OtherProcesses | None:
+    last = host.readings[-1] if host.readings else None
+    if last is None or not last.children:
+        return None
+    return OtherProcesses(count=last.children, cpu_s=last.children_cpu_ns / 1e9)
 
 
 def _nothing(reason: str) -> dict[str, Any]:

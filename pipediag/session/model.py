@@ -450,6 +450,8 @@ class Loop(Record):
     element_spec: str | None = None
     untried: str | None = None
     """Why no trial could be made in it, where that is not the whole run's reason."""
+    beside: str | None = None
+    """Id of another training loop, which another thread ran at the same time."""
 
 
 class Window(Record):
@@ -480,6 +482,14 @@ class OtherUse(Record):
     file: str | None
     line: int | None
     count: int
+
+
+class OtherProcesses(Record):
+    """Processes that the script started, which pipediag does not measure."""
+
+    count: int
+    """Helpers such as multiprocessing's resource tracker included."""
+    cpu_s: float
 
 
 class ProfilerConflict(Record):
@@ -527,6 +537,7 @@ class Session(Record):
     step_rows: list[StepRow] = []
     host_samples: list[HostSample] = []
     other_uses: list[OtherUse] = []
+    other_processes: OtherProcesses | None = None
     profiler_conflicts: list[ProfilerConflict] = []
     notes: list[str] = []
     wall_s: float

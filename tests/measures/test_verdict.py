@@ -7,7 +7,16 @@ import pytest
 
 from pipediag.measures.case import Case
 from pipediag.measures.verdict import decide
-from pipediag.session.model import Ceiling, HotLine, OtherUse, Perturbation, Script, Share
+from pipediag.reporters.terminal_limits import SPARING
+from pipediag.session.model import (
+    Ceiling,
+    HotLine,
+    OtherProcesses,
+    OtherUse,
+    Perturbation,
+    Script,
+    Share,
+)
 from tests.factories import (
     make_breakdown,
     make_host,
@@ -127,6 +136,50 @@ def test_a_script_that_failed_before_it_trained_says_how() -> None:
     verdict = decide(case(script=script, loops=[], tensorflow=None))
     assert "ended early: ValueError: no rows." in verdict.summary
     assert "did not import TensorFlow" in verdict.summary
+
+
+def test_a_script_that_was_killed_is_not_said_to_have_done_without_tensorflow() -> None:
+    killed = Script(path="t.py", args=[], outcome="killed", status=-9, detail="It was killed.")
+    before = decide(case(script=killed, loops=[], tensorflow=None)).summary
+    assert "It was killed. It had not imported TensorFlow by then. Pipediag needs" in before
+    after = decide(case(script=killed, loops=[], tensorflow="2.21.0")).summary
+    assert "It had imported TensorFlow by then; no step of a training was recorded yet." in after
+
+
+@pytest.mark.parametrize(
+    ("tensorflow", "own"),
+    [
+        (None, "That process did not import TensorFlow."),
+        ("2.21.0", "That process imported TensorFlow and took no batch from a dataset."),
+    ],
+)
+def test_a_training_in_another_process_is_not_said_to_be_none(
+    tensorflow: str | None, own: str
+) -> None:
+    busy = OtherProcesses(count=2, cpu_s=34.0)
+    verdict = decide(case(loops=[], tensorflow=tensorflow, other_processes=busy))
+    assert verdict.summary == (
+        f"No training loop was seen in the script's own process. {own} It started 2 other "
+        "processes, with 34 s of CPU time in all, which pipediag does not measure: if the training "
+        "runs there (multiprocessing, subprocess, a launcher), run it in the main process to have "
+        "it measured."
+    )
+    assert len(verdict.summary) <= SPARING[0].leading_characters
+
+
+def test_a_helper_that_did_next_to_nothing_is_not_mentioned() -> None:
+    idle = OtherProcesses(count=1, cpu_s=0.1)
+    verdict = decide(case(loops=[], tensorflow=None, other_processes=idle))
+    assert verdict.summary.startswith("No training loop was seen. The script did not import Tens")
+
+
+def test_a_training_beside_another_one_is_less_sure() -> None:
+    other = make_loop(id="loop9", line=44, diagnosed=False)
+    verdict = decide(case(loops=[make_loop(beside="loop9"), other]))
+    assert verdict.confidence == "medium"
+    assert any(
+        "Another thread trained at the same time at train.py:44" in r for r in verdict.reasons
+    )
 
 
 def test_a_missing_tensorflow_is_told_with_what_to_install() -> None:

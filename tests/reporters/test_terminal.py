@@ -129,6 +129,16 @@ def test_verbose_leaves_nothing_out() -> None:
     assert "Title number 29." in shown(session, verbose=True)
 
 
+def test_says_what_went_otherwise_than_planned() -> None:
+    noted = "Pipediag stopped counting steps after an error of its own."
+    session = factories.make_session(notes=[noted, "second", "third"])
+    text = shown(session, width=120)
+    assert f"Note      {noted}" in text
+    assert "second" in text
+    assert "third" not in text
+    assert "third" in shown(session, verbose=True)
+
+
 def test_no_directory_no_pointer_to_a_report() -> None:
     stream = io.StringIO()
     render(factories.make_session(), Console(file=stream, width=80), output_directory=None)

@@ -1,0 +1,257 @@
+"""A script's parts, run with each entry of the guard failing in turn; prints what came of it.
+
+Run as a script in a process of its own. Each part gives facts that must be those of a native run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pipediag.capture.capture import Capture
+from pipediag.capture.guard import Entry, Guard
+from pipediag.session.settings import RunSettings
+
+
+def own_loop(tf: Any, **_: Any) -> list[Any]:
+    """A loop of the script's own, with a file reader, a map, and an error of the script's."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write("1\n2\n3\n4\n")
+        file.flush()
+        weight = tf.Variable(1.0)
+        lines = tf.data.TextLineDataset(file.name)
+        seen = []
+        for value in lines.map(lambda line: tf.strings.to_number(line) * 2).repeat(3):
+            weight.assign_add(value)
+            seen.append(float(weight))
+    try:
+        tf.data.Dataset.range(3).batch(2, drop_remainder="no such thing", nothing=1)
+    except TypeError as error:
+        seen.append(str(error))
+    return seen
+
+
+def step_function(tf: Any, **_: Any) -> list[Any]:
+    """A tf.function that is given the iterator, until that is exhausted, and traced again."""
+    weight = tf.Variable(1.0)
+
+    @tf.function
+    def step(iterator: Any, factor: Any) -> Any:
+        value = tf.cast(next(iterator), tf.float32)
+        weight.assign_add(value * factor)
+        return value
+
+    iterator, seen = iter(tf.data.Dataset.range(6)), []
+    try:
+        for factor in (1, 1, 2, 2, 3, 3, 4):
+            seen.append(float(step(iterator, factor)))
+    except tf.errors.OutOfRangeError:
+        seen.append("exhausted")
+    return [*seen, float(weight.numpy())]
+
+
+def loop_in_graph(tf: Any, **_: Any) -> list[Any]:
+    """Loops over a dataset and over an iterator inside tf.functions, and one that fails."""
+    weight = tf.Variable(0.0)
+
+    @tf.function
+    def over_dataset(dataset: Any) -> None:
+        for value in dataset:
+            weight.assign_add(tf.cast(value, tf.float32))
+
+    @tf.function
+    def over_iterator(iterator: Any) -> None:
+        for value in iterator:
+            weight.assign_add(tf.cast(value, tf.float32))
+
+    numbers = tf.data.Dataset.range(5)
+    over_dataset(numbers)
+    over_iterator(iter(numbers))
+    seen: list[Any] = [float(weight)]
+    try:
+        inverses = numbers.map(lambda value: 1.0 / tf.cast(3 - value, tf.float32))
+        over_dataset(inverses.map(lambda value: tf.debugging.check_numerics(value, "three")))
+    except tf.errors.InvalidArgumentError as error:
+        seen.append(type(error).__name__)
+    return [*seen, float(weight.numpy())]
+
+
+def keras_fit(tf: Any, keras: Any) -> list[Any]:
+    """A `fit` of two epochs with validation, and `evaluate`."""
+    keras.utils.set_random_seed(3)
+    inputs = tf.reshape(tf.range(48, dtype=tf.float32), (12, 4)) / 48
+    dataset = tf.data.Dataset.from_tensor_slices((inputs, tf.reduce_sum(inputs, 1))).batch(4)
+    model = keras.Sequential([keras.layers.Dense(2), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    history = model.fit(dataset, epochs=2, validation_data=dataset, verbose=0).history
+    weights = b"".join(weight.tobytes() for weight in model.get_weights())
+    return [history, model.evaluate(dataset, verbose=0), hashlib.sha256(weights).hexdigest()]
+
+
+def distributed(tf: Any, **_: Any) -> list[Any]:
+    """Steps on a strategy's iterator."""
+    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    with strategy.scope():
+        weight = tf.Variable(0.0)
+    seen = []
+    for value in strategy.experimental_distribute_dataset(tf.data.Dataset.range(4).batch(2)):
+        seen.append(value.numpy().tolist())
+        weight.assign_add(1.0)
+    iterator = iter(strategy.experimental_distribute_dataset(tf.data.Dataset.range(4).batch(2)))
+    seen.append(iterator.get_next().numpy().tolist())
+    return [*seen, float(weight.numpy())]
+
+
+def session_of_tensorflow_1(tf: Any, **_: Any) -> list[Any]:
+    """A session, and an optimizer of TensorFlow 1 in it."""
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        weight = tf.compat.v1.get_variable("w", initializer=3.0, use_resource=True)
+        train = tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(weight * weight)
+        session.run(tf.compat.v1.global_variables_initializer())
+        session.run(train)
+        return [float(session.run(weight))]
+
+
+def own_profile(tf: Any, **_: Any) -> list[Any]:
+    """The script's own profile."""
+    with tempfile.TemporaryDirectory() as directory:
+        tf.profiler.experimental.start(directory)
+        tf.constant(1.0) + 1.0
+        tf.profiler.experimental.stop()
+        return [len(list(Path(directory).rglob("*.xplane.pb")))]
+
+
+PARTS: list[Callable[..., list[Any]]] = [
+    own_loop,
+    step_function,
+    loop_in_graph,
+    keras_fit,
+    distributed,
+    session_of_tensorflow_1,
+    own_profile,
+]
+
+
+def facts() -> dict[str, Any]:
+    """What each part gives."""
+    import keras
+    import tensorflow as tf
+
+    return {part.__name__: part(tf=tf, keras=keras) for part in PARTS}
+
+
+class BugError(Exception):
+    """An error of pipediag."""
+
+
+def fail(*_: Any, **__: Any) -> None:
+    """What an entry runs that is broken."""
+    raise BugError("of ours")
+
+
+class Trial:
+    """Runs the parts under a guard, whole and with one entry failing."""
+
+    def __init__(self, directory: str) -> None:
+        self.capture = Capture(RunSettings("script.py", (), False, directory, run_to_end=True))
+        self.guard: Guard = self.capture._guard
+        self.capture.install()
+
+    @property
+    def notes(self) -> list[str]:
+        return self.capture._recorder.recording.notes
+
+    def watched(self) -> tuple[dict[str, Any], dict[Entry, str]]:
+        """The facts with all entries at work, and which part was the first to reach an entry."""
+        import keras
+        import tensorflow as tf
+
+        seen, reached = {}, {}
+        for part in PARTS:
+            with self._put_back():
+                for entry in self.guard.entries:
+                    entry.ours = _telling(entry, reached, part.__name__)
+                seen[part.__name__] = part(tf=tf, keras=keras)
+        return seen, reached
+
+    def broken(self, entry: Entry, part: str) -> dict[str, Any]:
+        """What comes of one part while an entry fails."""
+        import keras
+        import tensorflow as tf
+
+        self.notes.clear()
+        with self._put_back():
+            entry.ours = fail
+            seen = globals()[part](tf=tf, keras=keras)
+            aside = self.guard.aside
+        return {
+            "what": entry.what,
+            "part": part,
+            "facts": seen,
+            "aside": aside == entry.vital,
+            "notes": list(self.notes),
+        }
+
+    @contextmanager
+    def _put_back(self) -> Iterator[None]:
+        kept = {one: one.ours for one in self.guard.entries}
+        try:
+            yield
+        finally:
+            self.guard.aside = False
+            for one, ours in kept.items():
+                one.ours = ours
+            # What an entry that failed had no chance to end.
+            self.capture._hooks._functions._threads.here.inside = False
+            self.capture._updates._threads.here.functions.clear()
+
+
+def _telling(entry: Entry, reached: dict[Entry, str], part: str) -> Callable[..., Any]:
+    ours = entry.ours
+
+    def tell(*args: Any, **kwargs: Any) -> Any:
+        reached.setdefault(entry, part)
+        return ours(*args, **kwargs)
+
+    return tell
+
+
+def each_entry(directory: str) -> dict[str, Any]:
+    """The facts as watched, and with each entry failing that any part reaches."""
+    trial = Trial(directory)
+    before = list(trial.guard.entries)
+    import keras  # noqa: F401
+    import tensorflow as tf  # noqa: F401
+
+    installing = {entry for entry in trial.guard.entries if entry.what.startswith("hooking")}
+    watched, reached = trial.watched()
+    unreached = set(trial.guard.entries) - set(reached) - set(before) - installing
+    return {
+        "facts": watched,
+        "unreached": sorted(entry.what for entry in unreached),
+        "broken": [trial.broken(entry, part) for entry, part in reached.items()],
+    }
+
+
+def unhooked(directory: str) -> dict[str, Any]:
+    """The facts where every hook fails to install itself."""
+    entry = Guard.entry
+
+    def broken(guard: Guard, what: str, ours: Any, *rest: Any, **named: Any) -> Any:
+        return entry(guard, what, fail if "hooking" in what else ours, *rest, **named)
+
+    Guard.entry = broken  # type: ignore[method-assign]
+    trial = Trial(directory)
+    return {"facts": facts(), "notes": trial.notes}
+
+
+if __name__ == "__main__":
+    how, where = sys.argv[1:]
+    ways = {"each": each_entry, "unhooked": unhooked, "natively": lambda _: {"facts": facts()}}
+    print("RESULT", json.dumps(ways[how](where)))

@@ -1,0 +1,161 @@
+"""What a hook does where ours fails, where the original does, and in a forked child."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import pytest
+
+from pipediag.capture.guard import Guard
+
+
+class OursError(Exception):
+    """An error of pipediag."""
+
+
+class UsersError(Exception):
+    """An error of the script."""
+
+
+class Stop(BaseException):
+    """Raised by us on purpose."""
+
+
+class Stage:
+    """A guard, its notes, and a hook on `double` that tells ours before and after."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.guard = Guard(self.notes.append)
+        self.calls: list[str] = []
+        self.fails: BaseException | None = None
+        begins = self.guard.entry("counting doublings", self.begins, lambda number: number)
+        ended = self.guard.entry("ending doublings", self.ended, vital=True)
+
+        def ours(number: int) -> int:
+            seen = begins(number)
+            try:
+                return self.double(seen)
+            finally:
+                ended(seen)
+
+        self.hooked = self.guard.hook(self.double, ours)
+
+    def double(self, number: int) -> int:
+        """Twice the number."""
+        self.calls.append("original")
+        if number < 0:
+            raise UsersError("negative")
+        return 2 * number
+
+    def begins(self, number: int) -> int:
+        self.calls.append("begins")
+        if self.fails is not None:
+            raise self.fails
+        return number
+
+    def ended(self, number: int) -> None:
+        self.calls.append("ended")
+        if number == 13:
+            raise OursError("unlucky")
+
+
+def test_a_hook_returns_what_the_original_returns() -> None:
+    stage = Stage()
+    assert stage.hooked(4) == 8
+    assert stage.calls == ["begins", "original", "ended"]
+    assert (stage.hooked.__name__, stage.hooked.__doc__) == ("double", "Twice the number.")
+
+
+def test_an_error_of_ours_is_noted_once_and_its_entry_steps_aside() -> None:
+    stage = Stage()
+    stage.fails = OursError("a\n number")
+    assert [stage.hooked(4), stage.hooked(5)] == [8, 10]
+    assert stage.calls == ["begins", "original", "ended", "original", "ended"]
+    assert stage.notes == [
+        "Pipediag stopped counting doublings after an error of its own, which the script did not "
+        "see: OursError: a number"
+    ]
+    assert not stage.guard.aside
+
+
+def test_an_error_in_what_must_not_be_missing_lets_all_step_aside() -> None:
+    stage = Stage()
+    ended: list[str] = []
+    stage.guard.when_given_up(lambda: ended.append("first"))
+    stage.guard.when_given_up(lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+    stage.guard.when_given_up(lambda: ended.append("last"))
+    assert [stage.hooked(13), stage.hooked(4)] == [26, 8]
+    assert stage.calls == ["begins", "original", "ended", "original"]
+    assert (stage.guard.aside, ended) == (True, ["first", "last"])
+    assert [note.split(" after ")[0] for note in stage.notes] == [
+        "Pipediag stopped ending doublings",
+        "Pipediag stopped closing what was open",
+    ]
+
+
+def test_an_error_of_the_script_passes_and_the_original_is_called_once() -> None:
+    stage = Stage()
+    with pytest.raises(UsersError, match="negative"):
+        stage.hooked(-1)
+    assert stage.calls == ["begins", "original", "ended"]
+    assert stage.notes == []
+
+
+def test_a_stop_of_ours_passes() -> None:
+    stage = Stage()
+    stage.fails = Stop()
+    with pytest.raises(Stop):
+        stage.hooked(4)
+    assert stage.notes == []
+
+
+def test_an_error_that_cannot_be_shown_is_noted_all_the_same() -> None:
+    class HiddenError(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    stage = Stage()
+    stage.fails = HiddenError()
+    assert stage.hooked(4) == 8
+    assert stage.notes[0].endswith("HiddenError: it can't be shown")
+
+
+def test_what_a_signal_handler_of_the_script_raises_is_the_scripts() -> None:
+    def handler(*_: Any) -> None:
+        raise UsersError("time is up")
+
+    def begins(_: int) -> None:
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    stage = Stage()
+    usual = signal.signal(signal.SIGUSR1, handler)
+    try:
+        entered = stage.guard.entry("being interrupted", begins)
+        with pytest.raises(UsersError, match="time is up"):
+            entered(1)
+    finally:
+        signal.signal(signal.SIGUSR1, usual)
+    assert stage.notes == []
+
+
+def test_in_a_forked_child_every_hook_is_its_original() -> None:
+    stage = Stage()
+    undone: list[str] = []
+    stage.guard.in_forked_child(lambda: undone.append("waiting"))
+    stage.guard.watch_forks()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        result = stage.hooked(13)
+        text = f"{result} {stage.calls} {undone} {stage.notes}"
+        os.write(writing, text.encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        assert said.read() == "26 ['original'] ['waiting'] []"
+    os.waitpid(child, 0)
+    assert stage.hooked(4) == 8
+    assert stage.calls == ["begins", "original", "ended"]
