@@ -14,17 +14,20 @@ def plan_of(operations: list[RecordedOperation], root_id: str | None) -> list[Re
     by_id = {operation.id: operation for operation in operations}
     nested = _nested(operations)
     ordered: dict[str, RecordedOperation] = {}
-
-    def visit(op_id: str) -> None:
+    seen: set[str] = set()
+    # Not by recursion: a chain of datasets can be longer than Python's stack.
+    waiting = [] if root_id is None else [(root_id, False)]
+    while waiting:
+        op_id, sources_stand = waiting.pop()
         operation = by_id.get(op_id)
-        if operation is None or op_id in ordered:
-            return
-        for parent in (*operation.parent_ids, *nested.get(op_id, ())):
-            visit(parent)
-        ordered[op_id] = operation
-
-    if root_id is not None:
-        visit(root_id)
+        if operation is None:
+            continue
+        if sources_stand:
+            ordered[op_id] = operation
+        elif op_id not in seen:
+            seen.add(op_id)
+            sources = (*operation.parent_ids, *nested.get(op_id, ()))
+            waiting += [(op_id, True), *((source, False) for source in reversed(sources))]
     return list(ordered.values())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable
 
 from pipediag.session.model import Operation, Session
@@ -34,14 +35,15 @@ def operations(session: Session, *kinds: str) -> list[Operation]:
 
 def upstream(session: Session, op: Operation) -> list[Operation]:
     """Every operation whose elements reach this one, nearest first."""
-    found: list[Operation] = []
-    waiting = list(op.parent_ids)
+    by_id = {one.id: one for one in session.pipeline.ops} if session.pipeline else {}
+    found: dict[str, Operation] = {}
+    waiting = deque(op.parent_ids)
     while waiting:
-        parent = session.operation(waiting.pop(0))
-        if parent is not None and parent not in found:
-            found.append(parent)
+        parent = by_id.get(waiting.popleft())
+        if parent is not None and parent.id not in found:
+            found[parent.id] = parent
             waiting.extend(parent.parent_ids)
-    return found
+    return list(found.values())
 
 
 def downstream(session: Session, op: Operation) -> list[Operation]:

@@ -79,7 +79,7 @@ def loop_in_graph(tf: Any, **_: Any) -> list[Any]:
         over_dataset(inverses.map(lambda value: tf.debugging.check_numerics(value, "three")))
     except tf.errors.InvalidArgumentError as error:
         seen.append(type(error).__name__)
-    return [*seen, float(weight.numpy())]
+    return seen
 
 
 def keras_fit(tf: Any, keras: Any) -> list[Any]:

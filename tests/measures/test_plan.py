@@ -26,3 +26,14 @@ def test_a_function_that_was_traced_twice_counts_once() -> None:
 def test_an_unknown_root_has_no_plan() -> None:
     assert plan_of(make_plan(), None) == []
     assert plan_of(make_plan(), "op77") == []
+
+
+def test_a_chain_longer_than_pythons_stack() -> None:
+    links = [make_recorded_operation("op0", "range")]
+    for number in range(1, 3000):
+        links.append(make_recorded_operation(f"s{number}", "range"))
+        parents = [links[-2].id, f"s{number}"]
+        links.append(make_recorded_operation(f"op{number}", "concatenate", parent_ids=parents))
+    ordered = [op.id for op in plan_of(links, "op2999")]
+    assert len(ordered) == 5999
+    assert (ordered[:4], ordered[-1]) == (["op0", "s1", "op1", "s2"], "op2999")

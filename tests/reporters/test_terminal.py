@@ -133,7 +133,7 @@ def test_says_what_went_otherwise_than_planned() -> None:
     noted = "Pipediag stopped counting steps after an error of its own."
     session = factories.make_session(notes=[noted, "second", "third"])
     text = shown(session, width=120)
-    assert f"Note      {noted}" in text
+    assert f"Note {noted}" in words(text)
     assert "second" in text
     assert "third" not in text
     assert "third" in shown(session, verbose=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -165,19 +165,31 @@ def stages(network: Network) -> list[Stage]:
     if network.root is None:
         return []
     below: list[Stage] = []
-    last = _thread(network, network.root, below)
+    # The stations that the thread that reads from each one serves.
+    serves: dict[str, list[str]] = {}
+    for station in _sources_first(network, network.root):
+        served = [id for above in station.inputs for id in serves[above]]
+        serves[station.id] = [] if station.asynchronous else [station.id, *served]
+        if station.asynchronous:
+            below[:0] = [_stage(network, [station.id]), _stage(network, served)]
+    last = serves[network.root]
     found = [_stage(network, last, ahead=network.overlaps), *below]
     return [stage for stage in found if stage.stations]
 
 
-def _thread(network: Network, station_id: str, below: list[Stage]) -> list[str]:
-    """The stations that the thread that reads from this one serves; the other stages go `below`."""
-    station = network.stations[station_id]
-    served = [id for above in station.inputs for id in _thread(network, above, below)]
-    if not station.asynchronous:
-        return [station.id, *served]
-    below[:0] = [_stage(network, [station.id]), _stage(network, served)]
-    return []
+def _sources_first(network: Network, root_id: str) -> Iterator[Station]:
+    """Every station above the root and itself, each behind what it reads from."""
+    done: set[str] = set()
+    # Not by recursion: a chain of datasets can be longer than Python's stack.
+    waiting = [(root_id, False)]
+    while waiting:
+        id, inputs_done = waiting.pop()
+        station = network.stations[id]
+        if inputs_done:
+            yield station
+        elif id not in done:
+            done.add(id)
+            waiting += [(id, True), *((above, False) for above in reversed(station.inputs))]
 
 
 def _stage(network: Network, ids: list[str], *, ahead: bool = True) -> Stage:

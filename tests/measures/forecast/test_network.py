@@ -123,3 +123,9 @@ def test_steps_that_wait_scale_with_a_pipeline_that_all_but_goes_away() -> None:
     assert step(fast, slow).ms == pytest.approx(3.0)
     unconsumed = network(station("map", 0.7, asynchronous=True), consumer_ms=1.0)
     assert step(unconsumed, slow).ms == pytest.approx(0.4 * 1.0 + 8.8 * 0.1)
+
+
+def test_a_chain_longer_than_pythons_stack() -> None:
+    chain = [station("s0", 1.0)]
+    chain += [station(f"s{n}", 1.0, f"s{n - 1}", asynchronous=n == 1200) for n in range(1, 1500)]
+    assert [len(stage.stations) for stage in stages(network(*chain))] == [299, 1, 1200]
