@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -259,3 +261,44 @@ def test_generators_that_tf_data_runs_are_not_watched(stage: Stage) -> None:
 
     assert made == [None]
     assert stage.recorder.recording.notes == []
+
+
+def test_two_threads_that_train_at_once_are_two_trainings_one_of_them_measured(
+    stage: Stage,
+) -> None:
+    first, second = stage.consumer("training", "keras"), stage.consumer("training", "keras")
+    other = ThreadPoolExecutor(1)
+    first.loop.thread = threading.current_thread()
+    second.loop.thread = other.submit(threading.current_thread).result()
+    for _ in range(4):
+        stage.step(first)
+        other.submit(stage.step, second).result()
+
+    assert first.loop.diagnosis.measuring
+    assert (first.loop.diagnosis.seams, second.loop.diagnosis) == (0, None)
+    assert (first.loop.record.steps, second.loop.record.steps) == (4, 4)
+    assert (first.loop.record.beside, second.loop.record.beside) == ("loop1", "loop0")
+
+
+def test_trainings_one_after_the_other_are_not_beside_each_other(stage: Stage) -> None:
+    first, second = stage.consumer("training"), stage.consumer("training")
+    other = ThreadPoolExecutor(1)
+    first.loop.thread = threading.current_thread()
+    second.loop.thread = other.submit(threading.current_thread).result()
+    for _ in range(4):
+        stage.step(first)
+    for _ in range(4):
+        other.submit(stage.step, second).result()
+
+    assert (first.loop.record.beside, second.loop.record.beside) == (None, None)
+
+
+def test_given_up_a_held_batch_is_handed_over_and_the_measuring_ends(stage: Stage) -> None:
+    consumer = stage.consumer("training")
+    stage.step(consumer)
+    stage.conductor._held_batch = (consumer.loop, "held")
+    stage.conductor.given_up()
+
+    assert consumer.loop.diagnosis.ended == "pipediag stopped after an error of its own"
+    assert stage.conductor.kept(consumer, 1, 2, "of an arm") == "held"
+    assert stage.conductor.kept(stage.consumer(), 1, 2, "own") == "own"

@@ -103,3 +103,16 @@ def test_only_tracing_below_a_function_is_timed(
     watch.enter(Function())
     assert timed(2) == "graph"
     assert watch.tracing_ns == 10
+
+
+def test_a_function_that_is_gone_does_not_lend_its_id_to_another(watch: UpdateWatch) -> None:
+    function: Function | None = Function()
+    watch.enter(function)
+    watch.note()
+    watch.leave()
+    reused = id(function)
+    function = None
+    others = [Function() for _ in range(1000)]
+
+    assert any(id(other) == reused for other in others)
+    assert not any(watch.trains(other) for other in others)
