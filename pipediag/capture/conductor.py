@@ -66,6 +66,7 @@ class Conductor:
         self._holding = False
         self._turns = EachThread(_Turn)
         self._consumed = False
+        self._over = False
         self._active: Diagnosis | None = None
         self._diagnosed: list[Loop] = []
         self._deadline_ns: int | None = None
@@ -167,6 +168,7 @@ class Conductor:
 
     def script_over(self, reason: str) -> None:
         """The script's code has ended or is being stopped."""
+        self._over = True
         for turn in self._turns.all():
             self._interrupt(turn, exhausted=False)
         if self._active is not None:
@@ -220,6 +222,9 @@ class Conductor:
         turn.seam = True
 
     def _boundary(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> None:
+        if self._over:
+            # A thread that goes on while another one leaves must not end the script once more.
+            return
         loop = consumer.loop
         record = loop.record
         turn = self._turns.here

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -23,6 +24,7 @@ class Recorder:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._pid = os.getpid()
+        self._writing = threading.RLock()
         self.recording = Recording(
             format=RECORDING_FORMAT,
             pid=self._pid,
@@ -57,12 +59,13 @@ class Recorder:
         if os.getpid() != self._pid:
             return
         beside = self._path.with_suffix(".json.part")
-        try:
-            beside.write_text(json.dumps(asdict(self.recording)), encoding="utf-8")
-            beside.replace(self._path)
-        except OSError:
-            beside.unlink(missing_ok=True)
-            raise
+        with self._writing:
+            try:
+                beside.write_text(json.dumps(asdict(self.recording)), encoding="utf-8")
+                beside.replace(self._path)
+            except OSError:
+                beside.unlink(missing_ok=True)
+                raise
 
     def note(self, sentence: str) -> None:
         """Keep a sentence for the report, once."""

@@ -302,3 +302,19 @@ def test_given_up_a_held_batch_is_handed_over_and_the_measuring_ends(stage: Stag
     assert consumer.loop.diagnosis.ended == "pipediag stopped after an error of its own"
     assert stage.conductor.kept(consumer, 1, 2, "of an arm") == "held"
     assert stage.conductor.kept(stage.consumer(), 1, 2, "own") == "own"
+
+
+def test_a_thread_that_goes_on_while_the_script_ends_does_not_stop_it_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeDiagnosis, "lasts", 2)
+    first, second = stage.consumer("training"), stage.consumer("training")
+    for _ in range(2):
+        stage.step(first)
+    with pytest.raises(StopScript):
+        stage.step(first)
+    stage.conductor.script_over("the script stopped")
+    for _ in range(5):
+        stage.step(second)
+
+    assert not stage.left
