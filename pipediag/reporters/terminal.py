@@ -104,8 +104,6 @@ class _Summary:
             grid.add_row(Text("Script", "dim"), self._paragraph(script.detail))
         for index, reason in enumerate(verdict.reasons[: self._limits.reasons]):
             grid.add_row(Text("Why" if index == 0 else "", "dim"), self._paragraph(reason))
-        for index, note in enumerate(self._session.notes[: self._limits.notes]):
-            grid.add_row(Text("Note" if index == 0 else "", "dim"), self._paragraph(note))
         for index, step in enumerate(verdict.next_steps[: self._limits.next_steps]):
             leading = self._paragraph(step, limit=self._limits.leading_characters)
             grid.add_row(Text("Do first" if index == 0 else "", "dim"), leading)

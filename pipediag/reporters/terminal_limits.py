@@ -11,11 +11,9 @@ MAX_LINES = 38
 @dataclass(frozen=True)
 class Limits:
     reasons: int
-    notes: int
-    """On what went otherwise than planned."""
     next_steps: int
     notes: int
-    """Of what limits this run's diagnosis."""
+    """Of what limits this run's diagnosis, or went otherwise than planned."""
     classes: int
     operations: int
     findings: int
@@ -35,7 +33,6 @@ UNLIMITED = Limits(
     reasons=100,
     notes=100,
     next_steps=100,
-    notes=100,
     classes=9,
     operations=1000,
     findings=1000,
@@ -51,7 +48,6 @@ SPARING = (
         reasons=3,
         notes=2,
         next_steps=2,
-        notes=2,
         classes=7,
         operations=5,
         findings=5,
@@ -65,7 +61,6 @@ SPARING = (
         reasons=2,
         notes=1,
         next_steps=1,
-        notes=1,
         classes=6,
         operations=4,
         findings=4,
@@ -79,7 +74,6 @@ SPARING = (
         reasons=2,
         notes=1,
         next_steps=1,
-        notes=1,
         classes=5,
         operations=4,
         findings=4,
@@ -93,7 +87,6 @@ SPARING = (
         reasons=1,
         notes=1,
         next_steps=1,
-        notes=1,
         classes=4,
         operations=3,
         findings=4,
@@ -107,7 +100,6 @@ SPARING = (
         reasons=1,
         notes=0,
         next_steps=1,
-        notes=0,
         classes=4,
         operations=2,
         findings=2,
