@@ -72,13 +72,13 @@ def seen_s(loop: RecordedLoop) -> float:
 def first_batch_percent(loop: Loop | None) -> float:
     """Percent of the loop's time spent waiting for an epoch's first batch; 0 where not known."""
     time = loop.time if loop is not None else None
-    return 100.0 * time.first_batches_s / time.total_s if time is not None else 0.0
+    return 100.0 * time.first_batches_s / time.total_s if time is not None and time.total_s else 0.0
 
 
 def steps_percent(loop: Loop | None) -> float | None:
     """Percent of the loop's time that steps times their mean explain."""
     time = loop.time if loop is not None else None
-    return None if time is None else 100.0 * time.steps_s / time.total_s
+    return None if time is None or not time.total_s else 100.0 * time.steps_s / time.total_s
 
 
 def steady_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:

@@ -56,7 +56,7 @@ def free_input_figure(session: Session) -> str | None:
 def loop_time(loop: Loop | None) -> str | None:
     """Where the loop's time goes, as one sentence; None where that is not known."""
     time = loop.time if loop is not None else None
-    if time is None:
+    if time is None or not time.total_s:
         return None
     steps = percent(100.0 * time.steps_s / time.total_s)
     rest = elsewhere(time)

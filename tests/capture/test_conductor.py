@@ -15,6 +15,7 @@ import pytest
 from pipediag.capture import conductor as module
 from pipediag.capture.conductor import Conductor, StopScript
 from pipediag.capture.diagnosis import Phase
+from pipediag.capture.guard import Guard
 from pipediag.capture.held_loops import HeldLoops
 from pipediag.capture.kept_state import KeptState
 from pipediag.capture.loops import Consumer, Loop
@@ -75,7 +76,7 @@ class Stage:
             recorder=self.recorder,
             tell=lambda *_, **__: None,
             pace=Pace(settings),
-            state=KeptState(),
+            state=KeptState(Guard(self.recorder.note)),
         )
         held = HeldLoops(None, instruments, run_to_end=False)
         self.conductor = Conductor(registry, self.updates, instruments, settings, self.leave, held)

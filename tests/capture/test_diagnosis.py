@@ -28,9 +28,12 @@ def notes_after_warm_up(directory: Path) -> list[str]:
     recorder = Recorder(directory / "recording.json")
     settings = RunSettings("train.py", (), False, str(directory), warmup=1)
     nothing: Any = SimpleNamespace(append=lambda *_: None, script_is_profiling=False)
-    instruments = Instruments(recorder, nothing, nothing, Pace(settings), lambda *_, **__: None)
+    instruments = Instruments(
+        recorder, nothing, nothing, Pace(settings), nothing, lambda *_, **__: None
+    )
     record = SimpleNamespace(id="loop1", steps=0, planned_steps=None, batches_per_call=1, line=1)
-    loop: Any = SimpleNamespace(record=record, ordinal=0)
+    clock = SimpleNamespace(set_aside=lambda ns: None)
+    loop: Any = SimpleNamespace(record=record, ordinal=0, clock=clock)
     consumer: Any = SimpleNamespace(iterator=lambda: None, hand_over="next", batches=0, ordinal=1)
     diagnosis = Diagnosis(loop, instruments)
     for now_ns in (0, 10, 20):

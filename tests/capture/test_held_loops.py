@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from pipediag.capture.guard import Guard
 from pipediag.capture.held_loops import HeldLoops
+from pipediag.capture.kept_state import KeptState
 from pipediag.capture.recorder import Recorder
 
 
@@ -22,8 +24,13 @@ class Stage:
         self.recorder = Recorder(directory / "recording.json")
         self.told: list[str] = []
         commands: Any = SilentParent()
-        self.held = HeldLoops(commands, self.recorder, self.tell)
-        record = SimpleNamespace(id="loop1", kind="keras", batches_per_call=1)
+        instruments: Any = SimpleNamespace(
+            recorder=self.recorder,
+            tell=self.tell,
+            state=KeptState(Guard(self.recorder.note)),
+        )
+        self.held = HeldLoops(commands, instruments, run_to_end=False)
+        record = SimpleNamespace(id="loop1", kind="keras", batches_per_call=1, untried=None)
         self.loop: Any = SimpleNamespace(record=record, dataset=None, model=None)
 
     def tell(self, event: str, **_: Any) -> None:
@@ -49,15 +56,14 @@ def test_a_fit_whose_steps_repeat_is_held(stage: Stage) -> None:
 
     assert stage.told == ["trials"]
     assert stage.held.was_held(stage.loop)
-    assert stage.recorder.recording.notes == []
+    assert stage.loop.record.untried is None
 
 
 def test_a_fit_whose_steps_do_not_repeat_keeps_all_of_them(stage: Stage) -> None:
     assert not stage.hold()
     assert stage.told == []
     assert not stage.held.was_held(stage.loop)
-    (note,) = stage.recorder.recording.notes
-    assert "nothing was tried in the running `fit`" in note
+    assert "nothing was tried in the running `fit`" in stage.loop.record.untried
 
 
 def test_a_loop_of_the_scripts_own_needs_no_epoch_of_keras(stage: Stage) -> None:

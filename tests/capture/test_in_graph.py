@@ -14,6 +14,10 @@ from pipediag.capture.updates import UpdateWatch
 from tests.capture.test_cancellation import FakeCancellation
 
 
+class SimpleFunction:
+    """One that can be referred to weakly, as a tf.function can."""
+
+
 class Stage:
     """An in-graph loop that has been measured, and a function that calls it."""
 
@@ -31,13 +35,15 @@ class Stage:
             call_begins=lambda: None,
             call_ended=lambda: None,
         )
-        self.function = object()
-        self.in_graph._measures[id(self.function)] = measure
+        self.function = SimpleFunction()
+        self.in_graph._measure_of[self.function] = measure
 
     def call(self, until: threading.Event) -> bool:
-        """Call it until that happens; returns whether it did."""
-        happened: bool = self.in_graph.call(self.function, (), lambda: until.wait(30))
-        return happened
+        """Call it until that happens; returns whether the call was cancelled."""
+        call = self.in_graph.call_begins(self.function, ())
+        assert until.wait(30)
+        self.in_graph.call_ended(call)
+        return call.cancellation.started
 
 
 @pytest.fixture
@@ -48,19 +54,8 @@ def cancellation(monkeypatch: pytest.MonkeyPatch) -> FakeCancellation:
     return made
 
 
-def test_a_measured_loop_is_cancelled_once_on_the_thread_that_called_it(
-    tmp_path: Path, cancellation: FakeCancellation
-) -> None:
-    stage = Stage(tmp_path, stop_after=True)
-    elsewhere: list[bool] = []
-
-    assert stage.call(until=cancellation.cancelled)
-    other = threading.Thread(target=lambda: elsewhere.append(stage.in_graph.was_cancelled()))
-    other.start()
-    other.join()
-    assert elsewhere == [False]
-    assert stage.in_graph.was_cancelled()
-    assert not stage.in_graph.was_cancelled()
+def test_a_measured_loop_is_cancelled(tmp_path: Path, cancellation: FakeCancellation) -> None:
+    assert Stage(tmp_path, stop_after=True).call(until=cancellation.cancelled)
 
 
 def test_a_loop_that_cannot_be_cancelled_goes_on_and_the_session_says_so(
@@ -68,9 +63,8 @@ def test_a_loop_that_cannot_be_cancelled_goes_on_and_the_session_says_so(
 ) -> None:
     cancellation.lack = "There is no way."
     stage = Stage(tmp_path, stop_after=True)
-    stage.call(until=stage.polled)
 
-    assert not stage.in_graph.was_cancelled()
+    assert not stage.call(until=stage.polled)
     assert stage.recorder.recording.notes == ["There is no way."]
 
 
@@ -78,7 +72,5 @@ def test_a_script_that_runs_to_its_end_is_not_cancelled(
     tmp_path: Path, cancellation: FakeCancellation
 ) -> None:
     stage = Stage(tmp_path, stop_after=False)
-    stage.call(until=stage.polled)
 
-    assert not cancellation.started
-    assert not stage.in_graph.was_cancelled()
+    assert not stage.call(until=stage.polled)

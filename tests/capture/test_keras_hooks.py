@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
+from pipediag.capture.guard import Guard
 from pipediag.capture.held_loops import HeldLoops
+from pipediag.capture.kept_state import KeptState
 from pipediag.capture.keras_hooks import KerasHooks
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.updates import UpdateWatch
@@ -41,10 +43,14 @@ class Stage:
     def __init__(self, directory: Path) -> None:
         self.conductor = FakeConductor()
         self.updates = UpdateWatch()
-        self.held = HeldLoops(None, Recorder(directory / "recording.json"), lambda *_, **__: None)
-        self._hooks = dict(
-            KerasHooks(self.conductor, self.updates, self.held).by_module()  # type: ignore[arg-type]
+        recorder = Recorder(directory / "recording.json")
+        guard = Guard(recorder.note)
+        instruments: Any = SimpleNamespace(
+            recorder=recorder, tell=lambda *_, **__: None, state=KeptState(guard)
         )
+        self.held = HeldLoops(None, instruments, run_to_end=False)
+        conductor: Any = self.conductor
+        self._hooks = dict(KerasHooks(conductor, self.updates, self.held, guard).by_module())
 
     def arrives(self, name: str, **members: type) -> ModuleType:
         module = ModuleType(name)
@@ -74,7 +80,8 @@ def callback_list() -> type:
     def heard(callbacks: Any, epoch: int, logs: Any = None) -> int:
         return epoch
 
-    members = {"on_epoch_begin": heard, "on_epoch_end": heard, "__module__": __name__}
+    names = ("on_epoch_begin", "on_epoch_end", "on_train_batch_begin", "on_train_batch_end")
+    members = {**dict.fromkeys(names, heard), "__module__": __name__}
     return type("CallbackList", (), members)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pipediag.capture.conductor import StopScript
-from pipediag.capture.hooks import Hooks
+from pipediag.capture.function_calls import FunctionCalls
+from pipediag.capture.guard import Guard
 from pipediag.capture.updates import UpdateWatch
 
 
@@ -28,18 +30,15 @@ class FakeInGraph:
 
     def __init__(self) -> None:
         self.cancels = True
-        self._cancelled = False
 
     def runs(self, function: Any) -> bool:
         return False
 
-    def call(self, function: Any, args: tuple[Any, ...], invoke: Callable[[], Any]) -> Any:
-        self._cancelled, self.cancels = self.cancels, False
-        return invoke()
+    def call_begins(self, function: Any, args: tuple[Any, ...]) -> Any:
+        started, self.cancels = self.cancels, False
+        return SimpleNamespace(cancellation=SimpleNamespace(started=started, context=nullcontext()))
 
-    def was_cancelled(self) -> bool:
-        cancelled, self._cancelled = self._cancelled, False
-        return cancelled
+    def call_ended(self, call: Any) -> None: ...
 
 
 class Conductor:
@@ -62,15 +61,15 @@ def function() -> Any:
         def experimental_get_tracing_count(self) -> int:
             return 0
 
-    parts: dict[str, Any] = dict.fromkeys(("plan", "profiler", "held", "other_uses", "note"))
-    hooks = Hooks(
-        conductor=Conductor(),  # type: ignore[arg-type]
-        updates=UpdateWatch(),
-        in_graph=FakeInGraph(),  # type: ignore[arg-type]
-        **parts,
+    in_graph: Any = FakeInGraph()
+    conductor: Any = Conductor()
+    nobody: Any = None
+    calls = FunctionCalls(
+        conductor, UpdateWatch(), in_graph, nobody, nobody, lambda args: (None, None)
     )
     errors = SimpleNamespace(OutOfRangeError=OutOfRangeError, CancelledError=CancelledError)
-    hooks._on_functions(SimpleNamespace(Function=Function, errors=errors))
+    notes: list[str] = []
+    calls.install(SimpleNamespace(Function=Function, errors=errors), Guard(notes.append))
     return Function()
 
 
