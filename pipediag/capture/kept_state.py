@@ -19,6 +19,9 @@ class KeptState:
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
+        self._before_saving = guard.entry(
+            "putting the training back before it is saved", lambda *_, **__: self.show()
+        )
         self._state: TrainingState | None = None
 
     @property
@@ -54,15 +57,11 @@ class KeptState:
             yield name, functools.partial(self._install, paths)
 
     def _install(self, paths: tuple[str, ...], module: Any) -> None:
-        show = self._guard.entry("putting the training back before it is saved", self._shown)
         for path in paths:
             *owner, name = path.split(".")
             place = functools.reduce(getattr, owner, module)
             if hasattr(place, name):
-                setattr(place, name, self._guard.before(getattr(place, name), show))
-
-    def _shown(self, *_: Any, **__: Any) -> None:
-        self.show()
+                setattr(place, name, self._guard.before(getattr(place, name), self._before_saving))
 
 
 _LOOKING = {
