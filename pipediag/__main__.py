@@ -1,6 +1,28 @@
 """`python -m pipediag` and the `pipediag` console script."""
 
-from pipediag.cli.main import run
+import os
+import sys
+
+
+def run() -> None:
+    """The command line, as a process of its own."""
+    search_own_places_first()
+    from pipediag.cli.main import run as run_command_line
+
+    run_command_line()
+
+
+def search_own_places_first() -> None:
+    """Let no module of the user's take the place of one that we need.
+
+    `python -m` puts the working directory, where scripts lie, before the standard library, and so
+    does PYTHONPATH with its own. They come last here: pipediag itself may have been found there.
+    """
+    library = os.path.dirname(os.__file__)  # noqa: PTH120 - before pathlib may be imported
+    if library in sys.path:
+        place = sys.path.index(library)
+        sys.path[:] = [*sys.path[place:], *sys.path[:place]]
+
 
 if __name__ == "__main__":
     run()

@@ -4,33 +4,39 @@ Started by the parent as a file, `python child.py SETTINGS.json`, so that a modu
 working directory cannot take the place of one that is needed here; `python -m` works as well.
 """
 
-from __future__ import annotations
-
+import os
 import sys
-from pathlib import Path
+
+AT_START = frozenset(sys.modules)
+"""What the interpreter itself has imported. All else that is imported here is ours."""
 
 REFUSED = 2
 
 
 def main() -> None:
     """Run the script that the settings file names; end as the script ends."""
-    _restore_import_path()
-    from pipediag.runner.ending import Ending
-    from pipediag.session.settings import RunSettings
+    path = _search_own_places_only()
+    from pipediag.runner.own_modules import OwnModules
 
+    modules = OwnModules(AT_START)
+    with modules:
+        from pathlib import Path
+
+        from pipediag.capture import Capture, StopScript
+        from pipediag.runner.ending import Ending
+        from pipediag.runner.execution import prepare
+        from pipediag.runner.own_frames import contains
+        from pipediag.session.settings import RunSettings
+
+    sys.path[:] = path
     settings = RunSettings.read(Path(sys.argv[-1]))
     ending = Ending(settings.progress_fd)
-
-    from pipediag.capture import Capture, StopScript
-    from pipediag.runner.execution import prepare
-    from pipediag.runner.own_frames import contains
-
-    sys.path.pop()
     capture = Capture(settings)
     ending.record_with(capture)
     run = prepare(settings, own_arguments=2 if __spec__ is None else 3)
     ending.end_with_thread(StopScript)
     capture.install()
+    modules.hide()
     ending.tell("started")
     try:
         run()
@@ -46,11 +52,19 @@ def main() -> None:
     ending.finished()
 
 
-def _restore_import_path() -> None:
-    """Undo the interpreter's entry for us; let pipediag be found, last, until it is imported."""
+def _search_own_places_only() -> list[str]:
+    """Look for modules where none of the user's can be; return the import path to restore.
+
+    The directories in PYTHONPATH come before the standard library, and the interpreter has put
+    ours first.
+    """
     if not sys.flags.safe_path:
         del sys.path[0]
-    sys.path.append(str(Path(__file__).parents[2]))
+    given = list(sys.path)
+    library = os.path.dirname(os.__file__)  # noqa: PTH120 - pathlib is not ours to import yet
+    compiled = [entry for entry in given if os.path.basename(entry) == "lib-dynload"]  # noqa: PTH119
+    sys.path[:] = [library, *compiled, __file__.rsplit(os.sep, 3)[0]]
+    return given
 
 
 def _found_no_module(error: BaseException) -> bool:

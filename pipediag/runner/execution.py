@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import os
-import runpy
 import sys
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
@@ -62,6 +61,9 @@ def _install_main_module() -> ModuleType:
 
 
 def _run_module_as_main(name: str, alter_argv: bool) -> None:
+    # Where the interpreter imports it, too: what it needs is looked for on the script's path.
+    import runpy
+
     # The very function that the interpreter calls for `-m`, so tracebacks show the same frames.
     runpy._run_module_as_main(name, alter_argv)  # type: ignore[attr-defined]
 
