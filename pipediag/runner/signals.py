@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
+import time
 from collections.abc import Iterator
 
-FORWARDED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+from pipediag.runner.witness import Witness, arrived
 
-SI_KERNEL = 0x80
-"""Linux: the terminal sent it, and so to the child as well, which is in the same group."""
+FORWARDED = frozenset(
+    {
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGHUP,
+        signal.SIGQUIT,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGALRM,
+        signal.SIGVTALRM,
+        signal.SIGPROF,
+        signal.SIGIO,
+        signal.SIGPWR,
+        signal.SIGWINCH,
+        signal.SIGCONT,
+    }
+)
+"""What others send to a program to end it or to tell it something."""
+
+IN_TURN_S = 0.05
+"""Time in which a sender that signals one process after the other is through with a few."""
+
+_PR_SET_PDEATHSIG = 1
+"""From linux/prctl.h."""
 
 
 class HeldSignals:
@@ -18,18 +42,33 @@ class HeldSignals:
     """
 
     def __enter__(self) -> HeldSignals:
-        self.mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+        self._libc = ctypes.CDLL(None)
+        self._mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+        self._witness = Witness(FORWARDED)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, self.mask_before)
+        self._witness.dismiss()
+        # What came while the child ran was meant for it; the child may have ended by it.
+        for _ in arrived(FORWARDED):
+            pass
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask_before)
 
-    def restore_in_child(self) -> None:
-        """For the child, between fork and exec: a blocked signal would stay blocked."""
-        signal.pthread_sigmask(signal.SIG_SETMASK, self.mask_before)
+    def prepare_child(self) -> None:
+        """For the child, between fork and exec.
+
+        A blocked signal would stay blocked. SIGKILL cannot be passed on, but whoever sends it to us
+        means the script.
+        """
+        self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask_before)
 
     def to_forward(self) -> Iterator[int]:
-        """Signals that have arrived and that the child has not had from the terminal already."""
-        while (arrived := signal.sigtimedwait(FORWARDED, 0)) is not None:
-            if arrived.si_code != SI_KERNEL:
-                yield arrived.si_signo
+        """Signals that have arrived here, but not at every process beside us."""
+        ours = list(arrived(FORWARDED))
+        if not ours:
+            return
+        time.sleep(IN_TURN_S)
+        ours += arrived(FORWARDED)
+        had = self._witness.has_had()
+        yield from dict.fromkeys(number for number, sender in ours if (number, sender) not in had)

@@ -76,7 +76,7 @@ def supervise(
 
     `on_trials` is called whenever a measured loop waits for what to try, with a function that asks
     it; without, no loop waits. With `json_mode` the script's standard output goes to standard
-    error. SIGINT, SIGTERM and SIGHUP sent to this process alone are passed on.
+    error. Signals sent to this process alone are passed on, see `HeldSignals`.
 
     Raises:
         PipediagError: the child could not start the script at all.
@@ -97,7 +97,7 @@ def supervise(
                 stdout=sys.stderr.fileno() if json_mode else None,
                 # The script may have been given descriptors by its caller, as in `3<file`.
                 close_fds=False,
-                preexec_fn=signals.restore_in_child,  # noqa: PLW1509 - no other thread runs yet
+                preexec_fn=signals.prepare_child,  # noqa: PLW1509 - no other thread runs yet
             )
             os.close(writing)
             if commands is not None:

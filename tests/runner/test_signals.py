@@ -9,27 +9,62 @@ import signal
 import subprocess
 import sys
 import termios
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.runner.conftest import MakeProbe
 from tests.runner.probe import LIMIT_S, Probe, environment
 
-COUNTS_INTERRUPTS = """
-    import signal, time
-    count = 0
-    def interrupted(number, frame):
-        global count
-        count += 1
-    signal.signal(signal.SIGINT, interrupted)
-    print("ready", flush=True)
+COUNTS_SIGNALS = """
+    import os, signal, time
+    counts = {}
+    def count(number, frame):
+        name = signal.Signals(number).name
+        counts[name] = counts.get(name, 0) + 1
+    for number in (1, 2, 3, 10, 12, 14, 15, 18, 28):
+        signal.signal(number, count)
+    print("ready", os.getpid(), flush=True)
     deadline = time.monotonic() + 60
-    while not count and time.monotonic() < deadline:
+    while not counts and time.monotonic() < deadline:
         time.sleep(0.01)
-    time.sleep(1)
-    print("interrupts:", count, "the end", flush=True)
+    time.sleep(0.6)
+    print("signals:", counts, "the end", flush=True)
 """
+
+
+@dataclass
+class Started:
+    process: subprocess.Popen[str]
+    script: int
+    """The process id of the script."""
+
+
+@pytest.fixture
+def start(make_probe: MakeProbe) -> Iterator[Callable[[], Started]]:
+    processes = []
+
+    def started() -> Started:
+        probe = make_probe(COUNTS_SIGNALS)
+        process = subprocess.Popen(
+            _command(probe),
+            cwd=probe.directory,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        processes.append(process)
+        assert process.stdout is not None
+        return Started(process, int(process.stdout.readline().split()[1]))
+
+    yield started
+    for process in processes:
+        process.kill()
+        process.communicate()
 
 
 def _command(probe: Probe) -> list[str]:
@@ -37,41 +72,71 @@ def _command(probe: Probe) -> list[str]:
     return [sys.executable, "-m", "pipediag", *options, *probe.arguments]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_to_the_parent_reaches_the_script(
-    number: signal.Signals, make_probe: MakeProbe
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGHUP,
+        signal.SIGQUIT,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGALRM,
+        signal.SIGCONT,
+        signal.SIGWINCH,
+    ],
+)
+def test_a_signal_to_the_parent_alone_reaches_the_script_once(
+    number: signal.Signals, start: Callable[[], Started]
 ) -> None:
-    text = """
-        import signal, sys, time
-        def handle(number, frame):
-            print("got", number, flush=True)
-            sys.exit(11)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, handle)
-        print("ready", flush=True)
-        time.sleep(60)
-    """
-    probe = make_probe(text)
-    process = subprocess.Popen(
-        _command(probe),
-        cwd=probe.directory,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
+    running = start()
 
-    process.send_signal(number)
+    running.process.send_signal(number)
 
-    out, _ = process.communicate(timeout=LIMIT_S)
-    assert out == f"got {number.value}\n"
-    assert process.returncode == 11
+    out, _ = running.process.communicate(timeout=LIMIT_S)
+    assert out == f"signals: {{'{number.name}': 1}} the end\n"
+    assert running.process.returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_to_the_group_reaches_the_script_once(
+    number: signal.Signals, start: Callable[[], Started]
+) -> None:
+    running = start()
+
+    os.killpg(running.process.pid, number)
+
+    out, _ = running.process.communicate(timeout=LIMIT_S)
+    assert out == f"signals: {{'{number.name}': 1}} the end\n"
+
+
+def test_a_signal_to_each_process_in_turn_reaches_the_script_once(
+    start: Callable[[], Started],
+) -> None:
+    """As service managers and batch systems end a job."""
+    running = start()
+    parent = psutil.Process(running.process.pid)
+
+    for process in (parent, *parent.children(recursive=True)):
+        process.send_signal(signal.SIGTERM)
+
+    out, _ = running.process.communicate(timeout=LIMIT_S)
+    assert out == "signals: {'SIGTERM': 1} the end\n"
+
+
+def test_a_script_does_not_outlive_a_parent_that_was_killed(start: Callable[[], Started]) -> None:
+    running = start()
+    processes = psutil.Process(running.process.pid).children(recursive=True)
+
+    running.process.kill()
+
+    assert running.script in {process.pid for process in processes}
+    _, alive = psutil.wait_procs(processes, timeout=LIMIT_S)
+    assert alive == []
 
 
 def test_control_c_on_a_terminal_interrupts_the_script_once(make_probe: MakeProbe) -> None:
-    probe = make_probe(COUNTS_INTERRUPTS)
+    probe = make_probe(COUNTS_SIGNALS)
     controller, terminal = pty.openpty()
 
     def take_terminal() -> None:
@@ -94,7 +159,7 @@ def test_control_c_on_a_terminal_interrupts_the_script_once(make_probe: MakeProb
     process.wait(LIMIT_S)
     os.close(controller)
 
-    assert b"interrupts: 1 the end" in seen
+    assert b"signals: {'SIGINT': 1} the end" in seen
 
 
 def _read_until(descriptor: int, text: bytes) -> bytes:
