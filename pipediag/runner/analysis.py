@@ -108,6 +108,8 @@ class _Run:
     host: HostTrack
     outcomes: dict[str, TrialOutcome]
     trials_fault: str | None
+    began_s: float
+    """Time of day at which it was started."""
 
 
 def _run(
@@ -121,7 +123,7 @@ def _run(
 
     sampler = HostSampler()
     imports = EarlyImports(trials=request.budget_s > 0)
-    started_ns = time.monotonic_ns()
+    started_ns, began_s = time.monotonic_ns(), time.time()
 
     def draft() -> Session:
         from pipediag.runner.diagnosis import diagnose
@@ -176,7 +178,8 @@ def _run(
         imports.close()
         host = sampler.stop()
     desk = desks[0] if desks else None
-    return _Run(child, host, desk.outcomes if desk else {}, desk.fault if desk else None)
+    outcomes, fault = (desk.outcomes, desk.fault) if desk else ({}, None)
+    return _Run(child, host, outcomes, fault, began_s)
 
 
 def _record(settings: RunSettings, run: _Run, budget_s: float, output: OutputDirectory) -> Session:
@@ -188,10 +191,28 @@ def _record(settings: RunSettings, run: _Run, budget_s: float, output: OutputDir
         session = diagnose(output.capture, run.child, run.host, settings)
         missing = run.trials_fault or (NOT_WAITED if budget_s > 0 else NO_BUDGET)
         session = with_trials(session, run.outcomes, missing)
+        session = _with_written_files(session, settings, run.began_s, output)
         save_session(session, output.path)
         output.keep_trace()
     output.discard_capture()
     return session
+
+
+def _with_written_files(
+    session: Session, settings: RunSettings, began_s: float, output: OutputDirectory
+) -> Session:
+    """A script that was stopped may have left files that mislead its next run."""
+    from pipediag.runner.written_files import MOST_NAMED, sentence, written_since
+
+    if session.script.outcome != "stopped":
+        return session
+    folders = [Path.cwd(), *([] if settings.module else [Path(settings.script).parent])]
+    aside = [output.kept_aside] if output.kept_aside is not None else []
+    files = written_since(began_s, folders, [output.path, *aside])
+    if not files:
+        return session
+    script = session.script.model_copy(update={"files_written": files[:MOST_NAMED]})
+    return session.model_copy(update={"script": script, "notes": [*session.notes, sentence(files)]})
 
 
 @contextmanager

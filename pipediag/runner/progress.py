@@ -24,6 +24,7 @@ PHASES = {
     "trial": "trying {label}",
     "measured": "the loop in line {line} is measured",
     "diagnosing": "working out what to try",
+    "busy": "the script was told to stop and is busy with its own ending; Ctrl-C ends it",
     "ended": "the script has ended, reading what was recorded",
 }
 """What to show from an event on; events and windows without a text, as the baseline, clear it."""

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,12 +20,10 @@ from pipediag.runner import cgroup
 from pipediag.runner.conversation import ANSWER_EVENTS, ChildGone, CommandPipe, OnTrials
 from pipediag.runner.death import describe_death
 from pipediag.runner.interpreter_flags import interpreter_flags
+from pipediag.runner.patience import EXIT_GRACE_S, Patience, activity_of
 from pipediag.runner.progress import Event, EventReader, OnProgress
 from pipediag.runner.signals import HeldSignals
 from pipediag.session.settings import RunSettings
-
-EXIT_GRACE_S = 10.0
-"""How long interpreter exit may take, once nothing of the script is left to run."""
 
 TERMINATE_GRACE_S = 5.0
 """How long a script that timed out may take over SIGTERM."""
@@ -137,7 +136,7 @@ class _Watch:
         self._started_ns = time.monotonic_ns()
         self._timeout_at = None if timeout_s is None else time.monotonic() + timeout_s
         self._timeout_s = timeout_s
-        self._give_up_at: float | None = None
+        self._patience = Patience(partial(activity_of, process.pid))
         self._told: dict[str, Event] = {}
         self._ended_ns: int | None = None
         self._ended_by_us: Literal["timed-out", "hung-in-exit", "stopped"] | None = None
@@ -204,8 +203,7 @@ class _Watch:
             with suppress(OSError):
                 self._commands.write({"do": "end"})
             if waiting["alone"]:
-                # The script's code is over; what remains is interpreter exit.
-                self._give_up_at = time.monotonic() + EXIT_GRACE_S
+                self._patience.stopping()
 
     def _lost(self, why: str) -> ChildGone:
         self._lost_in_trial = why
@@ -239,29 +237,32 @@ class _Watch:
             if name == "trials":
                 self._told.pop("trials-over", None)
                 self._waiting_for_trials = event
-                self._give_up_at = None
+                self._patience.running()
             self._follow(event)
             self._on_progress(event)
 
     def _follow(self, event: Event) -> None:
-        if event.get("event") == "ended":
+        name = event.get("event")
+        if name == "ended":
             self._ended_ns = time.monotonic_ns()
-            if event["outcome"] == "stopped":
-                self._give_up_at = time.monotonic() + EXIT_GRACE_S
-        elif event.get("event") in ("stopping", "leaving"):
-            self._give_up_at = time.monotonic() + EXIT_GRACE_S
+        if name == "leaving":
+            self._patience.leaving()
+        elif name == "stopping" or (name == "ended" and event["outcome"] == "stopped"):
+            self._patience.stopping()
 
     def _enforce_limits(self) -> None:
-        now = time.monotonic()
-        if self._give_up_at is not None and now > self._give_up_at:
+        timed_out = self._timeout_at is not None and time.monotonic() > self._timeout_at
+        if self._patience.is_over() or (timed_out and self._patience.stage != "running"):
             self._ended_by_us = "hung-in-exit" if "ended" in self._told else "stopped"
-            self._process.kill()
-            self._give_up_at = None
-        elif self._timeout_at is not None and now > self._timeout_at:
             self._timeout_at = None
-            if self._give_up_at is None:
-                self._ended_by_us = "timed-out"
-                end_process_tree(self._process, TERMINATE_GRACE_S)
+            self._patience.running()
+            self._process.kill()
+        elif timed_out:
+            self._timeout_at = None
+            self._ended_by_us = "timed-out"
+            end_process_tree(self._process, TERMINATE_GRACE_S)
+        elif self._patience.has_to_be_told():
+            self._on_progress({"event": "busy"})
 
     def _check_started(self) -> None:
         if "refused" in self._told:

@@ -67,6 +67,9 @@ class Script(Record):
     """How it ended."""
     detail: str | None = None
     """One sentence on that: the exception, the signal, where it was stopped."""
+    files_written: list[str] = []
+    """Of a script that was stopped: the first files that it had made or changed by then, in its
+    working directory and its own."""
 
 
 class Device(Record):

@@ -118,3 +118,40 @@ def test_what_a_loop_of_the_scripts_own_saves_is_its_own_training(make_case: Mak
     analysed = make_case(LOOP).analysed("--budget", "5")
     assert len(analysed.facts) > 3
     assert all(fact.split()[-2] == "True" for fact in analysed.facts), analysed.facts
+
+
+SAVES_SLOWLY = """
+    import time
+
+    import numpy as np
+    import tensorflow as tf
+
+    def waits(i):
+        time.sleep(0.002)
+        return np.float32(i)
+
+    total = tf.Variable(0.0)
+    dataset = tf.data.Dataset.range(100_000)
+    dataset = dataset.map(
+        lambda i: tf.ensure_shape(tf.numpy_function(waits, [i], tf.float32), [])
+    ).batch(4)
+    try:
+        for batch in dataset:
+            total.assign_add(tf.reduce_sum(batch))
+    finally:
+        with open("saved.bin", "wb") as file:
+            for _ in range(13):
+                file.write(b"x" * 1000)
+                file.flush()
+                time.sleep(1)
+            file.write(b"END")
+        print("FACT saved")
+"""
+
+
+def test_a_script_that_is_saving_is_given_the_time_for_it(make_case: MakeCase) -> None:
+    analysed = make_case(SAVES_SLOWLY).analysed("--budget", "0")
+    assert analysed.facts == ["FACT saved"]
+    assert (analysed.directory / "saved.bin").read_bytes().endswith(b"END")
+    assert analysed.session.script.files_written == ["saved.bin"]
+    assert any("had written saved.bin" in note for note in analysed.session.notes)

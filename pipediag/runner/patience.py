@@ -1,0 +1,113 @@
+"""How long a child may take that was told to stop, or whose code is over.
+
+A script that is being stopped runs code of its own: `finally` blocks, context managers, exit
+handlers. As long as that works or writes it is waited for, as its files would be cut short
+otherwise. What the interpreter does after that is none of the script's work, and has a fixed limit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Literal
+
+from pipediag.runner.procfs import after_name, children, field, read
+
+EXIT_GRACE_S = 10.0
+"""How long interpreter exit may take, once nothing of the script is left to run."""
+
+IDLE_S = 20.0
+"""How long the script's own last code may do nothing at all: no CPU time, nothing written."""
+
+LONGEST_S = 600.0
+"""Own choice: a script that is still busy after that was not stopped by being told to."""
+
+TELL_AFTER_S = 5.0
+_LOOK_EVERY_S = 0.5
+_CPU_FIELDS = slice(11, 15)
+"""utime, stime, cutime and cstime, counted behind the name in /proc/PID/stat."""
+
+Stage = Literal["running", "stopping", "leaving"]
+
+
+class Patience:
+    """Asked again and again whether it is over."""
+
+    def __init__(
+        self, activity: Callable[[], object], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._activity = activity
+        self._clock = clock
+        self.stage: Stage = "running"
+        self._since = 0.0
+        self._last: object = None
+        self._active_at = 0.0
+        self._looked_at = 0.0
+        self._told = False
+
+    def stopping(self) -> None:
+        """The script was told to stop, or its last line has run: what follows is its own code."""
+        if self.stage == "running":
+            self.stage = "stopping"
+            self._since = self._active_at = self._looked_at = self._clock()
+            self._last = self._activity()
+
+    def leaving(self) -> None:
+        """Nothing of the script is left to run."""
+        if self.stage != "leaving":
+            self.stage, self._since = "leaving", self._clock()
+
+    def running(self) -> None:
+        """It goes on after all."""
+        self.stage = "running"
+
+    def is_over(self) -> bool:
+        """Whether it was waited for long enough."""
+        now = self._clock()
+        if self.stage == "leaving":
+            return now - self._since > EXIT_GRACE_S
+        if self.stage == "running":
+            return False
+        self._look(now)
+        return now - self._active_at > IDLE_S or now - self._since > LONGEST_S
+
+    def has_to_be_told(self) -> bool:
+        """Whether, once, the user should hear that the script is waited for."""
+        waits = self.stage == "stopping" and self._clock() - self._since > TELL_AFTER_S
+        told, self._told = self._told, self._told or waits
+        return waits and not told
+
+    def _look(self, now: float) -> None:
+        if now - self._looked_at < _LOOK_EVERY_S:
+            return
+        self._looked_at = now
+        activity = self._activity()
+        if activity != self._last:
+            self._last, self._active_at = activity, now
+
+
+def activity_of(pid: int, proc: str = "/proc") -> dict[int, tuple[object, ...]]:
+    """CPU time, and bytes and calls written so far, of a process and those that it started."""
+    found: dict[int, tuple[object, ...]] = {}
+    pending = [pid]
+    while pending:
+        one = pending.pop()
+        if one in found:
+            continue
+        found[one] = (*_cpu_ticks(one, proc), *_written(one, proc))
+        pending += children(one, proc)
+    return found
+
+
+def _cpu_ticks(pid: int, proc: str) -> tuple[object, ...]:
+    with suppress(OSError, ValueError):
+        return tuple(after_name(read(f"{proc}/{pid}/stat"))[_CPU_FIELDS])
+    return ()
+
+
+def _written(pid: int, proc: str) -> tuple[object, ...]:
+    with suppress(OSError, ValueError):
+        text = read(f"{proc}/{pid}/io")
+        return (field(text, b"wchar:"), field(text, b"syscw:"))
+    return ()
