@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from pipediag.capture.commands import CommandPipe
 from pipediag.capture.conductor import Conductor
+from pipediag.capture.cut_caches import remove_cut_caches
 from pipediag.capture.diagnosis import Instruments
 from pipediag.capture.environment import describe_environment, note_tensorflow
 from pipediag.capture.guard import Guard
@@ -19,6 +22,7 @@ from pipediag.capture.hooks import Hooks
 from pipediag.capture.in_graph import InGraphLoops
 from pipediag.capture.journal import open_journal
 from pipediag.capture.kept_state import KeptState
+from pipediag.capture.live_iterators import live_sessions, park_python_functions
 from pipediag.capture.loops import LoopRegistry
 from pipediag.capture.other_uses import OtherUses
 from pipediag.capture.pace import Pace
@@ -37,6 +41,7 @@ class Capture:
     def __init__(self, settings: RunSettings) -> None:
         self._settings = settings
         self._pid = os.getpid()
+        self._began_s = time.time()
         Path(settings.capture_directory).mkdir(parents=True, exist_ok=True)
         self._recorder = Recorder(settings.recording_path)
         self._guard = Guard(self._recorder.note)
@@ -87,13 +92,23 @@ class Capture:
         note_tensorflow(self._recorder.recording.environment)
         self._recorder.save()
 
-    @property
-    def leave_abruptly(self) -> bool:
-        """Whether a pipeline still runs, which can hang or delay the interpreter's exit.
+    def let_go(self) -> bool:
+        """Drop all that is the script's; returns whether pipelines still run.
 
-        One that calls Python hangs one exit in two.
+        They can hang or delay the interpreter's exit: one that calls Python hangs one in two. They
+        are halted where they call Python, and not freed any more: the process has to end without
+        the interpreter's finalisation.
         """
-        return self._recorder.pipelines_call_python or bool(self._conductor.kept_alive)
+        self._guard.step_aside()
+        self._conductor.let_go()
+        gc.collect()
+        self._conductor.keep_pipelines()
+        sessions = self._recorder.pipelines_call_python and bool(live_sessions())
+        if not self._conductor.kept_alive and not sessions:
+            return False
+        park_python_functions()
+        remove_cut_caches(self._recorder.recording.operations, self._began_s)
+        return True
 
     def script_ended(self, outcome: Outcome, exit_status: int | None, error: str | None) -> None:
         """Write the final recording; a forked child and a second call do nothing."""

@@ -13,7 +13,7 @@ from pipediag.capture.environment import describe_environment
 from pipediag.capture.functions import source_location
 from pipediag.capture.guard import attempt
 from pipediag.capture.held_loops import HeldLoops
-from pipediag.capture.live_iterators import live_iterators
+from pipediag.capture.live_iterators import handles_of_live_iterators
 from pipediag.capture.loops import Consumer, Loop, LoopRegistry, batch_rows
 from pipediag.capture.repeat import repeated
 from pipediag.capture.threads import EachThread, runs_tf_data
@@ -418,13 +418,25 @@ class Conductor:
             for window in self._with.recorder.recording.windows
         )
 
+    def keep_pipelines(self) -> None:
+        """Keep the pipelines that run now until the process is gone: see `live_iterators`."""
+        self.kept_alive += handles_of_live_iterators()
+
+    def let_go(self) -> None:
+        """Drop all that is the script's, so that it goes when its modules go."""
+        self._active = self._held_batch = None
+        for turn in self._turns.all():
+            turn.last = None
+        for loop in self._loops.all():
+            loop.let_go()
+
     def stop(self) -> None:
         """End the script here; one that swallows the exception is left by force the next time."""
         if self._raised:
             self._leave()
         self._raised = True
         self._with.state.give_back()
-        self.kept_alive = live_iterators()
+        self.keep_pipelines()
         self._with.tell("stopping")
         self._with.recorder.recording.stop_reason = "enough was measured"
         raise StopScript

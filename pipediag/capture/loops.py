@@ -53,6 +53,10 @@ class Loop:
     def __post_init__(self) -> None:
         self.clock = LoopClock(self.record)
 
+    def let_go(self) -> None:
+        """Drop what belongs to the script."""
+        self.fit_frame = self.model = self.dataset = None
+
     @property
     def fit_begun(self) -> bool:
         """Whether it is a `fit`, of which none begins before the last one ends."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import gc
-import io
 import json
 import os
 import signal
@@ -13,9 +11,11 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Protocol
 
+from pipediag.capture.callsites import is_users
+from pipediag.runner.finalisation import close_open_files, finalise_modules
 from pipediag.runner.own_frames import contains, remove_own_frames
 from pipediag.session.recording import Outcome
 
@@ -26,12 +26,11 @@ FLUSH_FAILED = 120
 class Recorder(Protocol):
     """The part of capture that the end of a script needs."""
 
-    @property
-    def leave_abruptly(self) -> bool: ...
-
     def script_ended(
         self, outcome: Outcome, exit_status: int | None, error: str | None
     ) -> None: ...
+
+    def let_go(self) -> bool: ...
 
 
 class Ending:
@@ -122,8 +121,10 @@ class Ending:
     def _leave(self) -> None:
         if os.getpid() != self._pid:
             return
-        self.tell("leaving")
-        if self._recorder is not None and self._recorder.leave_abruptly:
+        self.tell("closing")
+        if self._recorder is not None and self._recorder.let_go():
+            finalise_modules(_is_the_scripts)
+            self.tell("leaving")
             leave_without_finalising(self._status)
 
 
@@ -140,9 +141,11 @@ def leave_without_finalising(status: int) -> None:
     A pipeline thread that waits for the interpreter lock can hang finalisation for good. What
     finalisation would have written is written here: standard streams, files left open, C streams.
     """
+    # First, as natively, and again after what others write while they are closed.
     if not _flush_standard_streams() and status >= 0:
         status = FLUSH_FAILED
-    _flush_open_files()
+    close_open_files()
+    _flush_standard_streams()
     ctypes.CDLL(None).fflush(None)
     if status < 0:
         signal.signal(-status, signal.SIG_DFL)
@@ -161,12 +164,10 @@ def _flush_standard_streams() -> bool:
     return flushed
 
 
-def _flush_open_files() -> None:
-    text = [thing for thing in gc.get_objects() if issubclass(type(thing), io.TextIOWrapper)]
-    binary = [thing for thing in gc.get_objects() if issubclass(type(thing), io.BufferedWriter)]
-    for stream in (*text, *binary):
-        with suppress(OSError, ValueError):
-            stream.flush()
+def _is_the_scripts(module: ModuleType) -> bool:
+    """Whether Python would close its files with it: the script, and modules of the user's."""
+    file = getattr(module, "__file__", None)
+    return module.__name__ == "__main__" or (isinstance(file, str) and is_users(file))
 
 
 def _other_threads() -> bool:

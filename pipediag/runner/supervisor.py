@@ -20,7 +20,7 @@ from pipediag.runner import cgroup
 from pipediag.runner.conversation import ANSWER_EVENTS, ChildGone, CommandPipe, OnTrials
 from pipediag.runner.death import describe_death
 from pipediag.runner.interpreter_flags import interpreter_flags
-from pipediag.runner.patience import EXIT_GRACE_S, Patience, activity_of
+from pipediag.runner.patience import Patience, activity_of
 from pipediag.runner.progress import Event, EventReader, OnProgress
 from pipediag.runner.signals import HeldSignals
 from pipediag.session.settings import RunSettings
@@ -247,7 +247,7 @@ class _Watch:
             self._ended_ns = time.monotonic_ns()
         if name == "leaving":
             self._patience.leaving()
-        elif name == "stopping" or (name == "ended" and event["outcome"] == "stopped"):
+        elif name in ("stopping", "closing") or (name == "ended" and event["outcome"] == "stopped"):
             self._patience.stopping()
 
     def _enforce_limits(self) -> None:
@@ -296,8 +296,8 @@ class _Watch:
             return f"It was ended after {self._timeout_s:g} s, as --timeout asked."
         if self._ended_by_us == "hung-in-exit":
             return (
-                f"Its code was over, but the interpreter did not exit within {EXIT_GRACE_S:g} s "
-                "and was killed. A pipeline that still runs Python functions can cause that."
+                "Its code was over, but the interpreter did not exit and was killed. A pipeline "
+                "that still runs Python functions can cause that."
             )
         return "Pipediag ended its process after its measurements, as it did not let itself stop."
 
