@@ -262,6 +262,7 @@ def make_loop_time(**overrides: Any) -> LoopTime:
         "basis": "projected",
         "total_s": 20.0,
         "steps_s": 3.0,
+        "step_ms": 10.0,
         "first_batches_s": 16.0,
         "between_epochs_s": 1.0,
         "unexplained_s": 0.0,

@@ -34,13 +34,19 @@ def measure_ceiling(
         speedup_if_input_free=100.0 / consumer,
         ci95=interval(draws),
         next_bottleneck=_largest(breakdown),
-        loop_speedup_if_input_free=_of_loop(time, consumer) if time is not None else None,
+        loop_speedup_if_input_free=_of_loop(time, breakdown) if time is not None else None,
     )
 
 
-def _of_loop(time: LoopTime, consumer_percent: float) -> float | None:
-    """None where next to nothing would be left, as that is a division by noise too."""
-    waited_in_steps = time.steps_s * (1.0 - consumer_percent / 100.0)
+def _of_loop(time: LoopTime, breakdown: Mapping[StepClass, Share]) -> float | None:
+    """None where next to nothing would be left, as that is a division by noise too.
+
+    What the mean step of the breakdown takes longer than that of the loop's time are waits for
+    first batches, which count once.
+    """
+    first_batch_ms = max(0.0, sum(share.ms for share in breakdown.values()) - time.step_ms)
+    waited_ms = min(time.step_ms, max(0.0, breakdown["input_wait"].ms - first_batch_ms))
+    waited_in_steps = time.steps_s * waited_ms / time.step_ms if time.step_ms else 0.0
     left = time.total_s - time.first_batches_s - waited_in_steps
     if left < time.total_s * _LEAST_CONSUMER_PERCENT / 100.0:
         return None

@@ -22,9 +22,10 @@ _DISTURBED: tuple[WindowKind, ...] = ("profile", "repeat")
 
 
 @dataclass(frozen=True)
-class _Seams:
-    """Mean milliseconds at the end of an epoch, and how many ends were seen."""
+class _Means:
+    """Mean milliseconds of a step and at the end of an epoch, and how many ends were seen."""
 
+    step_ms: float
     count: int
     wait_ms: float
     between_ms: float
@@ -52,9 +53,9 @@ def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
     steps = loop.warm_steps - len(disturbed) * loop.batches_per_call
     if steps <= 0 or total_ms <= 0:
         return None
-    seams = _Seams(len(between), _mean(waits.values()), _mean(between))
-    seen = _account("measured", total_ms, steps * step_ms, sum(waits.values()), sum(between), seams)
-    return _as_planned(loop, seen, step_ms, seams)
+    means = _Means(step_ms, len(between), _mean(waits.values()), _mean(between))
+    seen = _account("measured", total_ms, steps * step_ms, sum(waits.values()), sum(between), means)
+    return _as_planned(loop, seen, means)
 
 
 def time_missing(loop: RecordedLoop) -> str:
@@ -91,22 +92,22 @@ def steady_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:
     return float(steady.mean()) / loop.batches_per_call
 
 
-def _as_planned(loop: RecordedLoop, seen: LoopTime, step_ms: float, seams: _Seams) -> LoopTime:
+def _as_planned(loop: RecordedLoop, seen: LoopTime, means: _Means) -> LoopTime:
     """With every epoch in it; ends of epochs count where one was seen."""
     epochs = loop.keras.epochs if loop.keras is not None else None
     if not epochs or loop.planned_steps is None or loop.steps > loop.planned_steps:
         return seen
-    ends = max(epochs - 1, seams.count) if seams.count else 0
-    steps_ms = max(0, loop.planned_steps - loop.batches_per_call) * step_ms
-    waits_ms, between_ms = ends * seams.wait_ms, ends * seams.between_ms
+    ends = max(epochs - 1, means.count) if means.count else 0
+    steps_ms = max(0, loop.planned_steps - loop.batches_per_call) * means.step_ms
+    waits_ms, between_ms = ends * means.wait_ms, ends * means.between_ms
     total_ms = steps_ms + waits_ms + between_ms + 1000.0 * seen.unexplained_s
     if total_ms <= 1000.0 * seen.total_s:
         return seen
-    return _account("projected", total_ms, steps_ms, waits_ms, between_ms, seams)
+    return _account("projected", total_ms, steps_ms, waits_ms, between_ms, means)
 
 
 def _account(
-    basis: str, total_ms: float, steps_ms: float, waits_ms: float, between_ms: float, seams: _Seams
+    basis: str, total_ms: float, steps_ms: float, waits_ms: float, between_ms: float, means: _Means
 ) -> LoopTime:
     """Parts that add up to the whole; steps that would be more than is left are what is left."""
     waits_ms = min(waits_ms, total_ms)
@@ -117,12 +118,13 @@ def _account(
             "basis": basis,
             "total_s": total_ms / 1000.0,
             "steps_s": steps_ms / 1000.0,
+            "step_ms": means.step_ms,
             "first_batches_s": waits_ms / 1000.0,
             "between_epochs_s": between_ms / 1000.0,
             "unexplained_s": max(0.0, round(total_ms - steps_ms - waits_ms - between_ms, 6))
             / 1000.0,
-            "epoch_ends_seen": seams.count,
-            "first_batch_ms": seams.wait_ms if seams.count else None,
+            "epoch_ends_seen": means.count,
+            "first_batch_ms": means.wait_ms if means.count else None,
         }
     )
 

@@ -409,7 +409,9 @@ class LoopTime(Record):
     """As far as the loop was seen, or as the script plans it."""
     total_s: float
     steps_s: float
-    """Steps times their mean, which holds no wait for an epoch's first batch here."""
+    """Steps times `step_ms`."""
+    step_ms: float
+    """Mean step, which holds no wait for an epoch's first batch here."""
     first_batches_s: float
     """Waiting for the first batch of each epoch after the first."""
     between_epochs_s: float
