@@ -65,7 +65,8 @@ class OwnModules:
         """
         ours = {name: sys.modules[name] for name in set(sys.modules) - self._at_start}
         package = _would_find(PACKAGE, None, sys.meta_path)
-        keeps_package = package is None or package.origin == _origin(ours[PACKAGE])
+        own = sys.modules[PACKAGE]  # there at the start, too, where `-m` has started us
+        keeps_package = package is None or package.origin == _origin(own)
         for name, module in ours.items():
             if not (keeps_package and name.partition(".")[0] == PACKAGE):
                 self._modules[name] = module
