@@ -1,7 +1,7 @@
 """The child process: runs the user's script as Python would, with capture hooked in.
 
 Started by the parent as a file, `python child.py SETTINGS.json`, so that a module in the user's
-working directory cannot take the place of one that is needed here; `python -m` works as well.
+working directory cannot take the place of one that is needed here.
 """
 
 import os

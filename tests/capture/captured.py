@@ -10,6 +10,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from pipediag.runner.supervisor import CHILD
 from pipediag.session.reading import read_recording
 from pipediag.session.recording import (
     RecordedLoop,
@@ -98,7 +99,7 @@ def captured(script: Path, variables: dict[str, str], **settings: Any) -> Captur
         **{**SHORT_WINDOWS, **settings},
     )
     asked.write(directory / "settings.json")
-    command = [sys.executable, "-m", "pipediag.runner.child", str(directory / "settings.json")]
+    command = [sys.executable, str(CHILD), str(directory / "settings.json")]
     done = _run(command, directory, variables)
     recording = read_recording(asked.recording_path)
     assert recording is not None, done.stderr
