@@ -61,6 +61,8 @@ class Recorder:
         beside = self._path.with_suffix(".json.part")
         with self._writing:
             try:
+                # The script may clean up where our directory is.
+                beside.parent.mkdir(parents=True, exist_ok=True)
                 beside.write_text(json.dumps(asdict(self.recording)), encoding="utf-8")
                 beside.replace(self._path)
             except OSError:

@@ -73,9 +73,12 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
         check_script(request.script)
     output = prepare_output(request.output or default_output(request), request.force)
     settings = _settings(request, output)
-    run = _run(request, settings, output, on_progress)
-    session = _record(settings, run, request.budget_s, output)
-    _report(session, output)
+    try:
+        run = _run(request, settings, output, on_progress)
+        session = _record(settings, run, request.budget_s, output)
+        _report(session, output)
+    finally:
+        output.release()
     return AnalysisResult(session, output.path, output.kept_aside, run.child)
 
 
@@ -127,12 +130,13 @@ def _run(
 
     def draft() -> Session:
         from pipediag.runner.diagnosis import diagnose
-        from pipediag.session.store import save_session
+        from pipediag.session.store import SESSION_FILE, save_session
 
         waiting = child_that_waits(started_ns)
         session = diagnose(output.capture, waiting, sampler.so_far(), settings)
-        # From here on nothing that was measured can be lost, whatever a trial does.
-        save_session(session, output.path)
+        # From here on nothing that was measured can be lost, whatever a trial does. The file is
+        # named, as the script may have removed the directory.
+        save_session(session, output.path / SESSION_FILE)
         return session
 
     def begin(pid: int) -> None:
@@ -185,14 +189,14 @@ def _run(
 def _record(settings: RunSettings, run: _Run, budget_s: float, output: OutputDirectory) -> Session:
     from pipediag.runner.diagnosis import diagnose
     from pipediag.runner.trials import with_trials
-    from pipediag.session.store import save_session
+    from pipediag.session.store import SESSION_FILE, save_session
 
     with _keeping_the_recording(output):
         session = diagnose(output.capture, run.child, run.host, settings)
         missing = run.trials_fault or (NOT_WAITED if budget_s > 0 else NO_BUDGET)
         session = with_trials(session, run.outcomes, missing)
         session = _with_written_files(session, settings, run.began_s, output)
-        save_session(session, output.path)
+        save_session(session, output.path / SESSION_FILE)
         output.keep_trace()
     output.discard_capture()
     return session

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 from pipediag.errors import PipediagError
+from pipediag.runner.directory_lock import DirectoryLock
 
 REPORT_FILES = frozenset(
     {
@@ -38,6 +39,7 @@ class OutputDirectory:
     """Where an earlier report was moved to."""
     made: bool
     """Whether the directory was not there before."""
+    lock: DirectoryLock
 
     def keep_trace(self) -> None:
         """Move the raw profile out of the capture directory, in place of an earlier one."""
@@ -56,32 +58,63 @@ class OutputDirectory:
                 self.path.rmdir()
         if self.kept_aside is not None and not self.path.exists():
             self.kept_aside.replace(self.path)
+        self.release()
+
+    def release(self) -> None:
+        """Let another analysis have the directory."""
+        self.lock.release()
 
 
 def prepare_output(path: Path, force: bool) -> OutputDirectory:
-    """Make the directory and prove that it can be written to.
+    """Make the directory, keep others out of it, and prove that it can be written to.
 
     A report that is there is renamed to the first free `<name>.1`, `<name>.2`, ... unless `force`.
 
     Raises:
-        PipediagError: it cannot be made or written, or it holds something other than a report.
+        PipediagError: it cannot be made or written, another analysis is writing to it, or it holds
+            something other than a report.
     """
     path = path.absolute()
+    made = not path.exists()
+    kept_aside = None
     try:
-        kept_aside = None if force else _keep_aside(path)
-        made = not path.exists()
-        path.mkdir(parents=True, exist_ok=True)
-        capture = Path(tempfile.mkdtemp(prefix=CAPTURE_PREFIX, dir=path))
+        with ExitStack() as on_failure:
+            lock = _locked(path)
+            on_failure.callback(lock.release)
+            if not force and (kept_aside := _keep_aside(path)) is not None:
+                # The lock has gone aside with the report.
+                lock.release()
+                lock = _locked(path)
+                on_failure.callback(lock.release)
+                made = True
+            capture = Path(tempfile.mkdtemp(prefix=CAPTURE_PREFIX, dir=path))
+            on_failure.pop_all()
     except OSError as error:
         raise PipediagError(
             f"cannot write to the output directory {path}: {error.strerror}. The script was not "
             "run. Choose another directory with --output."
         ) from error
-    return OutputDirectory(path, capture, kept_aside, made)
+    return OutputDirectory(path, capture, kept_aside, made, lock)
+
+
+def _locked(path: Path) -> DirectoryLock:
+    """The directory, made if it is not there, locked."""
+    while True:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = DirectoryLock(path)
+        if not lock.is_taken:
+            raise PipediagError(
+                f"another analysis is writing to {path}. The script was not run. Wait until that "
+                "one has ended, or choose another directory with --output."
+            )
+        if lock.is_of(path):
+            return lock
+        # Another analysis has put it aside in between.
+        lock.release()
 
 
 def _keep_aside(path: Path) -> Path | None:
-    names = {entry.name for entry in path.iterdir()} if path.exists() else set()
+    names = {entry.name for entry in path.iterdir()}
     if not names:
         return None
     if not any(name in REPORT_FILES or name.startswith(CAPTURE_PREFIX) for name in names):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,18 @@ def test_a_saved_recording_can_be_read(tmp_path: Path) -> None:
     read = read_recording(tmp_path / "recording.json")
     assert read == recorder.recording
     assert read.outcome == "running"
+
+
+def test_a_directory_that_the_script_removed_is_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "reports/.capture/recording.json"
+    path.parent.mkdir(parents=True)
+    recorder = Recorder(path)
+    recorder.save()
+    shutil.rmtree(tmp_path / "reports")
+
+    recorder.end("finished", 0, None)
+
+    assert read_recording(path) == recorder.recording
 
 
 def full(*_: object, **__: object) -> int:

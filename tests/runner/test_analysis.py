@@ -8,6 +8,7 @@ import pytest
 
 from pipediag.errors import PipediagError
 from pipediag.runner.analysis import AnalysisRequest, analyse, default_output
+from pipediag.runner.output import prepare_output
 from pipediag.session import files
 
 
@@ -82,3 +83,27 @@ def test_a_module_that_is_not_there_leaves_the_earlier_report_in_place(script: s
 
     assert _names("out") == before
     assert _names(".") == ["out", "train.py"]
+
+
+@pytest.mark.parametrize("later", ["", "\nPath('reports').mkdir()"])
+def test_a_script_may_remove_the_directory_of_reports(script: str, later: str) -> None:
+    removes = "import shutil\nfrom pathlib import Path\nshutil.rmtree('reports')"
+    Path(script).write_text(removes + later, encoding="utf-8")
+
+    result = analyse(AnalysisRequest(script=script), _ignore)
+
+    assert result.session.script.outcome == "finished"
+    assert {"session.json", "report.html", "steps.csv"} <= set(_names("reports/train"))
+
+
+def test_a_directory_that_another_analysis_writes_to_is_refused_before_the_run(script: str) -> None:
+    Path(script).write_text("open('ran', 'w')", encoding="utf-8")
+    other = prepare_output(Path("reports/train"), force=False)
+
+    with pytest.raises(PipediagError, match="another analysis is writing to"):
+        analyse(AnalysisRequest(script=script), _ignore)
+
+    assert not Path("ran").exists()
+    other.release()
+    analyse(AnalysisRequest(script=script, force=True), _ignore)
+    assert Path("ran").exists()

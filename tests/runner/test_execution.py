@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -277,6 +278,28 @@ def test_original_arguments_name_the_script(make_probe: MakeProbe) -> None:
     probe = make_probe("import sys; print(sys.orig_argv[1:])", "probe.py", "a", "b")
 
     assert probe.under_pipediag("--run-to-end") == probe.natively()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["with space.py", "new\nline.py", "'quo\"ted'.py", "./-dash.py", "caf\u00e9.py", "%s.py"],
+)
+def test_odd_names_of_a_script(name: str, make_probe: MakeProbe) -> None:
+    text = "import os, sys; print(ascii([sys.argv, __file__, os.getcwd()]))"
+    probe = make_probe({name: text}, name, "", "a b", "\n", "--", "-x", "'\"", "$HOME")
+
+    assert probe.under_pipediag("--run-to-end") == probe.natively()
+
+
+def test_arguments_and_names_that_are_no_utf_8_arrive_byte_for_byte(make_probe: MakeProbe) -> None:
+    name, argument = os.fsdecode(b"tr\xffain.py"), os.fsdecode(b"\xfe=\xed\xa0\x80")
+    text = "import os, sys; print([os.fsencode(argument) for argument in (*sys.argv, __file__)])"
+    probe = make_probe({name: text}, name, argument)
+
+    natively = probe.natively()
+
+    assert "xfe=" in natively.stdout
+    assert probe.under_pipediag("--run-to-end").stdout == natively.stdout
 
 
 def test_symbolic_link_to_a_script(make_probe: MakeProbe) -> None:

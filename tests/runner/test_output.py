@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -94,3 +96,49 @@ def test_abandoning_puts_everything_back(tmp_path: Path) -> None:
 
     assert _names(tmp_path) == {"report"}
     assert (tmp_path / "report/session.json").read_text() == "old"
+
+
+def test_a_directory_that_is_being_written_to_is_refused(tmp_path: Path) -> None:
+    first = prepare_output(tmp_path / "report", force=False)
+
+    for force in (False, True):
+        with pytest.raises(PipediagError, match="another analysis is writing to"):
+            prepare_output(tmp_path / "report", force=force)
+    assert _names(tmp_path) == {"report"}
+
+    first.release()
+    assert prepare_output(tmp_path / "report", force=False).kept_aside is not None
+
+
+def test_a_report_that_was_put_aside_keeps_nobody_out(tmp_path: Path) -> None:
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report/session.json").write_text("old")
+
+    output = prepare_output(tmp_path / "report", force=False)
+
+    assert output.kept_aside is not None
+    prepare_output(output.kept_aside, force=True).release()
+    with pytest.raises(PipediagError, match="another analysis is writing to"):
+        prepare_output(tmp_path / "report", force=True)
+
+
+def test_of_many_that_begin_at_once_one_gets_the_directory(tmp_path: Path) -> None:
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report/session.json").write_text("old")
+    start = threading.Barrier(8)
+
+    def prepare() -> str:
+        start.wait()
+        try:
+            prepare_output(tmp_path / "report", force=False)
+        except PipediagError as error:
+            return str(error)
+        return "it is ours"
+
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = list(pool.map(lambda _: prepare(), range(8)))
+
+    assert outcomes.count("it is ours") == 1
+    assert sum("another analysis is writing to" in outcome for outcome in outcomes) == 7
+    assert _names(tmp_path) == {"report", "report.1"}
+    assert (tmp_path / "report.1/session.json").read_text() == "old"
