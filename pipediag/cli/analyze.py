@@ -12,6 +12,7 @@ import click
 from pipediag.cli.gate_config import load_gate_config
 from pipediag.cli.main import color_choice
 from pipediag.cli.say import deliver, say
+from pipediag.cli.width import fitted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -178,9 +179,12 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         return analyse(request, lambda _event: None)
     progress = ProgressLine(sys.stderr)
     try:
-        return analyse(request, progress)
-    finally:
+        result = analyse(request, progress)
+    except BaseException:
         progress.clear()
+        raise
+    progress.end()
+    return result
 
 
 def _console(color: bool | None) -> Console:
@@ -226,5 +230,5 @@ def _gate(result: AnalysisResult, config: GateConfig, options: dict[str, Any]) -
 
     judged = evaluate(result.session, config)
     if not options["quiet"]:
-        deliver(FORMATS["text"]([judged]), err=True)
+        deliver(fitted(FORMATS["text"]([judged]), sys.stderr), err=True)
     return judged.status

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import click
 
 from pipediag.cli.gate_config import load_gate_config
 from pipediag.cli.say import deliver
+from pipediag.cli.width import fitted
 
 if TYPE_CHECKING:
     from pipediag.gate import GateConfig, GateResult
@@ -87,10 +89,11 @@ def _deliver(results: list[GateResult], format_name: str, output: Path | None) -
 
     rendered = FORMATS[format_name](results)
     if output is None:
-        deliver(rendered)
+        text = fitted(rendered, sys.stdout) if format_name == "text" else rendered
+        deliver(text)
         return
     _write(output, rendered)
-    deliver(FORMATS["text"](results))
+    deliver(fitted(FORMATS["text"](results), sys.stdout))
 
 
 def _write(path: Path, text: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
 
 from pipediag.cli.say import deliver, say
+from pipediag.cli.width import text_width
 from pipediag.encoding.terminal import one_line
 
 if TYPE_CHECKING:
@@ -42,15 +44,19 @@ def command(no_tensorflow: bool) -> None:
 
 def render(check: Check) -> str:
     """One line, and below it what follows and what to do."""
-    state = click.style(f"{check.state:<{STATE_WIDTH}}", fg=COLOURS[check.state])
-    lines = [f"{state}{check.name:<{NAME_WIDTH}}{one_line(check.found)}"]
-    indent = " " * (STATE_WIDTH + NAME_WIDTH)
+    width = text_width(sys.stdout, TEXT_WIDTH)
+    indent = " " * (STATE_WIDTH + NAME_WIDTH if width >= TEXT_WIDTH * 3 // 4 else STATE_WIDTH)
+    name = f"{check.name:<{NAME_WIDTH}}" if len(indent) > STATE_WIDTH else f"{check.name}: "
+    # The state goes before it when the text is wrapped: its colour has no width.
+    found = f"{' ' * STATE_WIDTH}{name}{one_line(check.found)}"
+    lines = [click.wrap_text(found, width, "", indent)]
     lines += [
-        click.wrap_text(one_line(text), TEXT_WIDTH, indent, indent)
+        click.wrap_text(one_line(text), width, indent, indent)
         for text in (check.follows, check.do and f"To do: {check.do}")
         if text
     ]
-    return "\n".join(lines)
+    state = click.style(f"{check.state:<{STATE_WIDTH}}", fg=COLOURS[check.state])
+    return state + "\n".join(lines)[STATE_WIDTH:]
 
 
 def _summary(states: Counter[str]) -> str:

@@ -6,17 +6,19 @@
 from __future__ import annotations
 
 import difflib
+import sys
 import textwrap
 
 import click
 
 from pipediag.cli.say import say
+from pipediag.cli.width import text_width
 from pipediag.errors import PipediagError
 
 _WIDTH = 88
 _TRIALS = "trials"
 _MORE = (
-    "`pipediag explain RULE` says more about one, `pipediag explain trials` what the words of a\n"
+    "`pipediag explain RULE` says more about one, `pipediag explain trials` what the words of a "
     "trial mean."
 )
 
@@ -38,8 +40,11 @@ def _list() -> str:
     from pipediag.rules.registry import RULES
 
     width = max(len(rule.META.id) for rule in RULES)
-    lines = [f"{rule.META.id:<{width}}  {rule.META.title_failed}" for rule in RULES]
-    return "\n".join([*lines, "", _MORE])
+    lines = []
+    for rule in RULES:
+        line = f"{rule.META.id:<{width}}  {rule.META.title_failed}"
+        lines += _wrapped(line, " " * (width + 2), indent="")
+    return "\n".join([*lines, "", *_wrapped(_MORE, "", indent="")])
 
 
 def _trials() -> str:
@@ -59,7 +64,7 @@ def _explanation(rule_id: str) -> str:
     meta = metas.get(rule_id.lower().replace("_", "-"))
     if meta is None:
         raise PipediagError(_unknown(rule_id, list(metas)))
-    lines = [f"{meta.id}: {meta.title_failed}"]
+    lines = _wrapped(f"{meta.id}: {meta.title_failed}", "  ", indent="")
     for heading, texts in paragraphs(meta):
         lines += ["", heading]
         for text in texts:
@@ -67,11 +72,11 @@ def _explanation(rule_id: str) -> str:
     return "\n".join(lines)
 
 
-def _wrapped(text: str, subsequent: str) -> list[str]:
+def _wrapped(text: str, subsequent: str, indent: str = "  ") -> list[str]:
     return textwrap.wrap(
         text,
-        _WIDTH,
-        initial_indent="  ",
+        text_width(sys.stdout, _WIDTH),
+        initial_indent=indent,
         subsequent_indent=subsequent,
         break_on_hyphens=False,
         break_long_words=False,

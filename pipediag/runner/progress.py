@@ -1,33 +1,47 @@
-"""What the child tells while it works: events read from a pipe, and the line that shows them."""
+"""What the child tells while it works: events read from a pipe, and the lines that show them."""
 
 from __future__ import annotations
 
 import json
 import os
+import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from pipediag.encoding.terminal import one_line
+from pipediag.runner.screen import ERASE_LINE, columns, fresh_line
 
 Event = dict[str, Any]
 OnProgress = Callable[[Event], None]
 
 CHUNK_BYTES = 1 << 16
-ERASE_LINE = "\r\033[2K"
 
-PHASES = {
+WHILE_IT_RUNS = {
     "started": "running the script",
-    "loop": "warming up the loop in line {line}",
+    "loop": "warming up {loop}",
     "stacks": "sampling Python stacks",
     "profile": "profiling a few steps",
     "repeat": "repeating one batch",
-    "trial": "trying {label}",
-    "measured": "the loop in line {line} is measured",
+    "measured": "{loop} is measured",
+    "busy": "the script was told to stop, and is busy with its own ending; Ctrl-C ends it",
+}
+"""What an event begins while the script prints, too: a whole line, so that nothing is added to it.
+
+Nothing is written when the baseline begins, in which steps are timed.
+"""
+WHILE_IT_WAITS = {
     "diagnosing": "working out what to try",
-    "busy": "the script was told to stop and is busy with its own ending; Ctrl-C ends it",
+    "trial": "trying {label}",
     "ended": "the script has ended, reading what was recorded",
 }
-"""What to show from an event on; events and windows without a text, as the baseline, clear it."""
+"""What an event begins while the script stands still: a line that the next one takes away."""
+
+TRIED_IN_LOOP = (
+    "trying changes in the running loop, for up to {left_s:.0f} s; the script's own output stands "
+    "still meanwhile."
+)
+TRIED_ALONE = "trying changes on the pipeline alone, for up to {left_s:.0f} s."
+NOT_ITS_OWN = "Losses and metrics that it prints afterwards are not those of an undisturbed run."
 
 
 class EventReader:
@@ -65,49 +79,86 @@ class EventReader:
 
 
 class ProgressLine:
-    """One line on a terminal that says what is going on; silent while steps are measured.
+    """Says on a terminal what is going on; silent while steps are measured.
 
-    A change that a trial has confirmed gets a line of its own, which stays, on anything that
-    standard error goes to.
+    That trials begin, and which change one of them has confirmed, is told on anything that standard
+    error goes to.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._shown = False
+        self._on_terminal = stream.isatty()
+        self._passing = False
+        """Whether the last line is one to take away."""
+        self._trials: Event | None = None
+        """Trials that are about to begin."""
 
     def __call__(self, event: Event) -> None:
         """Show what begins with `event`, where that is known, and nothing otherwise."""
         self.clear()
-        if event.get("event") == "decided":
-            self._decided(event)
+        name = str(event.get("window") or event.get("event"))
+        if name == "decided" and event.get("state") == "confirmed":
+            self._keep(f"confirmed {_gain(event)}: {event.get('label')}")
+        elif name == "trials":
+            self._trials = event
+        elif name == "trial":
+            self._announce_trials(event)
+        if not self._on_terminal:
             return
-        text = _text(event) if self._stream.isatty() else None
-        if text is not None:
-            self._stream.write(one_line(f"pipediag: {text} ..."))
-            self._stream.flush()
-            self._shown = True
-
-    def _decided(self, event: Event) -> None:
-        if event.get("state") == "confirmed":
-            said = one_line(f"pipediag: confirmed {_gain(event)}: {event.get('label')}")
-            self._stream.write(f"{said}\n")
-            self._stream.flush()
+        if name in WHILE_IT_RUNS:
+            self._keep(WHILE_IT_RUNS[name].format(loop=_loop(event)))
+        elif name in WHILE_IT_WAITS:
+            self._pass(WHILE_IT_WAITS[name].format(label=event.get("label")) + _left(event))
 
     def clear(self) -> None:
-        """Take the line away."""
-        if self._shown:
-            self._stream.write(ERASE_LINE)
-            self._stream.flush()
-            self._shown = False
+        """Take away what is not to stay."""
+        if self._passing:
+            self._write(ERASE_LINE)
+            self._passing = False
+
+    def end(self) -> None:
+        """Make room for the report: it begins a line of its own, whatever the script has left."""
+        self.clear()
+        self._write(self._start or "\n")
+
+    def _announce_trials(self, trial: Event) -> None:
+        waiting, self._trials = self._trials, None
+        left_s = trial.get("left_s")
+        if waiting is None or left_s is None:
+            return
+        text = (TRIED_ALONE if waiting.get("alone") else TRIED_IN_LOOP).format(left_s=left_s)
+        own = waiting.get("alone") or waiting.get("goes_on")
+        self._keep(text if own else f"{text} {NOT_ITS_OWN}")
+
+    def _keep(self, text: str) -> None:
+        line = one_line(f"pipediag: {text}")
+        if self._on_terminal:
+            line = self._start + textwrap.fill(line, columns(self._stream), break_long_words=False)
+        self._write(f"{line}\n")
+
+    def _pass(self, text: str) -> None:
+        # A line that is longer than the terminal's could not be taken away.
+        line = one_line(f"pipediag: {text} ...")
+        self._write(self._start + line[: columns(self._stream) - 1])
+        self._passing = True
+
+    @property
+    def _start(self) -> str:
+        return fresh_line(self._stream) if self._on_terminal else ""
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
 
 
-def _text(event: Event) -> str | None:
-    phase = PHASES.get(str(event.get("window") or event.get("event")))
-    if phase is None:
-        return None
+def _loop(event: Event) -> str:
+    line = event.get("line", event.get("loop"))
+    return "the loop" if line is None else f"the loop in line {line}"
+
+
+def _left(event: Event) -> str:
     left = event.get("left_s")
-    rest = f", {left:.0f} s left" if isinstance(left, (int, float)) else ""
-    return phase.format(line=event.get("line"), label=event.get("label")) + rest
+    return f", {left:.0f} s left" if isinstance(left, (int, float)) else ""
 
 
 def _gain(event: Event) -> str:
