@@ -28,7 +28,8 @@ class OwnModules:
     """
 
     def __init__(self, at_start: Iterable[str]) -> None:
-        self._at_start = frozenset(at_start)
+        # Started by `-m`, the interpreter itself has imported a part of pipediag.
+        self._at_start = {name for name in at_start if not _is_of_package(name)}
         self._imports: dict[str, set[str]] = {}
         self._modules: dict[str, ModuleType] = {}
         self._hidden: set[str] = set()
@@ -65,10 +66,9 @@ class OwnModules:
         """
         ours = {name: sys.modules[name] for name in set(sys.modules) - self._at_start}
         package = _would_find(PACKAGE, None, sys.meta_path)
-        own = sys.modules[PACKAGE]  # there at the start, too, where `-m` has started us
-        keeps_package = package is None or package.origin == _origin(own)
+        keeps_package = package is None or package.origin == _origin(ours[PACKAGE])
         for name, module in ours.items():
-            if not (keeps_package and name.partition(".")[0] == PACKAGE):
+            if not (keeps_package and _is_of_package(name)):
                 self._modules[name] = module
                 del sys.modules[name]
             if _is_alias(name, module):
@@ -145,6 +145,10 @@ def _imported(module: ModuleType, name: str, names: Sequence[str], level: int) -
         return
     yield module.__name__
     yield from (f"{module.__name__}.{inner}" for inner in names)
+
+
+def _is_of_package(name: str) -> bool:
+    return name.partition(".")[0] == PACKAGE
 
 
 def _is_alias(name: str, module: ModuleType) -> bool:

@@ -126,11 +126,12 @@ def test_of_many_that_begin_at_once_one_gets_the_directory(tmp_path: Path) -> No
     (tmp_path / "report").mkdir()
     (tmp_path / "report/session.json").write_text("old")
     start = threading.Barrier(8)
+    held = []
 
     def prepare() -> str:
         start.wait()
         try:
-            prepare_output(tmp_path / "report", force=False)
+            held.append(prepare_output(tmp_path / "report", force=False))
         except PipediagError as error:
             return str(error)
         return "it is ours"

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from pipediag.errors import PipediagError
-from pipediag.runner import supervisor
+from pipediag.runner import patience, supervisor
 from pipediag.runner.progress import Event
 from pipediag.runner.supervisor import ChildResult, end_process_tree, supervise
 from pipediag.session.settings import RunSettings
@@ -167,7 +167,8 @@ def test_a_hang_in_interpreter_exit_keeps_the_status(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(supervisor, "EXIT_GRACE_S", 0.3)
+    monkeypatch.setattr(patience, "EXIT_GRACE_S", 0.3)
+    monkeypatch.setattr(patience, "IDLE_S", 0.3)
 
     result = run_script(dedent(HANGS_IN_EXIT) + ending)
 
@@ -178,7 +179,8 @@ def test_a_hang_in_interpreter_exit_keeps_the_status(
 def test_a_script_that_swallows_the_stop_is_ended(
     run_script: Supervise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "EXIT_GRACE_S", 0.3)
+    monkeypatch.setattr(patience, "EXIT_GRACE_S", 0.3)
+    monkeypatch.setattr(patience, "IDLE_S", 0.3)
     text = """
         import gc, time
         from pipediag.runner.ending import Ending
@@ -197,7 +199,8 @@ def test_slow_exit_handlers_and_threads_are_waited_for(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(supervisor, "EXIT_GRACE_S", 0.3)
+    monkeypatch.setattr(patience, "EXIT_GRACE_S", 0.3)
+    monkeypatch.setattr(patience, "IDLE_S", 0.3)
     text = """
         import atexit, threading, time
         atexit.register(lambda: (time.sleep(1), print("handler")))
@@ -229,7 +232,7 @@ def test_progress_and_start_are_told(run_script: Supervise) -> None:
 
     run_script("import os; print(os.getpid())", events=events, pids=pids)
 
-    assert [event["event"] for event in events] == ["started", "ended", "leaving"]
+    assert [event["event"] for event in events] == ["started", "ended", "closing"]
     assert len(pids) == 1
 
 
