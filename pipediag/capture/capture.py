@@ -66,6 +66,7 @@ class Capture:
             loops, self._updates, instruments, settings, self._leave_now, held
         )
         self._guard.in_forked_child(SWITCH_INTERVAL.restore)
+        self._guard.in_forked_child(self._conductor.let_go)
         self._guard.when_given_up(self._in_graph.given_up)
         self._guard.when_given_up(self._conductor.given_up)
         self._hooks = Hooks(

@@ -330,7 +330,8 @@ class Conductor:
 
     def _begin(self, loop: Loop, consumer: Consumer, now_ns: int) -> None:
         loop.diagnosis = self._active = Diagnosis(loop, self._with)
-        loop.dataset = consumer.dataset
+        if self._held.may_try:
+            loop.dataset = consumer.dataset
         self._diagnosed.append(loop)
         self._with.tell("loop", line=loop.record.line, file=loop.record.file, kind=loop.record.kind)
         describe_environment(self._with.recorder.recording.environment)

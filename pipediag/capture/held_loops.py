@@ -54,6 +54,11 @@ class HeldLoops:
         """Whether steps are being made that the script, which goes on, must not hear of."""
         return self._trials is not None and self._trials.goes_on
 
+    @property
+    def may_try(self) -> bool:
+        """Whether the parent may ask for trials."""
+        return self._commands is not None
+
     def holds(self, loop: Loop | None) -> bool:
         return self._trials is not None and loop is self._trials.loop
 

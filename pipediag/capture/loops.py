@@ -98,6 +98,10 @@ class Consumer:
     keep_batch: bool = False
     distributed: bool = False
 
+    def iterator_gone(self, _: object) -> None:
+        """Drop what natively does not outlive the iterator."""
+        self.dataset = self.loop.fit_frame = None
+
 
 Place = tuple[str | None, int | None, str]
 """File, line and Keras method."""
@@ -139,7 +143,7 @@ class LoopRegistry:
             loop.record.iterators += 1
         if loop.record.root_op_id is None:
             self._describe_pipeline(loop.record, dataset)
-        return Consumer(
+        consumer = Consumer(
             loop=loop,
             ordinal=loop.record.iterators,
             iterator=weakref.ref(iterator),
@@ -147,6 +151,8 @@ class LoopRegistry:
             dataset=dataset,
             distributed=distributed,
         )
+        consumer.iterator = weakref.ref(iterator, consumer.iterator_gone)
+        return consumer
 
     def new_in_graph_loop(self, dataset: Any, site: CallSite | None) -> Loop:
         """A dataset that a tf.function loops over by itself; no Python iterator exists."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import io
 import sys
+import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator
@@ -59,12 +60,25 @@ def _clear_what_is_held(reference: weakref.ref[_Mark]) -> None:
     if mark is None:
         return
     for namespace in _namespaces(mark):
+        if _runs_elsewhere(namespace):
+            continue  # Python stops a daemon thread there; this one would see its names go.
         # Objects before what their finalisers may call.
         for is_code in (False, True):
             for name, value in list(namespace.items()):
                 if isinstance(value, _CODE) == is_code and name != "__builtins__":
                     namespace[name] = None
                 del value
+
+
+def _runs_elsewhere(namespace: dict[str, Any]) -> bool:
+    current = threading.get_ident()
+    for thread, innermost in sys._current_frames().items():
+        frame = innermost if thread != current else None
+        while frame is not None:
+            if frame.f_globals is namespace:
+                return True
+            frame = frame.f_back
+    return False
 
 
 def _namespaces(mark: _Mark) -> Iterator[dict[str, Any]]:
