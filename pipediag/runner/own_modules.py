@@ -116,7 +116,8 @@ class OwnModules:
             return sys.modules[name] is ours
         if _is_alias(name, ours):
             return True
-        parent = self._modules.get(name.rpartition(".")[0])
+        package = name.rpartition(".")[0]
+        parent = self._modules.get(package) or sys.modules.get(package)
         spec = _would_find(name, getattr(parent, "__path__", None), self._others())
         return spec is not None and spec.origin == _origin(ours)
 

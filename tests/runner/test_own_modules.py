@@ -27,6 +27,7 @@ IMPORTS_ALL = f"""
 """
 
 SAYS_WHAT_IT_GETS = """
+    import collections
     import sys
     import random, statistics, threading, collections.abc, importlib.util
     for module in (random, statistics, threading, collections.abc, importlib.util):
@@ -34,6 +35,9 @@ SAYS_WHAT_IT_GETS = """
     print(importlib.util.find_spec("decimal").origin, "decimal" in sys.modules)
     import inspect
     print(inspect.getsource(random.Random.seed)[:20], threading.current_thread().name)
+    import gc, typing, dataclasses
+    names = [each.__name__ for each in gc.get_objects() if type(each) is type(gc)]
+    print({name: names.count(name) for name in ("inspect", "random", "typing", "threading")})
 """
 
 
@@ -120,8 +124,11 @@ def test_what_the_script_has_not_imported_is_not_there(make_probe: MakeProbe) ->
     )
 
 
-def test_modules_of_the_standard_library_are_as_they_are_natively(make_probe: MakeProbe) -> None:
-    probe = make_probe(SAYS_WHAT_IT_GETS)
+@pytest.mark.parametrize("flags", [(), ("-W", "ignore::UserWarning")])
+def test_modules_of_the_standard_library_are_as_they_are_natively(
+    flags: tuple[str, ...], make_probe: MakeProbe
+) -> None:
+    probe = make_probe(SAYS_WHAT_IT_GETS, flags=flags)
 
     assert probe.under_pipediag("--run-to-end") == probe.natively()
 
