@@ -14,7 +14,7 @@ from contextlib import suppress
 from types import ModuleType, TracebackType
 from typing import Protocol
 
-from pipediag.capture.callsites import is_users
+from pipediag.capture.callsites import is_users, package_of
 from pipediag.runner.finalisation import close_open_files, finalise_modules
 from pipediag.runner.own_frames import contains, remove_own_frames
 from pipediag.session.recording import Outcome
@@ -167,7 +167,8 @@ def _flush_standard_streams() -> bool:
 def _is_the_scripts(module: ModuleType) -> bool:
     """Whether Python would close its files with it: the script, and modules of the user's."""
     file = getattr(module, "__file__", None)
-    return module.__name__ == "__main__" or (isinstance(file, str) and is_users(file))
+    own = isinstance(file, str) and is_users(file) and package_of(file) is None
+    return module.__name__ == "__main__" or own
 
 
 def _other_threads() -> bool:
