@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pipediag.capture.guard import Guard
 from pipediag.capture.plan import PlanRecorder
 from pipediag.capture.recorder import Recorder
 from pipediag.session.edits import Change, Insert, changes_from_json
@@ -85,10 +86,11 @@ def _record_pipelines() -> None:
     from tensorflow.python.data.ops import dataset_ops, readers
 
     scratch = Path(tempfile.mkdtemp(prefix="pipediag-blocks-"))
-    plan = PlanRecorder(Recorder(scratch / "recording.json"))
-    plan.install(dataset_ops.DatasetV2)
+    recorder = Recorder(scratch / "recording.json")
+    plan, guard = PlanRecorder(recorder), Guard(recorder.note)
+    plan.install(dataset_ops.DatasetV2, guard)
     for name in ("TFRecordDatasetV2", "TextLineDatasetV2", "FixedLengthRecordDatasetV2"):
-        plan.install_reader(getattr(readers, name))
+        plan.install_reader(getattr(readers, name), guard)
 
 
 def _train(fit: Callable[..., Any], given: dict[str, Any], dataset: Any, clock: Clock) -> None:

@@ -18,7 +18,7 @@ from pipediag.capture.replay.moving_ground import (
     refuse_side_effects,
 )
 from pipediag.capture.replay.one_shot import one_shot_source
-from pipediag.capture.replay.own_caches import FilledCaches, pass_caches_by
+from pipediag.capture.replay.own_caches import FilledCaches
 from pipediag.capture.replay.refusal import NotReplayableError, first_line
 from pipediag.session.edits import Change
 
@@ -39,7 +39,7 @@ def rebuild(
         dataset: the last dataset of the pipeline, which the loop consumes.
         changes: what to change; their order does not matter.
         endless: start over where the elements end.
-        caches: stand in for the caches of the script; without, they are left out.
+        caches: stand in for the caches of the script, which are left alone then.
 
     Raises:
         NotReplayableError: a change that can't be made here, a source that can be read once, files
@@ -52,9 +52,7 @@ def rebuild(
     refuse_side_effects(graph)
     refuse_changed_files(graph)
     refuse_files_of_its_own(graph)
-    if caches is None:
-        pass_caches_by(graph)
-    else:
+    if caches is not None:
         caches.stand_in(graph)
     apply(graph, changes, endless)
     return built(graph)
