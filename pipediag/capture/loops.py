@@ -100,7 +100,7 @@ class Consumer:
 
     def iterator_gone(self, _: object) -> None:
         """Drop what natively does not outlive the iterator."""
-        self.dataset = self.loop.fit_frame = None
+        self.dataset = None
 
 
 Place = tuple[str | None, int | None, str]

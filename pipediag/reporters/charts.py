@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from pipediag.session.model import Session, Share, StepClass
 from pipediag.session.record import Interval
 
@@ -60,7 +62,7 @@ class Strip:
     count: int
     buckets: int
     scale_ms: float
-    path: str
+    path: Markup
     clipped: int
     longest_ms: float
     median_y: float
@@ -91,7 +93,7 @@ def step_strip(session: Session) -> Strip | None:
     )
 
 
-def _strokes(samples: Sequence[float], buckets: int, scale: float) -> str:
+def _strokes(samples: Sequence[float], buckets: int, scale: float) -> Markup:
     strokes: list[str] = []
     for bucket in range(buckets):
         first = bucket * len(samples) // buckets
@@ -100,7 +102,7 @@ def _strokes(samples: Sequence[float], buckets: int, scale: float) -> str:
         x = 1000.0 * (bucket + 0.5) / buckets
         low, high = _height(min(values), scale), _height(max(values), scale)
         strokes.append(f"M{x:.1f} {low:.1f}V{high:.1f}")
-    return "".join(strokes)
+    return Markup("".join(strokes))  # of numbers alone, and as long as it has to be
 
 
 def _height(value: float, scale: float) -> float:

@@ -10,6 +10,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from statistics import fmean
 
+from markupsafe import Markup
+
 from pipediag.reporters.pipeline_estimate import is_estimate
 from pipediag.reporters.quantities import counted, speedup, speedup_interval
 from pipediag.session.record import Interval
@@ -29,7 +31,7 @@ _EDGE = 6.0
 class TrialChart:
     """Horizontal positions are percent of the drawing's width."""
 
-    path: str
+    path: Markup
     """A stroke without length, so a dot, for each round, the first on top; in a view box of 100
     by `height`."""
     height: int
@@ -117,11 +119,10 @@ def _apart(place: float | None, *others: float | None) -> bool:
     )
 
 
-def _dots(places: list[float]) -> str:
+def _dots(places: list[float]) -> Markup:
     apart = (_HEIGHT - 2 * _EDGE) / len(places)
-    return "".join(
-        f"M{x:.2f} {_EDGE + apart * (index + 0.5):.1f}h0" for index, x in enumerate(places)
-    )
+    dots = (f"M{x:.2f} {_EDGE + apart * (index + 0.5):.1f}h0" for index, x in enumerate(places))
+    return Markup("".join(dots))  # of numbers alone, and as long as it has to be
 
 
 def _words(ratios: list[float], bounds: Interval | None, estimated: float | None) -> str:

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
+from pipediag.encoding.github import inert
 from pipediag.encoding.terminal import one_line
 from pipediag.runner.screen import ERASE_LINE, columns, fresh_line
 
@@ -133,7 +134,8 @@ class ProgressLine:
     def _keep(self, text: str) -> None:
         line = one_line(f"pipediag: {text}")
         if self._on_terminal:
-            line = self._start + textwrap.fill(line, columns(self._stream), break_long_words=False)
+            lines = textwrap.wrap(line, columns(self._stream), break_long_words=False)
+            line = self._start + "\n".join(map(inert, lines))
         self._write(f"{line}\n")
 
     def _pass(self, text: str) -> None:

@@ -173,7 +173,10 @@ def test_a_profile_gives_no_commands() -> None:
     assert not acting(stream.getvalue())
 
 
-def test_progress_gives_no_commands() -> None:
+def test_progress_gives_no_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Wide enough for each to be one line, as line ends of ours would hide those of a stranger.
+    monkeypatch.setattr("pipediag.runner.progress.columns", lambda _: 1_000_000)
+    monkeypatch.setattr("pipediag.runner.progress.fresh_line", lambda _: "")
     stream = io.StringIO()
     stream.isatty = lambda: True  # type: ignore[method-assign]
     show = ProgressLine(stream)
