@@ -24,10 +24,6 @@ class KeptState:
         )
         self._state: TrainingState | None = None
 
-    @property
-    def is_kept(self) -> bool:
-        return self._state is not None
-
     def keep(self) -> str | None:
         """Keep it as it is now, if that is not done yet.
 

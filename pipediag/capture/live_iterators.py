@@ -9,6 +9,8 @@ import time
 from types import CodeType
 from typing import Any
 
+from pipediag.capture.threads import frames_elsewhere
+
 IN_FLIGHT_LIMIT_S = 2.0
 """How long a Python function that a pipeline has called may take to return, before we go on."""
 
@@ -77,11 +79,4 @@ def _instances(*classes: tuple[str, str]) -> list[Any]:
 
 def _runs_elsewhere(code: CodeType) -> bool:
     """Whether another thread is inside a call of this function."""
-    current = threading.get_ident()
-    for thread, innermost in sys._current_frames().items():
-        frame = innermost if thread != current else None
-        while frame is not None:
-            if frame.f_code is code:
-                return True
-            frame = frame.f_back
-    return False
+    return any(frame.f_code is code for frame in frames_elsewhere())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Generic, TypeVar
 
 State = TypeVar("State")
@@ -43,3 +45,13 @@ def runs_tf_data() -> bool:
     """
     thread = threading._active.get(threading.get_ident())  # type: ignore[attr-defined]
     return thread is None or isinstance(thread, threading._DummyThread)
+
+
+def frames_elsewhere() -> Iterator[FrameType]:
+    """What all other threads are running, innermost first."""
+    current = threading.get_ident()
+    for thread, innermost in sys._current_frames().items():
+        frame: FrameType | None = innermost if thread != current else None
+        while frame is not None:
+            yield frame
+            frame = frame.f_back

@@ -10,12 +10,13 @@ from __future__ import annotations
 import gc
 import io
 import sys
-import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
+
+from pipediag.capture.threads import frames_elsewhere
 
 _MARK = "__pipediag_alive__"
 _LAST = ("last_type", "last_value", "last_traceback", "last_exc")
@@ -71,14 +72,7 @@ def _clear_what_is_held(reference: weakref.ref[_Mark]) -> None:
 
 
 def _runs_elsewhere(namespace: dict[str, Any]) -> bool:
-    current = threading.get_ident()
-    for thread, innermost in sys._current_frames().items():
-        frame = innermost if thread != current else None
-        while frame is not None:
-            if frame.f_globals is namespace:
-                return True
-            frame = frame.f_back
-    return False
+    return any(frame.f_globals is namespace for frame in frames_elsewhere())
 
 
 def _namespaces(mark: _Mark) -> Iterator[dict[str, Any]]:
