@@ -363,7 +363,12 @@ class Conductor:
                 "preview",
                 f"{record.steps} batches, no variable written",
             )
-        elif any(other.trains for other in self._loops.all()):
+            return
+        trainings = [other.record.started_ns for other in self._loops.all() if other.trains]
+        if trainings and loop.last_ns <= min(trainings):
+            record.role = "preparation"
+            record.role_reason = "read before training began, without writing a trainable variable"
+        elif trainings:
             record.role = "validation"
             record.role_reason = "batches are consumed without writing a trainable variable"
 

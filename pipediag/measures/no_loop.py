@@ -81,6 +81,7 @@ def _role(loop: Loop) -> str:
         "predict": "`predict`",
         "adapt": "`adapt`",
         "preview": "a preview of some batches",
+        "preparation": "a pass over a dataset before training",
     }[loop.role]
 
 

@@ -430,7 +430,9 @@ class Loop(Record):
 
     id: str
     kind: Literal["keras", "eager", "tf_function", "in_graph", "distributed"]
-    role: Literal["training", "validation", "evaluate", "predict", "adapt", "preview", "other"]
+    role: Literal[
+        "training", "validation", "evaluate", "predict", "adapt", "preview", "preparation", "other"
+    ]
     role_reason: str
     diagnosed: bool
     file: str | None

@@ -13,7 +13,9 @@ from typing import Literal
 RECORDING_FORMAT = 1
 
 LoopKind = Literal["keras", "eager", "tf_function", "in_graph", "distributed"]
-LoopRole = Literal["training", "validation", "evaluate", "predict", "adapt", "preview", "other"]
+LoopRole = Literal[
+    "training", "validation", "evaluate", "predict", "adapt", "preview", "preparation", "other"
+]
 WindowKind = Literal["warmup", "baseline", "stacks", "profile", "repeat"]
 Outcome = Literal["running", "finished", "stopped", "exited", "raised", "interrupted"]
 

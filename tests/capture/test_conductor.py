@@ -100,7 +100,7 @@ class Stage:
             steps=0,
             elapsed_ns=0,
             updates_variables=False,
-            started_ns=0,
+            started_ns=self.now,
             batch_size=8,
             batches_per_call=batches_per_call,
         )
@@ -160,6 +160,35 @@ def test_weights_loaded_after_a_loop_do_not_make_it_a_training(stage: Stage) -> 
     stage.conductor.script_over("the script finished")
 
     assert preview.loop.record.role == "preview"
+
+
+def test_what_is_read_before_training_prepares_it_and_what_is_read_later_validates(
+    stage: Stage,
+) -> None:
+    preparation = stage.consumer()
+    for _ in range(9):
+        stage.step(preparation)
+    training = stage.consumer()
+    stage.step(training, trains=True)
+    validation = stage.consumer()
+    for _ in range(9):
+        stage.step(validation)
+    stage.conductor.script_over("the script finished")
+
+    roles = [consumer.loop.record.role for consumer in (preparation, training, validation)]
+    assert roles == ["preparation", "training", "validation"]
+
+
+def test_a_validation_that_was_also_read_before_training_is_one(stage: Stage) -> None:
+    validation, training = stage.consumer(), stage.consumer()
+    for _ in range(9):
+        stage.step(validation)
+    for _ in range(9):
+        stage.step(training, trains=True)
+    stage.step(validation)
+    stage.conductor.script_over("the script finished")
+
+    assert validation.loop.record.role == "validation"
 
 
 def test_several_batches_asked_for_one_by_one_are_one_step(stage: Stage) -> None:

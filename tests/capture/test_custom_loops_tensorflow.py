@@ -119,7 +119,7 @@ def test_training_loops_are_found(loops: Captured, mark: str, kind: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("mark", "role"), [("preview", "preview"), ("list", "validation"), ("held out", "validation")]
+    ("mark", "role"), [("preview", "preview"), ("list", "preparation"), ("held out", "validation")]
 )
 def test_loops_that_only_look_are_not_training(loops: Captured, mark: str, role: str) -> None:
     loop = loops.loop(mark)
