@@ -25,8 +25,8 @@ from pipediag.session.trials import Trial
 from pipediag.trials.arms import Arm, Block
 from pipediag.trials.bench import Bench
 from pipediag.trials.candidates import candidates
+from pipediag.trials.consumers import TrainingLoop
 from pipediag.trials.contest import Contest
-from pipediag.trials.gauge import TrainingLoop
 
 STEP_S = 0.002
 BATCH = 32

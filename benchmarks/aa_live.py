@@ -14,10 +14,10 @@ from pathlib import Path
 
 import click
 
-from pipediag.runner.conversation import Ask
+from pipediag.runner.asking import Ask
 from pipediag.runner.progress import Event
 from pipediag.runner.supervisor import supervise
-from pipediag.runner.trials import ChildExecutor
+from pipediag.runner.trials_of_run import ChildExecutor
 from pipediag.session.edits import Change, Edit, Insert, SetOptions
 from pipediag.session.model import Finding, Session
 from pipediag.session.reading import RECORDING_FILE, read_recording

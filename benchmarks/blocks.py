@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.plan import PlanRecorder
+from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
 from pipediag.session.edits import Change, Insert, changes_from_json
 

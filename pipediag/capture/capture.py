@@ -11,26 +11,29 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pipediag.capture.commands import CommandPipe
-from pipediag.capture.conductor import Conductor
-from pipediag.capture.cut_caches import remove_cut_caches
-from pipediag.capture.diagnosis import Instruments
 from pipediag.capture.environment import describe_environment, note_tensorflow
+from pipediag.capture.frameworks.tensorflow.cut_caches import remove_cut_caches
+from pipediag.capture.frameworks.tensorflow.hooks import Hooks
+from pipediag.capture.frameworks.tensorflow.live_iterators import (
+    live_sessions,
+    park_python_functions,
+)
 from pipediag.capture.guard import Guard
-from pipediag.capture.held_loops import HeldLoops
-from pipediag.capture.hooks import Hooks
-from pipediag.capture.in_graph import InGraphLoops
 from pipediag.capture.journal import open_journal
-from pipediag.capture.kept_state import KeptState
-from pipediag.capture.live_iterators import live_sessions, park_python_functions
-from pipediag.capture.loops import LoopRegistry
-from pipediag.capture.other_uses import OtherUses
-from pipediag.capture.pace import Pace
-from pipediag.capture.plan import PlanRecorder
-from pipediag.capture.profiler import Profiler
+from pipediag.capture.link import CommandPipe
+from pipediag.capture.loops.loops import LoopRegistry
+from pipediag.capture.measuring.diagnosis import Instruments
+from pipediag.capture.measuring.kept_state import KeptState
+from pipediag.capture.measuring.pace import Pace
+from pipediag.capture.measuring.profiler import Profiler
+from pipediag.capture.measuring.stacks import SWITCH_INTERVAL
+from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.stacks import SWITCH_INTERVAL
-from pipediag.capture.updates import UpdateWatch
+from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.watching.conductor import Conductor
+from pipediag.capture.watching.in_graph import InGraphLoops
+from pipediag.capture.watching.other_uses import OtherUses
+from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.recording import Outcome
 from pipediag.session.settings import RunSettings
 

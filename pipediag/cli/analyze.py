@@ -194,7 +194,7 @@ def _console(color: bool | None) -> Console:
 
 
 def _show(result: AnalysisResult, options: dict[str, Any], console: Console) -> None:
-    from pipediag.reporters.terminal import render
+    from pipediag.reporters.terminal.summary import render
     from pipediag.session.store import dump_session
 
     if options["json_mode"]:

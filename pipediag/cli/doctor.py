@@ -13,7 +13,7 @@ from pipediag.cli.width import text_width
 from pipediag.encoding.terminal import one_line
 
 if TYPE_CHECKING:
-    from pipediag.runner.doctor.check import Check
+    from pipediag.doctor.check import Check
 
 COLOURS = {"ok": "green", "warn": "yellow", "problem": "red"}
 STATE_WIDTH = 9
@@ -33,7 +33,7 @@ def command(no_tensorflow: bool) -> None:
     TensorFlow and its GPU libraries, CPU quota and load, memory, clocks. Exit status: 0, whatever
     is found.
     """
-    from pipediag.runner.doctor.checks import all_checks
+    from pipediag.doctor.checks import all_checks
 
     states: Counter[str] = Counter()
     for check in all_checks(ask_tensorflow=not no_tensorflow):

@@ -48,7 +48,7 @@ def _list() -> str:
 
 
 def _trials() -> str:
-    from pipediag.reporters.trial_words import TRIAL_WORDS
+    from pipediag.reporters.words.trial_words import TRIAL_WORDS
 
     lines = ["What was tried, and what came of it"]
     for word, meaning in TRIAL_WORDS.items():

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
+from pipediag.descriptors import occupy_closed
 from pipediag.errors import PipediagError
-from pipediag.runner.descriptors import occupy_closed
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

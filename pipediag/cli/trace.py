@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from pipediag.cli.say import deliver, say
-from pipediag.runner.profile_runs import profile_files
+from pipediag.profiles.runs import profile_files
 from pipediag.trace.gap_floor import GAP_FLOOR_NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipediag.runner.tracing import TraceResult, WrittenTrace
+    from pipediag.profiles.report import TraceResult, WrittenTrace
 
 
 _GIVE_WAY = 10
@@ -83,7 +83,7 @@ def command(
         preparing = Thread(target=_prepare, kwargs={"give_way": reading.apart})
         preparing.start()
         preparing.join()
-        from pipediag.runner.tracing import analyse_profiles, dump_trace_report, write_trace
+        from pipediag.profiles.report import analyse_profiles, dump_trace_report, write_trace
 
         result = analyse_profiles(paths, reading)
     written = None if output is None else write_trace(result, output, perfetto=perfetto)
@@ -105,8 +105,8 @@ def _prepare(*, give_way: bool) -> None:
     # With the first median numpy would import its masked arrays.
     import numpy.ma  # noqa: F401
 
-    from pipediag.reporters import trace_terminal  # noqa: F401
-    from pipediag.runner import tracing
+    from pipediag.profiles import report as tracing
+    from pipediag.reporters.terminal import trace as trace_terminal  # noqa: F401
 
     tracing.prepare()
 
@@ -129,7 +129,7 @@ def _lines(written: WrittenTrace | None) -> Iterator[str]:
 def _show(result: TraceResult, written: list[str], color: bool | None, verbose: bool) -> None:
     from rich.console import Console
 
-    from pipediag.reporters.trace_terminal import render
+    from pipediag.reporters.terminal.trace import render
 
     console = Console(force_terminal=True if color else None, no_color=color is False)
     render(result.report, console, written=written, verbose=verbose)

@@ -14,8 +14,8 @@ Reporter = Callable[[Session], Iterator[tuple[str, str]]]
 """Yields the name and the text of each file that the format consists of."""
 
 REPORTERS = {
-    "html": "pipediag.reporters.html",
-    "csv": "pipediag.reporters.csv",
+    "html": "pipediag.reporters.html.page",
+    "csv": "pipediag.reporters.tables.csv",
     "json": "pipediag.reporters.json",
 }
 """The module whose `files` is the reporter; templates are loaded where they are written alone."""

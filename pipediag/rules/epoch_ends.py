@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.measures.loop_time import first_batch_percent
+from pipediag.measures.loop.time import first_batch_percent
 from pipediag.rules.plan import operations, upstream
 from pipediag.rules.rule import Prediction, Threshold
 from pipediag.session.model import LoopTime, Operation, Session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipediag.measures.forecast import forecast
+from pipediag.forecast import forecast
 from pipediag.rules.plan import delay_ms, option
 from pipediag.rules.rule import Prediction
 from pipediag.session.model import Finding, Operation, Session, StepClass

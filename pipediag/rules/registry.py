@@ -4,42 +4,44 @@ from __future__ import annotations
 
 from functools import partial
 
-from pipediag.rules import (
-    batch_callback,
+from pipediag.rules.device.registry import DEVICE_RULES
+from pipediag.rules.pipeline import (
     debug_mode,
-    dense_embedding_update,
     disabled_defaults,
-    eager_execution,
-    gpu_unused,
-    host_overhead,
     late_filter,
     misplaced_cache,
     missing_cache,
     missing_prefetch,
     nested_map,
     ordered_results,
-    padding,
     per_element_map,
     python_map_lock,
     python_source_lock,
-    retracing,
     row_generator,
     sequential_files,
     serial_stateful_map,
     single_call_map,
     slow_shuffle_fill,
-    small_batch,
     small_shuffle,
     trace_only_python,
     unbatch_batch,
     waiting_generator,
     waiting_map_pool,
 )
-from pipediag.rules.device_rules import DEVICE_RULES
 from pipediag.rules.prediction import forecasted, limited
 from pipediag.rules.rule import Rule
 from pipediag.rules.running import guarded, yielding
 from pipediag.rules.sections import lacking
+from pipediag.rules.step import (
+    batch_callback,
+    dense_embedding_update,
+    eager_execution,
+    gpu_unused,
+    host_overhead,
+    padding,
+    retracing,
+    small_batch,
+)
 from pipediag.session.model import Finding, Session
 
 RULES: tuple[Rule, ...] = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.measures.loop_time import steps_percent
+from pipediag.measures.loop.time import steps_percent
 from pipediag.rules.epoch_ends import long_percent
 from pipediag.rules.plan import delay_ms, measured_at
 from pipediag.rules.rule import Threshold

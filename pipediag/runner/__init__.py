@@ -1,1 +1,1 @@
-"""Parent and child: the one starts, watches and reports; the other runs the script."""
+"""The parent: it starts the child, watches it, asks it, and reports."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
-from pipediag.runner.conversation import Ask
+from pipediag.runner.asking import Ask
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import Event, OnProgress
 from pipediag.runner.supervisor import ChildResult, child_that_waits, supervise
@@ -19,7 +19,7 @@ from pipediag.runner.target import check_script
 from pipediag.session.settings import RunSettings
 
 if TYPE_CHECKING:
-    from pipediag.runner.trials import TrialDesk
+    from pipediag.runner.trials_of_run import TrialDesk
     from pipediag.session.host_track import HostTrack
     from pipediag.session.model import Session
     from pipediag.trials.outcome import TrialOutcome
@@ -121,8 +121,8 @@ def _run(
     output: OutputDirectory,
     on_progress: OnProgress,
 ) -> _Run:
-    from pipediag.runner.host_sampler import HostSampler
     from pipediag.runner.imports import EarlyImports
+    from pipediag.sensors.host_sampler import HostSampler
 
     sampler = HostSampler()
     imports = EarlyImports(trials=request.budget_s > 0)
@@ -152,7 +152,7 @@ def _run(
 
     def on_trials(waiting: Event, ask: Ask) -> None:
         # Imported while the script trains, not before it may begin.
-        from pipediag.runner.trials import TrialDesk
+        from pipediag.runner.trials_of_run import TrialDesk
 
         if not desks:
             desks.append(
@@ -188,7 +188,7 @@ def _run(
 
 def _record(settings: RunSettings, run: _Run, budget_s: float, output: OutputDirectory) -> Session:
     from pipediag.runner.diagnosis import diagnose
-    from pipediag.runner.trials import with_trials
+    from pipediag.runner.trials_of_run import with_trials
     from pipediag.session.store import SESSION_FILE, save_session
 
     with _keeping_the_recording(output):

@@ -6,7 +6,7 @@ import os
 import resource
 import signal
 
-from pipediag.runner.cgroup import MemoryShortage, memory_limit
+from pipediag.sensors.cgroup import MemoryShortage, memory_limit
 
 GIB = 1 << 30
 

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from pipediag import __version__
-from pipediag.measures.case import Case
 from pipediag.measures.conclusion import concluded
-from pipediag.measures.embeddings import describe_embeddings
-from pipediag.measures.host_samples import host_samples
-from pipediag.measures.loop_host import host_of_loop
-from pipediag.measures.loop_measures import LoopMeasures, measure_loop
-from pipediag.measures.loops import diagnosed_loop, loop_rows
-from pipediag.measures.verdict import decide
-from pipediag.measures.windows import step_rows, window_rows
+from pipediag.measures.host.of_loop import host_of_loop
+from pipediag.measures.host.samples import host_samples
+from pipediag.measures.loop.embeddings import describe_embeddings
+from pipediag.measures.loop.loops import diagnosed_loop, loop_rows
+from pipediag.measures.loop.measures import LoopMeasures, measure_loop
+from pipediag.measures.recorded_windows import step_rows, window_rows
+from pipediag.measures.verdict.case import Case
+from pipediag.measures.verdict.decision import decide
 from pipediag.rules.registry import run_rules
-from pipediag.runner.machine import describe_machine
 from pipediag.runner.supervisor import ChildResult
+from pipediag.sensors.machine import describe_machine
 from pipediag.session.host_track import HostTrack
 from pipediag.session.model import (
     SCHEMA_VERSION,

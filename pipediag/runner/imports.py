@@ -10,11 +10,11 @@ from importlib import import_module
 
 NEEDED = (
     "pipediag.runner.diagnosis",
-    "pipediag.reporters.csv",
-    "pipediag.reporters.html",
-    "pipediag.reporters.terminal",
+    "pipediag.reporters.tables.csv",
+    "pipediag.reporters.html.page",
+    "pipediag.reporters.terminal.summary",
 )
-FOR_TRIALS = ("pipediag.runner.trials", "scipy.stats")
+FOR_TRIALS = ("pipediag.runner.trials_of_run", "scipy.stats")
 
 
 class EarlyImports(threading.Thread):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Literal
 
-from pipediag.runner.procfs import after_name, children, field, read
+from pipediag.sensors.procfs import after_name, children, field, read
 
 EXIT_GRACE_S = 10.0
 """How long interpreter exit may take, once nothing of the script is left to run."""

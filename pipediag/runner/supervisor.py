@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipediag.errors import PipediagError
-from pipediag.runner import cgroup
-from pipediag.runner.conversation import ANSWER_EVENTS, ChildGone, CommandPipe, OnTrials
+from pipediag.runner.asking import ANSWER_EVENTS, ChildGone, CommandPipe, OnTrials
 from pipediag.runner.death import describe_death
 from pipediag.runner.interpreter_flags import interpreter_flags
 from pipediag.runner.patience import Patience, activity_of
 from pipediag.runner.progress import Event, EventReader, OnProgress
 from pipediag.runner.signals import HeldSignals
+from pipediag.sensors import cgroup
 from pipediag.session.settings import RunSettings
 
 TERMINATE_GRACE_S = 5.0
 """How long a script that timed out may take over SIGTERM."""
 
 WATCH_INTERVAL_S = 0.1
-CHILD = Path(__file__).with_name("child.py")
+CHILD = Path(__file__).parents[1] / "child" / "start.py"
 
 ChildOutcome = Literal[
     "finished",

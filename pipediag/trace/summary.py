@@ -17,7 +17,7 @@ from pipediag.trace.host.threads import executor_work
 from pipediag.trace.pipeline.iterators import IteratorActivity, iterator_activity
 from pipediag.trace.pipeline.records import pipeline_records
 from pipediag.trace.reader import read
-from pipediag.trace.steps.windows import StepSplit, StepWindows, find_steps, split_steps
+from pipediag.trace.steps.splitting import StepSplit, StepWindows, find_steps, split_steps
 
 _Part = TypeVar("_Part")
 

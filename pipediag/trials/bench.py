@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pipediag.session.trials import BASE, TrialBlock
 from pipediag.trials.arms import Arm, ArmRefusedError, Block, Executor, ExecutorLostError
-from pipediag.trials.gauge import Gauge, examples_per_s
+from pipediag.trials.consumers import Gauge, examples_per_s
 from pipediag.trials.outcome import OnEvent
 
 BLOCK_S = 0.4

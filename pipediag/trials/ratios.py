@@ -9,7 +9,7 @@ from typing import TypedDict
 from pipediag.session.record import Interval
 from pipediag.session.trials import Basis
 from pipediag.trials.bench import Ratio
-from pipediag.trials.gauge import Gauge
+from pipediag.trials.consumers import Gauge
 from pipediag.trials.statistics import Decision, Estimate, estimate, look
 
 

@@ -8,13 +8,13 @@ from statistics import fmean
 
 from pipediag.session.model import Finding, Session
 from pipediag.session.trials import Combined, TrialRun
-from pipediag.trials.alone import SHARE, BaseAlone
 from pipediag.trials.arms import Executor
+from pipediag.trials.base_pulls import SHARE, BaseAlone
 from pipediag.trials.bench import BaseRefusedError, Bench, LostError
 from pipediag.trials.candidates import Candidate, candidates
 from pipediag.trials.combination import combine
+from pipediag.trials.consumers import Gauge, PulledPipeline, TrainingLoop
 from pipediag.trials.contest import Contest
-from pipediag.trials.gauge import Gauge, PulledPipeline, TrainingLoop
 from pipediag.trials.outcome import Event, OnEvent, TrialOutcome
 
 _SEED = 20240229

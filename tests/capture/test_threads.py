@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.loops import Loop, LoopRegistry
-from pipediag.capture.plan import PlanRecorder
+from pipediag.capture.loops.loops import Loop, LoopRegistry
+from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.threads import EachThread, runs_tf_data
-from pipediag.capture.updates import UpdateWatch
+from pipediag.capture.watching.updates import UpdateWatch
 
 
 class State:

@@ -9,7 +9,7 @@ import pytest
 
 from pipediag.cli.analyze import script_arguments
 from pipediag.errors import ExitStatus
-from tests.runner.probe import Behaviour, run
+from tests.probe import Behaviour, run
 
 OWN = ["--steps", "-q", "--json"]
 

@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pipediag.cli.doctor import command, render
-from pipediag.runner.doctor import checks
-from pipediag.runner.doctor.check import Check
+from pipediag.doctor import checks
+from pipediag.doctor.check import Check
 
 FINE = Check("Swap", "ok", "Nothing is swapped out.")
 LOADED = Check("Load", "warn", "3 threads.", "Steps get longer.", "Wait.")

@@ -12,7 +12,7 @@ from pipediag import __version__
 from pipediag.cli import main as cli_main
 from pipediag.cli.main import COMMANDS, color_choice, main
 from pipediag.errors import ExitStatus, PipediagError
-from tests.runner.probe import Behaviour, environment, run
+from tests.probe import Behaviour, environment, run
 
 
 def _pipediag(directory: Path, *arguments: str) -> Behaviour:

@@ -13,7 +13,7 @@ import pytest
 
 from pipediag.errors import ExitStatus
 from pipediag.session.store import load_session
-from tests.runner.probe import LIMIT_S, environment
+from tests.probe import LIMIT_S, environment
 
 SCRIPT = """
 import os, sys

@@ -16,8 +16,8 @@ from pipediag.cli.trace import command
 from pipediag.errors import PipediagError
 from pipediag.session.trace_report import TraceReport
 from pipediag.trace import hosts
+from tests.probe import environment
 from tests.reporters.perfetto.profiles import gpu_profile
-from tests.runner.probe import environment
 
 
 @pytest.fixture

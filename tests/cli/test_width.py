@@ -15,7 +15,7 @@ import pytest
 from pipediag.cli import explain
 from pipediag.cli.doctor import render
 from pipediag.cli.width import NARROWEST, fitted, text_width
-from pipediag.runner.doctor.check import Check
+from pipediag.doctor.check import Check
 
 LONG = "  FAILED        a limit [train.py:3]: " + "words that go on and on " * 8
 

@@ -15,8 +15,9 @@ from pipediag.errors import PipediagError
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
 from pipediag.gate.formats import FORMATS
-from pipediag.reporters import csv as tables
-from pipediag.reporters import html, terminal
+from pipediag.reporters.html import page as html
+from pipediag.reporters.tables import csv as tables
+from pipediag.reporters.terminal import summary as terminal
 from pipediag.session.store import dump_session, load_session
 from tests.encoding import mutations
 

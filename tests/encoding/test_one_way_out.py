@@ -10,14 +10,14 @@ import pytest
 import pipediag
 
 ROOT = Path(pipediag.__file__).parent
-CHILD = ("capture", "runner/child.py", "runner/doctor/framework.py")
+CHILD = ("capture", "child", "doctor/framework.py")
 """They run in the user's process, or are a program in a text."""
 
 ONLY_IN = {
     ("click", "echo"): {"cli/say.py"},
     ("csv", "writer"): {"encoding/csv.py"},
     ("csv", "DictWriter"): set[str](),
-    ("console", "print"): {"reporters/terminal.py", "reporters/trace_terminal.py"},
+    ("console", "print"): {"reporters/terminal/summary.py", "reporters/terminal/trace.py"},
 }
 """Calls, and the modules that may make them; the reporters print an `Encoded`."""
 

@@ -19,12 +19,14 @@ from rich.console import Console
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
 from pipediag.gate.formats import FORMATS
-from pipediag.reporters import csv as tables
-from pipediag.reporters import html, terminal, trace_terminal
+from pipediag.profiles.report import dump_trace_report
 from pipediag.reporters import json as json_reporter
+from pipediag.reporters.html import page as html
 from pipediag.reporters.perfetto.writer import TraceWriter
+from pipediag.reporters.tables import csv as tables
+from pipediag.reporters.terminal import summary as terminal
+from pipediag.reporters.terminal import trace as trace_terminal
 from pipediag.runner.progress import ProgressLine
-from pipediag.runner.tracing import dump_trace_report
 from pipediag.session.model import Session
 from pipediag.session.store import load_session
 from tests.encoding.poisoned import (
@@ -35,7 +37,7 @@ from tests.encoding.poisoned import (
     session_content,
     trace_report,
 )
-from tests.reporters.pages import Element, Page
+from tests.reporters.html.pages import Element, Page
 
 VARIANTS = [*({"choice": choice} for choice in range(9)), {"sections": False, "choice": 3}]
 every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)

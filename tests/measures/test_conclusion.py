@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pipediag.gate.config import GateConfig
 from pipediag.gate.findings import finding_checks
 from pipediag.measures.conclusion import SEVERITY_ORDER, concluded, in_order, to_act_on
-from pipediag.reporters.findings import group
+from pipediag.reporters.words.findings import group
 from pipediag.rules.registry import run_rules
 from pipediag.session.model import (
     Finding,

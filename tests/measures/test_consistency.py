@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from pipediag.measures.case import Case
-from pipediag.measures.loop_measures import LoopMeasures, measure_loop
-from pipediag.measures.loops import loop_rows
-from pipediag.measures.verdict import decide
-from pipediag.reporters import html, terminal
+from pipediag.measures.loop.loops import loop_rows
+from pipediag.measures.loop.measures import LoopMeasures, measure_loop
+from pipediag.measures.verdict.case import Case
+from pipediag.measures.verdict.decision import decide
+from pipediag.reporters.html import page as html
+from pipediag.reporters.terminal import summary as terminal
 from pipediag.session.model import Script, Session
 from pipediag.session.recording import RecordedSeam, RecordedWindow, Recording
 from tests.factories import (

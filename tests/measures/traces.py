@@ -9,7 +9,7 @@ import numpy as np
 
 from pipediag.trace.host.classes import STEP_CLASSES
 from pipediag.trace.pipeline.iterators import IteratorActivity
-from pipediag.trace.steps.windows import StepSplit, StepWindows
+from pipediag.trace.steps.splitting import StepSplit, StepWindows
 from pipediag.trace.summary import TraceSummary
 
 

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from pipediag.rules import debug_mode, padding, single_call_map
 from pipediag.rules.description import paragraphs
+from pipediag.rules.pipeline import debug_mode, single_call_map
 from pipediag.rules.rule import Meta
+from pipediag.rules.step import padding
 
 
 def trial(meta: Meta) -> str:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules import host_overhead, missing_cache, slow_shuffle_fill
+from pipediag.rules.pipeline import missing_cache, slow_shuffle_fill
+from pipediag.rules.step import host_overhead
 from pipediag.session.model import Operation, Session
 from tests.factories import (
     make_breakdown,

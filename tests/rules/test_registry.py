@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.measures.forecast import forecast
-from pipediag.rules import gpu_unused, misplaced_cache, registry, serial_stateful_map
-from pipediag.rules.device_rules import DEVICE_RULES, run_device_rules
+from pipediag.forecast import forecast
+from pipediag.rules import registry
+from pipediag.rules.device.registry import DEVICE_RULES, run_device_rules
+from pipediag.rules.pipeline import misplaced_cache, serial_stateful_map
 from pipediag.rules.registry import RULES, run_rules
 from pipediag.rules.rule import Framework, Rule
+from pipediag.rules.step import gpu_unused
 from pipediag.session.devices import GapCause
 from pipediag.session.model import Session
 from pipediag.session.trials import NOT_TRIED
@@ -27,15 +29,16 @@ RULES_DIRECTORY = Path(registry.__file__).parent
 
 
 def test_a_rules_id_is_its_file_name() -> None:
+    files = {path.stem for path in RULES_DIRECTORY.glob("*/*.py")}
     for rule in RULES:
-        assert (RULES_DIRECTORY / f"{rule.META.id.replace('-', '_')}.py").is_file()
+        assert rule.META.id.replace("-", "_") in files
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.META.id)
 
 
 def test_every_file_with_a_check_is_registered() -> None:
     with_check = {
         path.stem.replace("_", "-")
-        for path in RULES_DIRECTORY.glob("*.py")
+        for path in RULES_DIRECTORY.rglob("*.py")
         if "\ndef check(session" in path.read_text(encoding="utf-8")
     }
     assert with_check == {rule.META.id for rule in RULES}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipediag.rules.row_generator import META
+from pipediag.rules.pipeline.row_generator import META
 from pipediag.rules.rule import with_edit
 from pipediag.session.edits import Edit, Remove
 from pipediag.session.trials import NOT_TRIED

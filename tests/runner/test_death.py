@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from pipediag.runner.cgroup import MemoryShortage
 from pipediag.runner.death import describe_death
-from tests.runner.probe import environment
+from pipediag.sensors.cgroup import MemoryShortage
+from tests.probe import environment
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.runner.conftest import MakeProbe
-from tests.runner.probe import LIMIT_S, Probe, environment
+from tests.probe import LIMIT_S, MakeProbe, Probe, environment
 
 COUNTS_SIGNALS = """
     import os, signal, time

@@ -183,7 +183,7 @@ def test_a_script_that_swallows_the_stop_is_ended(
     monkeypatch.setattr(patience, "IDLE_S", 0.3)
     text = """
         import gc, time
-        from pipediag.runner.ending import Ending
+        from pipediag.child.ending import Ending
         (ending,) = (thing for thing in gc.get_objects() if type(thing) is Ending)
         ending.tell("stopping")
         time.sleep(600)

@@ -11,7 +11,7 @@ from pipediag.trace.host.threads import events_named
 from pipediag.trace.reader import read
 from pipediag.trace.summary import TraceSummary, summarise
 from tests.trace.builder import TraceBuilder, add_graph_call
-from tests.trace.steps.test_windows import fit_profile
+from tests.trace.steps.test_splitting import fit_profile
 
 RECORDED = Path(__file__).parent / "data" / "fit.xplane.pb.gz"
 

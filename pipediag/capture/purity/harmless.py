@@ -30,7 +30,7 @@ from pipediag.capture.purity.known import (
     is_plain,
     makes_random_operations,
 )
-from pipediag.capture.side_effects import bound_names, closure_of
+from pipediag.capture.purity.side_effects import bound_names, closure_of
 
 _DEEPEST = 8
 _UNKNOWN = object()

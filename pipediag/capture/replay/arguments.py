@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from pipediag.capture.replay.call import Call
+from pipediag.capture.pipelines.call import Call
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
 from pipediag.session.edits import Setting
 from pipediag.session.recording import RecordedOperation

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from pipediag.capture.pipelines.call import MARK, Call, call_of, keep, replaying
 from pipediag.capture.replay.arguments import datasets_read_by, given_arguments, with_datasets
-from pipediag.capture.replay.call import MARK, Call, call_of, keep, replaying
 from pipediag.capture.replay.inner import Inner
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.replay.wrappers import wrapped_again

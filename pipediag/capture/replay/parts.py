@@ -10,8 +10,8 @@ from typing import Any
 from pipediag.capture.replay.changes import apply
 from pipediag.capture.replay.elements import dataset_of, first_elements
 from pipediag.capture.replay.graph import Graph, Node
-from pipediag.capture.replay.moving_ground import refuse_files_of_its_own
 from pipediag.capture.replay.own_caches import pass_caches_by
+from pipediag.capture.replay.preconditions import refuse_files_of_its_own
 from pipediag.capture.replay.randomness import is_random
 from pipediag.capture.replay.rebuilding import built
 from pipediag.capture.replay.refusal import NotReplayableError

@@ -12,13 +12,13 @@ from typing import Any
 from pipediag.capture.replay.batch_forms import whole_batches_parsed
 from pipediag.capture.replay.changes import apply
 from pipediag.capture.replay.graph import Graph, Node
-from pipediag.capture.replay.moving_ground import (
+from pipediag.capture.replay.one_shot import one_shot_source
+from pipediag.capture.replay.own_caches import FilledCaches
+from pipediag.capture.replay.preconditions import (
     refuse_changed_files,
     refuse_files_of_its_own,
     refuse_side_effects,
 )
-from pipediag.capture.replay.one_shot import one_shot_source
-from pipediag.capture.replay.own_caches import FilledCaches
 from pipediag.capture.replay.refusal import NotReplayableError, first_line
 from pipediag.session.edits import Change
 

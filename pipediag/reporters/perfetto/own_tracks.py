@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pipediag.measures.gaps import GapColumns, all_gaps
-from pipediag.reporters import labels
+from pipediag.measures.profile.gaps import GapColumns, all_gaps
 from pipediag.reporters.perfetto.writer import TraceWriter, Track, arguments_of, encoded
+from pipediag.reporters.words import labels
 from pipediag.session.model import Finding
 from pipediag.trace.device.gaps import GAP_CAUSES
 from pipediag.trace.device.launches import CORRELATION
 from pipediag.trace.device.traces import DeviceTrace
 from pipediag.trace.events import Indices
 from pipediag.trace.intervals import covered
-from pipediag.trace.steps.windows import StepSplit
+from pipediag.trace.steps.splitting import StepSplit
 from pipediag.trace.summary import TraceSummary
 
 BUSY_INTERVALS = 1_000

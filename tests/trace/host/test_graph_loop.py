@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.trace.host.graph_loop import GraphLoop, find_graph_loop
-from pipediag.trace.steps.windows import StepSplit
+from pipediag.trace.steps.splitting import StepSplit
 from pipediag.trace.summary import TraceSummary, summarise
 from tests.trace.builder import TraceBuilder, add_steps
 from tests.trace.graph_loops import (
@@ -17,7 +17,7 @@ from tests.trace.graph_loops import (
     prefetching_loop,
     scanned_loop,
 )
-from tests.trace.steps.test_windows import row, split
+from tests.trace.steps.test_splitting import row, split
 
 RECORDED = Path(__file__).parents[1] / "data" / "graph_loop.xplane.pb.gz"
 

@@ -1,0 +1,98 @@
+"""The user's Keras model compiled otherwise, in the middle of its `fit`, and back again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pipediag.capture.frameworks.keras.layer_policies import LayerPolicies
+from pipediag.capture.replay import NotReplayableError
+
+Settings = dict[str, Any]
+
+_ATTRIBUTES = ("jit_compile", "run_eagerly", "steps_per_execution")
+_POLICY = "dtype_policy"
+_SETTINGS = (*_ATTRIBUTES, _POLICY)
+_TRAINER = "keras.src.backend.tensorflow.trainer"
+
+
+class CompiledVariants:
+    """Keeps a training function for each choice of settings; `fit` looks it up at every step.
+
+    `failed` is told of an error in a variant's step, which then runs as the user compiled it.
+    """
+
+    def __init__(self, model: Any, failed: Callable[[BaseException], None]) -> None:
+        self._supported = _is_supported(model)
+        self.model: Any = model
+        self._failed = failed
+        self._functions: dict[tuple[Any, ...], Any] = {}
+        self._own: Settings = {}
+        if self._supported:
+            self._own = {name: getattr(model, name) for name in _ATTRIBUTES} | {_POLICY: None}
+            self._policies = LayerPolicies(model)
+            self._functions[_key(self._own)] = model.train_function
+        self._current = self._own
+
+    def check(self, settings: Settings) -> None:
+        """See whether the model can be compiled so.
+
+        Raises:
+            NotReplayableError: it can't.
+        """
+        if settings and not self._supported:
+            raise NotReplayableError(
+                "Only a model in a Keras `fit` on TensorFlow can be compiled otherwise."
+            )
+        unknown = sorted(settings.keys() - set(_SETTINGS))
+        if unknown:
+            raise NotReplayableError(f"A model can't be compiled with other {', '.join(unknown)}.")
+        if settings.get("jit_compile") and not self._compiles_with_xla():
+            raise NotReplayableError("A layer of the model does not support XLA.")
+
+    def use(self, settings: Settings) -> None:
+        """Train with these settings from the next step on; none are the user's own."""
+        wanted = {**self._own, **settings}
+        if wanted != self._current:
+            self._set(wanted)
+
+    def batches_per_step(self, settings: Settings, own: int) -> int:
+        """Batches that one call of the training function takes, `own` without settings."""
+        return int(settings.get("steps_per_execution") or own)
+
+    def _set(self, wanted: Settings) -> None:
+        model, key = self.model, _key(wanted)
+        for name in _ATTRIBUTES:
+            setattr(model, name, wanted[name])
+        self._policies.use(wanted[_POLICY])
+        if key not in self._functions:
+            model.make_train_function(force=True)
+            self._functions[key] = self._guarded(model.train_function)
+        model.train_function = self._functions[key]
+        self._current = wanted
+
+    def _guarded(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def train(iterator: Any) -> Any:
+            try:
+                return function(iterator)
+            except StopIteration:
+                raise
+            except Exception as error:
+                self._failed(error)
+                self.use({})
+                return self.model.train_function(iterator)
+
+        return train
+
+    def _compiles_with_xla(self) -> bool:
+        from keras.src.trainers.trainer import model_supports_jit
+
+        return bool(model_supports_jit(self.model))
+
+
+def _is_supported(model: Any) -> bool:
+    return any(base.__module__ == _TRAINER for base in type(model).__mro__)
+
+
+def _key(settings: Settings) -> tuple[Any, ...]:
+    return tuple(settings[name] for name in _SETTINGS)

@@ -1,0 +1,210 @@
+"""What Keras's own frames on the stack say: which phase an iterator belongs to, and its model.
+
+Reading frames at the moment an iterator is made needs no patch of Keras, and works alike for
+Keras 3 on any backend and for tf_keras.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from pipediag.capture.callsites import package_of
+from pipediag.capture.pipelines.functions import unwrap
+from pipediag.session.recording import LoopRole, RecordedCallback, RecordedKeras, RecordedVariable
+
+_PHASES: dict[str, LoopRole] = {
+    "fit": "training",
+    "evaluate": "evaluate",
+    "predict": "predict",
+    "adapt": "adapt",
+}
+_BATCH_HOOKS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
+
+
+@dataclass
+class KerasPhase:
+    """A Keras method on the stack, with the frame that tells of its model."""
+
+    role: LoopRole
+    method: str
+    frame: FrameType
+
+
+def phase_of(frames: Iterable[FrameType]) -> KerasPhase | None:
+    """The Keras phase that the frames (innermost first) run in, or None outside of Keras."""
+    found: KerasPhase | None = None
+    for frame in frames:
+        name = frame.f_code.co_name
+        if name not in _PHASES or package_of(frame.f_code.co_filename) not in ("keras", "tf_keras"):
+            continue
+        if name == "fit" and found is not None and found.role == "evaluate":
+            return KerasPhase("validation", "evaluate inside fit", found.frame)
+        if found is None:
+            found = KerasPhase(_PHASES[name], name, frame)
+    return found
+
+
+def describe_fit(frame: FrameType) -> RecordedKeras:
+    """The model and the arguments of a running `fit`."""
+    values = frame.f_locals
+    model = values["self"]
+    epoch_iterator = _epoch_iterator(frame)
+    adapter = _adapter(frame)
+    source = values.get("x")
+    file, line = _defined_at(type(source))
+    dataset = getattr(adapter, "py_dataset", None)
+    return RecordedKeras(
+        model=type(model).__name__,
+        optimizer=_class_name(getattr(model, "optimizer", None)),
+        loss=_loss_name(getattr(model, "loss", None)),
+        run_eagerly=bool(getattr(model, "run_eagerly", False)),
+        jit_compile=getattr(model, "jit_compile", None),
+        steps_per_execution=batches_per_call(frame),
+        epochs=_number(values.get("epochs")),
+        steps_per_epoch=_number(values.get("steps_per_epoch"))
+        or _number(getattr(epoch_iterator, "num_batches", None))
+        or _number(getattr(epoch_iterator, "inferred_steps", None)),
+        data_adapter=_class_name(adapter),
+        source=_class_name(source),
+        source_file=file,
+        source_line=line,
+        workers=_number(getattr(dataset, "workers", None)),
+        use_multiprocessing=getattr(dataset, "use_multiprocessing", None),
+        callbacks=[_callback(callback) for callback in _user_callbacks(values.get("callbacks"))],
+        parameter_count=_parameter_count(model),
+    )
+
+
+def batches_per_call(frame: FrameType) -> int:
+    """`steps_per_execution` of the model whose `fit` is running."""
+    model = frame.f_locals.get("self")
+    steps = getattr(model, "steps_per_execution", None)
+    if steps is None:
+        # Keras 2.12 to 2.14 have no property for it.
+        steps = getattr(model, "_steps_per_execution", None)
+    return _number(steps) or 1
+
+
+def batch_size_of(frame: FrameType) -> int | None:
+    """Rows of a batch as the data adapter of a running `fit` knows them."""
+    adapter = _adapter(frame)
+    size = getattr(adapter, "batch_size", None)
+    size = _number(size() if callable(size) else size)
+    if size is not None:
+        return size
+    size = _number(getattr(getattr(adapter, "py_dataset", None), "batch_size", None))
+    return size or _rows(getattr(adapter, "_first_batches", None))
+
+
+def _rows(batches: Any) -> int | None:
+    """Leading dimension of the first array in nested sequences and dicts of arrays."""
+    while batches is not None and not hasattr(batches, "shape"):
+        if isinstance(batches, dict):
+            batches = list(batches.values())
+        batches = batches[0] if isinstance(batches, list | tuple) and batches else None
+    return _number(batches.shape[0]) if batches is not None and len(batches.shape) else None
+
+
+def _epoch_iterator(frame: FrameType) -> Any:
+    """What walks over the data of a running `fit`: an EpochIterator, or tf_keras's DataHandler."""
+    return frame.f_locals.get("epoch_iterator") or frame.f_locals.get("data_handler")
+
+
+def _adapter(frame: FrameType) -> Any:
+    walker = _epoch_iterator(frame)
+    return getattr(walker, "data_adapter", None) or getattr(walker, "_adapter", None)
+
+
+def embedding_tables(frame: FrameType) -> list[RecordedVariable]:
+    """The Embedding layers of the model that a `fit` trains."""
+    model = frame.f_locals["self"]
+    layers = model._flatten_layers() if hasattr(model, "_flatten_layers") else model.layers
+    slots = _slots_by_shape(getattr(model, "optimizer", None))
+    return [
+        RecordedVariable(
+            layer=layer.name,
+            rows=layer.input_dim,
+            dim=layer.output_dim,
+            dtype=getattr(layer.embeddings.dtype, "name", str(layer.embeddings.dtype)),
+            trainable=layer.trainable,
+            slots=slots.get((layer.input_dim, layer.output_dim), 0) if layer.trainable else 0,
+        )
+        for layer in layers
+        if type(layer).__name__ == "Embedding" and layer.built
+    ]
+
+
+def _slots_by_shape(optimizer: Any) -> dict[tuple[int, ...], int]:
+    counts: dict[tuple[int, ...], int] = {}
+    variables = getattr(optimizer, "variables", [])
+    for variable in variables() if callable(variables) else variables:
+        shape = tuple(variable.shape)
+        counts[shape] = counts.get(shape, 0) + 1
+    return counts
+
+
+def _user_callbacks(callbacks: Any) -> list[Any]:
+    listed = getattr(callbacks, "callbacks", callbacks) or []
+    listed = listed if isinstance(listed, list | tuple) else [listed]
+    return [c for c in listed if package_of(_file_of(type(c)) or "") not in ("keras", "tf_keras")]
+
+
+def _callback(callback: Any) -> RecordedCallback:
+    own = type(callback)
+    file, line = _defined_at(own)
+    hooks = [
+        name for name in _BATCH_HOOKS if any(name in base.__dict__ for base in _users_bases(own))
+    ]
+    for name in hooks:
+        code = getattr(unwrap(getattr(own, name)), "__code__", None)
+        if code is not None:
+            file, line = code.co_filename, code.co_firstlineno
+            break
+    return RecordedCallback(name=own.__name__, file=file, line=line, batch_hooks=hooks)
+
+
+def _users_bases(own: type) -> list[type]:
+    return [b for b in own.__mro__ if package_of(_file_of(b) or "") not in ("keras", "tf_keras")]
+
+
+def _defined_at(own: type) -> tuple[str | None, int | None]:
+    """Where a class of the user is defined: the first line of one of its methods."""
+    for member in vars(own).values():
+        code = getattr(unwrap(member), "__code__", None) if callable(member) else None
+        if code is not None and package_of(code.co_filename) is None:
+            return code.co_filename, code.co_firstlineno
+    return None, None
+
+
+def _file_of(own: type) -> str | None:
+    return getattr(sys.modules.get(own.__module__), "__file__", None)
+
+
+def _class_name(value: Any) -> str | None:
+    return None if value is None else type(value).__name__
+
+
+def _loss_name(loss: Any) -> str | None:
+    return (
+        loss
+        if loss is None or isinstance(loss, str)
+        else getattr(loss, "name", type(loss).__name__)
+    )
+
+
+def _number(value: Any) -> int | None:
+    try:
+        return None if value is None else int(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _parameter_count(model: Any) -> int | None:
+    try:
+        return int(model.count_params())
+    except Exception:  # an unbuilt or subclassed model has no count yet, and may raise anything
+        return None

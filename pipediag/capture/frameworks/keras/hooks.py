@@ -1,0 +1,99 @@
+"""Where pipediag hooks into Keras: epochs that can be held, their ends, and optimizers.
+
+Keras 2 is the package `keras` beside TensorFlow 2.12 to 2.15, and `tf_keras` after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pipediag.capture.guard import Guard
+from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.watching.conductor import Conductor
+from pipediag.capture.watching.updates import UpdateWatch
+
+_KERAS_2 = ("tf_keras.src", "keras.src", "keras")
+
+Hook = Callable[[Any], None]
+
+
+class KerasHooks:
+    """Knows where each version keeps the three things that are hooked."""
+
+    def __init__(
+        self, conductor: Conductor, updates: UpdateWatch, held: HeldLoops, guard: Guard
+    ) -> None:
+        self._guard = guard
+        self._conductor = conductor
+        self._updates = updates
+        self._held = held
+
+    def by_module(self) -> Iterator[tuple[str, Hook]]:
+        """Each module that may come, and what to do once it has."""
+        yield "keras.src.trainers.epoch_iterator", self._on_epoch_iterator
+        yield "keras.src.backend.tensorflow.trainer", self._on_tensorflow_trainer
+        yield "keras.src.callbacks.callback_list", self._on_callbacks
+        for package in _KERAS_2:
+            yield f"{package}.engine.data_adapter", self._on_data_handler
+            yield f"{package}.callbacks", self._on_callbacks
+            yield f"{package}.optimizers.legacy.optimizer_v2", self._on_legacy_optimizer
+
+    def _on_epoch_iterator(self, module: Any) -> None:
+        # Keras 3.0 to 3.6 have none, and walk over the data in each backend's own way.
+        if "_enumerate_iterator" in vars(module.EpochIterator):
+            self._hold(module.EpochIterator, "_enumerate_iterator")
+
+    def _on_tensorflow_trainer(self, module: Any) -> None:
+        # From Keras 3.7 on it is inherited, and made of what is hooked above.
+        if "enumerate_epoch" in vars(module.TFEpochIterator):
+            self._hold(module.TFEpochIterator, "enumerate_epoch")
+
+    def _on_data_handler(self, module: Any) -> None:
+        self._hold(module.DataHandler, "steps")
+
+    def _hold(self, walker: type, method: str) -> None:
+        """Let the step at which trials begin come again and again until they are over."""
+        conductor, held, guard = self._conductor, self._held, self._guard
+        original = vars(walker)[method]
+        holds = guard.entry(
+            "holding an epoch", lambda: conductor.holds_epoch, lambda: False, vital=True
+        )
+
+        def enumerate_and_hold(*args: Any, **kwargs: Any) -> Any:
+            with held.in_epoch():
+                for step in original(*args, **kwargs):
+                    yield step
+                    while holds():
+                        yield step
+
+        setattr(walker, method, guard.hook(original, enumerate_and_hold))
+
+    def _on_callbacks(self, module: Any) -> None:
+        # Other modules of the same names only pass it on: it is hooked where it is defined.
+        if module.CallbackList.__module__ != module.__name__:
+            return
+        conductor, held, guard = self._conductor, self._held, self._guard
+        at_epoch = guard.entry(
+            "telling epochs apart", lambda *_, **__: conductor.epoch_ended(), vital=True
+        )
+        for name in ("on_epoch_begin", "on_epoch_end"):
+            original = getattr(module.CallbackList, name)
+            setattr(module.CallbackList, name, guard.before(original, at_epoch))
+        silent = guard.entry(
+            "keeping steps of its own from callbacks", lambda: held.silent, lambda: False
+        )
+        for name in ("on_train_batch_begin", "on_train_batch_end"):
+            self._silence(module.CallbackList, name, silent)
+
+    def _silence(self, callback_list: type, method: str, silent: Callable[[], bool]) -> None:
+        """Call no callback for a step that a script which goes on did not make itself."""
+        original = getattr(callback_list, method)
+
+        def at_batch(*args: Any, **kwargs: Any) -> Any:
+            return None if silent() else original(*args, **kwargs)
+
+        setattr(callback_list, method, self._guard.hook(original, at_batch))
+
+    def _on_legacy_optimizer(self, module: Any) -> None:
+        self._updates.install_optimizer(module.OptimizerV2, "apply_gradients", self._guard)

@@ -1,0 +1,1 @@
+"""TensorFlow's iterators, tf.functions, variables and runtime."""

@@ -1,0 +1,145 @@
+"""Calls of tf.functions from the script's own level: steps given an iterator, traces, loops."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pipediag.capture.guard import Guard
+from pipediag.capture.loops.loops import Consumer
+from pipediag.capture.threads import EachThread, runs_tf_data
+from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.watching.conductor import Conductor
+from pipediag.capture.watching.in_graph import InGraphCall, InGraphLoops
+from pipediag.capture.watching.other_uses import STEP_WITHOUT_DATASET, OtherUses
+from pipediag.capture.watching.updates import UpdateWatch
+
+ConsumerAmong = Callable[[tuple[Any, ...]], tuple[Consumer | None, Any]]
+"""Finds the argument that is an iterator of ours, and whose it is."""
+
+_UNCANCELLABLE = contextlib.nullcontext()
+
+
+@dataclass(eq=False)
+class _Thread:
+    """Whether a thread is inside such a call: what that calls is not at the script's level."""
+
+    inside: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class _Visit:
+    """One call."""
+
+    function: Any
+    args: tuple[Any, ...]
+    """What to call it with: a step of a trial is given another iterator."""
+    traced_before: int
+    consumer: Consumer | None = None
+    iterator: Any = None
+    given: Any = None
+    """What takes the place of `iterator`."""
+    in_graph: InGraphCall | None = None
+    context: Any = _UNCANCELLABLE
+    """Lets it be cancelled."""
+
+
+class FunctionCalls:
+    """Tells of them to whom they concern."""
+
+    def __init__(
+        self,
+        conductor: Conductor,
+        updates: UpdateWatch,
+        in_graph: InGraphLoops,
+        held: HeldLoops,
+        other_uses: OtherUses,
+        consumer_among: ConsumerAmong,
+    ) -> None:
+        self._conductor = conductor
+        self._updates = updates
+        self._in_graph = in_graph
+        self._held = held
+        self._other_uses = other_uses
+        self._consumer_among = consumer_among
+        self._threads = EachThread(_Thread)
+        self._errors: Any = None
+
+    def install(self, polymorphic_function: Any, guard: Guard) -> None:
+        """Hook onto the class of tf.functions."""
+        self._errors = polymorphic_function.errors
+        what = "watching calls of tf.functions"
+        begins = guard.entry(what, self._begins, vital=True)
+        failed = guard.entry(what, self._failed, vital=True)
+        ended = guard.entry(what, self._ended, vital=True)
+        original = polymorphic_function.Function.__call__
+
+        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+            visit = begins(function, args)
+            if visit is None:
+                return original(function, *args, **kwargs)
+            try:
+                with visit.context:
+                    return original(function, *visit.args, **kwargs)
+            except Exception as error:
+                instead = failed(visit, error)
+                if instead is None:
+                    raise
+                return original(function, *instead, **kwargs)
+            finally:
+                ended(visit)
+
+        polymorphic_function.Function.__call__ = guard.hook(original, call)
+
+    def _begins(self, function: Any, args: tuple[Any, ...]) -> _Visit | None:
+        """None for what is called inside another call, or by tf.data for its pipeline."""
+        thread = self._threads.here
+        if thread.inside or runs_tf_data():
+            return None
+        loops_itself = self._in_graph.runs(function)
+        if loops_itself and self._in_graph.enough:
+            self._conductor.stop()
+        visit = _Visit(function, args, function.experimental_get_tracing_count())
+        if not loops_itself:
+            self._give_iterator(visit)
+        self._updates.enter(function)
+        thread.inside = True
+        if loops_itself or visit.traced_before == 0:
+            visit.in_graph = self._in_graph.call_begins(function, args)
+            visit.context = visit.in_graph.cancellation.context
+        elif visit.consumer is not None:
+            visit.context = self._held.step_limit(visit.consumer) or _UNCANCELLABLE
+        return visit
+
+    def _give_iterator(self, visit: _Visit) -> None:
+        visit.consumer, visit.iterator = self._consumer_among(visit.args)
+        if visit.consumer is not None:
+            visit.given = self._conductor.call_begins(visit.consumer, visit.iterator)
+            visit.args = tuple(visit.given if a is visit.iterator else a for a in visit.args)
+
+    def _failed(self, visit: _Visit, error: Exception) -> tuple[Any, ...] | None:
+        """What to call it with once more, where an arm of a trial was to blame."""
+        if visit.consumer is None:
+            return None
+        if self._held.failed(visit.consumer, error):
+            fallback = visit.consumer.substitute or visit.iterator
+            return tuple(fallback if a is visit.given else a for a in visit.args)
+        if isinstance(error, self._errors.OutOfRangeError):
+            self._conductor.exhausted(visit.consumer)
+        return None
+
+    def _ended(self, visit: _Visit) -> None:
+        self._threads.here.inside = False
+        if visit.in_graph is not None:
+            self._in_graph.call_ended(visit.in_graph)
+        count = visit.function.experimental_get_tracing_count()
+        if not self._conductor.in_a_loop and self._updates.trains(visit.function):
+            self._other_uses.note(STEP_WITHOUT_DATASET)
+        if count != visit.traced_before:
+            self._conductor.function_traced(visit.function, again=visit.traced_before > 0)
+        self._updates.leave()
+        if visit.in_graph is not None and visit.in_graph.cancellation.started:
+            # It may also end as if its data had come to their end.
+            self._conductor.stop()

@@ -1,0 +1,1 @@
+"""Places in the script that consume batches, and where their time goes."""

@@ -1,0 +1,274 @@
+"""Places in the script that consume batches, and which of them train."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import weakref
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pipediag.capture.callsites import CallSite, call_site, frames
+from pipediag.capture.frameworks.keras.facts import (
+    KerasPhase,
+    batch_size_of,
+    batches_per_call,
+    describe_fit,
+    embedding_tables,
+    phase_of,
+)
+from pipediag.capture.loops.clock import LoopClock
+from pipediag.capture.pipelines.plan_recorder import PlanRecorder
+from pipediag.capture.recorder import Recorder
+from pipediag.session.recording import LoopKind, ParameterValue, RecordedLoop
+
+# Reading this alias of `threading` makes TensorFlow warn the user.
+_DEPRECATED_OPTION = "experimental_threading"
+
+HandOver = Literal["next", "call"]
+"""How batches leave an iterator: by Python's `next`, or inside a tf.function that was given it."""
+
+
+@dataclass
+class Loop:
+    """A loop while it runs: its record, and what the hooks need at hand."""
+
+    record: RecordedLoop
+    ordinal: int
+    fit_frame: Any = None
+    model: weakref.ref[Any] | None = None
+    """The Keras model that the loop trains."""
+    dataset: Any = None
+    """What it reads, kept from when it is diagnosed, to be tried with changes."""
+    step_functions: list[weakref.ref[Any]] = field(default_factory=list)
+    """The tf.functions that train in its steps."""
+    thread: threading.Thread | None = None
+    """The thread that runs it."""
+    last_ns: int = 0
+    traced_in_first_step_ns: int = 0
+    diagnosis: Any = None
+    clock: LoopClock = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.clock = LoopClock(self.record)
+
+    def let_go(self) -> None:
+        """Drop what belongs to the script."""
+        self.fit_frame = self.model = self.dataset = None
+
+    @property
+    def fit_begun(self) -> bool:
+        """Whether it is a `fit`, of which none begins before the last one ends."""
+        return self.record.kind == "keras" and self.trains
+
+    def runs_elsewhere(self) -> bool:
+        """Whether it is the loop of another thread, which has not ended."""
+        thread = self.thread
+        return thread is not None and thread.is_alive() and thread is not threading.current_thread()
+
+    @property
+    def trains(self) -> bool:
+        return self.record.role == "training"
+
+    @property
+    def seconds_left(self) -> float | None:
+        """What the loop would still take, or None where the script does not say."""
+        record = self.record
+        if record.planned_steps is None or record.steps == 0:
+            return None
+        return (record.planned_steps - record.steps) * record.elapsed_ns / record.steps / 1e9
+
+
+@dataclass
+class Consumer:
+    """One iterator of a loop."""
+
+    loop: Loop
+    ordinal: int
+    iterator: weakref.ref[Any]
+    element_spec: Any
+    dataset: Any
+    hand_over: HandOver = "next"
+    batches: int = 0
+    waited_ns: int = 0
+    """Time in `next` since the last step began."""
+    substitute: Any = None
+    """The iterator that stands in during the differential phase."""
+    keep_batch: bool = False
+    distributed: bool = False
+
+    def iterator_gone(self, _: object) -> None:
+        """Drop what natively does not outlive the iterator."""
+        self.dataset = None
+
+
+Place = tuple[str | None, int | None, str]
+"""File, line and Keras method."""
+
+
+@dataclass
+class LoopRegistry:
+    """Finds the loop that a new iterator belongs to.
+
+    Iterators made at one line are one loop, unless two threads are there at once.
+    """
+
+    recorder: Recorder
+    plan: PlanRecorder
+    _by_place: dict[Place, list[Loop]] = field(default_factory=dict)
+    _loops: list[Loop] = field(default_factory=list)
+    _lock: Any = field(default_factory=threading.RLock)
+
+    def all(self) -> list[Loop]:
+        """Every loop seen so far."""
+        return self._loops
+
+    def consumer_for(self, iterator: Any, dataset: Any, distributed: bool) -> Consumer:
+        """Register an iterator that is being made right now, on the current stack."""
+        site = call_site()
+        phase = phase_of(frames())
+        place = (
+            site.file if site else None,
+            site.line if site else None,
+            phase.method if phase else "",
+        )
+        with self._lock:
+            at_place = self._by_place.setdefault(place, [])
+            loop = next((known for known in at_place if not known.runs_elsewhere()), None)
+            if loop is None:
+                loop = self._new_loop(site, phase, distributed)
+                at_place.append(loop)
+            loop.thread = threading.current_thread()
+            loop.record.iterators += 1
+        if loop.record.root_op_id is None:
+            self._describe_pipeline(loop.record, dataset)
+        consumer = Consumer(
+            loop=loop,
+            ordinal=loop.record.iterators,
+            iterator=weakref.ref(iterator),
+            element_spec=dataset.element_spec,
+            dataset=dataset,
+            distributed=distributed,
+        )
+        consumer.iterator = weakref.ref(iterator, consumer.iterator_gone)
+        return consumer
+
+    def new_in_graph_loop(self, dataset: Any, site: CallSite | None) -> Loop:
+        """A dataset that a tf.function loops over by itself; no Python iterator exists."""
+        with self._lock:
+            loop = self._new_loop(site, None, distributed=False)
+        loop.thread = threading.current_thread()
+        loop.record.kind = "in_graph"
+        loop.dataset = dataset
+        loop.record.iterators = 1
+        self._describe_pipeline(loop.record, dataset)
+        return loop
+
+    def _new_loop(self, site: CallSite | None, phase: KerasPhase | None, distributed: bool) -> Loop:
+        loops = self.recorder.recording.loops
+        kind: LoopKind = "keras" if phase else "distributed" if distributed else "eager"
+        record = RecordedLoop(
+            id=f"loop{len(loops) + 1}",
+            kind=kind,
+            role=phase.role if phase else "other",
+            role_reason=f"Keras {phase.method}" if phase else "no trainable variable was written",
+            file=site.file if site else None,
+            line=site.line if site else None,
+            function=site.function if site else None,
+            root_op_id=None,
+            iterators=0,
+            steps=0,
+            elapsed_ns=0,
+            updates_variables=False,
+            started_ns=time.monotonic_ns(),
+        )
+        loops.append(record)
+        loop = Loop(
+            record,
+            ordinal=len(loops) - 1,
+            fit_frame=phase.frame if phase and phase.role == "training" else None,
+        )
+        if loop.fit_frame is not None:
+            record.batches_per_call = batches_per_call(loop.fit_frame)
+        self._loops.append(loop)
+        return loop
+
+    def _describe_pipeline(self, record: RecordedLoop, dataset: Any) -> None:
+        original = getattr(dataset, "_original_dataset", dataset)
+        strategy = getattr(dataset, "_strategy", None)
+        record.replicas = strategy.num_replicas_in_sync if strategy is not None else 1
+        record.element_spec = str(dataset.element_spec)
+        if not hasattr(original, "_inputs"):
+            return
+        record.root_op_id = self.plan.operation_of(original)
+        record.dataset_options = _options(original)
+        record.autotune_enabled = record.dataset_options.get("autotune.enabled") is not False
+        record.batch_size = self._batch_size(record.root_op_id)
+
+    def _batch_size(self, op_id: str | None) -> int | None:
+        """The batch size of the last batching operation above the consumer."""
+        operations = {operation.id: operation for operation in self.recorder.recording.operations}
+        while op_id is not None and op_id in operations:
+            operation = operations[op_id]
+            size = operation.parameters.get("batch_size")
+            if isinstance(size, int):
+                return size
+            op_id = operation.parent_ids[0] if operation.parent_ids else None
+        return None
+
+    def describe_keras(self, loop: Loop) -> None:
+        """Read the model from the frame of its `fit`, once it has been built by a first step."""
+        if loop.fit_frame is None:
+            return
+        record, frame = loop.record, loop.fit_frame
+        loop.fit_frame = None  # a kept frame would keep the whole data set alive
+        loop.model = weakref.ref(frame.f_locals["self"])
+        try:
+            record.keras = describe_fit(frame)
+            known = self.recorder.recording.variables
+            known.extend(table for table in embedding_tables(frame) if table not in known)
+            if record.batch_size is None:
+                record.batch_size = batch_size_of(frame)
+        except Exception as error:
+            self.recorder.note(
+                f"The Keras model could not be described: {type(error).__name__}: {error}"
+            )
+            return
+        keras = record.keras
+        if keras.epochs and keras.steps_per_epoch:
+            record.planned_steps = keras.epochs * keras.steps_per_epoch
+
+
+def _options(dataset: Any) -> dict[str, ParameterValue]:
+    """The options that the user set, flattened: `threading.private_threadpool_size`, ..."""
+    found: dict[str, ParameterValue] = {}
+    options = dataset.options()
+    for name in type(options).__dict__:
+        if name.startswith("_") or name == _DEPRECATED_OPTION:
+            continue
+        value = getattr(options, name)
+        if isinstance(value, bool | int | float | str):
+            found[name] = value
+        elif "tensorflow" in type(value).__module__:
+            found.update(_nested(name, value))
+    return found
+
+
+def _nested(prefix: str, options: Any) -> dict[str, ParameterValue]:
+    found: dict[str, ParameterValue] = {}
+    for name in type(options).__dict__:
+        value = getattr(options, name, None)
+        if not name.startswith("_") and isinstance(value, bool | int | float | str):
+            found[f"{prefix.removeprefix('experimental_')}.{name}"] = value
+    return found
+
+
+def batch_rows(batch: Any) -> int | None:
+    """Rows of a batch: the leading dimension of its first tensor, or None."""
+    nest = sys.modules["tensorflow.python.util.nest"]
+    for component in nest.flatten(batch):
+        shape = getattr(component, "shape", None)
+        if shape is not None and len(shape) > 0 and shape[0] is not None:
+            return int(shape[0])
+    return None

@@ -1,0 +1,412 @@
+"""The windows of a training loop, in turn: warm-up, baseline, stacks, profile, repeat."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pipediag.capture.frameworks.tensorflow.model_proto import (
+    NO_MODELS,
+    IteratorModel,
+    read_model,
+    snapshot,
+    tensorflow_has_models,
+)
+from pipediag.capture.journal import StepJournal
+from pipediag.capture.loops.loops import Consumer, Loop
+from pipediag.capture.measuring.kept_state import KeptState
+from pipediag.capture.measuring.open_window import OpenWindow
+from pipediag.capture.measuring.pace import Pace
+from pipediag.capture.measuring.profiler import Profiler
+from pipediag.capture.measuring.stacks import StackSampler
+from pipediag.capture.recorder import Recorder
+from pipediag.session.recording import ModelNode, WindowKind
+
+_DRAINED_SHARE = 0.2
+_MOST_DRAINS = 3
+# Of shorter epochs no step can be spared.
+_LONG_EPOCH = 10
+
+
+class Phase(Enum):
+    WARMUP = "warmup"
+    BASELINE = "baseline"
+    STACKS = "stacks"
+    PROFILE = "profile"
+    REPEAT = "repeat"
+    DONE = "done"
+
+
+@dataclass
+class Instruments:
+    """What a diagnosis works with; shared by all loops of the run."""
+
+    recorder: Recorder
+    journal: StepJournal
+    profiler: Profiler
+    pace: Pace
+    state: KeptState
+    tell: Callable[..., None]
+
+
+class Diagnosis:
+    """Driven by `boundary`, once a step, on the training thread.
+
+    A step lasts from one boundary to the next. Reading tf.data's model takes a few milliseconds, so
+    the steps right after a reading are skipped.
+    """
+
+    def __init__(self, loop: Loop, instruments: Instruments) -> None:
+        self.loop = loop
+        self._with = instruments
+        self._start_ns: int | None = None
+        self._skip = 0
+        self._decide_every = 1
+        self._steps_in_epoch = 0
+        self._since_trace: list[int] = []
+        self._drains = 0
+        self._first_model: IteratorModel | None = None
+        self._first_steps = 0
+        self._stacks: StackSampler | None = None
+        self._cpu_at_start: dict[str, int] = {}
+        self.phase = Phase.WARMUP
+        self._window = self._open("warmup")
+
+    @property
+    def repeats(self) -> bool:
+        """Whether its steps train on one batch again and again."""
+        return self.phase is Phase.REPEAT
+
+    @property
+    def measuring(self) -> bool:
+        return self.phase is not Phase.DONE
+
+    def traced(self) -> None:
+        """A training function was traced in the step that is running."""
+        self._since_trace.clear()
+
+    def boundary(
+        self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool
+    ) -> None:
+        """A step ended and the next one begins."""
+        if not self.measuring:
+            self._start_ns = now_ns
+            return
+        if not continuous or self._start_ns is None:
+            self._start_ns = now_ns
+            if consumer.hand_over == "call" and self._steps_in_epoch >= _LONG_EPOCH:
+                # The call asks for the first batch itself, and so waits for the pipeline's start.
+                self._skip = max(self._skip, 1)
+            self._steps_in_epoch = 0
+            if self.phase is Phase.REPEAT and consumer.substitute is None:
+                self._hand_out_again(consumer)
+            self._mark()
+            return
+        self._steps_in_epoch += 1
+        if self._with.profiler.script_is_profiling:
+            self._skip = max(self._skip, 2)
+        if self._skip > 0:
+            self._skip -= 1
+        else:
+            duration = now_ns - self._start_ns
+            self._window.add(self._start_ns, duration, wait_ns, self.loop.record.batches_per_call)
+            self._since_trace.append(duration)
+        self._start_ns = now_ns
+        if self.phase is Phase.BASELINE and len(self._window.block.starts_ns) % self._decide_every:
+            return
+        self._advance(consumer, now_ns)
+
+    def seam(self, consumer: Consumer, exhausted: bool) -> None:
+        """The steps are interrupted: an epoch ended, or something else consumes batches."""
+        self._with.profiler.end_mark()
+        if self._start_ns is None:
+            return
+        self._start_ns = None
+        self.loop.record.seams += 1
+        if self.measuring and self._window.block.durations_ns:
+            model = model_of(consumer)
+            self._window.close_block(
+                model, 1 if exhausted else 0, self.loop.record.batches_per_call
+            )
+
+    def finish(self, reason: str) -> None:
+        """The loop will not go on: close what is open, and save it."""
+        if not self.measuring:
+            return
+        if self.phase is Phase.PROFILE:
+            self._end_profile()
+        if self.phase is Phase.STACKS and self._stacks is not None:
+            self._end_stacks()
+        self._window.close(complete=False, reason=reason)
+        self.phase = Phase.DONE
+        self._with.recorder.save()
+
+    def _advance(self, consumer: Consumer, now_ns: int) -> None:
+        if self._act(consumer, now_ns):
+            # What we did took time that is no part of the next step.
+            self._start_ns = time.monotonic_ns()
+            self.loop.clock.set_aside(self._start_ns - now_ns)
+        self._mark()
+
+    def _act(self, consumer: Consumer, now_ns: int) -> bool:
+        # Compared, not looked up in a table: to hash an Enum runs Python code, at each step.
+        match self.phase:
+            case Phase.WARMUP:
+                return self._during_warmup(consumer, now_ns)
+            case Phase.BASELINE:
+                return self._during_baseline(consumer, now_ns)
+            case Phase.STACKS:
+                return self._during_stacks(consumer, now_ns)
+            case Phase.PROFILE:
+                return self._during_profile(consumer, now_ns)
+            case Phase.REPEAT:
+                return self._during_repeat(consumer, now_ns)
+            case Phase.DONE:
+                return False
+
+    def _mark(self) -> None:
+        # A step that is skipped, as it pays for the profiler's start, is not marked either.
+        if self.phase is Phase.PROFILE and self._with.profiler.running and not self._skip:
+            self._with.profiler.mark_step(self._window.count)
+
+    def _remaining(self) -> int | None:
+        planned = self.loop.record.planned_steps
+        return None if planned is None else max(0, planned - self.loop.record.steps)
+
+    # Each of these returns whether it did something that took time.
+
+    def _during_warmup(self, consumer: Consumer, now_ns: int) -> bool:
+        warm, settled = self._with.pace.warmed_up(
+            self._since_trace,
+            len(self._since_trace),
+            self._window.elapsed_ns(now_ns),
+            self._remaining(),
+        )
+        if not warm:
+            return False
+        self._window.record.stable = settled
+        self._window.close(complete=True)
+        self._with.tell("window", window="baseline", loop=self.loop.record.line)
+        self._first_model = self._read(consumer)
+        self._first_steps = consumer.batches
+        self._with.recorder.save()
+        self._begin_baseline()
+        return True
+
+    def _begin_baseline(self) -> None:
+        self.phase = Phase.BASELINE
+        self._window = self._open("baseline")
+        self._skip = self._with.pace.steps_to_skip(self._typical_ns())
+        self._decide_every = self._with.pace.steps_between_decisions(self._typical_ns())
+
+    def _during_baseline(self, consumer: Consumer, now_ns: int) -> bool:
+        window, pace = self._window, self._with.pace
+        elapsed = window.elapsed_ns(now_ns)
+        if pace.baseline_done(window.count, elapsed, self._half_of_remaining()):
+            return self._end_baseline(consumer)
+        if pace.block_done(
+            len(window.block.durations_ns),
+            window.block_elapsed_ns(),
+            self.loop.record.batches_per_call,
+        ):
+            window.close_block(self._read(consumer), 0, self.loop.record.batches_per_call)
+            self._skip = pace.steps_to_skip(self._typical_ns())
+            return True
+        return False
+
+    def _half_of_remaining(self) -> int | None:
+        remaining = self._remaining()
+        return None if remaining is None else remaining // 2
+
+    def _end_baseline(self, consumer: Consumer) -> bool:
+        model = self._read(consumer)
+        self._window.close_block(model, 0, self.loop.record.batches_per_call)
+        if self._drained(model, consumer) and self._drains < _MOST_DRAINS:
+            self._drains += 1
+            self._window.record.kind = "warmup"
+            self._window.close(
+                complete=True, reason="batches stocked up earlier were being used up"
+            )
+            self._first_model, self._first_steps = model, consumer.batches
+            self._begin_baseline()
+            return True
+        self._window.close(complete=True)
+        self._with.recorder.save()
+        self._with.tell("window", window="stacks")
+        self.phase = Phase.STACKS
+        self._window = self._open("stacks")
+        self._cpu_at_start = _thread_cpu()
+        self._stacks = StackSampler(threading.get_ident())
+        return True
+
+    def _drained(self, model: IteratorModel | None, consumer: Consumer) -> bool:
+        """Whether a stock of ready batches, laid up while functions compiled, hid the true pace."""
+        if model is None or self._first_model is None:
+            return False
+        used = consumer.batches - self._first_steps
+        before, after = _stocked(self._first_model.nodes), _stocked(model.nodes)
+        return used > 0 and before - after > _DRAINED_SHARE * used
+
+    def _during_stacks(self, consumer: Consumer, now_ns: int) -> bool:
+        elapsed = self._window.elapsed_ns(now_ns)
+        if not self._with.pace.stacks_done(self._window.count, elapsed, self._remaining()):
+            return False
+        self._end_stacks()
+        self._window.close(complete=True)
+        self._begin_profile(consumer)
+        return True
+
+    def _end_stacks(self) -> None:
+        assert self._stacks is not None
+        self._with.recorder.recording.stacks.append(self._stacks.stop(self.loop.record.id))
+        self._stacks = None
+        after = _thread_cpu()
+        self._window.record.python_thread_cpu_ns = {
+            name: cpu - self._cpu_at_start.get(name, 0) for name, cpu in after.items()
+        }
+
+    def _begin_profile(self, consumer: Consumer) -> None:
+        self._with.tell("window", window="profile")
+        self.phase = Phase.PROFILE
+        self._window = self._open("profile")
+        refused = self._with.profiler.start(self.loop.record.id)
+        if refused is not None:
+            self._window.close(complete=False, reason=refused)
+            self._repeat_or_end(consumer)
+            return
+        self._skip = 1
+
+    def _during_profile(self, consumer: Consumer, now_ns: int) -> bool:
+        if not self._with.profiler.running:
+            self._window.close(complete=False, reason="the script's own profiler took over")
+        elif self._with.pace.profile_done(self._window.count, self._window.elapsed_ns(now_ns)):
+            self._end_profile()
+            self._window.close(complete=True)
+        else:
+            return False
+        self._with.recorder.save()
+        self._repeat_or_end(consumer)
+        return True
+
+    def _end_profile(self) -> None:
+        failed = self._with.profiler.stop()
+        if failed is None:
+            self._window.record.trace_directory = str(self._with.profiler.directory)
+        else:
+            self._with.recorder.note(f"There is no trace: {failed}.")
+
+    def _repeat_or_end(self, consumer: Consumer) -> None:
+        if not self._may_repeat(consumer):
+            self._end()
+            return
+        lack = self._with.state.keep()
+        if lack is not None:
+            self._with.recorder.note(f"The consumer was not measured on a repeated batch: {lack}.")
+            self._end()
+            return
+        self._with.tell("window", window="repeat")
+        self.phase = Phase.REPEAT
+        self._window = self._open("repeat")
+        self._hand_out_again(consumer)
+
+    def _may_repeat(self, consumer: Consumer) -> bool:
+        """A repeated batch costs the script its own batches, so it must be stopped afterwards.
+
+        That is done where it would be stopped anyway, and where nothing else may tell what input
+        costs: Python in the pipeline fights with the loop for the interpreter lock.
+        """
+        if consumer.distributed or self._with.pace.settings.run_to_end:
+            return False
+        recorder, pace = self._with.recorder, self._with.pace
+        return pace.ends_here(self.loop.seconds_left) or recorder.pipelines_call_python
+
+    def _hand_out_again(self, consumer: Consumer) -> None:
+        consumer.keep_batch = True
+        self._skip = 2
+
+    def _during_repeat(self, consumer: Consumer, now_ns: int) -> bool:
+        if not self._with.pace.repeat_done(self._window.count, self._window.elapsed_ns(now_ns)):
+            return False
+        consumer.substitute = None
+        self._window.close(complete=True)
+        self._end()
+        return True
+
+    def _end(self) -> None:
+        self.phase = Phase.DONE
+        self._with.recorder.save()
+        self._with.tell("measured", loop=self.loop.record.line)
+
+    def _open(self, kind: WindowKind) -> OpenWindow:
+        recording = self._with.recorder.recording
+        return OpenWindow.begin(
+            kind, self.loop.record.id, self.loop.ordinal, recording, self._with.journal
+        )
+
+    def _typical_ns(self) -> float:
+        recent = self._since_trace[-20:]
+        return median(recent) if recent else 0.0
+
+    def _read(self, consumer: Consumer) -> IteratorModel | None:
+        model = model_of(consumer)
+        if model is not None:
+            self._with.recorder.recording.snapshots.append(
+                snapshot(
+                    model,
+                    self.loop.record.id,
+                    consumer.ordinal,
+                    self.loop.record.steps,
+                    consumer.batches,
+                )
+            )
+        elif not tensorflow_has_models():
+            self._with.recorder.note(NO_MODELS)
+        return model
+
+
+def model_of(consumer: Consumer) -> IteratorModel | None:
+    """tf.data's model of the iterator that a consumer reads from, where it has one."""
+    iterator = consumer.iterator()
+    for inner in _single_iterators(iterator):
+        return read_model(inner)
+    return None
+
+
+def _single_iterators(iterator: Any) -> list[Any]:
+    """The one tf.data iterator behind a distributed one, where there is just one."""
+    if iterator is None:
+        return []
+    inner = getattr(iterator, "_iterators", None)
+    if inner is None:
+        return [iterator]
+    owned = [getattr(one, "_iterator", None) for one in inner]
+    return [owned[0]] if len(owned) == 1 and owned[0] is not None else []
+
+
+def _stocked(nodes: list[ModelNode]) -> int:
+    """Batches that wait in the last buffer before the consumer."""
+    for node in sorted(nodes, key=lambda node: node.id):
+        if node.name.startswith(("Prefetch", "ParallelMap", "MapAndBatch", "ParallelBatch")):
+            return node.buffered_elements
+    return 0
+
+
+def _thread_cpu() -> dict[str, int]:
+    """CPU time so far of each Python thread, in nanoseconds, by `name#native id`; Linux only.
+
+    Read from /proc, as the C library's thread clocks crash for a thread that has ended.
+    """
+    usage: dict[str, int] = {}
+    for thread in threading.enumerate():
+        try:
+            schedule = Path(f"/proc/self/task/{thread.native_id}/schedstat").read_text()
+        except OSError:
+            continue
+        usage[f"{thread.name}#{thread.native_id}"] = int(schedule.split()[0])
+    return usage

@@ -1,0 +1,75 @@
+"""What the script's own training had reached before steps of pipediag's trained on beside it.
+
+Steps on a repeated batch and steps of trials train the model as well. What they change is put back
+before the script does anything else with it: before it is stopped, goes on, or saves.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pipediag.capture.guard import Guard
+from pipediag.capture.measuring.training_state import TrainingState, lacks_memory
+
+
+class KeptState:
+    """Kept from the first step of pipediag's own on, until the script has its training back."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._before_saving = guard.entry(
+            "putting the training back before it is saved", lambda *_, **__: self.show()
+        )
+        self._state: TrainingState | None = None
+
+    def keep(self) -> str | None:
+        """Keep it as it is now, if that is not done yet.
+
+        Returns why it can't be kept, as the end of a sentence.
+        """
+        if self._state is None:
+            lack = lacks_memory()
+            if lack is not None:
+                return lack
+            self._state = TrainingState()
+        return None
+
+    def give_back(self) -> None:
+        """The script goes its own way from here on."""
+        state, self._state = self._state, None
+        if state is not None:
+            state.restore()
+
+    def show(self) -> None:
+        """The script looks at its training, or saves it, and steps of ours may follow."""
+        if self._state is not None:
+            self._state.restore_values()
+
+    def by_module(self) -> Iterator[tuple[str, Callable[[Any], None]]]:
+        """Each module that may come, and what to do once it has."""
+        for name, paths in _LOOKING.items():
+            yield name, functools.partial(self._install, paths)
+
+    def _install(self, paths: tuple[str, ...], module: Any) -> None:
+        for path in paths:
+            *owner, name = path.split(".")
+            place = functools.reduce(getattr, owner, module)
+            if hasattr(place, name):
+                setattr(place, name, self._guard.before(getattr(place, name), self._before_saving))
+
+
+_LOOKING = {
+    "tensorflow.python.checkpoint.checkpoint": ("TrackableSaver.save",),
+    "keras.src.saving.saving_lib": ("save_model", "save_weights_only"),
+    "keras.src.legacy.saving.legacy_h5_format": (
+        "save_model_to_hdf5",
+        "save_weights_to_hdf5_group",
+    ),
+    "keras.src.layers.layer": ("Layer.get_weights",),
+    "tf_keras.src.saving.saving_api": ("save_model", "save_weights"),
+    "tf_keras.src.engine.base_layer": ("Layer.get_weights",),
+    "tf_keras.src.engine.training": ("Model.get_weights",),
+}
+"""Through these everything goes that TensorFlow and Keras write to disk of a model."""

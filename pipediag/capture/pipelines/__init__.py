@@ -1,0 +1,1 @@
+"""The input pipeline as the user wrote it: its calls, functions and source files."""

@@ -1,0 +1,119 @@
+"""What the function given to a tf.data operation is: its Python, and the graph it became."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any
+
+from pipediag.capture.callsites import is_users
+from pipediag.capture.purity.side_effects import side_effect
+from pipediag.session.recording import RecordedFunction
+
+_PYTHON_OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
+# Marked stateful in the op registry, yet tf.data parallelises over them: they keep no state.
+_HARMLESS_STATEFUL = frozenset({"Assert", "Placeholder", "NoOp"})
+
+
+def describe_function(dataset: Any, trace_ms: float | None) -> RecordedFunction | None:
+    """The first function of a dataset object, or None where it has none or it can't be read."""
+    wrappers = dataset._functions()
+    if not wrappers:
+        return None
+    wrapper = wrappers[0]
+    graph = wrapper.function.graph
+    python = unwrap(getattr(wrapper, "_func", None))
+    code = getattr(python, "__code__", None)
+    operations = list(_operations(graph))
+    called_back = list(_python_functions(operations))
+    return RecordedFunction(
+        name=getattr(python, "__qualname__", None) or "function",
+        file=code.co_filename if code else None,
+        line=code.co_firstlineno if code else None,
+        stateful=any(_is_stateful(operation) for operation in operations),
+        graph_ops=dict(Counter(operation.type for operation in operations)),
+        python_names=sorted(set(_names(code))) if code else [],
+        python_function_names=[source_location(function) for function in called_back],
+        side_effect=next(filter(None, map(users_side_effect, called_back)), None),
+        trace_ms=trace_ms,
+    )
+
+
+def called_back(dataset: Any) -> list[Callable[..., Any]]:
+    """The Python functions that a dataset's own functions call for each element."""
+    graphs = (wrapper.function.graph for wrapper in dataset._functions())
+    return [found for graph in graphs for found in _python_functions(list(_operations(graph)))]
+
+
+def unwrap(function: Any) -> Any:
+    """The plain function behind partials, decorators, bound methods and callable objects."""
+    for _ in range(20):
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        elif hasattr(function, "__func__"):
+            function = function.__func__
+        elif hasattr(function, "python_function"):
+            function = function.python_function
+        elif not hasattr(function, "__code__") and callable(function):
+            called = getattr(type(function), "__call__", None)  # noqa: B004 - its code is wanted
+            return called if hasattr(called, "__code__") else function
+        else:
+            break
+    return function
+
+
+def users_side_effect(function: Callable[..., Any]) -> str | None:
+    """What the script's own function visibly changes; frameworks know what they do."""
+    code = getattr(unwrap(function), "__code__", None)
+    return side_effect(function) if code is not None and is_users(code.co_filename) else None
+
+
+def source_location(function: Callable[..., Any]) -> str:
+    """`file:line name` of a Python function, as the recording names functions."""
+    plain = unwrap(function)
+    code = getattr(plain, "__code__", None)
+    name = getattr(plain, "__qualname__", repr(plain))
+    return f"{code.co_filename}:{code.co_firstlineno} {name}" if code else name
+
+
+def _operations(graph: Any) -> Iterator[Any]:
+    yield from graph.get_operations()
+    for inner in getattr(graph, "_functions", {}).values():
+        inner_graph = getattr(inner, "graph", None)
+        if inner_graph is not None:
+            yield from inner_graph.get_operations()
+
+
+def _is_stateful(operation: Any) -> bool:
+    if operation.type in _HARMLESS_STATEFUL:
+        return False
+    return bool(operation.op_def is not None and operation.op_def.is_stateful)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _python_functions(operations: list[Any]) -> Iterator[Callable[..., Any]]:
+    from tensorflow.python.ops import script_ops
+
+    for operation in operations:
+        if operation.type not in _PYTHON_OPS:
+            continue
+        token = operation.get_attr("token").decode()
+        function = script_ops._py_funcs._funcs.get(token)
+        if (
+            callable(function)
+            and not hasattr(function, "__code__")
+            and not hasattr(function, "_func")
+        ):
+            function = function()  # the registry keeps weak references
+        if function is not None:
+            yield getattr(function, "_func", function)

@@ -1,0 +1,345 @@
+"""The input pipeline as the user wrote it: every public tf.data call with its line and parameters.
+
+Each call gets a `name=` (the user's is kept), which TensorFlow carries into the optimised pipeline
+and back into the trace, so that fused and inserted iterators can be tied to source lines.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipediag.capture.callsites import AUTOGRAPH_FILE, CallSite, call_site, is_pipediags, is_users
+from pipediag.capture.guard import GUARD_FILE, Guard
+from pipediag.capture.pipelines.call import MARK, InnerCalls, remember, replaying
+from pipediag.capture.pipelines.functions import describe_function, users_side_effect
+from pipediag.capture.pipelines.source_files import uncompressed_bytes
+from pipediag.capture.recorder import Recorder
+from pipediag.capture.threads import EachThread
+from pipediag.session.recording import ParameterValue, RecordedOperation
+
+_SOURCES = (
+    "from_tensors from_tensor_slices from_generator range zip counter list_files load random "
+    "sample_from_datasets choose_from_datasets"
+).split()
+_TRANSFORMATIONS = (
+    "concatenate rebatch prefetch repeat enumerate shuffle cache take skip shard batch "
+    "padded_batch ragged_batch sparse_batch map flat_map ignore_errors interleave filter window "
+    "unbatch with_options group_by_window bucket_by_sequence_length snapshot scan take_while "
+    "unique rejection_resample"
+).split()
+_PARAMETERS = frozenset(
+    "num_parallel_calls deterministic buffer_size batch_size drop_remainder count cycle_length "
+    "block_length reshuffle_each_iteration num_parallel_reads compression_type filename path "
+    "use_unbounded_threadpool seed num_shards index size shift stride "
+    "pad_to_bucket_boundary".split()
+)
+_BETWEEN = frozenset({__file__, GUARD_FILE})
+"""Files whose frames lie between a hook and what it calls."""
+
+
+@dataclass(eq=False)
+class _Call:
+    """A tf.data call that is being made."""
+
+    operation: RecordedOperation
+    kwargs: dict[str, Any]
+    began_s: float
+    inside: list[RecordedOperation] = field(default_factory=list)
+    """Operations that its function has made so far."""
+
+
+@dataclass(eq=False)
+class _Calls:
+    """The calls that one thread is making, the innermost last."""
+
+    open: list[_Call] = field(default_factory=list)
+
+
+class PlanRecorder:
+    """Wraps tf.data's public calls and remembers what they made."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._operations = recorder.recording.operations
+        self._calls = EachThread(_Calls)
+        self._lock = threading.RLock()
+        self._entries: tuple[Callable[..., Any], ...] = ()
+        self._numbers = itertools.count(1)
+
+    def install(self, dataset_class: type, guard: Guard) -> None:
+        """Wrap the sources and transformations of `tf.data.Dataset`."""
+        for method in _SOURCES:
+            if method in dataset_class.__dict__:
+                original = getattr(dataset_class, method)
+                recorded = self._recorded(method, original, guard)
+                setattr(dataset_class, method, staticmethod(recorded))
+        for method in _TRANSFORMATIONS:
+            if method in dataset_class.__dict__:
+                original = dataset_class.__dict__[method]
+                setattr(dataset_class, method, self._recorded(method, original, guard))
+
+    def install_reader(self, reader_class: type, guard: Guard) -> None:
+        """Wrap the constructor of a file reader, such as TFRecordDataset."""
+        kind = reader_class.__name__.removesuffix("V2")
+        original = reader_class.__dict__["__init__"]
+        constructor = self._recorded(kind, original, guard, maker=reader_class)
+        reader_class.__init__ = constructor  # type: ignore[misc]
+
+    def operation_of(self, dataset: Any) -> str | None:
+        """Id of the operation that made a dataset, looking through options and wrappers."""
+        for _ in range(50):
+            mark: str | None = dataset.__dict__.get(MARK)
+            if mark is not None:
+                return mark
+            inputs = dataset._inputs()
+            if len(inputs) != 1:
+                return None
+            dataset = inputs[0]
+        return None
+
+    def _recorded(
+        self,
+        kind: str,
+        original: Callable[..., Any],
+        guard: Guard,
+        maker: Callable[..., Any] | None = None,
+    ) -> Callable[..., Any]:
+        """A hook for a method, or for the constructor of `maker`: that fills its first argument."""
+        begins, failed, made = self._entries or self._enter_by(guard)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            begun = begins(kind, original, kwargs)
+            if begun is None:
+                return original(*args, **kwargs)
+            if not isinstance(begun, _Call):
+                return begun.call(kind, original, args, kwargs, _place)
+            try:
+                result = original(*args, **begun.kwargs)
+            except BaseException:
+                failed(begun)
+                raise
+            made(begun, original, args, result, maker)
+            return result
+
+        return guard.hook(original, call)
+
+    def _enter_by(self, guard: Guard) -> tuple[Callable[..., Any], ...]:
+        """The entries that all hooks share: where one call can't be recorded, none can."""
+        what = "recording the input pipeline"
+        self._entries = tuple(
+            guard.entry(what, ours) for ours in (self._begins, self._failed, self._made)
+        )
+        return self._entries
+
+    def _begins(
+        self,
+        kind: str,
+        original: Callable[..., Any],
+        kwargs: dict[str, Any],
+    ) -> _Call | InnerCalls | None:
+        """The call to be recorded, or what makes it instead; None where it is not the user's."""
+        caller = _caller()
+        if _is_tensorflows_own(caller) or is_pipediags(caller):
+            return None
+        inner = replaying.get()
+        if inner is not None:
+            return inner
+        site = user_site()
+        op_id = f"op{next(self._numbers)}"
+        outer = self._calls.here.open
+        operation = RecordedOperation(
+            id=op_id,
+            kind=kind,
+            name=kwargs.get("name") or f"pipediag_{op_id}",
+            file=site.file if site else None,
+            line=site.line if site else None,
+            made_by_framework=site is None or site.by_framework,
+            inside_function_of=outer[-1].operation.id if outer else None,
+        )
+        if _takes_name(original):
+            kwargs = {**kwargs, "name": operation.name}
+        for call in outer:
+            call.inside.append(operation)
+        self._operations.append(operation)
+        outer.append(_Call(operation, kwargs, time.perf_counter()))
+        return outer[-1]
+
+    def _failed(self, call: _Call) -> None:
+        """Forget a call that raised, and with it what its function had made."""
+        self._calls.here.open.remove(call)
+        gone = {id(operation) for operation in (call.operation, *call.inside)}
+        with self._lock:
+            # In place, and from the end: other threads add theirs meanwhile.
+            for place in reversed(range(len(self._operations))):
+                if id(self._operations[place]) in gone:
+                    del self._operations[place]
+
+    def _made(
+        self,
+        call: _Call,
+        original: Callable[..., Any],
+        args: tuple[Any, ...],
+        result: Any,
+        maker: Callable[..., Any] | None,
+    ) -> None:
+        self._calls.here.open.remove(call)
+        elapsed_ms = (time.perf_counter() - call.began_s) * 1000
+        # A constructor is called again without the object that it filled.
+        dataset, given = (args[0], args[1:]) if maker else (result, args)
+        self._describe(call.operation, original, args, call.kwargs, dataset, elapsed_ms)
+        inside = tuple(call.inside)
+        remember(dataset, call.operation, maker or original, given, call.kwargs, inside)
+
+    def _describe(
+        self,
+        operation: RecordedOperation,
+        original: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        dataset: Any,
+        elapsed_ms: float,
+    ) -> None:
+        """Fill in what is known once the call has been made; never let that fail the script."""
+        try:
+            operation.parent_ids = self._mark(dataset, operation.id)
+            operation.parameters = _parameters(original, args, kwargs)
+            operation.function = describe_function(dataset, elapsed_ms)
+            if operation.kind == "from_generator" and operation.function is not None:
+                generator = args[0] if args else kwargs["generator"]
+                operation.function.side_effect = users_side_effect(generator)
+            operation.cardinality = _cardinality(dataset)
+            operation.element_bytes = _element_bytes(dataset)
+        except Exception as error:
+            self._recorder.note(
+                f"Pipediag could not describe the {operation.kind} at line {operation.line}: "
+                f"{type(error).__name__}: {error}"
+            )
+
+    def _mark(self, dataset: Any, op_id: str) -> list[str]:
+        """Claim the datasets that the call made, and return the operations they read from."""
+        parents: list[str] = []
+        pending = [dataset]
+        while pending:
+            current = pending.pop(0)
+            known = current.__dict__.get(MARK)
+            if known is None:
+                # Not setattr: a dataset tracks its attributes as checkpointable state.
+                current.__dict__[MARK] = op_id
+                pending.extend(current._inputs())
+            elif known != op_id and known not in parents:
+                parents.append(known)
+        return parents
+
+
+def _caller() -> str:
+    """The file that made the call that is being recorded."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename in _BETWEEN and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_filename
+
+
+def _is_tensorflows_own(filename: str) -> bool:
+    """Whether tf.data calls itself here, as `list_files` and the readers do."""
+    return "tensorflow/python/" in filename.replace("\\", "/") and "autograph" not in filename
+
+
+def user_site() -> CallSite | None:
+    """The user's line; inside a function that AutoGraph converted, by TensorFlow's source map."""
+    if not any(AUTOGRAPH_FILE in frame.f_code.co_filename for frame in _caller_frames()):
+        return call_site()
+    from tensorflow.python.util import tf_stack
+
+    for frame in reversed(tf_stack.extract_stack()):
+        if is_users(frame.filename):
+            return CallSite(frame.filename, frame.lineno, frame.name, by_framework=False)
+    return call_site()
+
+
+def _place() -> tuple[str | None, int | None]:
+    site = user_site()
+    return (site.file, site.line) if site else (None, None)
+
+
+def _caller_frames() -> Any:
+    frame = sys._getframe(2)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back  # type: ignore[assignment]
+
+
+@functools.cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _takes_name(function: Callable[..., Any]) -> bool:
+    kinds = _signature(function).parameters.values()
+    return any(p.name == "name" or p.kind is inspect.Parameter.VAR_KEYWORD for p in kinds)
+
+
+def _parameters(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, ParameterValue]:
+    given = _signature(function).bind(*args, **kwargs).arguments
+    parameters = {
+        name: _plain(given[name])
+        for name in sorted(_PARAMETERS.intersection(given))
+        if name in given
+    }
+    if "filenames" in given:
+        parameters["file_count"] = _length(given["filenames"])
+        size = uncompressed_bytes(given["filenames"], given.get("compression_type"))
+        if size is not None:
+            parameters["file_bytes"] = size
+    return parameters
+
+
+def _plain(value: Any) -> ParameterValue:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    for convert in (int, str):
+        try:
+            return convert(value)
+        except (TypeError, ValueError):
+            continue
+    return None
+
+
+def _length(filenames: Any) -> int | None:
+    if isinstance(filenames, str | bytes):
+        return 1
+    try:
+        return len(filenames)
+    except TypeError:
+        return 1 if getattr(filenames, "shape", None) == () else None
+
+
+def _cardinality(dataset: Any) -> int | None:
+    from tensorflow.python.eager import context
+
+    if not context.executing_eagerly():
+        return None
+    count = int(dataset.cardinality())
+    return None if count == -2 else count
+
+
+def _element_bytes(dataset: Any) -> int | None:
+    from tensorflow.python.data.util import structure
+
+    total = 0
+    shapes = structure.get_flat_tensor_shapes(dataset.element_spec)
+    types = structure.get_flat_tensor_types(dataset.element_spec)
+    for shape, dtype in zip(shapes, types, strict=True):
+        if not shape.is_fully_defined() or dtype.name in ("string", "variant", "resource"):
+            return None
+        total += shape.num_elements() * dtype.size
+    return total

@@ -1,0 +1,1 @@
+"""A measured loop is held, and what the parent asks for is tried in it."""

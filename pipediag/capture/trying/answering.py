@@ -1,0 +1,300 @@
+"""Runs what the parent asks for between two steps: an arm's first steps, a block, pulls alone.
+
+The training loop itself is the consumer. An arm's iterator takes the place of the script's own, and
+`boundary`, called once a step, counts. Only one arm is alive at a time: each block starts with a
+fresh iterator. Of a loop that is over, or that Python does not drive, the pipeline alone is tried.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pipediag.capture.frameworks.keras.compiled import CompiledVariants, Settings
+from pipediag.capture.frameworks.tensorflow.device_sync import DeviceClock
+from pipediag.capture.frameworks.tensorflow.repeat import unobserved_iterator
+from pipediag.capture.link import Command, CommandPipe
+from pipediag.capture.loops.loops import Consumer, Loop, batch_rows
+from pipediag.capture.replay import FilledCaches, NotReplayableError, rebuild, verify
+from pipediag.capture.trying.blocks import MeasuredSteps, Warmup
+from pipediag.capture.trying.fidelity import compiling_runs_the_scripts_code
+from pipediag.capture.trying.step_limit import (
+    STEP_LIMIT_S,
+    DidNotComeBackError,
+    StepLimit,
+    within_limit,
+)
+from pipediag.session.edits import Change, SetModel, changes_from_json
+
+BASE = "base"
+"""The arm without changes."""
+
+_NEVER_FREED: list[Any] = []
+_PREPARED_AFTER = 2
+_MOST_RESTARTS = 3
+
+
+@dataclass
+class BuiltArm:
+    """A variant that can hand out batches."""
+
+    dataset: Any
+    settings: Settings
+    rows: int
+    batches_per_step: int
+
+
+class Trials:
+    """The conversation with the parent, on the training thread of one loop."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        commands: CommandPipe,
+        tell: Callable[..., None],
+        pull: Callable[[Any], Any],
+        *,
+        goes_on: bool,
+    ) -> None:
+        self.loop = loop
+        self.goes_on = goes_on
+        """Whether the script goes on afterwards, as if nothing had been tried."""
+        self.over = False
+        self._dataset = getattr(loop.dataset, "_original_dataset", loop.dataset)
+        self._commands = commands
+        self._tell = tell
+        self._pull = pull
+        self._model = CompiledVariants(loop.model() if loop.model else None, self._step_failed)
+        self._clock = DeviceClock()
+        self._caches = FilledCaches()
+        self._arms: dict[str, BuiltArm] = {}
+        self._arm = ""
+        self._iterator: Any = None
+        self._consumer: Consumer | None = None
+        self._preparing = 0
+        self._wanted_ns = 0
+        self._warmup: Warmup | None = None
+        self._measured: MeasuredSteps | None = None
+        self._restarts = 0
+        self._failure: str | None = None
+        self.limit = StepLimit() if goes_on else None
+        """What keeps a step that hangs from taking the script with it."""
+
+    def begin(self, consumer: Consumer) -> None:
+        """Let the parent ask; the step that follows is the first of the first arm."""
+        self._adopt(consumer)
+        self._converse()
+
+    def without_consumer(self) -> None:
+        """Let the parent ask for the pipeline alone, until it asks no more."""
+        self._converse()
+
+    def boundary(self, consumer: Consumer, now_ns: int, continuous: bool) -> None:
+        """A step ended and the next one begins."""
+        self._adopt(consumer)
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            self._tell("arm-refused", arm=self._arm, reason=failure)
+        elif not self._step(now_ns, continuous):
+            return
+        self._converse()
+
+    def traced(self) -> None:
+        """A function was traced in this step, and meanwhile the pipeline laid up a stock."""
+        if self._warmup is not None and self._restarts < _MOST_RESTARTS:
+            self._restarts += 1
+            self._start(self._arm)
+
+    def failed(self, error: BaseException) -> bool:
+        """The arm's iterator, or the step on its batch, raised; returns whether that is dealt with.
+
+        The step is then made with the pipeline as it is written.
+        """
+        if self._iterator is None or self._failure is not None:
+            return False
+        if self.limit is not None and self.limit.exceeded:
+            # Kept for as long as the process lives: to free it would wait for what hangs.
+            _NEVER_FREED.append(self._iterator)
+            self.stop(f"a step did not come back within {STEP_LIMIT_S:g} s")
+            return True
+        self._step_failed(error)
+        base = self._arms.get(BASE)
+        self._hand_out(_iterator(base.dataset) if base is not None else None)
+        return True
+
+    def stop(self, reason: str) -> None:
+        """The loop is over, by itself or by an error."""
+        if not self.over:
+            self._end()
+            self._tell("trials-over", reason=reason)
+
+    # The conversation.
+
+    def _converse(self) -> None:
+        """Answer commands until one needs steps of the loop, or the parent asks no more."""
+        # Nothing of an arm runs on while the parent decides.
+        self._hand_out(None)
+        while not self.over:
+            command = self._commands.next()
+            if command is None or command["do"] == "end":
+                self._end()
+                return
+            try:
+                if self._begin(command):
+                    return
+            except DidNotComeBackError as hung:
+                self.stop(str(hung))
+            except NotReplayableError as refusal:
+                self._tell("arm-refused", arm=command["arm"], reason=str(refusal))
+            except Exception as error:
+                self._tell("arm-refused", arm=command["arm"], reason=_sentence(error))
+
+    def _begin(self, command: Command) -> bool:
+        """Start on a command; returns whether it goes on with the loop's next steps."""
+        arm = command["arm"]
+        if command["do"] == "prepare":
+            changes = changes_from_json(command["changes"])
+            self._limited(lambda: self._build(arm, changes, command["check"]))
+            if self._consumer is None:
+                self._tell("prepared", arm=arm)
+                return False
+            self._preparing = _PREPARED_AFTER
+            self._start(arm)
+            return True
+        self._wanted_ns = int(command["seconds"] * 1e9)
+        if command["do"] == "pull":
+            self._limited(lambda: self._pull_alone(arm))
+            return False
+        if self._consumer is None:
+            raise NotReplayableError("The loop is over, so nothing consumes its batches.")
+        self._restarts = 0
+        self._start(arm)
+        self._warmup = Warmup(time.monotonic_ns())
+        return True
+
+    def _limited(self, work: Callable[[], None]) -> None:
+        """Do what may hang; a script that goes on afterwards must not hang with it."""
+        if self.goes_on:
+            within_limit(work)
+        else:
+            work()
+
+    def _build(self, name: str, changes: tuple[Change, ...], check: Any) -> None:
+        settings: Settings = {}
+        for change in changes:
+            if isinstance(change, SetModel):
+                settings |= change.settings
+        self._model.check(settings)
+        if settings and self.goes_on and compiling_runs_the_scripts_code(self._model.model):
+            raise NotReplayableError(
+                "To compile the model otherwise runs the script's own code once more, and the "
+                "script goes on afterwards."
+            )
+        if check is not None:
+            verify(self._dataset, changes, check)
+        # Endless, as blocks don't end where the elements do.
+        dataset = rebuild(self._dataset, changes, endless=True, caches=self._caches)
+        first = self._pull(_iterator(dataset))
+        rows = batch_rows(first) or self.loop.record.batch_size or 1
+        self._check_rows(rows)
+        own = self.loop.record.batches_per_call
+        self._arms[name] = BuiltArm(
+            dataset, settings, rows, self._model.batches_per_step(settings, own)
+        )
+
+    def _check_rows(self, rows: int) -> None:
+        base = self._arms.get(BASE)
+        if base is not None and rows != base.rows and self.loop.record.kind != "keras":
+            raise NotReplayableError(
+                "The loop is the script's own code, which may rely on the size of its batches."
+            )
+
+    def _start(self, name: str) -> None:
+        arm = self._arms[name]
+        self._arm = name
+        self._hand_out(None)
+        self._model.use(arm.settings)
+        self._hand_out(_iterator(arm.dataset))
+
+    def _step(self, now_ns: int, continuous: bool) -> bool:
+        """Count a step; returns whether the command is done and answered."""
+        if self._preparing:
+            self._preparing -= 1
+            if not self._preparing:
+                self._tell("prepared", arm=self._arm)
+            return not self._preparing
+        if self._warmup is not None:
+            if self._warmup.step(now_ns):
+                self._warmup = None
+                self._measured = MeasuredSteps(self._wanted_ns, self._clock.settled_ns(now_ns))
+            return False
+        if self._measured is None or not self._measured.step(now_ns, continuous):
+            return False
+        arm, measured, self._measured = self._arms[self._arm], self._measured, None
+        measured.settle(self._clock.settled_ns(now_ns))
+        self._tell_block(arm, measured.steps * arm.batches_per_step, measured.elapsed_ns)
+        return True
+
+    def _pull_alone(self, name: str) -> None:
+        arm = self._arms[name]
+        iterator = _iterator(arm.dataset)
+        warmup = Warmup(time.monotonic_ns())
+        self._pull(iterator)
+        while not warmup.step(time.monotonic_ns()):
+            self._pull(iterator)
+        measured = MeasuredSteps(self._wanted_ns, time.monotonic_ns())
+        self._pull(iterator)
+        while not measured.step(time.monotonic_ns(), continuous=True):
+            self._pull(iterator)
+        self._arm = name
+        self._tell_block(arm, measured.steps, measured.elapsed_ns)
+
+    def _tell_block(self, arm: BuiltArm, batches: int, elapsed_ns: int) -> None:
+        self._tell(
+            "block",
+            arm=self._arm,
+            batches=batches,
+            examples=batches * arm.rows,
+            elapsed_ns=elapsed_ns,
+        )
+
+    # The loop's iterator.
+
+    def _adopt(self, consumer: Consumer) -> None:
+        """A new epoch has an iterator of its own, in whose place the arm's goes on."""
+        if consumer is not self._consumer:
+            self._consumer = consumer
+            consumer.substitute = self._iterator
+
+    def _hand_out(self, iterator: Any) -> None:
+        self._iterator = iterator
+        if self._consumer is not None:
+            self._consumer.substitute = iterator
+
+    def _step_failed(self, error: BaseException) -> None:
+        self._failure = _sentence(error)
+        self._preparing = 0
+        self._warmup = self._measured = None
+
+    def _end(self) -> None:
+        self.over = True
+        self._hand_out(None)
+        self._model.use({})
+        self._arms.clear()
+        self._caches.clear()
+        if self.limit is not None:
+            self.limit.end()
+
+
+def _iterator(dataset: Any) -> Any:
+    return unobserved_iterator(dataset, dataset.element_spec)
+
+
+def _sentence(error: BaseException) -> str:
+    """The first line of an error, for the report."""
+    if type(error).__name__ == "OutOfRangeError" or isinstance(error, StopIteration):
+        return "The data came to its end: its source can't be read a second time."
+    first = next((line for line in str(error).splitlines() if line.strip()), "")
+    return f"It failed with {type(error).__name__}: {first[:300]}"

@@ -1,0 +1,174 @@
+"""Loops held between two steps while the parent has edits tried in them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pipediag.capture.link import CommandPipe
+from pipediag.capture.loops.loops import Consumer, Loop
+from pipediag.capture.measuring.diagnosis import Instruments
+from pipediag.capture.trying.answering import Trials
+from pipediag.capture.trying.fidelity import reading_leaves_traces, step_leaves_traces
+from pipediag.capture.trying.step_limit import StepLimit
+
+_NOT_HELD = (
+    "This Keras walks over its data in a way that does not let a step be repeated, so nothing was "
+    "tried in the running `fit`: edits of the input pipeline are tried without the model."
+)
+
+
+class HeldLoops:
+    """At most one loop is held at a time, each loop once."""
+
+    def __init__(
+        self, commands: CommandPipe | None, instruments: Instruments, *, run_to_end: bool
+    ) -> None:
+        self._commands = commands
+        self._with = instruments
+        self._run_to_end = run_to_end
+        self.pull: Callable[[Any], Any] = next
+        """Takes a batch from an iterator without telling us."""
+        self._trials: Trials | None = None
+        self._seen: set[str] = set()
+        self._epochs = 0
+
+    @property
+    def repeats_steps(self) -> bool:
+        """Whether the epoch of Keras that runs would come to the same step again, if held."""
+        return self._epochs > 0
+
+    @contextmanager
+    def in_epoch(self) -> Iterator[None]:
+        """Open for as long as an epoch of Keras runs that can be held."""
+        self._epochs += 1
+        try:
+            yield
+        finally:
+            self._epochs -= 1
+
+    @property
+    def silent(self) -> bool:
+        """Whether steps are being made that the script, which goes on, must not hear of."""
+        return self._trials is not None and self._trials.goes_on
+
+    @property
+    def may_try(self) -> bool:
+        """Whether the parent may ask for trials."""
+        return self._commands is not None
+
+    def holds(self, loop: Loop | None) -> bool:
+        return self._trials is not None and loop is self._trials.loop
+
+    def was_held(self, loop: Loop) -> bool:
+        return loop.record.id in self._seen
+
+    def hold(self, loop: Loop, consumer: Consumer, goes_on: bool) -> bool:
+        """Let the parent ask for trials in a measured loop; returns whether it asked for any.
+
+        What training changes is kept, and put back when the trials are over.
+        """
+        if self._commands is None or consumer.distributed:
+            return False
+        if loop.record.kind == "keras" and not self.repeats_steps:
+            loop.record.untried = _NOT_HELD
+            return False
+        if goes_on and not self._leaves_no_traces(loop, in_steps=True):
+            return False
+        lack = self._with.state.keep()
+        if lack is not None:
+            loop.record.untried = f"No trial was made: {lack}."
+            return False
+        self._seen.add(loop.record.id)
+        self._with.tell(
+            "trials",
+            loop=loop.record.id,
+            alone=False,
+            goes_on=goes_on,
+            since_ns=self._looked_closer_ns(loop),
+        )
+        self._trials = Trials(loop, self._commands, self._with.tell, self.pull, goes_on=goes_on)
+        self._trials.begin(consumer)
+        return not self._released()
+
+    def boundary(self, consumer: Consumer, now_ns: int, continuous: bool) -> bool:
+        """A step of the held loop ended; returns whether the loop goes on being held."""
+        assert self._trials is not None
+        self._trials.boundary(consumer, now_ns, continuous)
+        return not self._released()
+
+    def traced(self, loop: Loop) -> None:
+        """A training function was traced in the step that is running."""
+        if self._trials is not None and self.holds(loop):
+            self._trials.traced()
+
+    def failed(self, consumer: Consumer, error: BaseException) -> bool:
+        """A step raised; returns whether an arm was to blame, which has stepped aside."""
+        trials = self._trials
+        if trials is None or not self.holds(consumer.loop) or not trials.failed(error):
+            return False
+        self._released()
+        return True
+
+    def step_limit(self, consumer: Consumer) -> StepLimit | None:
+        """The context for a step of this consumer where it is only tried and has a limit."""
+        trials = self._trials
+        if trials is None or trials.over or not self.holds(consumer.loop):
+            return None
+        return trials.limit
+
+    def stop(self, reason: str) -> None:
+        """The script is over; a loop that ended while it was held has its pipeline left to try."""
+        if self._trials is not None:
+            self._trials.stop(reason)
+            self._seen.discard(self._trials.loop.record.id)
+            self._trials = None
+
+    def try_pipelines_alone(self, loops: Iterable[Loop]) -> None:
+        """Of loops that could not be held while they ran, the parent may try the pipelines."""
+        for loop in loops:
+            known = loop.trains and loop.dataset is not None and loop.record.id not in self._seen
+            if self._commands is None or not known:
+                continue
+            self._seen.add(loop.record.id)
+            if self._run_to_end and not self._leaves_no_traces(loop, in_steps=False):
+                continue
+            loop.record.untried = None
+            now_ns = time.monotonic_ns()
+            self._with.tell(
+                "trials", loop=loop.record.id, alone=True, goes_on=False, since_ns=now_ns
+            )
+            # Exit handlers are still to come, and must not wait for a trial that hangs.
+            Trials(
+                loop, self._commands, self._with.tell, self.pull, goes_on=True
+            ).without_consumer()
+
+    def _leaves_no_traces(self, loop: Loop, *, in_steps: bool) -> bool:
+        """Whether the script ends with the results that it has by itself; says why not if not."""
+        try:
+            reason = step_leaves_traces(loop) if in_steps else None
+            reason = reason or reading_leaves_traces(loop.dataset)
+        except Exception as error:
+            reason = f"whether it would end alike could not be told: {error}"
+        if reason is not None:
+            loop.record.untried = (
+                f"No trial was made: the script must end as it does without pipediag, and {reason}."
+            )
+        return reason is None
+
+    def _looked_closer_ns(self, loop: Loop) -> int:
+        """When the windows began that are for its diagnosis alone: its step time was known then."""
+        windows = self._with.recorder.recording.windows
+        closer = (
+            one for one in windows if one.loop_id == loop.record.id and one.kind != "baseline"
+        )
+        return min((one.start_ns for one in closer), default=time.monotonic_ns())
+
+    def _released(self) -> bool:
+        if self._trials is None or not self._trials.over:
+            return False
+        self._trials = None
+        self._with.state.give_back()
+        return True

@@ -1,0 +1,1 @@
+"""Hears of every hand-over of a batch, and tells which loop trains."""

@@ -1,0 +1,448 @@
+"""Hears of every hand-over of a batch, tells which loop trains, and drives its diagnosis."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pipediag.capture.environment import describe_environment
+from pipediag.capture.frameworks.tensorflow.live_iterators import handles_of_live_iterators
+from pipediag.capture.frameworks.tensorflow.repeat import repeated
+from pipediag.capture.guard import attempt
+from pipediag.capture.loops.loops import Consumer, Loop, LoopRegistry, batch_rows
+from pipediag.capture.measuring.diagnosis import Diagnosis, Instruments, Phase, model_of
+from pipediag.capture.pipelines.functions import source_location
+from pipediag.capture.threads import EachThread, runs_tf_data
+from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.session.settings import RunSettings
+
+_MOST_DIAGNOSED = 6
+_PREVIEW_BATCHES = 5
+# A loop that has not come back for so long, while another trains, is over.
+_ABANDONED_NS = 3_000_000_000
+
+
+class StopScript(BaseException):
+    """Raised in the script's training thread when enough was measured.
+
+    Not an Exception, so that the script's own handlers let it pass.
+    """
+
+
+@dataclass(eq=False)
+class _Turn:
+    """What a thread of the script is consuming."""
+
+    last: Consumer | None = None
+    """The iterator that handed over a batch last."""
+    seam: bool = False
+    """Whether the step that it began has been interrupted."""
+
+
+class Conductor:
+    """The hooks call it on the thread that consumes batches; each thread has steps of its own."""
+
+    def __init__(
+        self,
+        loops: LoopRegistry,
+        updates: UpdateWatch,
+        instruments: Instruments,
+        settings: RunSettings,
+        leave: Callable[[], None],
+        held: HeldLoops,
+    ) -> None:
+        self._loops = loops
+        self._updates = updates
+        self._with = instruments
+        self._settings = settings
+        self._leave = leave
+        self._held = held
+        self._held_batch: tuple[Loop, Any] | None = None
+        """The batch that trials began at, to be handed over when they are over."""
+        self._holding = False
+        self._turns = EachThread(_Turn)
+        self._consumed = False
+        self._over = False
+        self._active: Diagnosis | None = None
+        self._diagnosed: list[Loop] = []
+        self._deadline_ns: int | None = None
+        self._raised = False
+        self.kept_alive: list[Any] = []
+        """Iterators of the script that was stopped; the process ends without freeing them."""
+
+    @property
+    def in_a_loop(self) -> bool:
+        """Whether any iterator has handed over a batch so far."""
+        return self._consumed
+
+    @property
+    def holds_epoch(self) -> bool:
+        """Whether the epoch that runs must not end, as trials need more steps of it."""
+        last = self._turns.here.last
+        if last is None:
+            return False
+        diagnosis = last.loop.diagnosis
+        return self._held.holds(last.loop) or (diagnosis is not None and diagnosis.repeats)
+
+    # What the hooks report.
+
+    def iterator_made(
+        self, iterator: Any, dataset: Any, distributed: bool = False
+    ) -> Consumer | None:
+        """A Python-level iterator was made; None where it is none of the script's own loops."""
+        # tf.data's threads run generators, and what those read is part of the pipeline.
+        if runs_tf_data():
+            return None
+        return self._loops.consumer_for(iterator, dataset, distributed)
+
+    def handed_over(self, consumer: Consumer, asked_ns: int, handed_ns: int, batch: Any) -> Any:
+        """`next` got a batch for Python; returns the one to hand over.
+
+        That is another one where trials are over: the batch that they began at.
+        """
+        record = consumer.loop.record
+        consumer.batches += 1
+        consumer.waited_ns += handed_ns - asked_ns
+        if record.fill_ns is None:
+            record.fill_ns = handed_ns - asked_ns
+        if record.batch_size is None:
+            record.batch_size = batch_rows(batch)
+        # Keras on JAX asks for `steps_per_execution` batches one by one, and runs them as one step.
+        if (consumer.batches - 1) % record.batches_per_call == 0:
+            waited_ns, consumer.waited_ns = consumer.waited_ns, 0
+            held = self._held.holds(consumer.loop)
+            self._boundary(consumer, handed_ns, waited_ns)
+            if self._held.holds(consumer.loop) != held:
+                batch = self._swapped(consumer, batch)
+        if consumer.keep_batch:
+            self._substitute(consumer, batch)
+        return batch
+
+    def call_begins(self, consumer: Consumer, iterator: Any) -> Any:
+        """A tf.function is called with an iterator; returns the iterator to call it with."""
+        consumer.hand_over = "call"
+        if consumer.loop.record.kind == "eager":
+            consumer.loop.record.kind = "tf_function"
+        self._boundary(consumer, time.monotonic_ns(), None)
+        consumer.batches += consumer.loop.record.batches_per_call
+        if consumer.keep_batch:
+            batch = self._held.pull(iterator)
+            if consumer.loop.record.batch_size is None:
+                consumer.loop.record.batch_size = batch_rows(batch)
+            self._substitute(consumer, batch)
+        return consumer.substitute if consumer.substitute is not None else iterator
+
+    def exhausted(self, consumer: Consumer) -> None:
+        """The iterator has no more batches."""
+        if consumer.hand_over == "call":
+            # The call was counted when it began, and found nothing.
+            consumer.batches -= consumer.loop.record.batches_per_call
+            consumer.loop.record.steps -= consumer.loop.record.batches_per_call
+        if consumer is self._turns.here.last:
+            self._interrupt(self._turns.here, exhausted=True)
+
+    def epoch_ended(self) -> None:
+        """Keras says that an epoch begins or ends: what follows is no part of a step."""
+        self._interrupt(self._turns.here, exhausted=False)
+
+    def function_traced(self, function: Any, again: bool) -> None:
+        """A tf.function was traced in a call; `again` where it had been before that call."""
+        last = self._turns.here.last
+        loop = last.loop if last is not None else None
+        if loop is None or not self._updates.trains(function):
+            return
+        loop.record.trace_count += 1
+        loop.step_functions.append(weakref.ref(function))
+        name = source_location(function)
+        if name not in loop.record.step_functions:
+            loop.record.step_functions.append(name)
+        if again:
+            loop.record.retrace_steps.append(loop.record.steps)
+        if loop.diagnosis is not None:
+            loop.diagnosis.traced()
+        self._held.traced(loop)
+
+    def script_over(self, reason: str) -> None:
+        """The script's code has ended or is being stopped."""
+        self._over = True
+        for turn in self._turns.all():
+            self._interrupt(turn, exhausted=False)
+        if self._active is not None:
+            self._active.finish(reason)
+        self._held.stop(reason)
+        self._with.state.give_back()
+        for loop in self._loops.all():
+            self._settle_role(loop)
+
+    def given_up(self) -> None:
+        """An error of ours: what was measured is kept, and nothing more is measured.
+
+        Raises:
+            StopScript: a repeated batch has trained the model wrongly, so the script can't go on.
+        """
+        note = self._with.recorder.note
+        reason = "pipediag stopped after an error of its own"
+        active, self._active = self._active, None
+        if active is not None:
+            attempt(note, "closing a window", active.finish, reason)
+        attempt(note, "ending trials", self._held.stop, reason)
+        attempt(note, "putting the training back", self._with.state.give_back)
+        self._with.recorder.save()
+        if self._was_disturbed() and not self._settings.run_to_end:
+            self.stop()
+
+    def kept(self, consumer: Consumer, asked_ns: int, handed_ns: int, batch: Any) -> Any:  # noqa: ARG002
+        """The batch to hand over where `handed_over` failed: that at which trials began, if any."""
+        held = self._held_batch
+        return held[1] if held is not None and held[0] is consumer.loop else batch
+
+    # What follows from it.
+
+    def _swapped(self, consumer: Consumer, batch: Any) -> Any:
+        """The batch to hand over where the loop begins to be held, or is released."""
+        held, self._held_batch = self._held_batch, None
+        if held is not None:
+            return held[1]
+        self._held_batch = consumer.loop, batch
+        return batch
+
+    def _interrupt(self, turn: _Turn, exhausted: bool) -> None:
+        self._learn_role(turn)
+        self._with.state.show()
+        if turn.last is not None and not turn.seam:
+            found_nothing = exhausted and turn.last.hand_over == "call"
+            loop = turn.last.loop
+            loop.clock.interrupted(time.monotonic_ns(), ended_a_step=not found_nothing)
+            if loop.diagnosis is not None:
+                loop.diagnosis.seam(turn.last, exhausted)
+        turn.seam = True
+
+    def _boundary(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> None:
+        if self._over:
+            # A thread that goes on while another one leaves must not end the script once more.
+            return
+        loop = consumer.loop
+        record = loop.record
+        turn = self._turns.here
+        self._learn_role(turn)
+        if turn.last is not consumer:
+            self._turn_to(turn, consumer)
+        continuous, turn.seam = not turn.seam, False
+        held, self._holding = self._holding, self._held.holds(loop)
+        if held and not self._holding:
+            continuous = False  # the trials were given up in the middle of a step
+        if self._holding:
+            if not self._held.boundary(consumer, now_ns, continuous):
+                self._released(loop)
+            return
+        if continuous:
+            record.elapsed_ns += now_ns - loop.last_ns
+            if record.steps <= 2 * record.batches_per_call:
+                attempt(
+                    self._with.recorder.note,
+                    "describing how the loop starts up",
+                    self._early_step,
+                    consumer,
+                    now_ns - loop.last_ns,
+                )
+            self._notice_other_thread(loop)
+        loop.last_ns = now_ns
+        loop.clock.hand_over(now_ns, wait_ns, continuous)
+        record.steps += record.batches_per_call
+        self._updates.tracing_ns = 0
+        self._diagnose(consumer, now_ns, wait_ns, continuous)
+        if self._deadline_ns is not None and now_ns > self._deadline_ns and self._active is None:
+            self.stop()
+
+    def _turn_to(self, turn: _Turn, consumer: Consumer) -> None:
+        if turn.last is not None:
+            self._interrupt(turn, exhausted=False)
+        turn.seam = True
+        turn.last = consumer
+        self._consumed = True
+
+    def _diagnose(
+        self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool
+    ) -> None:
+        """Measure the loop, or begin to if it trains and none is being measured."""
+        loop = consumer.loop
+        if loop.diagnosis is not None:
+            self._measure(loop.diagnosis, consumer, now_ns, wait_ns, continuous)
+            if loop.diagnosis is self._active and not self._active.measuring:
+                self._measured(loop, consumer)
+        elif loop.trains and len(self._diagnosed) < _MOST_DIAGNOSED:
+            self._give_up_the_abandoned(loop, now_ns)
+            if self._active is None:
+                self._begin(loop, consumer, now_ns)
+
+    def _measure(
+        self,
+        diagnosis: Diagnosis,
+        consumer: Consumer,
+        now_ns: int,
+        wait_ns: int | None,
+        continuous: bool,
+    ) -> None:
+        try:
+            diagnosis.boundary(consumer, now_ns, wait_ns, continuous)
+        except Exception as error:
+            # A fault of ours must not become the script's.
+            diagnosis.phase = Phase.DONE
+            self._with.recorder.note(
+                f"Measuring failed, and was given up: {type(error).__name__}: {error}"
+            )
+
+    def _early_step(self, consumer: Consumer, duration_ns: int) -> None:
+        """The first two steps tell what starting up took."""
+        loop, record = consumer.loop, consumer.loop.record
+        if record.first_step_ns is None:
+            record.first_step_ns = duration_ns
+            loop.traced_in_first_step_ns = self._updates.tracing_ns
+            self._loops.describe_keras(loop)
+        elif record.fill_ns is None and consumer.hand_over == "call":
+            # The first batch was asked for inside a call: what tracing and consumer did not take.
+            model = model_of(consumer)
+            if model is not None and model.gaps_us:
+                others = model.gaps_us[0] * 1000 + loop.traced_in_first_step_ns
+                record.fill_ns = max(0, record.first_step_ns - others)
+
+    def _notice_other_thread(self, loop: Loop) -> None:
+        """Whether a step of the loop that is measured fell between two of this one's."""
+        measured = self._active.loop if self._active is not None else loop
+        if measured.thread is loop.thread or not loop.trains or loop.record.beside is not None:
+            return
+        if measured.last_ns > loop.last_ns:
+            measured.record.beside, loop.record.beside = loop.record.id, measured.record.id
+
+    def _give_up_the_abandoned(self, loop: Loop, now_ns: int) -> None:
+        """A loop that ended too early must not keep a later one from being measured."""
+        if self._active is None:
+            return
+        former = self._active.loop
+        one_fit_after_another = former.fit_begun and loop.fit_begun and not former.runs_elsewhere()
+        if one_fit_after_another or now_ns - former.last_ns > _ABANDONED_NS:
+            self._active.finish("the loop ended before this window was full")
+            self._active = None
+
+    def _begin(self, loop: Loop, consumer: Consumer, now_ns: int) -> None:
+        loop.diagnosis = self._active = Diagnosis(loop, self._with)
+        if self._held.may_try:
+            loop.dataset = consumer.dataset
+        self._diagnosed.append(loop)
+        self._with.tell("loop", line=loop.record.line, file=loop.record.file, kind=loop.record.kind)
+        describe_environment(self._with.recorder.recording.environment)
+        self._with.recorder.save()
+        loop.diagnosis.boundary(consumer, now_ns, None, continuous=False)
+
+    def _learn_role(self, turn: _Turn) -> None:
+        """A step that wrote a trainable variable makes its loop a training loop.
+
+        What is written after a seam, such as weights that are loaded, is no step's work.
+        """
+        updated, self._updates.updated = self._updates.updated, False
+        if not updated or turn.last is None or turn.seam:
+            return
+        record = turn.last.loop.record
+        if not record.updates_variables:
+            record.updates_variables = True
+            if record.role == "other":
+                record.role = "training"
+                record.role_reason = "its steps write trainable variables"
+
+    def _settle_role(self, loop: Loop) -> None:
+        """Name what the loops without updates were, for the report."""
+        record = loop.record
+        if record.role != "other":
+            return
+        if record.steps <= _PREVIEW_BATCHES:
+            record.role, record.role_reason = (
+                "preview",
+                f"{record.steps} batches, no variable written",
+            )
+            return
+        trainings = [other.record.started_ns for other in self._loops.all() if other.trains]
+        if trainings and loop.last_ns <= min(trainings):
+            record.role = "preparation"
+            record.role_reason = "read before training began, without writing a trainable variable"
+        elif trainings:
+            record.role = "validation"
+            record.role_reason = "batches are consumed without writing a trainable variable"
+
+    def _substitute(self, consumer: Consumer, batch: Any) -> None:
+        consumer.keep_batch = False
+        try:
+            consumer.substitute = repeated(batch, consumer.element_spec)
+        except Exception as error:
+            self._with.recorder.note(
+                "The consumer could not be measured on a repeated batch: "
+                f"{type(error).__name__}: {error}"
+            )
+
+    def _measured(self, loop: Loop, consumer: Consumer) -> None:
+        """One loop is measured: what would help it is tried, where the parent asks for that."""
+        self._active = None
+        if self._held.hold(loop, consumer, goes_on=self._goes_on_after(loop)):
+            return
+        if self._held.was_held(loop):
+            self._released(loop)
+        else:
+            self._go_on_or_stop(loop)
+
+    def _released(self, loop: Loop) -> None:
+        # What the trials took is no step, and neither is the one that they ended in.
+        self._turns.here.seam = True
+        loop.clock.held()
+        self._updates.updated = False
+        self._go_on_or_stop(loop)
+
+    def try_pipelines_alone(self) -> None:
+        """The script is over: loops that could not be held while they ran have their pipelines."""
+        self._held.try_pipelines_alone(self._loops.all())
+
+    def _goes_on_after(self, loop: Loop) -> bool:
+        if self._settings.run_to_end:
+            return True
+        return not self._with.pace.ends_here(loop.seconds_left) and not self._was_disturbed()
+
+    def _go_on_or_stop(self, loop: Loop) -> None:
+        """Go on to see later loops, where that is cheap, or stop the script."""
+        if self._settings.run_to_end:
+            return
+        if not self._goes_on_after(loop):
+            self.stop()
+        elif self._deadline_ns is None:
+            self._deadline_ns = time.monotonic_ns() + int(self._settings.look_ahead_s * 1e9)
+
+    def _was_disturbed(self) -> bool:
+        """Steps on a repeated batch have trained the model wrongly: its script must not go on."""
+        return any(
+            window.kind == "repeat" and window.blocks
+            for window in self._with.recorder.recording.windows
+        )
+
+    def keep_pipelines(self) -> None:
+        """Keep the pipelines that run now until the process is gone: see `live_iterators`."""
+        self.kept_alive += handles_of_live_iterators()
+
+    def let_go(self) -> None:
+        """Drop all that is the script's, so that it goes when its modules go."""
+        self._active = self._held_batch = None
+        for turn in self._turns.all():
+            turn.last = None
+        for loop in self._loops.all():
+            loop.let_go()
+
+    def stop(self) -> None:
+        """End the script here; one that swallows the exception is left by force the next time."""
+        if self._raised:
+            self._leave()
+        self._raised = True
+        self._with.state.give_back()
+        self.keep_pipelines()
+        self._with.tell("stopping")
+        self._with.recorder.recording.stop_reason = "enough was measured"
+        raise StopScript

@@ -1,0 +1,199 @@
+"""How the child leaves: what it saves, what it tells the parent, what the user gets to see."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import ModuleType, TracebackType
+from typing import Protocol
+
+from pipediag.capture.callsites import is_users, package_of
+from pipediag.child.finalisation import close_open_files, finalise_modules
+from pipediag.child.own_frames import contains, remove_own_frames
+from pipediag.session.recording import Outcome
+
+FLUSH_FAILED = 120
+"""The interpreter's own status when standard output could not be flushed at exit."""
+
+
+class Recorder(Protocol):
+    """The part of capture that the end of a script needs."""
+
+    def script_ended(
+        self, outcome: Outcome, exit_status: int | None, error: str | None
+    ) -> None: ...
+
+    def let_go(self) -> bool: ...
+
+
+class Ending:
+    """Takes part in the interpreter's exit, first and last, and lets Python do the rest.
+
+    Make it before anything else registers with `atexit`: handlers run in reverse order, so ours
+    is then the last one, when the script's threads and handlers are through.
+    """
+
+    def __init__(self, progress_fd: int | None) -> None:
+        self._pid = os.getpid()
+        self._progress_fd = progress_fd
+        self._recorder: Recorder | None = None
+        self._status = 0
+        if progress_fd is not None:
+            os.set_inheritable(progress_fd, False)
+            os.set_blocking(progress_fd, False)
+        atexit.register(self._leave)
+
+    def record_with(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def end_with_thread(self, stop: type[BaseException]) -> None:
+        """Let `stop` end the script from any thread, as its training loop may run in one."""
+        users_hook = threading.excepthook
+
+        def hook(arguments: threading.ExceptHookArgs) -> None:
+            error = arguments.exc_value
+            if error is None or not contains(error, stop) or os.getpid() != self._pid:
+                users_hook(arguments)
+                return
+            self.stopped()
+            atexit._run_exitfuncs()
+            leave_without_finalising(0)
+
+        threading.excepthook = hook
+
+    def tell(self, event: str, **details: str | int | None) -> None:
+        """Write one event to the parent. One that is gone or stuck must not disturb the script."""
+        if self._progress_fd is not None:
+            with suppress(OSError):
+                line = json.dumps({"event": event, **details}) + "\n"
+                os.write(self._progress_fd, line.encode())
+
+    def finished(self) -> None:
+        """The script's last line has run."""
+        self._end("finished", 0, None)
+
+    def stopped(self) -> None:
+        """Pipediag has seen enough and ended the script."""
+        self._end("stopped", None, None)
+
+    def failed(self, error: BaseException) -> None:
+        """The script ended by `error`, which the caller lets through to the interpreter."""
+        description = f"{type(error).__name__}: {error}"
+        if isinstance(error, SystemExit):
+            self._end("exited", exit_status_of(error), None)
+            return
+        _show_without_own_frames()
+        if isinstance(error, KeyboardInterrupt):
+            self._end("interrupted", -signal.SIGINT, description)
+        else:
+            self._end("raised", 1, description)
+
+    def _end(self, outcome: Outcome, status: int | None, error: str | None) -> None:
+        if os.getpid() != self._pid:
+            return
+        self._status = status or 0
+
+        def save() -> None:
+            self._save(outcome, status, error)
+
+        if outcome == "finished" and _other_threads():
+            # The script goes on in its threads. They are joined before atexit handlers run.
+            atexit.register(save)
+        else:
+            save()
+
+    def _save(self, outcome: Outcome, status: int | None, error: str | None) -> None:
+        if os.getpid() != self._pid or self._recorder is None:
+            return
+        try:
+            self._recorder.script_ended(outcome, status, error)
+        except Exception as problem:  # noqa: BLE001 - the script's own ending comes first
+            self.tell("not-saved", message=f"{type(problem).__name__}: {problem}")
+        self.tell("ended", outcome=outcome, status=status, error=error)
+
+    def _leave(self) -> None:
+        if os.getpid() != self._pid:
+            return
+        self.tell("closing")
+        if self._recorder is not None and self._recorder.let_go():
+            finalise_modules(_is_the_scripts)
+            self.tell("leaving")
+            leave_without_finalising(self._status)
+
+
+def exit_status_of(error: SystemExit) -> int:
+    """The status with which Python ends on this exception: 0 to 255."""
+    if error.code is None:
+        return 0
+    return error.code & 0xFF if isinstance(error.code, int) else 1
+
+
+def leave_without_finalising(status: int) -> None:
+    """End the process now, as finalisation would but for destructors; negative is a signal.
+
+    A pipeline thread that waits for the interpreter lock can hang finalisation for good. What
+    finalisation would have written is written here: standard streams, files left open, C streams.
+    """
+    # First, as natively, and again after what others write while they are closed.
+    if not _flush_standard_streams() and status >= 0:
+        status = FLUSH_FAILED
+    close_open_files()
+    _flush_standard_streams()
+    ctypes.CDLL(None).fflush(None)
+    if status < 0:
+        signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    os._exit(status)
+
+
+def _flush_standard_streams() -> bool:
+    flushed = True
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and not stream.closed:
+            try:
+                stream.flush()
+            except OSError:
+                flushed = stream is not sys.stdout and flushed
+    return flushed
+
+
+def _is_the_scripts(module: ModuleType) -> bool:
+    """Whether Python would close its files with it: the script, and modules of the user's."""
+    file = getattr(module, "__file__", None)
+    own = isinstance(file, str) and is_users(file) and package_of(file) is None
+    return module.__name__ == "__main__" or own
+
+
+def _other_threads() -> bool:
+    current = threading.current_thread()
+    return any(not thread.daemon and thread is not current for thread in threading.enumerate())
+
+
+def _show_without_own_frames() -> None:
+    """Leave printing to the script's excepthook, and to Python what follows it."""
+    users_hook = getattr(sys, "excepthook", sys.__excepthook__)
+    sys.excepthook = _clean_then(users_hook)
+
+
+Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
+
+
+def _clean_then(users_hook: Hook) -> Hook:
+    def hook(
+        kind: type[BaseException],
+        error: BaseException,
+        traceback: TracebackType | None,  # noqa: ARG001 - the one of `error`
+    ) -> None:
+        sys.excepthook = users_hook
+        remove_own_frames(error)
+        sys.last_traceback = error.__traceback__
+        users_hook(kind, error, error.__traceback__)
+
+    return hook

@@ -1,0 +1,88 @@
+"""The child process: runs the user's script as Python would, with capture hooked in.
+
+Started by the parent as a file, `python child.py SETTINGS.json`, so that a module in the user's
+working directory cannot take the place of one that is needed here.
+"""
+
+import os
+import sys
+
+AT_START = frozenset(sys.modules)
+"""What the interpreter itself has imported. All else that is imported here is ours."""
+
+REFUSED = 2
+
+
+def main() -> None:
+    """Run the script that the settings file names; end as the script ends."""
+    path = _search_own_places_only()
+    from pipediag.child.own_modules import OwnModules
+
+    modules = OwnModules(AT_START)
+    with modules:
+        from pathlib import Path
+
+        from pipediag.capture import Capture, StopScript
+        from pipediag.child.ending import Ending
+        from pipediag.child.execution import prepare
+        from pipediag.child.own_frames import contains
+        from pipediag.descriptors import occupy_closed
+        from pipediag.session.settings import RunSettings
+
+    sys.path[:] = path
+    closed = occupy_closed()
+    settings = RunSettings.read(Path(sys.argv[-1]))
+    ending = Ending(settings.progress_fd)
+    capture = Capture(settings)
+    ending.record_with(capture)
+    run = prepare(settings, own_arguments=2 if __spec__ is None else 3)
+    ending.end_with_thread(StopScript)
+    capture.install()
+    modules.hide()
+    for descriptor in closed:
+        os.close(descriptor)
+    ending.tell("started")
+    try:
+        run()
+    except BaseException as error:
+        if contains(error, StopScript):
+            ending.stopped()
+            sys.exit(0)
+        if settings.module and _found_no_module(error):
+            ending.tell("refused", message=str(error).removeprefix(f"{sys.executable}: "))
+            sys.exit(REFUSED)
+        ending.failed(error)
+        raise
+    ending.finished()
+
+
+def _search_own_places_only() -> list[str]:
+    """Look for modules where none of the user's can be; return the import path to restore.
+
+    The directories in PYTHONPATH come before the standard library, and the interpreter has put
+    ours first.
+    """
+    if not sys.flags.safe_path:
+        del sys.path[0]
+    given = list(sys.path)
+    library = os.path.dirname(os.__file__)  # noqa: PTH120 - pathlib is not ours to import yet
+    compiled = [entry for entry in given if os.path.basename(entry) == "lib-dynload"]  # noqa: PTH119
+    sys.path[:] = [library, *compiled, __file__.rsplit(os.sep, 3)[0]]
+    return given
+
+
+def _found_no_module(error: BaseException) -> bool:
+    """Whether the interpreter's own `-m` gave up before the module's code, not the module."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return (
+        isinstance(error, SystemExit)
+        and str(error).startswith(f"{sys.executable}: ")
+        and traceback is not None
+        and traceback.tb_frame.f_code.co_name == "_run_module_as_main"
+    )
+
+
+if __name__ == "__main__":
+    main()

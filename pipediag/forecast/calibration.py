@@ -1,0 +1,335 @@
+"""The model of a measured run, with its parameters set so that it gives the step that was seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipediag.forecast.network import Network, Station, outermost, stages
+from pipediag.forecast.unknown import UnknownError
+from pipediag.session.model import Operation, Session
+
+WAITS_PERCENT = 5.0
+"""Of a step, from which it counts as waiting for input: XProf's limit."""
+
+BOUND_PERCENT = 20.0
+"""Of a step, from which waiting for input is what bounds it: XProf's limit."""
+
+IDLE = 0.5
+"""Slowest stage over consumer, below which a pipeline rests for so long that short waits are those
+of handing a batch over, whatever its pace. Own choice."""
+
+IN_GRAPH = 0.12
+"""Part of the dispatch that stays with each step where several share a call, as the executor starts
+each one's operations all the same. Own measurements, by what trials left of the step: 9 to 17 %."""
+
+OF_NO_ROW = 1 / 3
+"""Part of a CPU's compute that a step costs however few rows it holds: each operation has a price
+of its own. Own measurements, by what trials with larger batches left of the step: 24 to 75 %."""
+
+SEVERAL_AT_ONCE = 1.2
+"""CPUs from which more than one thread must be computing, which the interpreter lock forbids."""
+
+COMPUTES = 0.5
+"""CPU time over time in calls, from which Python computes rather than waits. Own choice: below one
+half, waiting is the larger part."""
+
+PYTHON = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
+_WORK_AHEAD = (
+    "MapAndBatch",
+    "ParallelMap",
+    "ParallelBatch",
+    "ParallelFilter",
+    "ParallelInterleave",
+    "Prefetch",
+)
+BATCHES = ("batch", "padded_batch", "ragged_batch")
+_SWITCHES = ("apply_default_optimizations", "optimization.inject_prefetch", "autotune.enabled")
+
+
+def network_of(session: Session) -> Network:
+    """Stations, consumer and CPUs of this run.
+
+    The model's own step is the measured one: where every step waits for input, the slowest stage
+    takes all of the step, so what tf.data's clock leaves out (scheduling calls on other threads) is
+    added to it. Stages that its clock gives more than a step shrink, as none can be busy for
+    longer. The others are as they were measured.
+
+    Raises:
+        UnknownError: the step, its input wait or the plan is missing.
+    """
+    if session.steps is None or session.breakdown is None:
+        raise UnknownError("The step was not measured.")
+    if session.pipeline is None or not session.pipeline.ops:
+        raise UnknownError("The pipeline was not recorded.")
+    step_ms = session.steps.mean_ms
+    consumer = _consumer_ms(session, step_ms)
+    alone = session.differential.step_ms if session.differential else consumer
+    stations, root = _stations(session.pipeline.ops)
+    pipeline_cpu, consumer_cpu = _cpu_ms(session)
+    allowed = cpus(session)
+    capacity = _capacity(session, allowed)
+    network = Network(
+        stations=stations,
+        root=root,
+        step_ms=step_ms,
+        consumer_ms=consumer,
+        consumer_alone_ms=min(alone, consumer),
+        consumer_cpu_ms=min(consumer_cpu, consumer * capacity),
+        pipeline_cpu_ms=pipeline_cpu,
+        fixed_ms=_fixed_ms(session),
+        per_call_ms=_class_ms(session, "python")
+        + (0.0 if _on_accelerator(session) else _class_ms(session, "dispatch") * (1 - IN_GRAPH)),
+        cpus=allowed,
+        capacity=capacity,
+        threads=_threads(session, allowed),
+        consumer_share=_consumer_share(session),
+        overlaps=_prefetch_is_injected(session),
+    )
+    return _with_cpu(_calibrated(network))
+
+
+def _consumer_ms(session: Session, step_ms: float) -> float:
+    """Step over ceiling where there is one, as its definition; otherwise step less input wait.
+
+    Where the ceiling is that of the consumer alone, as the two share the CPUs, it is the step less
+    what GetNext waited: how far the pipeline's CPU time slows the consumer is the model's affair.
+    """
+    waited = _waited_beside_shared_cpus(session)
+    if waited is not None:
+        return step_ms * (1 - waited / 100.0)
+    if session.ceiling is not None and session.ceiling.speedup_if_input_free:
+        return step_ms / session.ceiling.speedup_if_input_free
+    return step_ms - _class_ms(session, "input_wait")
+
+
+def _fixed_ms(session: Session) -> float:
+    """What a step costs whatever the size of its batch.
+
+    Operations are what is dispatched: where that takes little, they are few, and their own price is
+    little too.
+    """
+    dispatch = _class_ms(session, "dispatch")
+    called = dispatch + _class_ms(session, "python")
+    if _on_accelerator(session):
+        return called
+    return called + min(OF_NO_ROW * _class_ms(session, "device_compute"), dispatch / 2)
+
+
+def cpus(session: Session) -> float:
+    """CPUs that the process may use."""
+    if session.host is not None:
+        return session.host.cores_allowed
+    return session.environment.cpu_quota or float(session.environment.cores)
+
+
+def _capacity(session: Session, allowed: float) -> float:
+    """What the CPUs do together, as measured on this machine; no less than the run made them do."""
+    measured = session.environment.cpu_capacity
+    if measured is None:
+        return allowed
+    return max(measured, session.host.cores_busy if session.host is not None else 0.0)
+
+
+def _stations(ops: list[Operation]) -> tuple[dict[str, Station], str | None]:
+    runs = {op.id: op for op in ops if op.fused_into is None and not op.removed_by_tensorflow}
+    every = {op.id: op for op in ops}
+    stations = {
+        op.id: _station(op, _inputs(op, ops, every, runs), _fused_batch(op, every))
+        for op in runs.values()
+    }
+    read = {id for station in stations.values() for id in station.inputs}
+    ends = [s.id for s in stations.values() if s.inside is None and s.id not in read]
+    return stations, ends[-1] if ends else None
+
+
+def _inputs(
+    op: Operation, ops: list[Operation], every: dict[str, Operation], runs: dict[str, Operation]
+) -> tuple[str, ...]:
+    """Where it reads from, past what was fused or left out.
+
+    An operation fused into this one reads from it by the plan; TensorFlow's insertions stand
+    between two written ones although the plan does not know them.
+    """
+    inserted = {
+        parent: other.id
+        for other in ops
+        if other.inserted_by_tensorflow
+        for parent in other.parent_ids
+    }
+    found: list[str] = []
+    waiting = [(parent, op.id) for parent in op.parent_ids]
+    while waiting:
+        parent_id, reader = waiting.pop(0)
+        between = inserted.get(parent_id)
+        if between is not None and between != reader and not op.inserted_by_tensorflow:
+            parent_id = between
+        parent = every.get(parent_id)
+        if parent is None:
+            continue
+        carrier = parent.fused_into or parent.id
+        if carrier == op.id or carrier not in runs:
+            waiting += [(above, parent.id) for above in parent.parent_ids]
+        elif carrier not in found:
+            found.append(carrier)
+    return tuple(found)
+
+
+def _station(op: Operation, inputs: tuple[str, ...], batch: Operation | None) -> Station:
+    calls = float(op.parallelism or 1)
+    python = op.function is not None and bool(PYTHON & op.function.graph_ops.keys())
+    return Station(
+        id=op.id,
+        kind=op.kind,
+        inputs=inputs,
+        elements=op.elements,
+        service_ms=op.self_ms_per_step or 0.0,
+        cpu_ms=0.0,
+        calls=calls,
+        asynchronous=_works_ahead(op),
+        holds_lock=python,
+        unbounded=bool(op.parameters.get("use_unbounded_threadpool")),
+        inside=op.inside_function_of,
+        batch_id=batch.id if batch else None,
+        batch_size=_size(batch) if batch else None,
+    )
+
+
+def _works_ahead(op: Operation) -> bool:
+    if op.iterator_name is not None:
+        return op.iterator_name.startswith(_WORK_AHEAD)
+    return op.kind == "prefetch" or (op.parallelism or 1) > 1
+
+
+def _fused_batch(op: Operation, every: dict[str, Operation]) -> Operation | None:
+    fused = (every[id] for id in op.fused_from if id in every)
+    return next((one for one in fused if one.kind in BATCHES), None)
+
+
+def _size(batch: Operation) -> int | None:
+    size = batch.parameters.get("batch_size")
+    return size if isinstance(size, int) and size > 0 else None
+
+
+def _calibrated(network: Network) -> Network:
+    found = stages(network)
+    slowest = max(found, key=lambda stage: stage.ms, default=None)
+    if slowest is None or slowest.ms <= 0:
+        return network
+    late = network.step_ms - network.consumer_ms
+    short = late < network.step_ms * BOUND_PERCENT / 100.0
+    if slowest.ahead and short and slowest.ms < IDLE * network.consumer_ms:
+        return replace(network, consumer_share=1.0)
+    if slowest.ahead:
+        target = max(_supply_ms(network), min(slowest.ms, network.consumer_ms))
+    else:
+        target = network.step_ms - network.consumer_ms
+        network = replace(network, consumer_share=1.0)
+    factors = {
+        id: min(1.0, network.step_ms / stage.ms)
+        for stage in found
+        if stage.ms
+        for id in stage.stations
+    }
+    factors |= dict.fromkeys(slowest.stations, target / slowest.ms)
+    calibrated = {
+        id: replace(s, service_ms=s.service_ms * factors.get(outermost(network, id), 1.0))
+        for id, s in network.stations.items()
+    }
+    return replace(network, stations=calibrated)
+
+
+def _supply_ms(network: Network) -> float:
+    """The pipeline's mean time per step, where each step takes the longer of the two.
+
+    That is the step less the time for which the pipeline was ahead. Where some steps wait and some
+    do not, those that do not are taken to be ahead by as much on average as the others are late.
+    """
+    share = network.consumer_share
+    late = network.step_ms - network.consumer_ms
+    return network.step_ms - late * share / (1.0 - share) if share < 1.0 else 0.0
+
+
+def _consumer_share(session: Session) -> float:
+    """Part of the steps that did not wait for input, by XProf's limit, as is the run as a whole."""
+    percent = _waited_percent(session)
+    if percent is not None and percent < WAITS_PERCENT:
+        return 1.0
+    waits = [
+        100.0 * row.input_wait_ms > WAITS_PERCENT * row.duration_ms
+        for row in session.step_rows
+        if row.window == "baseline" and row.input_wait_ms is not None
+    ]
+    return 1.0 - sum(waits) / len(waits) if waits else 0.0
+
+
+def _waited_percent(session: Session) -> float | None:
+    """Part of the step in GetNext: the breakdown's, unless that holds more than waiting."""
+    waited, share = _waited_beside_shared_cpus(session), (session.breakdown or {}).get("input_wait")
+    if waited is not None:
+        return waited
+    return share.percent if share is not None else None
+
+
+def _waited_beside_shared_cpus(session: Session) -> float | None:
+    """What GetNext waited, by tf.data's own clock, where the input takes CPUs from the consumer."""
+    wait = session.input_wait
+    return wait.native_percent if wait is not None and wait.contention == "cpu" else None
+
+
+def _with_cpu(network: Network) -> Network:
+    """The pipeline's CPU time, shared out in proportion to wall time.
+
+    Python holds the lock for no longer than it computes: calls that mostly wait, and threads that
+    compute on more than one CPU at once, do not queue for it.
+    """
+    spent = sum(station.service_ms for station in network.stations.values())
+    if spent <= 0:
+        return replace(network, pipeline_cpu_ms=0.0)
+    busy = network.pipeline_cpu_ms / spent
+    locked = busy >= COMPUTES and network.pipeline_cpu_ms < SEVERAL_AT_ONCE * network.step_ms
+    shared = {
+        id: replace(s, cpu_ms=s.service_ms * busy, holds_lock=s.holds_lock and locked)
+        for id, s in network.stations.items()
+    }
+    return replace(network, stations=shared)
+
+
+def _cpu_ms(session: Session) -> tuple[float, float]:
+    """CPU milliseconds per step of the threads that make the input, and of all others."""
+    host = session.host
+    if host is None or session.steps is None:
+        return 0.0, 0.0
+    makers = host.threads.get("tf_data", 0.0) + host.threads.get("python_other", 0.0)
+    pipeline = min(makers / 100.0, host.cores_busy)
+    step_ms = session.steps.mean_ms
+    return pipeline * step_ms, (host.cores_busy - pipeline) * step_ms
+
+
+def _threads(session: Session, allowed: float) -> float:
+    """tf.data's pool has one thread a CPU, unless the dataset asks for another number."""
+    options = session.pipeline.options if session.pipeline else {}
+    for name, value in options.items():
+        if name.endswith("private_threadpool_size") and isinstance(value, int) and value > 0:
+            return float(value)
+    return max(1.0, float(int(allowed)))
+
+
+def _prefetch_is_injected(session: Session) -> bool:
+    """By TensorFlow's defaults, unless an option or debug mode switches them off."""
+    pipeline = session.pipeline
+    if pipeline is None or session.environment.tf_data_debug_mode:
+        return False
+    off = any(
+        value is False and name.endswith(_SWITCHES) for name, value in pipeline.options.items()
+    )
+    return pipeline.autotune_enabled and not off
+
+
+def _on_accelerator(session: Session) -> bool:
+    """There, dispatch is launching kernels too, which no sharing of calls saves."""
+    return any(device.kind.upper() != "CPU" for device in session.environment.devices)
+
+
+def _class_ms(session: Session, name: str) -> float:
+    shares = {str(key): share for key, share in (session.breakdown or {}).items()}
+    return shares[name].ms if name in shares else 0.0

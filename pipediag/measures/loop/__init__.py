@@ -1,0 +1,1 @@
+"""The loops of a run, and where the time of one goes."""

@@ -1,0 +1,154 @@
+"""Where a loop's time goes from its first step on: steps, first batches, and between the epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipediag.measures.recorded_windows import Floats, blocks_of
+from pipediag.session.model import Loop, LoopTime
+from pipediag.session.recording import RecordedLoop, RecordedSeam, Recording, WindowKind
+
+EXPLAINED_PERCENT = 70.0
+"""Part of a loop's time that its steps should explain. Own choice: beneath it, what is said of the
+step says less of the loop than of something else by more than a quarter of the whole."""
+
+IN_GRAPH = "The loop runs inside a tf.function, where no clock sees what lies between its epochs."
+TOO_SHORT = "No step followed the first one, or none was measured without a profiler."
+
+_DISTURBED: tuple[WindowKind, ...] = ("profile", "repeat")
+
+
+@dataclass(frozen=True)
+class _Means:
+    """Mean milliseconds of a step and at the end of an epoch, and how many ends were seen."""
+
+    step_ms: float
+    count: int
+    wait_ms: float
+    between_ms: float
+
+
+def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
+    """The loop as planned, where the script says how long it runs, or else as far as it was seen.
+
+    The steps are counted at the mean of the baseline, in which no first batch of an epoch is waited
+    for: where a call asks for its batch itself, what the first call takes longer is that wait.
+    Steps under the profiler and on a repeated batch are left out. None where nothing can be said.
+    """
+    step_ms = steady_step_ms(recording, loop)
+    if step_ms is None or loop.warm_ns is None or loop.last_ns is None:
+        return None
+    disturbed = _steps_in(recording, loop, _DISTURBED)
+    waits = {
+        seam.asked_ns: wait
+        for seam in loop.epoch_seams
+        if seam.asked_ns not in disturbed and (wait := _wait_ms(seam, step_ms)) is not None
+    }
+    between = [max(0, seam.asked_ns - seam.start_ns) / 1e6 for seam in loop.epoch_seams]
+    total_ms = (loop.last_ns - loop.warm_ns - loop.set_aside_ns) / 1e6
+    total_ms -= sum(disturbed.values())
+    steps = loop.warm_steps - len(disturbed) * loop.batches_per_call
+    if steps <= 0 or total_ms <= 0:
+        return None
+    means = _Means(step_ms, len(between), _mean(waits.values()), _mean(between))
+    seen = _account("measured", total_ms, steps * step_ms, sum(waits.values()), sum(between), means)
+    return _as_planned(loop, seen, means)
+
+
+def time_missing(loop: RecordedLoop) -> str:
+    """Why nothing is said of a training loop's time."""
+    return IN_GRAPH if loop.kind == "in_graph" else TOO_SHORT
+
+
+def seen_s(loop: RecordedLoop) -> float:
+    """How long the loop was seen: from the first request to the last hand-over, without us."""
+    if loop.asked_ns is None or loop.last_ns is None:
+        return loop.elapsed_ns / 1e9
+    return max(loop.elapsed_ns, loop.last_ns - loop.asked_ns - loop.set_aside_ns) / 1e9
+
+
+def first_batch_percent(loop: Loop | None) -> float:
+    """Percent of the loop's time spent waiting for an epoch's first batch; 0 where not known."""
+    time = loop.time if loop is not None else None
+    return 100.0 * time.first_batches_s / time.total_s if time is not None and time.total_s else 0.0
+
+
+def steps_percent(loop: Loop | None) -> float | None:
+    """Percent of the loop's time that steps times their mean explain."""
+    time = loop.time if loop is not None else None
+    return None if time is None or not time.total_s else 100.0 * time.steps_s / time.total_s
+
+
+def steady_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:
+    """Mean milliseconds per batch in the baseline, without those that wait for a first batch."""
+    first = {seam.asked_ns for seam in loop.epoch_seams if seam.handed_ns is None}
+    measured = _steps_in(recording, loop, ("baseline",))
+    steady: Floats = np.array([ms for start, ms in measured.items() if start not in first])
+    if not len(steady):
+        return None
+    return float(steady.mean()) / loop.batches_per_call
+
+
+def _as_planned(loop: RecordedLoop, seen: LoopTime, means: _Means) -> LoopTime:
+    """With every epoch in it; ends of epochs count where one was seen."""
+    epochs = loop.keras.epochs if loop.keras is not None else None
+    if not epochs or loop.planned_steps is None or loop.steps > loop.planned_steps:
+        return seen
+    ends = max(epochs - 1, means.count) if means.count else 0
+    steps_ms = max(0, loop.planned_steps - loop.batches_per_call) * means.step_ms
+    waits_ms, between_ms = ends * means.wait_ms, ends * means.between_ms
+    total_ms = steps_ms + waits_ms + between_ms + 1000.0 * seen.unexplained_s
+    if total_ms <= 1000.0 * seen.total_s:
+        return seen
+    return _account("projected", total_ms, steps_ms, waits_ms, between_ms, means)
+
+
+def _account(
+    basis: str, total_ms: float, steps_ms: float, waits_ms: float, between_ms: float, means: _Means
+) -> LoopTime:
+    """Parts that add up to the whole; steps that would be more than is left are what is left."""
+    waits_ms = min(waits_ms, total_ms)
+    between_ms = min(between_ms, total_ms - waits_ms)
+    steps_ms = min(steps_ms, total_ms - waits_ms - between_ms)
+    return LoopTime.model_validate(
+        {
+            "basis": basis,
+            "total_s": total_ms / 1000.0,
+            "steps_s": steps_ms / 1000.0,
+            "step_ms": means.step_ms,
+            "first_batches_s": waits_ms / 1000.0,
+            "between_epochs_s": between_ms / 1000.0,
+            "unexplained_s": max(0.0, round(total_ms - steps_ms - waits_ms - between_ms, 6))
+            / 1000.0,
+            "epoch_ends_seen": means.count,
+            "first_batch_ms": means.wait_ms if means.count else None,
+        }
+    )
+
+
+def _wait_ms(seam: RecordedSeam, step_ms: float) -> float | None:
+    if seam.handed_ns is not None:
+        return (seam.handed_ns - seam.asked_ns) / 1e6
+    if seam.first_step_ns is None:
+        return None
+    return max(0.0, seam.first_step_ns / 1e6 - step_ms)
+
+
+def _steps_in(
+    recording: Recording, loop: RecordedLoop, kinds: Iterable[WindowKind]
+) -> dict[int, float]:
+    """Milliseconds of every recorded interval in those windows, by its begin."""
+    return {
+        start: duration / 1e6
+        for kind in kinds
+        for block in blocks_of(recording, loop, kind)
+        for start, duration in zip(block.starts_ns, block.durations_ns, strict=True)
+    }
+
+
+def _mean(values: Iterable[float]) -> float:
+    listed = list(values)
+    return sum(listed) / len(listed) if listed else 0.0

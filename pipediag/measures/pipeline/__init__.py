@@ -1,0 +1,1 @@
+"""The input pipeline: what its operations and iterators cost."""

@@ -1,0 +1,263 @@
+"""The input pipeline as written, with what each operation cost as TensorFlow ran it."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pipediag.measures.pipeline.iterators import IteratorKey, RanIterator, ran_iterators
+from pipediag.measures.pipeline.joining import Joined, join
+from pipediag.measures.pipeline.node_rates import node_rates
+from pipediag.measures.pipeline.written import plan_of
+from pipediag.session.model import Operation, OperationFunction, Pipeline
+from pipediag.session.recording import RecordedLoop, RecordedOperation, Recording
+from pipediag.trace.summary import TraceSummary
+
+REMOVABLE = frozenset({"take", "skip", "repeat", "shard", "prefetch", "map", "rebatch"})
+"""What TensorFlow leaves out where it does nothing: `take(-1)`, `skip(0)`, `repeat(1)`, a map that
+returns its argument; and prefetch in debug mode. Other operations without an iterator are only not
+running at the moment, such as an exhausted branch."""
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_VERSION = re.compile(r"V\d+$")
+
+ABOUT_EQUAL = 0.9
+"""Part of the largest latency. Own choice: repeated runs of one script differ by a tenth."""
+
+
+@dataclass(frozen=True)
+class MeasuredPipeline:
+    """The section of the session, and which operation each iterator of the profile is."""
+
+    pipeline: Pipeline
+    operation_of: dict[IteratorKey, str]
+
+
+def measure_pipeline(
+    recording: Recording, loop: RecordedLoop, trace: TraceSummary | None
+) -> MeasuredPipeline:
+    """Join plan, model and profile; without either of the last two the costs are None."""
+    plan = plan_of(recording.operations, loop.root_op_id)
+    rates = node_rates([s for s in recording.snapshots if s.loop_id == loop.id])
+    names = {operation.name for operation in plan}
+    others = {operation.name for operation in recording.operations} - names
+    ran = ran_iterators(rates, trace, names, others)
+    joined = join(plan, ran)
+    ops = with_latency(_with_inserted(_written(plan, joined, bool(ran)), joined))
+    return MeasuredPipeline(
+        Pipeline(
+            ops=ops,
+            bottleneck_op_id=bottleneck(ops),
+            options=dict(loop.dataset_options),
+            autotune_enabled=loop.autotune_enabled,
+            missing=_missing(plan, ran, loop, trace),
+        ),
+        joined.operation_of,
+    )
+
+
+def bottleneck(ops: list[Operation]) -> str | None:
+    """The operation with the largest latency per step; None where no cost is known.
+
+    Latency is self time over the calls in flight: what an operation takes of a batch's way. Stages
+    that an asynchronous operation separates run at the same time, so that latencies do not add up
+    to the step; the slowest operation limits the pipeline all the same, unless several cheap ones
+    in one stage together outweigh it. Of about equals the one is named whose calls together take
+    longest, as they keep more CPUs from other work; of equals the one nearest to the source. What
+    TensorFlow inserted hands batches on and is not named.
+    """
+    costs = [
+        (op.latency_ms_per_step, op.self_ms_per_step or 0.0, op.id)
+        for op in ops
+        if op.latency_ms_per_step and not op.inserted_by_tensorflow
+    ]
+    slowest = max((latency for latency, _, _ in costs), default=0.0)
+    equals = [cost for cost in costs if cost[0] >= ABOUT_EQUAL * slowest]
+    return max(equals, key=lambda cost: cost[1], default=(0.0, 0.0, None))[2]
+
+
+def with_latency(ops: list[Operation]) -> list[Operation]:
+    """Fill in self time over calls in flight; calls of an outer interleave multiply."""
+    calls = {op.id: op.parallelism or 1 for op in ops}
+    outer = {op.id: op.inside_function_of for op in ops}
+
+    def in_flight(op_id: str) -> int:
+        around = outer.get(op_id)
+        return calls.get(op_id, 1) * (in_flight(around) if around is not None else 1)
+
+    return [
+        op
+        if op.self_ms_per_step is None
+        else op.model_copy(
+            update={"latency_ms_per_step": op.self_ms_per_step / max(1, in_flight(op.id))}
+        )
+        for op in ops
+    ]
+
+
+def _written(plan: list[RecordedOperation], joined: Joined, any_ran: bool) -> list[Operation]:
+    carrier_of = {fused: carrier for carrier, ids in joined.fused.items() for fused in ids}
+    behind_cache = _behind_cache(plan, joined)
+    fed = _fed(plan, {*joined.of_operation, *carrier_of})
+    rows = []
+    for operation in plan:
+        iterators = joined.of_operation.get(operation.id, [])
+        absent = any_ran and not iterators and operation.id not in carrier_of
+        row = _row(operation, iterators)
+        fused_from = joined.fused.get(operation.id, [])
+        row |= {"fused_from": fused_from, "fused_into": carrier_of.get(operation.id)}
+        row |= _per_single_element(row, _batch_size(plan, fused_from))
+        if absent and operation.id in behind_cache:
+            row |= {"elements": 0.0, "self_ms_per_step": 0.0}
+        elif absent and operation.inside_function_of is None and operation.id in fed:
+            row["removed_by_tensorflow"] = operation.kind in REMOVABLE
+        rows.append(Operation.model_validate(row))
+    return rows
+
+
+def _row(operation: RecordedOperation, iterators: list[RanIterator]) -> dict[str, Any]:
+    first = iterators[0] if iterators else None
+    spent = [iterator.self_ms for iterator in iterators if iterator.self_ms is not None]
+    parallel = (i.parallelism for i in iterators if i.parallelism is not None)
+    tunable = (i.tunable for i in iterators if i.tunable is not None)
+    buffers = (i.buffer_size for i in iterators if i.buffer_size)
+    buffered = (i.buffered_elements for i in iterators if i.buffered_elements is not None)
+    return {
+        "id": operation.id,
+        "kind": operation.kind,
+        "name": operation.name,
+        "file": operation.file,
+        "line": operation.line,
+        "code": source_line(operation.file, operation.line),
+        "parent_ids": operation.parent_ids,
+        "elements": first.elements if first else None,
+        "self_ms_per_step": sum(spent) if spent else None,
+        "cpu_ms_per_step": None,
+        "bytes_per_element": first.bytes_per_element if first else None,
+        "parallelism": next(parallel, _serial(operation, first)),
+        "autotuned": next(tunable, None),
+        "buffered_elements": next(buffered, None),
+        "buffer_size": next(buffers, _asked_buffer(operation)),
+        "inserted_by_tensorflow": False,
+        "parameters": operation.parameters,
+        "function": _function(operation),
+        "cardinality": operation.cardinality,
+        "element_bytes": operation.element_bytes,
+        "made_by_framework": operation.made_by_framework,
+        "inside_function_of": operation.inside_function_of,
+        "iterator_name": first.kind if first else None,
+    }
+
+
+def _serial(operation: RecordedOperation, first: RanIterator | None) -> int | None:
+    """An operation with a function that ran without parallel calls has one in flight."""
+    return 1 if first is not None and operation.function is not None else None
+
+
+def _asked_buffer(operation: RecordedOperation) -> int | None:
+    asked = operation.parameters.get("buffer_size")
+    return asked if isinstance(asked, int) and asked > 0 else None
+
+
+def _function(operation: RecordedOperation) -> OperationFunction | None:
+    if operation.function is None:
+        return None
+    return OperationFunction.model_validate(asdict(operation.function))
+
+
+def _per_single_element(row: dict[str, Any], batch_size: int | None) -> dict[str, Any]:
+    """A map fused with its batch is counted in batches; its function runs for each element."""
+    if batch_size is None or row["elements"] is None:
+        return {}
+    size = row["bytes_per_element"]
+    return {
+        "elements": row["elements"] * batch_size,
+        "bytes_per_element": None if size is None else size / batch_size,
+    }
+
+
+def _batch_size(plan: list[RecordedOperation], fused: list[str]) -> int | None:
+    sizes = (op.parameters.get("batch_size") for op in plan if op.id in fused)
+    return next((size for size in sizes if isinstance(size, int) and size > 0), None)
+
+
+def _behind_cache(plan: list[RecordedOperation], joined: Joined) -> set[str]:
+    """Operations whose elements reach the loop only through a cache that is being read."""
+    behind: set[str] = set()
+    for operation in reversed(plan):
+        reading = operation.kind == "cache" and operation.id in joined.of_operation
+        if reading or operation.id in behind:
+            behind.update(operation.parent_ids)
+    return behind
+
+
+def _fed(plan: list[RecordedOperation], running: set[str]) -> set[str]:
+    """Operations that read from a running one, directly or not.
+
+    Where nothing runs above an operation, its branch is exhausted: a shuffle that holds the whole
+    data has read it all before its first element. That says nothing of what TensorFlow left out.
+    """
+    fed: set[str] = set()
+    for operation in plan:
+        if any(parent in running or parent in fed for parent in operation.parent_ids):
+            fed.add(operation.id)
+    return fed
+
+
+def _with_inserted(ops: list[Operation], joined: Joined) -> list[Operation]:
+    """Add the operations that TensorFlow put in, each after the one that it reads from."""
+    ordered = list(ops)
+    for number, (iterator, below) in enumerate(reversed(joined.inserted), start=1):
+        places = [place for place, op in enumerate(ordered) if op.id == below]
+        place = places[0] + 1 if places else len(ordered)
+        ordered.insert(place, _inserted(f"tf{number}", iterator, below))
+    return ordered
+
+
+def _inserted(op_id: str, iterator: RanIterator, below: str | None) -> Operation:
+    return Operation(
+        id=op_id,
+        kind=_CAMEL.sub("_", _VERSION.sub("", iterator.kind)).lower(),
+        name=None,
+        file=None,
+        line=None,
+        parent_ids=[below] if below else [],
+        elements=iterator.elements,
+        self_ms_per_step=iterator.self_ms,
+        cpu_ms_per_step=None,
+        bytes_per_element=iterator.bytes_per_element,
+        parallelism=iterator.parallelism,
+        autotuned=iterator.tunable,
+        buffered_elements=iterator.buffered_elements,
+        buffer_size=iterator.buffer_size,
+        inserted_by_tensorflow=True,
+        iterator_name=iterator.kind,
+    )
+
+
+def source_line(file: str | None, line: int | None) -> str | None:
+    """The source line without its indentation, or None where it can't be read."""
+    if file is None or line is None:
+        return None
+    return linecache.getline(file, line).strip() or None
+
+
+def _missing(
+    plan: list[RecordedOperation],
+    ran: list[RanIterator],
+    loop: RecordedLoop,
+    trace: TraceSummary | None,
+) -> str | None:
+    if ran:
+        return None
+    if not plan:
+        return "No tf.data operation was recorded for this loop."
+    why = (
+        "the dataset switches autotune off, so tf.data keeps no model of itself"
+        if not loop.autotune_enabled
+        else "tf.data's model of the iterator could not be read"
+    )
+    profile = "the profile shows no iterator" if trace else "there is no profile"
+    return f"What each operation costs is not known: {why}, and {profile}."

@@ -1,0 +1,1 @@
+"""What the profile shows: devices, their gaps, clocks."""

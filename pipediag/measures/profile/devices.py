@@ -1,0 +1,173 @@
+"""What each device did in the profile, as the session and trace reports hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from pipediag.measures.pipeline.iterators import IteratorKey
+from pipediag.measures.profile.gaps import gap_columns
+from pipediag.session.devices import (
+    DeviceActivity,
+    DeviceCopies,
+    DeviceGap,
+    DeviceKernel,
+    DeviceLaunches,
+    GapBucket,
+)
+from pipediag.session.model import Pipeline
+from pipediag.trace.device.copies import Copies
+from pipediag.trace.device.gap_histogram import LengthBucket
+from pipediag.trace.device.gaps import GAP_CAUSES
+from pipediag.trace.device.kernels import Kernel
+from pipediag.trace.device.traces import DeviceTrace
+from pipediag.trace.summary import TraceSummary
+
+MOST_GAPS = 2000
+"""A profile of small operations has a hundred thousand gaps, and each takes 300 bytes of JSON: the
+longest are kept, and the sums hold all."""
+
+MOST_KERNELS = 20
+"""Kept by name, those that took most time; the sums hold all."""
+
+
+def describe_devices(
+    trace: TraceSummary, pipeline: Pipeline | None, operation_of: Mapping[IteratorKey, str]
+) -> list[DeviceActivity]:
+    """One entry for each device; times in milliseconds, gaps counted from the window's start."""
+    return [_describe(device, trace, pipeline, operation_of) for device in trace.devices]
+
+
+def _describe(
+    device: DeviceTrace,
+    trace: TraceSummary,
+    pipeline: Pipeline | None,
+    operation_of: Mapping[IteratorKey, str],
+) -> DeviceActivity:
+    gaps = _longest_gaps(device, trace, pipeline, operation_of)
+    overlap = device.overlap
+    matmuls = [kernel for kernel in device.kernels if kernel.tensor_core is not None]
+    return DeviceActivity(
+        name=device.name,
+        kind=device.kind,
+        model=device.model,
+        span_ms=device.span_ns / 1e6,
+        busy_ms=device.busy_ns / 1e6,
+        idle_ms=device.idle_ns / 1e6,
+        busy_percent=_percent(device.busy_ns, device.span_ns),
+        idle_percent=_percent(device.idle_ns, device.span_ns),
+        longest_gap_ms=device.longest_gap_ns / 1e6,
+        noise_ms=device.noise_ns / 1e6,
+        gap_floor_us=device.gap_floor_ns / 1e3,
+        causes_ms={cause: ns / 1e6 for cause, ns in device.gaps.by_cause().items()},
+        gap_count=len(device.gaps),
+        gap_histogram=[_bucket(bucket) for bucket in device.gap_histogram],
+        compute_ms=overlap.compute_ns / 1e6 if overlap else None,
+        copy_ms=overlap.copy_ns / 1e6 if overlap else None,
+        exposed_copy_ms=overlap.exposed_copy_ns / 1e6 if overlap else None,
+        collective_ms=overlap.collective_ns / 1e6 if overlap else None,
+        exposed_collective_ms=overlap.exposed_collective_ns / 1e6 if overlap else None,
+        matmul_ms=_milliseconds(matmuls) if device.kernels else None,
+        tensor_core_ms=(
+            _milliseconds([kernel for kernel in matmuls if kernel.tensor_core])
+            if device.kernels
+            else None
+        ),
+        copies=[_copies(copies) for copies in device.copies],
+        kernels=[_kernel(kernel) for kernel in device.kernels[:MOST_KERNELS]],
+        launches=_launches(device),
+        gaps=gaps,
+        gaps_left_out=len(device.gaps) - len(gaps),
+    )
+
+
+def _longest_gaps(
+    device: DeviceTrace,
+    trace: TraceSummary,
+    pipeline: Pipeline | None,
+    operation_of: Mapping[IteratorKey, str],
+) -> list[DeviceGap]:
+    """In order of time."""
+    longest = np.argsort(-device.gaps.lengths_ns, kind="stable")[:MOST_GAPS]
+    columns = gap_columns(device, trace, np.sort(longest))
+    ops = {op.id: op for op in (pipeline.ops if pipeline else [])}
+    found = []
+    for place, (cause, iterator) in enumerate(zip(columns.cause, columns.iterator, strict=True)):
+        op_id = operation_of.get(iterator) if iterator is not None else None
+        op = ops.get(op_id) if op_id is not None else None
+        causes_ms = zip(GAP_CAUSES, columns.causes_ms[place], strict=True)
+        found.append(
+            DeviceGap(
+                start_ms=columns.start_ms[place],
+                duration_ms=columns.duration_ms[place],
+                cause=cause,
+                causes_ms={name: ms for name, ms in causes_ms if ms},
+                op_id=op_id,
+                file=op.file if op else None,
+                line=op.line if op else None,
+                iterator=iterator[0] if iterator else None,
+                buffered_elements=columns.buffered_elements[place],
+                doing=columns.doing[place],
+                step=columns.step[place],
+            )
+        )
+    return found
+
+
+def _bucket(bucket: LengthBucket) -> GapBucket:
+    return GapBucket(
+        from_us=bucket.from_ns / 1e3,
+        to_us=None if bucket.to_ns is None else bucket.to_ns / 1e3,
+        count=bucket.count,
+        ms=bucket.total_ns / 1e6,
+    )
+
+
+def _copies(copies: Copies) -> DeviceCopies:
+    known = copies.bytes is not None and copies.summed_ns > 0
+    return DeviceCopies(
+        direction=copies.direction,
+        count=copies.count,
+        ms=copies.running_ns / 1e6,
+        exposed_ms=copies.exposed_ns / 1e6,
+        bytes=copies.bytes,
+        gb_per_s=(copies.bytes or 0) / copies.summed_ns if known else None,
+    )
+
+
+def _kernel(kernel: Kernel) -> DeviceKernel:
+    return DeviceKernel(
+        name=kernel.name,
+        count=kernel.count,
+        ms=kernel.total_ns / 1e6,
+        matmul=kernel.matmul,
+        tensor_core=kernel.tensor_core,
+    )
+
+
+def _launches(device: DeviceTrace) -> DeviceLaunches | None:
+    found = device.launches
+    if found is None:
+        return None
+    return DeviceLaunches(
+        kernels=found.kernels,
+        per_s=found.kernels / (device.span_ns / 1e9) if device.span_ns else 0.0,
+        matched=found.matched,
+        median_kernel_us=found.median_kernel_ns / 1e3,
+        median_launch_us=_microseconds(found.median_launch_ns),
+        shorter_than_launch_percent=found.shorter_than_launch_percent,
+        median_delay_us=_microseconds(found.median_delay_ns),
+    )
+
+
+def _milliseconds(kernels: list[Kernel]) -> float:
+    return sum(kernel.total_ns for kernel in kernels) / 1e6
+
+
+def _microseconds(nanoseconds: float | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / 1e3
+
+
+def _percent(part: int, whole: int) -> float:
+    return 100.0 * part / whole if whole else 0.0

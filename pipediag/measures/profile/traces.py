@@ -1,0 +1,32 @@
+"""The profile that belongs to a loop, summarised, or the reason why there is none."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from pipediag.errors import PipediagError
+from pipediag.measures.step.perturbation import profile_missing
+from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.trace.summary import TraceSummary, summarise
+
+
+def trace_of(recording: Recording, loop: RecordedLoop) -> tuple[TraceSummary | None, str | None]:
+    """The summary of the loop's last profile, or None and why; a damaged profile is no error."""
+    of_loop = [
+        window
+        for window in recording.windows
+        if window.loop_id == loop.id and window.trace_directory is not None
+    ]
+    if not of_loop:
+        return None, profile_missing(recording, loop)
+    try:
+        return _summary(Path(of_loop[-1].trace_directory or "")), None
+    except PipediagError as error:
+        return None, str(error)
+
+
+@lru_cache(maxsize=1)
+def _summary(directory: Path) -> TraceSummary:
+    """Read once: a loop is diagnosed when it waits for trials and again when the script is over."""
+    return summarise(directory)

@@ -1,0 +1,76 @@
+"""The step, split into the nine classes of the contract, which add up to it exactly.
+
+Input wait comes from the unprofiled clock. The rest of the step is split in the proportions of the
+profile's own consumer time: the profiler lengthens steps, so its milliseconds are no measure, but
+the proportions are the best that there is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipediag.measures.bootstrap import Floats, interval, resampled_means
+from pipediag.session.model import Share, StepClass
+from pipediag.trace.steps.splitting import StepSplit
+
+if TYPE_CHECKING:
+    from pipediag.measures.step.input_wait import Measured
+
+CLASSES: tuple[StepClass, ...] = get_args(StepClass)
+CONSUMER_CLASSES: tuple[StepClass, ...] = tuple(c for c in CLASSES if c != "input_wait")
+
+_HUNDREDTHS = 10_000
+_PROFILE_SEED = 7
+
+
+def break_down(
+    step_ms: float, input_wait: Measured, split: StepSplit | None
+) -> dict[StepClass, Share]:
+    """Milliseconds and percent of the mean step for each class, with 95 % intervals.
+
+    Without profiled steps all consumer time is `unattributed`. Percents are whole hundredths that
+    add up to 100; intervals combine resamples of the baseline's and of the profile's steps.
+    """
+    proportions, drawn = consumer_proportions(split)
+    consumer = 100.0 - input_wait.percent
+    percents = dict(zip(CONSUMER_CLASSES, consumer * proportions, strict=True))
+    draws = dict(
+        zip(CONSUMER_CLASSES, ((100.0 - input_wait.draws)[:, None] * drawn).T, strict=True)
+    )
+    percents["input_wait"], draws["input_wait"] = input_wait.percent, input_wait.draws
+    rounded = round_to_hundred(np.array([percents[name] for name in CLASSES]))
+    return {
+        name: Share(
+            ms=step_ms * percent / 100.0, percent=percent, ci95_percent=interval(draws[name])
+        )
+        for name, percent in zip(CLASSES, rounded, strict=True)
+    }
+
+
+def consumer_proportions(split: StepSplit | None) -> tuple[Floats, Floats]:
+    """Each consumer class's share of consumer time, shape (8,), and its resamples, (draws, 8)."""
+    if split is None or not len(split.ns) or not _consumer_ns(split).sum():
+        only = np.array([float(name == "unattributed") for name in CONSUMER_CLASSES])
+        return only, only[None, :]
+    ns = _consumer_ns(split)
+    drawn = resampled_means(ns, seed=_PROFILE_SEED)
+    totals = drawn.sum(axis=1, keepdims=True)
+    mean = ns.mean(axis=0)
+    return mean / mean.sum(), drawn / np.where(totals > 0, totals, 1.0)
+
+
+def round_to_hundred(percents: Floats) -> list[float]:
+    """Percents as whole hundredths that add up to 100, by largest remainder."""
+    exact = np.clip(percents, 0.0, None) / percents.clip(min=0.0).sum() * _HUNDREDTHS
+    whole: NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    short = _HUNDREDTHS - int(whole.sum())
+    whole[np.argsort(whole - exact, kind="stable")[:short]] += 1
+    return [int(hundredths) / 100.0 for hundredths in whole]
+
+
+def _consumer_ns(split: StepSplit) -> Floats:
+    columns = [split.column(name) for name in CONSUMER_CLASSES]
+    return np.column_stack(columns).astype(float)

@@ -1,0 +1,312 @@
+"""The share of the step in which the consumer waits for input, by every method that the run allows.
+
+- native: step minus gap, from tf.data's own gap times, no profiler running. Where there are none
+  (distributed iterators, autotune off), the time inside Python's `next`.
+- trace: time in GetNext while no device computes, from the profile.
+- differential: what the step loses when one batch is handed out again and again.
+
+The native share is the one to use, except where the pipeline and the training loop fight for what
+both need, as that slows the consumer and not GetNext: Python threads that make the input fight for
+the interpreter lock; tf.data's threads fight for the CPUs once all of them are busy. There the
+consumer alone on a repeated batch settles it. Where nothing is fought for and the two contradict
+each other all the same, gap times are believed: they were taken in the steps themselves, while a
+repeated batch has its rows in the caches and is seen for fewer steps. The session then says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipediag.measures.bootstrap import Floats, interval, resampled_means
+from pipediag.measures.recorded_windows import blocks_of, gap_waits_ms, next_waits_ms
+from pipediag.measures.step.differential import FEWEST_STEPS, ConsumerAlone
+from pipediag.session.model import Contention, Host, InputWait, Perturbation
+from pipediag.session.recording import RecordedLoop, RecordedStacks, Recording
+from pipediag.trace.steps.splitting import StepSplit
+
+LOCK_PERCENT = 10.0
+"""Share of time spent waiting for the interpreter lock from which it may be fought for. Own choice:
+with an idle lock the sampler's late wake-ups stay under it on the samples of this project. Busy
+CPUs make wake-ups late as well, so it counts only where Python threads were seen running."""
+
+SOURCE_SAMPLES_PERCENT = 10.0
+"""Share of the stack samples that met a Python thread beside the training loop in the user's code.
+Own choice. It counts only with waits for the lock, as a thread in `sleep` is met there too."""
+
+SOURCE_CPU_PERCENT = 10.0
+"""CPU time of other Python threads, in percent of the step, from which they count as busy. Own
+choice: below it they can't have slowed the loop by more than twice the 5 % that matter."""
+
+PYTHON_PIPELINE_CPU_PERCENT = 50.0
+"""CPU use of the threads that make the input, of one CPU, from which Python functions in them
+compute rather than wait. Own choice: on this project's samples those that wait stay under 35, those
+that compute lie over 55."""
+
+WAITING_CPU_PERCENT = 35.0
+"""The same, up to which they rather wait, as measured there: what waits does not hold the lock,
+whatever made the sampler's wake-ups late."""
+
+CLEARLY_POINTS = 5.0
+"""Percentage points between two intervals from which the methods are said to disagree: the width of
+the band that the field calls fine."""
+
+PIPELINE_CPU_PERCENT = 50.0
+"""CPU use of the threads that make the input, of one CPU, from which they slow a consumer on the
+same CPUs. Own choice: on the labelled scripts a repeated batch is up to 28 % faster where they use
+31 or less, as its rows stay in the caches, which is no doing of the input's. Where they use 80 or
+more, caches bought in trials 0.8 to 1.14 times what the repeated batch promises, and 1.6 to 3.0
+times what gap times allow (seven scripts)."""
+
+_FIGHTS: dict[Contention, str] = {
+    "lock": "Python threads that make the input fight with the training loop for the interpreter "
+    "lock",
+    "cpu": "threads that make the input compute on the CPUs that the training loop computes on",
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An input share in percent of the step, with its resamples, shape (draws,)."""
+
+    percent: float
+    draws: Floats
+
+
+@dataclass(frozen=True)
+class SettledInputWait:
+    """What the session says, and the share that the breakdown rests on; None without any method."""
+
+    summary: InputWait
+    chosen: Measured | None
+
+
+def settle_input_wait(
+    native: Measured | None,
+    split: StepSplit | None,
+    alone: ConsumerAlone | None,
+    contention: Contention | None,
+    perturbation: Perturbation | None,
+) -> SettledInputWait:
+    """Choose the method, and say where the others differ and why."""
+    trace = trace_input_wait(split) if split is not None else None
+    chosen, method = native, "native"
+    if alone is not None and (native is None or _hides_input(native, alone, contention)):
+        percent = alone.differential.input_share_percent
+        chosen, method = Measured(percent, alone.share_draws), "differential"
+    elif native is None:
+        chosen, method = trace, "trace" if trace is not None else "none"
+    contested = method == "native" and _contradict(native, alone)
+    summary = InputWait.model_validate(
+        {
+            "native_percent": native.percent if native else None,
+            "native_ci95_percent": interval(native.draws) if native else None,
+            "trace_percent": trace.percent if trace else None,
+            "method": method,
+            "contention": contention,
+            "contested_by_percent": alone.differential.input_share_percent
+            if contested and alone is not None
+            else None,
+            "disagreement": _disagreement(
+                native, trace, alone, contention if method == "differential" else None, perturbation
+            ),
+        }
+    )
+    return SettledInputWait(summary, chosen)
+
+
+def native_input_wait(recording: Recording, loop: RecordedLoop) -> Measured | None:
+    """From the baseline, by gap times or else by the time in Python's `next`; None without either.
+
+    The mean wait over the mean step of the same steps, clipped at 0: the two clocks of a gap and a
+    step may differ by microseconds.
+    """
+    blocks = blocks_of(recording, loop, "baseline")
+    batches = loop.batches_per_call
+    by_gaps: list[tuple[Floats, list[int]]] = []
+    by_next: list[tuple[Floats, list[int]]] = []
+    for block in blocks:
+        waits = gap_waits_ms(block, batches)
+        if len(waits):
+            by_gaps.append((waits, block.durations_ns[-len(waits) :]))
+        waited = next_waits_ms(block, batches)
+        if waited is not None:
+            by_next.append((waited, block.durations_ns))
+    gaps, nexts = _joined(by_gaps, batches), _joined(by_next, batches)
+    if len(gaps) >= FEWEST_STEPS:
+        return _share(gaps)
+    return _share(nexts) if len(nexts) >= FEWEST_STEPS else None
+
+
+def trace_input_wait(split: StepSplit) -> Measured | None:
+    """From the profile's steps, as a share of the profiled step."""
+    if not len(split.ns):
+        return None
+    columns = (split.column("input_wait"), split.durations_ns)
+    return _share(np.column_stack(columns).astype(float))
+
+
+def contention_of(
+    host: Host | None,
+    stacks: list[RecordedStacks],
+    step_ms: float,
+    *,
+    calls_python: bool | None,
+    accelerated: bool,
+) -> Contention | None:
+    """What the pipeline and the training loop fight for, if anything.
+
+    Args:
+        host: the host in the baseline.
+        stacks: samples of the Python threads.
+        step_ms: mean step.
+        calls_python: whether elements pass through Python; None where no pipeline was recorded. One
+            that does not makes its batches without the interpreter lock: Python threads seen beside
+            it are a validation's, or serve something else.
+        accelerated: whether the model computes elsewhere than on the CPUs.
+    """
+    if calls_python is not False and _fights_for_the_lock(host, stacks, step_ms, calls_python):
+        return "lock"
+    if not accelerated and _pipeline_cpu_percent(host) >= PIPELINE_CPU_PERCENT:
+        return "cpu"
+    return None
+
+
+def _fights_for_the_lock(
+    host: Host | None, stacks: list[RecordedStacks], step_ms: float, calls_python: bool | None
+) -> bool:
+    """A pipeline of Python that keeps its threads busy does, however well short calls hide it."""
+    if python_threads_fight(host, stacks, step_ms):
+        return True
+    busy = _pipeline_cpu_percent(host) >= PYTHON_PIPELINE_CPU_PERCENT
+    return calls_python is True and busy
+
+
+def _pipeline_cpu_percent(host: Host | None) -> float:
+    pools = host.threads if host is not None else {}
+    return pools.get("tf_data", 0.0) + pools.get("python_other", 0.0)
+
+
+def python_threads_fight(host: Host | None, stacks: list[RecordedStacks], step_ms: float) -> bool:
+    """Whether Python threads beside the training loop are busy enough to slow it by the lock.
+
+    They were seen at work, and the threads that make the input compute. Where the lock was waited
+    for, less of that will do, on any thread beside the loop's: TensorFlow may run Python functions
+    on Eigen's, which otherwise compute the model. The waits alone read 6 and 36 % in two runs of
+    the same script.
+    """
+    if host is None:
+        return False
+    if _lock_was_waited_for(host):
+        computes = _cpu_beside_the_loop(host) >= WAITING_CPU_PERCENT
+    else:
+        computes = _pipeline_cpu_percent(host) >= PYTHON_PIPELINE_CPU_PERCENT
+    if not computes:
+        return False
+    spent = host.python_source_cpu_ms_per_step
+    if spent is not None and 100.0 * spent / step_ms >= SOURCE_CPU_PERCENT:
+        return True
+    samples = sum(stack.samples for stack in stacks)
+    sources = sum(stack.thread_samples.get("source", 0) for stack in stacks)
+    return samples > 0 and 100.0 * sources / samples >= SOURCE_SAMPLES_PERCENT
+
+
+def _lock_was_waited_for(host: Host) -> bool:
+    return host.lock_percent is not None and host.lock_percent >= LOCK_PERCENT
+
+
+def _cpu_beside_the_loop(host: Host) -> float:
+    return sum(percent for pool, percent in host.threads.items() if pool != "python_main")
+
+
+def _joined(parts: list[tuple[Floats, list[int]]], batches: int) -> Floats:
+    """Rows of (wait, step) in milliseconds per batch."""
+    if not parts:
+        return np.empty((0, 2))
+    waits = np.concatenate([waits for waits, _ in parts])
+    steps = np.concatenate([np.array(durations, dtype=float) for _, durations in parts])
+    return np.column_stack((waits, steps / 1e6 / batches))
+
+
+def _share(rows: Floats) -> Measured:
+    """Percent from rows of (wait, step)."""
+    means = rows.mean(axis=0)
+    drawn = resampled_means(rows)
+    return Measured(
+        float(np.clip(100.0 * means[0] / means[1], 0.0, 100.0)),
+        (100.0 * drawn[:, 0] / drawn[:, 1]).clip(0.0, 100.0),
+    )
+
+
+def _hides_input(native: Measured, alone: ConsumerAlone, contention: Contention | None) -> bool:
+    return contention is not None and alone.interval[0] > interval(native.draws)[1] + CLEARLY_POINTS
+
+
+def _contradict(native: Measured | None, alone: ConsumerAlone | None) -> bool:
+    if native is None or alone is None:
+        return False
+    low, high = interval(native.draws)
+    return alone.interval[0] > high + CLEARLY_POINTS or alone.interval[1] < low - CLEARLY_POINTS
+
+
+def _disagreement(
+    native: Measured | None,
+    trace: Measured | None,
+    alone: ConsumerAlone | None,
+    contention: Contention | None,
+    perturbation: Perturbation | None,
+) -> str | None:
+    sentences = [
+        _differential_sentence(native, alone, contention),
+        _trace_sentence(native, trace, perturbation),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence) or None
+
+
+def _differential_sentence(
+    native: Measured | None, alone: ConsumerAlone | None, contention: Contention | None
+) -> str | None:
+    if native is None or alone is None:
+        return None
+    share = alone.differential.input_share_percent
+    if contention is not None:
+        return (
+            f"tf.data's gap times see {native.percent:.0f} % input wait, but on a repeated batch "
+            f"the step is {share:.0f} % shorter: {_FIGHTS[contention]}, which slows the loop and "
+            "not GetNext."
+        )
+    if not _contradict(native, alone):
+        return None
+    if share > native.percent:
+        return (
+            f"On a repeated batch the step is {share:.0f} % shorter, more than the "
+            f"{native.percent:.0f} % input wait of tf.data's gap times, which are believed: a loop "
+            "that waits runs its own part slower (threads wake up, caches cool), or the "
+            "pipeline's threads take CPU from it."
+        )
+    return (
+        f"On a repeated batch the step is only {share:.0f} % shorter, less than the "
+        f"{native.percent:.0f} % input wait of tf.data's gap times, which are believed: the "
+        "pipeline may still have been filling its buffers then. If the device computes while the "
+        "loop waits, free input gains less than they say."
+    )
+
+
+def _trace_sentence(
+    native: Measured | None, trace: Measured | None, perturbation: Perturbation | None
+) -> str | None:
+    if native is None or trace is None:
+        return None
+    low, high = interval(native.draws)
+    traced_low, traced_high = interval(trace.draws)
+    if traced_low <= high + CLEARLY_POINTS and traced_high >= low - CLEARLY_POINTS:
+        return None
+    first = f"The profile sees {trace.percent:.0f} % where the unprofiled clock sees "
+    first += f"{native.percent:.0f} %: "
+    ratio = perturbation.ratio if perturbation else None
+    if ratio is not None and ratio >= 1.1:
+        return first + f"the profiler made the step {ratio:.2f} times as long."
+    if trace.percent < native.percent:
+        return first + "GetNext that overlaps with device compute is no wait in the profile."
+    return first + "few profiled steps, which need not be typical of the baseline."

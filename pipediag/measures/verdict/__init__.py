@@ -1,0 +1,1 @@
+"""What limits the run, how sure that is, and the words for it."""

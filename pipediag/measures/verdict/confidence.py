@@ -1,0 +1,147 @@
+"""What weakens a verdict, and how sure it is after all of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipediag.measures.loop.time import EXPLAINED_PERCENT, steps_percent
+from pipediag.measures.verdict.case import Case
+from pipediag.measures.verdict.loop_wording import elsewhere, length
+from pipediag.measures.verdict.wording import place
+from pipediag.session.model import (
+    Bottleneck,
+    Confidence,
+    Contention,
+    InputWait,
+    Loop,
+    Perturbation,
+)
+
+ENOUGH_STEPS = 20
+"""Own choice: with fewer, the interval of a bootstrap is known to be too narrow. Samples that are
+means of many steps each scatter less, so of those the fewest that a verdict needs are enough."""
+
+PERTURBED_RATIO = 1.5
+"""Own choice: the proportions of a profile that made steps half as long again are doubtful."""
+
+SLOWED_RATIO = 1.1
+"""Own choice: under it, a share of the profiled step is off by about a tenth of itself at most."""
+
+INPUT_LIMITS = (5.0, 20.0)
+"""Percent of the step: below the first, input is fine; from the second on, it is the bottleneck
+(XProf's input-pipeline analysis)."""
+
+_FOUGHT_FOR: dict[Contention, str] = {"lock": "the interpreter lock", "cpu": "the CPUs"}
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A sentence for the reasons; weight 0 explains without weakening, 2 weighs like two."""
+
+    sentence: str
+    weight: int = 1
+
+
+def confidence_of(doubts_found: list[Doubt]) -> Confidence:
+    """High without a doubt, medium with one, low with more."""
+    weight = sum(doubt.weight for doubt in doubts_found)
+    if weight == 0:
+        return "high"
+    return "medium" if weight == 1 else "low"
+
+
+def doubts(case: Case, bottleneck: Bottleneck | None, straddled: list[float]) -> list[Doubt]:
+    """Everything that speaks against relying on the numbers; None: no verdict was reached."""
+    return [
+        *_about_steps(case),
+        *about_loop_time(case.loop),
+        *_about_threads(case),
+        *_about_limits(straddled),
+        *_about_input(case, bottleneck),
+        *_about_profile(case, bottleneck),
+    ]
+
+
+def _about_steps(case: Case) -> Iterator[Doubt]:
+    if case.steps is None:
+        return
+    if case.steps.count < ENOUGH_STEPS and not case.averaged:
+        yield Doubt(f"Only {case.steps.count} steps; {ENOUGH_STEPS} make the interval reliable.")
+    if not case.steps.stable:
+        yield Doubt("The step time had not settled when the baseline began.")
+
+
+def about_loop_time(loop: Loop | None) -> Iterator[Doubt]:
+    """Whether what is said of the step says most of what there is to say of the loop."""
+    percent = steps_percent(loop)
+    if loop is None or loop.time is None or percent is None or percent >= EXPLAINED_PERCENT:
+        return
+    yield Doubt(
+        f"Steps times their mean explain {percent:.0f} % of the {length(loop.time.total_s)} that "
+        f"the loop {'would take' if loop.time.basis == 'projected' else 'took'} from its first "
+        f"step on (start and compilation not counted); {elsewhere(loop.time)}. What is said of "
+        "the step, and what a change gains in it, holds for its part of the loop alone."
+    )
+
+
+def _about_threads(case: Case) -> Iterator[Doubt]:
+    beside = next((one for one in case.loops if case.loop and one.id == case.loop.beside), None)
+    if beside is not None:
+        yield Doubt(
+            f"Another thread trained at the same time{place(beside.file, beside.line)}: the two "
+            "take CPU, and the interpreter lock, from one another. Only one of them was measured."
+        )
+
+
+def _about_limits(straddled: list[float]) -> Iterator[Doubt]:
+    for limit in straddled:
+        yield Doubt(f"The interval of the input wait straddles the limit of {limit:g} %.")
+
+
+def _about_input(case: Case, bottleneck: Bottleneck | None) -> Iterator[Doubt]:
+    wait = case.input_wait
+    if wait is None:
+        return
+    if wait.disagreement is not None:
+        yield Doubt(wait.disagreement, weight=1 if _is_another_verdict(wait) else 0)
+    if wait.method == "trace":
+        yield _about_trace(case.perturbation)
+    if wait.method == "native" and wait.contention is not None and not case.consumer_alone:
+        yield Doubt(
+            f"The pipeline fights with the training loop for {_FOUGHT_FOR[wait.contention]}, and "
+            "the loop was not measured on a repeated batch: input may cost more than it seems.",
+            weight=0 if wait.contention == "cpu" and bottleneck == "input" else 1,
+        )
+
+
+def _is_another_verdict(wait: InputWait) -> bool:
+    """Whether the repeated batch would put the input wait on another side of XProf's limits."""
+    believed, other = wait.native_percent, wait.contested_by_percent
+    if believed is None or other is None:
+        return False
+    return any((believed < limit) != (other < limit) for limit in INPUT_LIMITS)
+
+
+def _about_trace(perturbation: Perturbation | None) -> Doubt:
+    first = "tf.data's gap times were not to be had, so the input wait is the profile's"
+    ratio = perturbation.ratio if perturbation is not None else None
+    if ratio is not None and ratio < SLOWED_RATIO:
+        return Doubt(f"{first}; profiled steps took {ratio:.2f} times as long as others.")
+    return Doubt(f"{first}, and the profiler slows steps down.", weight=2)
+
+
+def _about_profile(case: Case, bottleneck: Bottleneck | None) -> Iterator[Doubt]:
+    perturbation = case.perturbation
+    if perturbation is None:
+        return
+    if perturbation.missing is not None:
+        weight = 0 if bottleneck == "input" else 1
+        yield Doubt(f"{perturbation.missing} Consumer time is not attributed.", weight)
+    elif perturbation.ratio is not None and perturbation.ratio >= PERTURBED_RATIO:
+        weight = 0 if bottleneck == "input" else 1
+        yield Doubt(
+            f"The profiler made steps {perturbation.ratio:.1f} times as long; the consumer's "
+            "classes are its proportions.",
+            weight,
+        )

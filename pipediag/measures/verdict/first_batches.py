@@ -1,0 +1,33 @@
+"""The verdict where a loop waits between its epochs for longer than for anything within a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pipediag.measures.groups import group_percents
+from pipediag.measures.loop.time import first_batch_percent, steps_percent
+from pipediag.measures.verdict.case import Case
+from pipediag.session.model import Share, StepClass
+
+BOUND_PERCENT = 20.0
+"""Of the loop's time, from which it is the bottleneck: XProf's limit for the input wait of a step,
+held against the loop."""
+
+
+def outweigh_the_steps(case: Case) -> bool:
+    """Whether waits for an epoch's first batch take more of the loop than any part of its steps."""
+    waiting, steps = first_batch_percent(case.loop), steps_percent(case.loop)
+    if steps is None or waiting < BOUND_PERCENT:
+        return False
+    if case.breakdown is None:
+        return waiting > steps
+    return waiting > steps * _largest_percent(case.breakdown) / 100.0
+
+
+def _largest_percent(breakdown: Mapping[StepClass, Share]) -> float:
+    """Percent of the step that its largest part takes, be it known what that is or not."""
+    return max(
+        breakdown["input_wait"].percent,
+        breakdown["unattributed"].percent,
+        *group_percents(breakdown).values(),
+    )

@@ -1,0 +1,53 @@
+"""The sentences on what a loop does beside its steps."""
+
+from __future__ import annotations
+
+from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
+from pipediag.measures.verdict.wording import place
+from pipediag.session.model import LoopTime
+
+
+def length(seconds: float) -> str:
+    """A duration, with two or three digits that mean something."""
+    return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds / 60:.3g} min"
+
+
+def elsewhere(time: LoopTime) -> str:
+    """Where the loop's time went beside its steps, the largest part first."""
+    parts = {
+        "waiting for the first batch of each epoch": time.first_batches_s,
+        "between epochs (validation, callbacks and other work)": time.between_epochs_s,
+        "in slower steps and work that no measured step had": time.unexplained_s,
+    }
+    shares = {what: 100.0 * part / time.total_s for what, part in parts.items()}
+    named = sorted((what for what in shares if shares[what] >= 1.0), key=lambda what: -shares[what])
+    return ", ".join(f"{shares[what]:.0f} % is {what}" for what in named)
+
+
+def first_batch_sentence(time: LoopTime, behind: ShuffleFill | Culprit | None) -> str:
+    """Input-bound between the epochs: by how much, and behind which operation."""
+    percent = 100.0 * time.first_batches_s / time.total_s
+    each = f", {length(time.first_batch_ms / 1000)} each time" if time.first_batch_ms else ""
+    text = (
+        f"Highly input-bound: {percent:.0f} % of the loop's time ({length(time.first_batches_s)} "
+        f"of {length(time.total_s)}) is spent waiting for the first batch of each epoch{each}"
+    )
+    if isinstance(behind, ShuffleFill):
+        text += f"; {_named(behind.shuffle)} fills meanwhile with what {_named(behind.maker)} makes"
+    elif behind is not None:
+        text += f"; {_named(behind)} costs most"
+    left = time.total_s - time.first_batches_s
+    if left > 0.001 * time.total_s:
+        text += f". Without these waits the loop would be {time.total_s / left:.3g}x as fast"
+    return text + "."
+
+
+def epoch_ends_sentence(time: LoopTime) -> str:
+    """What the waits for first batches rest on."""
+    ends = "end of an epoch was" if time.epoch_ends_seen == 1 else "ends of epochs were"
+    counted = "counted for every epoch planned" if time.basis == "projected" else "as seen"
+    return f"{time.epoch_ends_seen} {ends} seen; their waits are {counted}."
+
+
+def _named(culprit: Culprit) -> str:
+    return f"{culprit.what}{place(culprit.file, culprit.line)}"

@@ -1,0 +1,95 @@
+"""The sentence for a run without a training loop: what was seen instead, and what is needed."""
+
+from __future__ import annotations
+
+from pipediag.measures.verdict.case import Case
+from pipediag.measures.verdict.wording import place
+from pipediag.session.model import Loop, OtherProcesses, Script
+
+NEEDS = (
+    "Pipediag needs a training loop: Keras `fit`, or a loop that takes batches from a tf.data "
+    "dataset and updates variables with them."
+)
+
+NO_TENSORFLOW = (
+    "TensorFlow is not installed beside pipediag. Install the build that you use, or "
+    "`pip install 'pipediag[tensorflow]'`, and run this again."
+)
+
+BUSY_CPU_S = 1.0
+"""Processes that took less together trained nothing: importing TensorFlow alone takes longer."""
+
+_MOST_SEEN = 4
+
+
+def no_loop_sentence(case: Case) -> str:
+    """What was seen instead of a training loop, and what pipediag needs."""
+    others = _others_sentence(case.other_processes)
+    where = " in the script's own process" if others else ""
+    what = _seen(case) or _tensorflow_sentence(case, own=bool(others))
+    failed = _failed(case.script)
+    ended = f" The script ended early: {_sentence(case.script.detail)}" if failed else ""
+    return f"No training loop was seen{where}.{ended} {what} {others or NEEDS}"
+
+
+def _seen(case: Case) -> str | None:
+    uses, loops = case.other_uses, case.loops
+    seen = [f"{use.what}{place(use.file, use.line)} ({_times(use.count)})" for use in uses]
+    seen += [f"{_role(loop)}{place(loop.file, loop.line)} ({loop.steps} batches)" for loop in loops]
+    if not seen:
+        return None
+    more = f" and {len(seen) - _MOST_SEEN} more" if len(seen) > _MOST_SEEN else ""
+    return "What was seen: " + "; ".join(seen[:_MOST_SEEN]) + more + "."
+
+
+def _tensorflow_sentence(case: Case, own: bool) -> str:
+    """How far it came with TensorFlow; `own` says that other processes may have come further."""
+    if "No module named 'tensorflow'" in (case.script.detail or ""):
+        return NO_TENSORFLOW
+    if case.script.outcome in ("killed", "timed-out"):
+        if case.tensorflow is None:
+            return "It had not imported TensorFlow by then."
+        return "It had imported TensorFlow by then; no step of a training was recorded yet."
+    subject = "That process" if own else "The script"
+    if case.tensorflow is None:
+        return f"{subject} did not import TensorFlow."
+    return f"{subject} imported TensorFlow and took no batch from a dataset."
+
+
+def _others_sentence(others: OtherProcesses | None) -> str:
+    if others is None or others.cpu_s < BUSY_CPU_S:
+        return ""
+    started = "another process" if others.count == 1 else f"{others.count} other processes"
+    return (
+        f"It started {started}, with {others.cpu_s:.0f} s of CPU time in all, which pipediag does "
+        "not measure: if the training runs there (multiprocessing, subprocess, a launcher), run it "
+        "in the main process to have it measured."
+    )
+
+
+def _failed(script: Script) -> bool:
+    return script.outcome in ("raised", "killed", "timed-out", "interrupted")
+
+
+def _role(loop: Loop) -> str:
+    if loop.role == "other":
+        return f"a loop over a dataset that does not train ({loop.role_reason})"
+    return {
+        "training": "training",
+        "validation": "validation",
+        "evaluate": "`evaluate`",
+        "predict": "`predict`",
+        "adapt": "`adapt`",
+        "preview": "a preview of some batches",
+        "preparation": "a pass over a dataset before training",
+    }[loop.role]
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _sentence(text: str | None) -> str:
+    if not text:
+        return "how is not known."
+    return text if text.endswith((".", "!", "?")) else text + "."

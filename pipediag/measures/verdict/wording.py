@@ -1,0 +1,123 @@
+"""The sentences of the verdict, in the words of the field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+
+from pipediag.measures.groups import GROUPS, Group
+from pipediag.measures.verdict.culprits import Culprit
+from pipediag.session.model import Ceiling, InputWait, Share, StepClass
+
+_CLASS_WORDS: dict[StepClass, str] = {
+    "device_compute": "device compute",
+    "device_copy": "copies to and from the device",
+    "collective": "collectives",
+    "compile": "compiling or retracing",
+    "dispatch": "launching operations",
+    "python": "Python",
+    "device_wait": "waiting for a result",
+}
+
+
+def place(file: str | None, line: int | None) -> str:
+    """` at train.py:12`, or nothing where it is not known."""
+    if file is None:
+        return ""
+    name = PurePath(file).name
+    return f" at {name}:{line}" if line else f" in {name}"
+
+
+WORTH_SAYING = 1.05
+"""Gain under which there is nothing to gain, as an input wait under 5 % is fine."""
+
+
+def gain_in_the_steps(ceiling: Ceiling) -> float | None:
+    """What free input gains in the steps, where that is not what it gains in the whole loop."""
+    steps, loop = ceiling.speedup_if_input_free, ceiling.loop_speedup_if_input_free
+    if steps is None or loop is None or loop / WORTH_SAYING < steps < loop * WORTH_SAYING:
+        return None
+    return steps
+
+
+def input_sentence(
+    share: Share, culprit: Culprit | None, ceiling: Ceiling | None, wait: InputWait | None
+) -> str:
+    """Highly input-bound, by how much, and behind which operation."""
+    waits = wait is None or wait.method != "differential"
+    text = (
+        f"Highly input-bound: {share.percent:.0f} % of each step ({share.ms:.3g} ms) "
+        f"{'is waiting for' if waits else 'goes to'} input"
+    )
+    if culprit is not None:
+        text += f"; {culprit.what}{place(culprit.file, culprit.line)} costs most"
+    best = ceiling.speedup_if_input_free if ceiling is not None else None
+    if ceiling is None or best is None:
+        return text + "."
+    if gain_in_the_steps(ceiling) is not None:
+        of_loop = f" and the whole loop {ceiling.loop_speedup_if_input_free:.3g}x"
+        return f"{text}. Free input would make the steps {best:.3g}x{of_loop} as fast."
+    other = _by_a_repeated_batch(wait)
+    by = f" by tf.data's gap times, {other:.3g}x by a repeated batch" if other else ""
+    return f"{text}. Free input would make training {best:.3g}x as fast{by}."
+
+
+def other_sentence(
+    group: Group,
+    percent: float,
+    breakdown: Mapping[StepClass, Share],
+    ceiling: Ceiling | None,
+    wait: InputWait | None,
+) -> str:
+    """Compute-, transfer- or overhead-bound, with the classes that make it up."""
+    parts = sorted(GROUPS[group], key=lambda name: -breakdown[name].percent)
+    named = [
+        f"{_CLASS_WORDS[name]} {breakdown[name].percent:.0f} %"
+        for name in parts
+        if breakdown[name].percent >= 1.0
+    ]
+    if group == "compute":
+        text = f"Compute-bound: {percent:.0f} % of each step is device compute"
+    else:
+        text = f"{group.capitalize()}-bound: {percent:.0f} % of each step is {group}"
+        text += f" ({', '.join(named)})" if named else ""
+    gain = _gain_of_free_input(ceiling, wait)
+    return f"{text}; a free input pipeline would gain {gain}." if gain else text + "."
+
+
+def _gain_of_free_input(ceiling: Ceiling | None, wait: InputWait | None) -> str | None:
+    """By each measure where two contradict, and of the loop where that is not the steps' gain."""
+    best = ceiling.speedup_if_input_free if ceiling is not None else None
+    if ceiling is None or best is None:
+        return None
+    other = _by_a_repeated_batch(wait)
+    if other is not None:
+        return f"{best:.3g}x by tf.data's gap times and {other:.3g}x by a repeated batch"
+    if gain_in_the_steps(ceiling) is not None:
+        of_loop = ceiling.loop_speedup_if_input_free
+        return f"{best:.3g}x in the steps and {of_loop:.3g}x in the whole loop"
+    return f"{best:.3g}x at most" if best >= WORTH_SAYING else "next to nothing"
+
+
+def _by_a_repeated_batch(wait: InputWait | None) -> float | None:
+    """What free input would gain by a repeated batch, where that contradicts the gap times."""
+    percent = wait.contested_by_percent if wait is not None else None
+    return None if percent is None or percent >= 100.0 else 100.0 / (100.0 - percent)
+
+
+def balanced_sentence(first: Group, most: float, second: Group, next_most: float) -> str:
+    """Two groups of about the same size."""
+    return (
+        f"Balanced: {first} takes {most:.0f} % of each step and {second} {next_most:.0f} %, so no "
+        "single change will gain much."
+    )
+
+
+def moderate_input(share: Share) -> str:
+    """What to append where input is no bottleneck, but not free either."""
+    return f" Moderately input-bound as well: input wait is {share.percent:.0f} % of the step."
+
+
+def missing_sentence(reason: str | None) -> str:
+    """Why there is no verdict, and what to do."""
+    return f"No verdict: {reason or 'the step was not measured.'}"

@@ -1,0 +1,1 @@
+"""Profiles that others have recorded: `pipediag trace`."""

@@ -1,0 +1,91 @@
+"""From profiles to a trace report, and the files that `pipediag trace` writes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipediag.errors import PipediagError
+from pipediag.measures.profile.report import trace_report
+from pipediag.rules.device.registry import run_device_rules
+from pipediag.session.files import write_text
+from pipediag.session.record import build_validators, to_json
+from pipediag.session.trace_report import TraceReport
+from pipediag.trace.hosts import HostReading, HostSummary
+
+if TYPE_CHECKING:
+    from pipediag.reporters.perfetto import Exported
+
+REPORT_FILE = "trace.json"
+GAPS_FILE = "gaps.csv"
+DEVICES_FILE = "devices.csv"
+PERFETTO_FILE = "trace.perfetto.json.gz"
+
+
+@dataclass(frozen=True)
+class TraceResult:
+    report: TraceReport
+    hosts: tuple[HostSummary, ...]
+    """Those that could be read."""
+
+
+@dataclass(frozen=True)
+class WrittenTrace:
+    files: tuple[Path, ...]
+    """The report and its tables."""
+    exported: Exported | None
+    """Of the trace for Perfetto; None where none was asked for."""
+
+
+def prepare() -> None:
+    """Does what an analysis needs and no profile has to be there for."""
+    build_validators(TraceReport)
+
+
+def analyse_profiles(named: Sequence[Path], reading: HostReading) -> TraceResult:
+    """Says what the profiles show, once they are read.
+
+    Args:
+        named: the paths that the user gave.
+        reading: the files that these mean.
+
+    Raises PipediagError where none can be read.
+    """
+    hosts = reading.summaries()
+    read = tuple(host for host in hosts if host.summary is not None)
+    if not read:
+        raise PipediagError("\n".join(host.reason or "" for host in hosts))
+    created_at = datetime.now(UTC).isoformat(timespec="seconds")
+    report = trace_report(", ".join(map(str, named)), hosts, created_at)
+    findings = run_device_rules(report.devices, read[0].framework)
+    return TraceResult(report.model_copy(update={"findings": findings}), read)
+
+
+def write_trace(result: TraceResult, directory: Path, *, perfetto: bool) -> WrittenTrace:
+    """Writes the report, its tables and, if asked for, the trace for ui.perfetto.dev.
+
+    Raises PipediagError where a file cannot be written, or a profile no longer be read.
+    """
+    # Only where files are written: the terminal's summary needs none of it.
+    from pipediag.reporters.tables.csv import devices_table
+    from pipediag.reporters.tables.gap_table import write_gap_table
+
+    summaries = [(host.host, host.summary) for host in result.hosts if host.summary is not None]
+    report, gaps, devices = (directory / name for name in (REPORT_FILE, GAPS_FILE, DEVICES_FILE))
+    write_text(report, dump_trace_report(result.report))
+    write_gap_table(gaps, summaries)
+    write_text(devices, devices_table(result.report.devices))
+    exported = None
+    if perfetto:
+        from pipediag.reporters.perfetto import write_perfetto
+
+        exported = write_perfetto(directory / PERFETTO_FILE, summaries, result.report.findings)
+    return WrittenTrace((report, gaps, devices), exported)
+
+
+def dump_trace_report(report: TraceReport) -> str:
+    """The report as JSON, as `--json` prints it and `trace.json` holds it."""
+    return to_json(report, indent=1) + "\n"

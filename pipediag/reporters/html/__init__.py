@@ -1,0 +1,1 @@
+"""The report that is read in a browser."""

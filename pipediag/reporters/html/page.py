@@ -1,0 +1,147 @@
+"""The report as one HTML file: no script to run, nothing fetched, everything drawn here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from pipediag.encoding.html import shown
+from pipediag.measures.step.steps import uneven
+from pipediag.reporters.html import charts, trial_chart
+from pipediag.reporters.html.embedded import embed
+from pipediag.reporters.words import (
+    device_summary,
+    findings,
+    headline,
+    idle_time,
+    labels,
+    phases,
+    pipeline_estimate,
+    pipeline_rows,
+    quantities,
+    step_words,
+)
+from pipediag.reporters.words import trial_outcomes as trials
+from pipediag.reporters.words.evidence import evidence
+from pipediag.reporters.words.source_names import Places
+from pipediag.reporters.words.trial_words import TRIAL_WORDS
+from pipediag.session.model import Session
+from pipediag.session.trials import WORTHWHILE
+
+MAX_BYTES = 300_000
+"""A page of that size opens at once, and mail and artifact viewers take it."""
+_FRAME_BYTES = 20_000
+"""Of them for the style sheet, the masthead and the footer."""
+_LONGEST_TEXT = 600
+"""Characters of one text; arguments and framework messages can be endless."""
+_CODE = re.compile(r"`([^`\n]+)`")
+
+
+def files(session: Session) -> Iterator[tuple[str, str]]:
+    """The one page."""
+    yield "report.html", render(session)
+
+
+def render(session: Session) -> str:
+    """The whole page. A session in which nothing was measured gives a page of reasons."""
+    environment = _environment()
+    body = environment.get_template("body.html.j2").render(_body_context(session))
+    return environment.get_template("report.html.j2").render(
+        session=session,
+        command=labels.command_line(session.script),
+        body=body,
+        embedded=embed(session, MAX_BYTES - _FRAME_BYTES - len(body.encode())),
+    )
+
+
+def _body_context(session: Session) -> dict[str, Any]:
+    places = Places(session)
+    pipeline = session.pipeline
+    rows = pipeline_rows.pipeline_rows(pipeline, places) if pipeline else []
+    return {
+        "session": session,
+        "places": places,
+        "segments": charts.breakdown_segments(session.breakdown) if session.breakdown else [],
+        "strip": charts.step_strip(session),
+        "rows": pipeline_rows.dearest(rows, pipeline_rows.MAX_ROWS),
+        "row_count": len(rows),
+        "bottleneck": session.operation(pipeline.bottleneck_op_id) if pipeline else None,
+        "groups": findings.group(session),
+        "headline": headline.headline(session),
+        "phases": phases.phases(session),
+        "agreement": phases.agreement(session),
+    }
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("pipediag.reporters.html"),
+        autoescape=True,
+        finalize=shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        number=quantities.number,
+        decimal=quantities.decimal,
+        milliseconds=quantities.milliseconds,
+        seconds=quantities.seconds,
+        percent=quantities.percent,
+        percent_interval=quantities.percent_interval,
+        byte_count=quantities.byte_count,
+        speedup=quantities.speedup,
+        shorten=_shorten,
+        prose=_prose,
+        gap_cause=labels.gap_cause,
+        measured=quantities.measured,
+        microseconds=quantities.microseconds,
+        duration=quantities.duration,
+        shown_iterator=idle_time.shown_iterator,
+    )
+    environment.globals.update(
+        labels=labels,
+        interval=quantities.interval,
+        evidence=evidence,
+        whisker=charts.whisker,
+        idle_parts=idle_time.idle_parts,
+        counted=quantities.counted,
+        device_summary=device_summary.summary,
+        compute_percent=device_summary.compute_percent,
+        gap_counts=device_summary.gap_counts,
+        longest_gaps=idle_time.longest_gaps,
+        outcome=trials.outcome,
+        effect=trials.effect,
+        caveats=trials.caveats,
+        tried=trials.tried,
+        not_tried=trials.not_tried,
+        dropped=trials.dropped,
+        made_of=pipeline_estimate.made_of,
+        spent=headline.spent,
+        trial_chart=trial_chart.trial_chart,
+        trial_words=TRIAL_WORDS,
+        confirmed_above=WORTHWHILE,
+        parallel_calls=pipeline_rows.parallel_calls,
+        buffer_fill=pipeline_rows.buffer_fill,
+        free_input=step_words.free_input,
+        free_input_figure=step_words.free_input_figure,
+        loop_time=step_words.loop_time,
+        uneven=uneven,
+    )
+    return environment
+
+
+def _prose(text: str) -> Markup:
+    """A sentence of ours as HTML: escaped, what stands between backticks set as code."""
+    escaped = str(escape(_shorten(quantities.bind_units(text))))
+    return Markup(_CODE.sub(r"<code>\1</code>", escaped))
+
+
+def _shorten(text: str, limit: int = _LONGEST_TEXT) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,198 @@
+"""The session as tables: one a file, a header always, units in the column names."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Sequence
+
+from pipediag.encoding.csv import TableWriter
+from pipediag.reporters.tables.device_rows import (
+    DEVICE_COLUMNS,
+    GAP_COLUMNS,
+    Row,
+    device_rows,
+    gap_rows,
+)
+from pipediag.session.devices import DeviceActivity
+from pipediag.session.model import Session
+from pipediag.session.record import Scalar
+
+POOLS = ("tf_data", "eigen", "python_main", "python_other", "others")
+
+STEP_COLUMNS = (
+    "index",
+    "window",
+    "block",
+    "start_ms",
+    "duration_ms",
+    "input_wait_ms",
+    "batches",
+)
+PIPELINE_COLUMNS = (
+    "position",
+    "id",
+    "kind",
+    "name",
+    "file",
+    "line",
+    "code",
+    "function",
+    "parent_ids",
+    "elements_per_step",
+    "self_ms_per_step",
+    "cpu_ms_per_step",
+    "latency_ms_per_step",
+    "bytes_per_element",
+    "parallelism",
+    "autotuned",
+    "buffered_elements",
+    "buffer_size_elements",
+    "inserted_by_tensorflow",
+    "fused_into",
+    "removed_by_tensorflow",
+    "bottleneck",
+)
+FINDING_COLUMNS = (
+    "rule",
+    "title",
+    "status",
+    "severity",
+    "file",
+    "line",
+    "op_id",
+    "evidence",
+    "advice",
+    "effect_on_results",
+    "predicted_speedup",
+    "trial_state",
+    "trial_reason",
+    "trial_speedup",
+    "trial_speedup_low",
+    "trial_speedup_high",
+    "trial_blocks",
+    "needs_first",
+    "edit_id",
+    "edit_label",
+    "trial_consumer",
+    "trial_caveats",
+    "subject",
+    "speedup_at_most",
+    "trial_basis",
+    "trial_pipeline_speedup",
+    "trial_pipeline_speedup_low",
+    "trial_pipeline_speedup_high",
+)
+TRIAL_COLUMNS = ("arm", "round", "examples_per_s", "batches", "duration_ms")
+HOST_COLUMNS = (
+    "at_ms",
+    "window",
+    "cpu_percent",
+    "rss_bytes",
+    "available_bytes",
+    "io_wait_percent",
+    "read_bytes_per_s",
+    "gpu_percent",
+    *(f"{pool}_cpu_percent_of_a_core" for pool in POOLS),
+)
+
+
+def files(session: Session) -> Iterator[tuple[str, str]]:
+    """All tables of the session; those without rows have their header."""
+    yield "steps.csv", _table(STEP_COLUMNS, (row.model_dump() for row in session.step_rows))
+    yield "pipeline.csv", _table(PIPELINE_COLUMNS, _pipeline_rows(session))
+    yield "findings.csv", _table(FINDING_COLUMNS, _finding_rows(session))
+    blocks = session.trials.blocks if session.trials else []
+    yield "trials.csv", _table(TRIAL_COLUMNS, (block.model_dump() for block in blocks))
+    yield "gaps.csv", _table(GAP_COLUMNS, gap_rows(session.devices))
+    yield "devices.csv", devices_table(session.devices)
+    yield "host.csv", _table(HOST_COLUMNS, _host_rows(session))
+
+
+def devices_table(devices: Sequence[DeviceActivity]) -> str:
+    """The table of devices, of a session or of any profile."""
+    return _table(DEVICE_COLUMNS, device_rows(devices))
+
+
+def _table(columns: Sequence[str], rows: Iterable[Row]) -> str:
+    stream = io.StringIO()
+    TableWriter(stream, columns).writerows(_in_order(row, columns) for row in rows)
+    return stream.getvalue()
+
+
+def _in_order(row: Row, columns: Sequence[str]) -> list[Scalar]:
+    assert row.keys() <= set(columns), row.keys()
+    return [row.get(name) for name in columns]
+
+
+def _pipeline_rows(session: Session) -> Iterator[Row]:
+    if session.pipeline is None:
+        return
+    for position, op in enumerate(session.pipeline.ops):
+        yield {
+            "position": position,
+            "id": op.id,
+            "kind": op.kind,
+            "name": op.name,
+            "file": op.file,
+            "line": op.line,
+            "code": op.code,
+            "function": op.function.name if op.function else None,
+            "parent_ids": " ".join(op.parent_ids),
+            "elements_per_step": op.elements,
+            "self_ms_per_step": op.self_ms_per_step,
+            "cpu_ms_per_step": op.cpu_ms_per_step,
+            "latency_ms_per_step": op.latency_ms_per_step,
+            "bytes_per_element": op.bytes_per_element,
+            "parallelism": op.parallelism,
+            "autotuned": op.autotuned,
+            "buffered_elements": op.buffered_elements,
+            "buffer_size_elements": op.buffer_size,
+            "inserted_by_tensorflow": op.inserted_by_tensorflow,
+            "fused_into": op.fused_into,
+            "removed_by_tensorflow": op.removed_by_tensorflow,
+            "bottleneck": op.id == session.pipeline.bottleneck_op_id,
+        }
+
+
+def _finding_rows(session: Session) -> Iterator[Row]:
+    for finding in session.findings:
+        trial = finding.trial
+        low, high = trial.ci95 or (None, None)
+        alone_low, alone_high = trial.pipeline_ci95 or (None, None)
+        yield {
+            "rule": finding.rule,
+            "title": finding.title,
+            "status": finding.status,
+            "severity": finding.severity,
+            "file": finding.file,
+            "line": finding.line,
+            "op_id": finding.op_id,
+            "evidence": "; ".join(f"{name}={value}" for name, value in finding.evidence.items()),
+            "advice": finding.advice,
+            "effect_on_results": finding.effect_on_results,
+            "predicted_speedup": finding.predicted_speedup,
+            "trial_state": trial.state,
+            "trial_reason": trial.reason,
+            "trial_speedup": trial.speedup,
+            "trial_speedup_low": low,
+            "trial_speedup_high": high,
+            "trial_blocks": trial.blocks,
+            "needs_first": finding.needs_first,
+            "edit_id": finding.edit.id if finding.edit else None,
+            "edit_label": finding.edit.label if finding.edit else None,
+            "trial_consumer": trial.consumer,
+            "trial_caveats": " ".join(trial.caveats),
+            "subject": finding.subject,
+            "speedup_at_most": finding.speedup_at_most,
+            "trial_basis": trial.basis,
+            "trial_pipeline_speedup": trial.pipeline_speedup,
+            "trial_pipeline_speedup_low": alone_low,
+            "trial_pipeline_speedup_high": alone_high,
+        }
+
+
+def _host_rows(session: Session) -> Iterator[Row]:
+    for sample in session.host_samples:
+        row = sample.model_dump(exclude={"pools_percent"})
+        pools = {f"{pool}_cpu_percent_of_a_core": sample.pools_percent.get(pool) for pool in POOLS}
+        yield {**row, **pools}

@@ -1,0 +1,1 @@
+"""What `analyze`, `report` and `trace` print."""

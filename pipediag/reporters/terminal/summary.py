@@ -1,0 +1,262 @@
+"""The summary on the terminal: what a person needs before opening the report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from pipediag.encoding.visible import visible
+from pipediag.reporters.html.charts import bar_cells
+from pipediag.reporters.terminal.encoded import Encoded
+from pipediag.reporters.terminal.limits import MAX_LINES, SPARING, UNLIMITED, Limits
+from pipediag.reporters.terminal.next_command import next_command
+from pipediag.reporters.words import findings, headline, labels, phases
+from pipediag.reporters.words import trial_outcomes as trials
+from pipediag.reporters.words.pipeline_rows import dearest, parallel_calls, pipeline_rows
+from pipediag.reporters.words.quantities import decimal, number, percent, percent_interval
+from pipediag.reporters.words.source_names import Places
+from pipediag.reporters.words.step_words import free_input, loop_time, step_time
+from pipediag.session.model import Finding, Session
+
+_VERDICT_STYLE = {"ok": "green", "moderate": "yellow", "high": "red", "unknown": "cyan"}
+_FINDING_STYLE = {"error": "red", "warn": "yellow", "info": "cyan"}
+_TRIAL_STYLE = {"confirmed": "green", "refuted": "red", "inconclusive": "", "not_tried": "dim"}
+_MAX_WIDTH = 120
+_BAR_CELLS = 20
+
+
+def render(
+    session: Session,
+    console: Console,
+    *,
+    output_directory: Path | None,
+    verbose: bool = False,
+) -> None:
+    """Prints the summary of a session: under 40 lines, unless `verbose`.
+
+    Args:
+        output_directory: where the report was written; None where nothing was.
+        verbose: shows every reason, operation and finding, however many lines that takes.
+    """
+    options = console.options.update(width=min(console.width, _MAX_WIDTH))
+    for limits in (UNLIMITED,) if verbose else SPARING:
+        summary = Encoded(Group(*_Summary(session, output_directory, limits).sections()))
+        if len(console.render_lines(summary, options, pad=False)) <= MAX_LINES:
+            break
+    console.print(summary, width=options.max_width, highlight=False)
+
+
+class _Summary:
+    """The parts of the summary, each drawn within the same limits."""
+
+    def __init__(self, session: Session, output_directory: Path | None, limits: Limits) -> None:
+        self._session = session
+        self._directory = _shown(output_directory)
+        self._limits = limits
+        self._places = Places(session)
+
+    def sections(self) -> Iterator[RenderableType]:
+        yield from self._verdict()
+        yield Text()
+        yield from self._breakdown()
+        yield from self._operations()
+        yield from self._findings()
+        yield Text()
+        yield self._pointers()
+
+    def _verdict(self) -> Iterator[RenderableType]:
+        verdict = self._session.verdict
+        style = _VERDICT_STYLE[verdict.severity]
+        head = Text.assemble(
+            ("● ", style),
+            (labels.BOTTLENECK[verdict.bottleneck].upper(), f"bold {style}"),
+            f"  {labels.SEVERITY[verdict.severity]}, {verdict.confidence} confidence  ",
+            (labels.command_line(self._session.script), "dim"),
+        )
+        head.truncate(_MAX_WIDTH, overflow="ellipsis")
+        head.no_wrap, head.overflow = True, "ellipsis"
+        yield head
+        yield self._paragraph(verdict.summary, "bold", self._limits.leading_characters)
+        measured = headline.headline(self._session)
+        if measured is not None:
+            style = "bold green" if measured.number else ""
+            yield self._paragraph(str(measured), style, self._limits.leading_characters)
+        grid = _grid()
+        for label, reason in trials.dropped(self._session)[: self._limits.dropped]:
+            grid.add_row(Text("Left out", "dim"), self._paragraph(f"{label}: {reason}"))
+        script = self._session.script
+        if script.outcome not in ("finished", "stopped", "exited") and script.detail:
+            grid.add_row(Text("Script", "dim"), self._paragraph(script.detail))
+        for index, reason in enumerate(verdict.reasons[: self._limits.reasons]):
+            grid.add_row(Text("Why" if index == 0 else "", "dim"), self._paragraph(reason))
+        for index, step in enumerate(verdict.next_steps[: self._limits.next_steps]):
+            leading = self._paragraph(step, limit=self._limits.leading_characters)
+            grid.add_row(Text("Do first" if index == 0 else "", "dim"), leading)
+        for index, note in enumerate(self._session.notes[: self._limits.notes]):
+            grid.add_row(Text("Note" if index == 0 else "", "dim"), self._paragraph(note))
+        yield grid
+
+    def _breakdown(self) -> Iterator[RenderableType]:
+        session = self._session
+        if session.steps is None:
+            yield self._missing("Step time", session.steps_missing)
+            return
+        steps = session.steps
+        title = (
+            f"{step_time(steps)}; "
+            f"{number(steps.count)} {self._unit()} after {number(steps.warmup_count)} of warm-up"
+        )
+        yield Text(title, "bold")
+        if session.breakdown is None:
+            yield self._missing("Breakdown", session.breakdown_missing)
+            return
+        table = Table.grid(padding=(0, 2))
+        shown = sorted(session.breakdown.items(), key=lambda item: -item[1].percent)
+        for name, share in shown[: self._limits.classes]:
+            if share.percent < 0.05:
+                continue
+            cells = bar_cells(share.percent, _BAR_CELLS)
+            table.add_row(
+                "  " + labels.STEP_CLASS[name],
+                Text.assemble("█" * cells, ("·" * (_BAR_CELLS - cells), "dim")),
+                Text(percent(share.percent), justify="right"),
+                Text(f"{decimal(share.ms)} ms", justify="right"),
+                Text(f"({percent_interval(share.ci95_percent)})", "dim"),
+            )
+        yield table
+        yield from self._ceiling()
+        of_loop = loop_time(session.diagnosed_loop())
+        if of_loop is not None and self._limits.phases:
+            yield _indented(self._paragraph(of_loop))
+        fit = phases.agreement(session)
+        if fit and self._limits.phases:
+            yield _indented(self._paragraph(fit, limit=self._limits.leading_characters))
+
+    def _unit(self) -> str:
+        """A loop inside a tf.function is timed in intervals of several steps."""
+        loop = self._session.diagnosed_loop()
+        return "intervals" if loop is not None and loop.kind == "in_graph" else "steps"
+
+    def _ceiling(self) -> Iterator[RenderableType]:
+        gain = free_input(self._session)
+        if gain is not None:
+            yield Text(f"  With free input: {gain}")
+
+    def _operations(self) -> Iterator[RenderableType]:
+        pipeline = self._session.pipeline
+        if pipeline is None or not pipeline.ops:
+            if self._session.steps is not None:
+                reason = pipeline.missing if pipeline else self._session.pipeline_missing
+                yield self._missing("Pipeline", reason)
+            return
+        yield Text()
+        yield Text(
+            "Input pipeline, what costs most: ms per step, share of the pipeline",
+            "bold",
+        )
+        table = Table.grid(padding=(0, 2))
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=3)
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=3)
+        rows = pipeline_rows(pipeline, self._places)
+        for row in dearest(rows, self._limits.operations):
+            style = "bold" if row.bottleneck else ""
+            table.add_row(
+                Text(("▶ " if row.bottleneck else "  ") + row.title, style),
+                Text(row.place or ", ".join(row.notes), style if row.place else "dim"),
+                Text(decimal(row.op.self_ms_per_step), justify="right", style=style),
+                Text(percent(row.share_percent), justify="right", style=style),
+                Text(parallel_calls(row.op), "dim"),
+            )
+        yield table
+
+    def _findings(self) -> Iterator[RenderableType]:
+        groups = findings.group(self._session)
+        shown = [*groups.to_do, *groups.to_know, *groups.unsettled]
+        if not shown:
+            return
+        yield Text()
+        yield Text("Findings", "bold")
+        grid = _grid(gap=1)
+        said = self._session.verdict.next_steps[: self._limits.next_steps]
+        for index, finding in enumerate(shown[: self._limits.findings]):
+            advised = index < self._limits.advised and finding.status == "fail"
+            advised = advised and finding.advice not in said
+            advised = advised and not finding.dropped
+            grid.add_row(f"{index + 1:2}.", self._finding(finding, advised))
+        yield grid
+        if len(shown) > self._limits.findings:
+            rest = shown[self._limits.findings :]
+            more = f"  and {len(rest)} more in the report"
+            refuted = [
+                finding.edit.label if finding.edit else finding.title
+                for finding in rest
+                if finding.dropped
+            ]
+            if refuted:
+                more += f"; refuted, so leave it alone: {', '.join(refuted)}"
+            yield _indented(self._paragraph(more, "dim"))
+
+    def _finding(self, finding: Finding, advised: bool) -> RenderableType:
+        style = _FINDING_STYLE[finding.severity] if finding.status == "fail" else ""
+        head = self._paragraph(finding.title, style)
+        place = self._places.at(finding.file, finding.line)
+        if place:
+            head.append(f"  {place}", "default")
+        lines = [head, *self._trial(finding)]
+        return Group(*lines, self._paragraph(finding.advice, "dim")) if advised else Group(*lines)
+
+    def _trial(self, finding: Finding) -> Iterator[RenderableType]:
+        known = trials.outcome(finding)
+        if known is None:
+            return
+        text = f"{known}."
+        if known.says and known.says != self._session.trials_missing:
+            text += f" {known.says}"
+        if finding.effect_on_results == "changes a hyper-parameter":
+            text += f" It {trials.effect(finding)}."
+        caveats = trials.caveats(finding)
+        if caveats and self._limits.advised:
+            text += f" {caveats}"
+        yield self._paragraph(text, _TRIAL_STYLE[known.state] if known.state else "")
+
+    def _pointers(self) -> RenderableType:
+        grid = _grid()
+        if self._directory is not None:
+            grid.add_row(Text("Report", "dim"), Text(str(self._directory / "report.html")))
+        following = next_command(self._session, self._directory)
+        if following is not None:
+            grid.add_row(Text(following.purpose, "dim"), self._paragraph(following.command, "bold"))
+        return grid
+
+    def _missing(self, what: str, reason: str | None) -> RenderableType:
+        return self._paragraph(f"{what}: {reason or labels.NO_REASON}", "dim")
+
+    def _paragraph(self, text: str, style: str = "", limit: int | None = None) -> Text:
+        limit = limit or self._limits.characters
+        text = visible(" ".join(text.split()))
+        return Text(text if len(text) <= limit else text[: limit - 1].rstrip() + "…", style)
+
+
+def _grid(gap: int = 2) -> Table:
+    grid = Table.grid(padding=(0, gap))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    return grid
+
+
+def _indented(text: Text) -> RenderableType:
+    return Padding(text, (0, 0, 0, 2))
+
+
+def _shown(directory: Path | None) -> Path | None:
+    """The directory as a person would type it here."""
+    if directory is None or not directory.is_absolute():
+        return directory
+    relative = os.path.relpath(directory)
+    return directory if relative.startswith("..") else Path(relative)

@@ -1,0 +1,1 @@
+"""Names, quantities and sentences, the same in every report."""

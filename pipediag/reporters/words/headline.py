@@ -1,0 +1,132 @@
+"""What the trials come to, next to the verdict: the measured number that heads the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipediag.measures.loop.time import EXPLAINED_PERCENT, steps_percent
+from pipediag.reporters.words import labels, pipeline_estimate
+from pipediag.reporters.words import trial_outcomes as trials
+from pipediag.reporters.words.quantities import NO_BREAK, counted, seconds, speedup
+from pipediag.session.model import Session
+from pipediag.session.trials import Combined
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What the trials come to: the line next to the verdict."""
+
+    number: str | None
+    """`3.10x`."""
+    bounds: str | None
+    """`[2.90, 3.30]`."""
+    text: str
+    """What follows the number, or the whole sentence where there is none."""
+    changes: tuple[str, ...]
+    word: str = "measured"
+    """Or `estimated`, where no step of the training loop was run."""
+
+    def __str__(self) -> str:
+        number = " ".join(filter(None, (self.number, self.bounds)))
+        start = f"{self.word.capitalize()}: {number} {self.text}" if number else self.text
+        return f"{start}: {'; '.join(self.changes)}" if self.changes else f"{start}."
+
+
+def headline(session: Session) -> Headline | None:
+    """None where nothing was tried and no reason for that is on record."""
+    combined = session.combined or _the_only_one(session)
+    if combined is not None and combined.findings:
+        changes = tuple(trials.change_and_effect(session, name) for name in combined.findings)
+        count = counted(len(changes), "change")
+        if combined.speedup is not None:
+            return Headline(
+                number=speedup(combined.speedup),
+                bounds=pipeline_estimate.bounds(combined),
+                text=f"{_from_what(combined)}{_of_what(session)}with {count}",
+                changes=changes,
+                word=pipeline_estimate.word(combined),
+            )
+        reason = f" ({session.combined_missing.rstrip('.')})" if session.combined_missing else ""
+        return Headline(None, None, f"{count} confirmed one by one, not together{reason}", changes)
+    if trials.tried(session):
+        return Headline(None, None, _none_together(session), ())
+    return _nothing_tried(session)
+
+
+def _the_only_one(session: Session) -> Combined | None:
+    """A single confirmed change is all of them together, also where the trials broke off."""
+    confirmed = [
+        (finding.edit, finding.trial)
+        for finding in trials.tried(session)
+        if finding.edit is not None and finding.trial.state == "confirmed"
+    ]
+    if len(confirmed) != 1:
+        return None
+    [(edit, trial)] = confirmed
+    return Combined(
+        findings=[edit.id],
+        speedup=trial.speedup,
+        ci95=trial.ci95,
+        blocks=trial.blocks,
+        basis=trial.basis,
+        pipeline_speedup=trial.pipeline_speedup,
+        pipeline_ci95=trial.pipeline_ci95,
+    )
+
+
+def _from_what(combined: Combined) -> str:
+    alone = pipeline_estimate.is_estimate(combined)
+    return "from the pipeline alone, without training, " if alone else ""
+
+
+def _of_what(session: Session) -> str:
+    """Trials compare steps: where these are little of the loop, their gain is not the run's."""
+    steps = steps_percent(session.diagnosed_loop())
+    if steps is None or steps >= EXPLAINED_PERCENT:
+        return ""
+    return f"in the steps, which are {steps:.0f}{NO_BREAK}% of the loop, "
+
+
+def _none_together(session: Session) -> str:
+    found = trials.tried(session)
+    states = [finding.trial.state for finding in found if not finding.about_results]
+    words = [
+        f"{states.count(state)} {labels.TRIAL[state]}"
+        for state in ("confirmed", "refuted", "inconclusive")
+        if state in states
+    ]
+    priced = len(found) - len(states)
+    if priced:
+        words.append(f"{priced} measured for its price")
+    apart = f"; not measured together{_reason(session.combined_missing)}"
+    return (
+        f"{counted(len(found), 'change')} tried: {', '.join(words)}"
+        f"{apart if 'confirmed' in states else ''}"
+    )
+
+
+def _nothing_tried(session: Session) -> Headline | None:
+    """Worth a line only where there was something to try."""
+    reason = session.trials_missing
+    if not reason or not trials.not_tried(session):
+        return None
+    return Headline(None, None, f"No change was tried{_reason(reason)}", ())
+
+
+def _reason(text: str | None) -> str:
+    return f": {text.rstrip('.')}" if text else ""
+
+
+def spent(session: Session) -> str | None:
+    """How many changes were tried, on what, in how much of the time that they were given."""
+    run = session.trials
+    if run is None:
+        return None
+    consumer = {
+        "training": "on the training loop itself",
+        "pipeline alone": "on the pipeline alone, without training",
+    }[run.consumer]
+    return (
+        f"{counted(len(trials.tried(session)), 'change')} tried {consumer}, in "
+        f"{seconds(run.used_s)} of the {seconds(run.budget_s)} for a closer look and for trials"
+    )

@@ -1,0 +1,110 @@
+"""The pipeline's operations as rows that both the terminal and the page show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipediag.reporters.words.quantities import NO_BREAK, NOTHING, number
+from pipediag.reporters.words.source_names import Places
+from pipediag.session.model import Operation, Pipeline
+
+MAX_ROWS = 50
+"""A page of more rows is not read; the cheapest operations are left to pipeline.csv."""
+
+
+@dataclass(frozen=True)
+class PipelineRow:
+    op: Operation
+    title: str
+    """The call as written: `map(parse)`."""
+    place: str
+    share_percent: float | None
+    """Of the self time of all operations."""
+    bottleneck: bool
+    notes: list[str]
+    """What TensorFlow or Keras did with it: inserted, fused, removed."""
+    reads_from: list[str]
+    """Titles of its inputs, where they are not simply the row before."""
+
+
+def pipeline_rows(pipeline: Pipeline, places: Places) -> list[PipelineRow]:
+    """One row an operation, in the order of the data."""
+    titles = {op.id: operation_title(op) for op in pipeline.ops}
+    total = sum(op.self_ms_per_step or 0.0 for op in pipeline.ops)
+    rows: list[PipelineRow] = []
+    previous: str | None = None
+    for op in pipeline.ops:
+        own = op.self_ms_per_step
+        rows.append(
+            PipelineRow(
+                op=op,
+                title=titles[op.id],
+                place=places.at(op.file, op.line),
+                share_percent=100.0 * own / total if own is not None and total > 0 else None,
+                bottleneck=op.id == pipeline.bottleneck_op_id,
+                notes=_notes(op, titles),
+                reads_from=_unexpected_inputs(op, previous, titles),
+            )
+        )
+        previous = op.id
+    return rows
+
+
+def dearest(rows: list[PipelineRow], limit: int) -> list[PipelineRow]:
+    """At most `limit` rows, the ones that cost most, still in the order of the data."""
+    by_cost = sorted(rows, key=lambda row: (not row.bottleneck, -(row.op.self_ms_per_step or 0.0)))
+    kept = {row.op.id for row in by_cost[:limit]}
+    return [row for row in rows if row.op.id in kept]
+
+
+def operation_title(op: Operation) -> str:
+    """The call as written, with the function it was given: `map(parse)`."""
+    if op.function is None:
+        return op.kind
+    name = "lambda" if "<lambda>" in op.function.name else op.function.name
+    return f"{op.kind}({name})"
+
+
+def parallel_calls(op: Operation) -> str:
+    """How many calls run side by side, and who decided that."""
+    if op.parallelism is None:
+        return "tuned" if op.autotuned and op.buffer_size is None else NOTHING
+    if op.autotuned:
+        return f"{op.parallelism}, tuned"
+    return "1, serial" if op.parallelism == 1 else f"{op.parallelism}, fixed"
+
+
+def buffer_fill(op: Operation) -> str:
+    """How many elements the buffer held, of how many it could."""
+    if op.buffer_size is None and op.buffered_elements is None:
+        return NOTHING
+    if op.buffer_size is None:
+        return f"{number(op.buffered_elements)}{NO_BREAK}held"
+    if op.buffered_elements is None:
+        return f"{number(op.buffer_size)}{NO_BREAK}slots"
+    return f"{number(op.buffered_elements)}{NO_BREAK}of{NO_BREAK}{number(op.buffer_size)}"
+
+
+def _notes(op: Operation, titles: dict[str, str]) -> list[str]:
+    notes: list[str] = []
+    if op.inserted_by_tensorflow:
+        notes.append("inserted by TensorFlow")
+    if op.made_by_framework:
+        notes.append("made by the framework")
+    if op.fused_into is not None:
+        notes.append(f"fused into {titles.get(op.fused_into, op.fused_into)}, counted there")
+    if op.fused_from:
+        parts = " + ".join(titles.get(part, part) for part in op.fused_from)
+        notes.append(f"fused from {parts}")
+    if op.removed_by_tensorflow:
+        notes.append("removed by TensorFlow")
+    if op.inside_function_of is not None:
+        outer = titles.get(op.inside_function_of, op.inside_function_of)
+        notes.append(f"runs inside {outer}")
+    return notes
+
+
+def _unexpected_inputs(op: Operation, previous: str | None, titles: dict[str, str]) -> list[str]:
+    if op.parent_ids == ([previous] if previous else []):
+        return []
+    return [titles.get(parent, parent) for parent in op.parent_ids]

@@ -1,0 +1,1 @@
+"""Rules on what a device does, and waits for."""

@@ -1,0 +1,216 @@
+"""A shuffle buffer that is filled with costly elements before the first step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from pipediag.measures.loop.time import first_batch_percent
+from pipediag.measures.verdict.culprits import COSTLY
+from pipediag.rules.epoch_ends import (
+    FIRST_BATCHES,
+    UNTRIED,
+    holds_all,
+    long_percent,
+    seen_time,
+    without_first_batches,
+)
+from pipediag.rules.plan import (
+    call_name,
+    delay_ms,
+    operations,
+    passes_over_data,
+    upstream,
+)
+from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.session.model import Finding, LoopTime, Operation, Session
+from pipediag.session.record import Scalar
+
+FILL_SHARE = Threshold(
+    "time to fill the buffer",
+    5.0,
+    "% of the whole training loop",
+    "own choice, equal to the limit on input wait",
+)
+FILL_STEPS = Threshold(
+    "time to fill the buffer where the loop's length is unknown",
+    100.0,
+    "steps",
+    "own choice: time in which a hundred steps could have run",
+)
+SHUFFLE_PART = Threshold(
+    "part of the wait that filling explains",
+    30.0,
+    "% of the wait for the first batch",
+    "own choice: below it the wait is start-up, not filling",
+)
+META = Meta(
+    id="slow-shuffle-fill",
+    name="Slow shuffle fill",
+    title_failed="Training waits while a shuffle buffer fills with costly elements",
+    title_passed="The shuffle buffer fills quickly",
+    looks_at="How long each epoch's first batch was waited for, the buffer's size, and what one "
+    "element costs above the shuffle.",
+    why="A shuffle hands out nothing until its buffer is full, and it fills anew in each epoch: "
+    "buffer size times the time of one element, with nothing trained meanwhile.",
+    edit="Shuffle before the costly map (paths, ids or records in place of decoded elements).",
+    cost="Elements come in another order. Before a cache, the order would be frozen: keep it "
+    "behind.",
+    prediction="The whole loop over the loop without the fills, where its length is known. Where "
+    "the ends of epochs were seen, the work of the fills is done beside the steps instead, and "
+    "they take as long as it does. The ceiling of the step does not bound it.",
+    needs=("loop", "pipeline", "steps"),
+    thresholds=(FIRST_BATCHES, FILL_SHARE, FILL_STEPS, SHUFFLE_PART),
+    severity="warn",
+    effect_on_results="same up to order or rounding",
+)
+
+_WORK_LEFT = " What makes them would then set the pace of the steps: make that cheaper as well."
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding for the shuffle with the longest fill."""
+    shuffles = operations(session, "shuffle")
+    if not shuffles:
+        return [META.finding("not-applicable", "The pipeline has no shuffle.")]
+    fill_ms = session.steps.fill_ms if session.steps else None
+    if fill_ms is None:
+        return [META.finding("inconclusive", "The wait for the first batch was not measured.")]
+    op = max(shuffles, key=lambda shuffle: _fill_estimate_ms(session, shuffle) or 0.0)
+    time = seen_time(session)
+    if time is not None and time.first_batch_ms is not None:
+        return [_seen(session, op, time, time.first_batch_ms)]
+    return [_finding(session, op, fill_ms)]
+
+
+def _seen(session: Session, op: Operation, time: LoopTime, wait_ms: float) -> Finding:
+    """By the waits at the ends of epochs, which the pipeline's start has no part in."""
+    estimate, percent = _fill_estimate_ms(session, op), long_percent(session)
+    evidence: dict[str, Scalar] = {
+        "fill_ms": wait_ms,
+        "buffer_size": op.buffer_size or op.parameters.get("buffer_size"),
+        "estimated_fill_ms": estimate,
+        "fill_percent_of_loop": first_batch_percent(session.diagnosed_loop()),
+        "epoch_ends_seen": time.epoch_ends_seen,
+    }
+    if percent is None:
+        return META.finding("pass", "", op=op, evidence=evidence)
+    if estimate is None and not holds_all(session, op):
+        return _by_costs(session, op, wait_ms, None, evidence)
+    if estimate is None:
+        estimate = wait_ms
+    work_s = _work_in_steps_s(session, op, time)
+    prediction = without_first_batches(session, time, work_s)
+    if work_s > 0:
+        evidence["work_left_s"] = work_s
+    return _by_costs(session, op, wait_ms, estimate, evidence, prediction)
+
+
+def _work_in_steps_s(session: Session, op: Operation, time: LoopTime) -> float:
+    """What the steps take longer once the work that filled the buffer is done beside them.
+
+    An epoch makes all its elements, and the buffer those that it holds: no less is left to do.
+    """
+    buffer = op.buffer_size or op.parameters.get("buffer_size")
+    above = upstream(session, op)
+    count = above[0].cardinality if above else None
+    times = 1.0
+    if isinstance(buffer, int) and buffer > 0 and count is not None and count > buffer:
+        times = count / buffer
+    return max(0.0, times * time.first_batches_s - time.steps_s)
+
+
+def _finding(session: Session, op: Operation, fill_ms: float) -> Finding:
+    estimate = _fill_estimate_ms(session, op)
+    # The first wait also holds the pipeline's start, which later epochs don't repeat.
+    share = _share_of_loop(session, fill_ms if estimate is None else min(fill_ms, estimate))
+    evidence: dict[str, Scalar] = {
+        "fill_ms": fill_ms,
+        "buffer_size": op.buffer_size or op.parameters.get("buffer_size"),
+        "estimated_fill_ms": estimate,
+        "fill_percent_of_loop": share,
+    }
+    if not _is_long(session, fill_ms, share):
+        return META.finding("pass", "", op=op, evidence=evidence)
+    return _by_costs(session, op, fill_ms, estimate, evidence, _prediction(share))
+
+
+def _by_costs(
+    session: Session,
+    op: Operation,
+    fill_ms: float,
+    estimate: float | None,
+    evidence: Mapping[str, Scalar],
+    prediction: Prediction | None = None,
+) -> Finding:
+    """A long wait before the first batch: whether it is a fill, and with what."""
+    costly = [other for other in upstream(session, op) if _is_costly(other)]
+    if estimate is None and costly:
+        advice = f"Whether filling {call_name(op)} is what the first batch waited for is not known."
+        return META.finding("inconclusive", advice, op=op, evidence=evidence)
+    if estimate is None or estimate < fill_ms * SHUFFLE_PART.value / 100.0:
+        return META.finding("pass", "", op=op, evidence=evidence)
+    if not costly:
+        advice = (
+            f"Filling {call_name(op)} took {fill_ms / 1000:.1f} s, with nothing costly above it: a "
+            "smaller buffer fills sooner and shuffles less."
+        )
+        return META.finding("informative", advice, op=op, evidence=evidence)
+    slowest = max(costly, key=lambda other: delay_ms(session, other) or 0.0)
+    return META.finding(
+        "fail",
+        _advice(op, slowest, fill_ms) + (_WORK_LEFT if "work_left_s" in evidence else ""),
+        op=op,
+        evidence=evidence,
+        prediction=prediction,
+        untried=UNTRIED,
+    )
+
+
+def _is_costly(op: Operation) -> bool:
+    return op.kind in COSTLY and not op.removed_by_tensorflow
+
+
+def _fill_estimate_ms(session: Session, op: Operation) -> float | None:
+    """Buffer size times the delay of one element above the shuffle."""
+    buffer = op.buffer_size or op.parameters.get("buffer_size")
+    above = upstream(session, op)
+    delays = [delay_ms(session, other) for other in above]
+    per_step = above[0].elements if above else None
+    if not isinstance(buffer, int) or not per_step or all(delay is None for delay in delays):
+        return None
+    size = min([buffer, *(o.cardinality for o in above[:1] if o.cardinality and o.cardinality > 0)])
+    return size * sum(delay or 0.0 for delay in delays) / per_step
+
+
+def _share_of_loop(session: Session, fill_ms: float) -> float | None:
+    loop = session.diagnosed_loop()
+    if loop is None or not loop.projected_s:
+        return None
+    passes = passes_over_data(session)
+    fills = passes if passes is not None and passes != math.inf else 1
+    return min(95.0, 100.0 * fill_ms * fills / (1000.0 * loop.projected_s))
+
+
+def _is_long(session: Session, fill_ms: float, share: float | None) -> bool:
+    if share is not None:
+        return share >= FILL_SHARE.value
+    return session.steps is not None and fill_ms >= FILL_STEPS.value * session.steps.mean_ms
+
+
+def _advice(op: Operation, slowest: Operation, fill_ms: float) -> str:
+    if slowest.kind == "from_generator":
+        return (
+            f"Let the generator of {call_name(slowest)} shuffle indices itself and drop "
+            f"{call_name(op)}, which took {fill_ms / 1000:.1f} s to fill."
+        )
+    return (
+        f"Move {call_name(op)} above {call_name(slowest)}: it took {fill_ms / 1000:.1f} s to fill "
+        "with finished elements, and fills in a moment with raw ones."
+    )
+
+
+def _prediction(share: float | None) -> Prediction:
+    if share is None:
+        return Prediction(None, "How long the whole loop would run is not known.")
+    return Prediction(round(100.0 / (100.0 - share), 3))

@@ -1,0 +1,1 @@
+"""Rules on the step itself: what the host does for it, its batch and its model."""

@@ -1,0 +1,180 @@
+"""Keras is played by modules shaped like those of its versions.
+
+The shapes are those of Keras 2.12, 2.15, 3.0.5, 3.3.3, 3.5, 3.6 and 3.15, with which the hooks were
+also run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipediag.capture.frameworks.keras.hooks import KerasHooks
+from pipediag.capture.guard import Guard
+from pipediag.capture.measuring.kept_state import KeptState
+from pipediag.capture.recorder import Recorder
+from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.watching.updates import UpdateWatch
+
+
+class FakeConductor:
+    """Holds an epoch for as many looks as it is told to."""
+
+    def __init__(self) -> None:
+        self.holds = 0
+        self.epochs_ended = 0
+
+    @property
+    def holds_epoch(self) -> bool:
+        self.holds -= 1
+        return self.holds >= 0
+
+    def epoch_ended(self) -> None:
+        self.epochs_ended += 1
+
+
+class Stage:
+    """The hooks, and Keras's modules as they arrive."""
+
+    def __init__(self, directory: Path) -> None:
+        self.conductor = FakeConductor()
+        self.updates = UpdateWatch()
+        recorder = Recorder(directory / "recording.json")
+        guard = Guard(recorder.note)
+        instruments: Any = SimpleNamespace(
+            recorder=recorder, tell=lambda *_, **__: None, state=KeptState(guard)
+        )
+        self.held = HeldLoops(None, instruments, run_to_end=False)
+        conductor: Any = self.conductor
+        self._hooks = dict(KerasHooks(conductor, self.updates, self.held, guard).by_module())
+
+    def arrives(self, name: str, **members: type) -> ModuleType:
+        module = ModuleType(name)
+        for member in members.values():
+            if member.__module__ == __name__:
+                member.__module__ = name
+        vars(module).update(members)
+        self._hooks[name](module)
+        return module
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+def walker(name: str, method: str, *bases: type) -> type:
+    """A class that walks over three steps."""
+
+    def steps(epoch: Any) -> Iterator[int]:
+        yield from range(3)
+
+    return type(name, bases, {method: steps, "__module__": __name__})
+
+
+def callback_list() -> type:
+    def heard(callbacks: Any, epoch: int, logs: Any = None) -> int:
+        return epoch
+
+    names = ("on_epoch_begin", "on_epoch_end", "on_train_batch_begin", "on_train_batch_end")
+    members = {**dict.fromkeys(names, heard), "__module__": __name__}
+    return type("CallbackList", (), members)
+
+
+def walked(stage: Stage, steps: Iterator[int]) -> list[int]:
+    """The steps that an epoch makes where trials begin at its second one."""
+    seen = []
+    for step in steps:
+        seen.append(step)
+        if len(seen) == 2:
+            stage.conductor.holds = 4
+    return seen
+
+
+HELD = [0, 1, 1, 1, 1, 1, 2]
+
+
+def test_keras_from_3_7_is_held_in_what_all_backends_share(stage: Stage) -> None:
+    shared = walker("EpochIterator", "_enumerate_iterator")
+    stage.arrives("keras.src.trainers.epoch_iterator", EpochIterator=shared)
+    inherits = type("TFEpochIterator", (shared,), {"__module__": __name__})
+    stage.arrives("keras.src.backend.tensorflow.trainer", TFEpochIterator=inherits)
+
+    assert walked(stage, inherits()._enumerate_iterator()) == HELD
+
+
+def test_keras_before_3_7_is_held_in_the_tensorflow_backends_own_walk(stage: Stage) -> None:
+    shared = walker("EpochIterator", "enumerate_epoch")
+    stage.arrives("keras.src.trainers.epoch_iterator", EpochIterator=shared)
+    own = walker("TFEpochIterator", "enumerate_epoch", shared)
+    stage.arrives("keras.src.backend.tensorflow.trainer", TFEpochIterator=own)
+
+    assert walked(stage, own().enumerate_epoch()) == HELD
+
+
+def test_other_backends_before_3_7_hand_out_batches_that_cannot_be_repeated(stage: Stage) -> None:
+    shared = walker("EpochIterator", "enumerate_epoch")
+    stage.arrives("keras.src.trainers.epoch_iterator", EpochIterator=shared)
+
+    assert walked(stage, shared().enumerate_epoch()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("package", ["tf_keras.src", "keras.src", "keras"])
+def test_keras_2_is_held_under_each_name_that_it_has_had(stage: Stage, package: str) -> None:
+    module = stage.arrives(
+        f"{package}.engine.data_adapter", DataHandler=walker("DataHandler", "steps")
+    )
+
+    assert walked(stage, module.DataHandler().steps()) == HELD
+
+
+def test_an_epoch_is_known_to_be_repeatable_for_as_long_as_it_runs(stage: Stage) -> None:
+    module = stage.arrives(
+        "keras.src.engine.data_adapter", DataHandler=walker("DataHandler", "steps")
+    )
+    running = module.DataHandler().steps()
+
+    assert not stage.held.repeats_steps
+    next(running)
+    assert stage.held.repeats_steps
+    running.close()
+    assert not stage.held.repeats_steps
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["keras.src.callbacks.callback_list", "tf_keras.src.callbacks", "keras.src.callbacks"],
+)
+def test_ends_of_epochs_are_heard_where_callbacks_are_defined(stage: Stage, name: str) -> None:
+    module = stage.arrives(name, CallbackList=callback_list())
+    callbacks = module.CallbackList()
+
+    assert callbacks.on_epoch_begin(5, logs={}) == 5
+    assert callbacks.on_epoch_end(6) == 6
+    assert stage.conductor.epochs_ended == 2
+
+
+def test_a_package_that_passes_the_callbacks_on_is_not_hooked_again(stage: Stage) -> None:
+    module = stage.arrives("keras.src.callbacks.callback_list", CallbackList=callback_list())
+    for passing_on in ("keras.src.callbacks", "keras.callbacks"):
+        stage.arrives(passing_on, CallbackList=module.CallbackList)
+
+    module.CallbackList().on_epoch_begin(0)
+
+    assert stage.conductor.epochs_ended == 1
+
+
+@pytest.mark.parametrize("package", ["tf_keras.src", "keras.src", "keras"])
+def test_a_step_of_a_legacy_optimizer_is_an_update(stage: Stage, package: str) -> None:
+    optimizer = type(
+        "OptimizerV2", (), {"apply_gradients": lambda self: None, "__module__": __name__}
+    )
+    module = stage.arrives(f"{package}.optimizers.legacy.optimizer_v2", OptimizerV2=optimizer)
+
+    module.OptimizerV2().apply_gradients()
+
+    assert stage.updates.updated

@@ -1,0 +1,79 @@
+"""Times beside the steps, with hand-overs told by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipediag.capture.loops.clock import LoopClock
+from pipediag.session.recording import RecordedLoop, RecordedSeam
+from tests.factories import make_recorded_loop
+
+
+@pytest.fixture
+def record() -> RecordedLoop:
+    return make_recorded_loop(steps=0, elapsed_ns=0)
+
+
+def test_batches_asked_for_by_python_are_waited_for_between_the_epochs(
+    record: RecordedLoop,
+) -> None:
+    clock = LoopClock(record)
+    clock.hand_over(100, 60, continuous=False)
+    clock.hand_over(200, 5, continuous=True)
+    clock.hand_over(210, 5, continuous=True)
+    clock.interrupted(220, ended_a_step=True)
+    clock.hand_over(300, 50, continuous=False)
+    clock.hand_over(310, 5, continuous=True)
+
+    assert (record.asked_ns, record.warm_ns, record.last_ns) == (40, 200, 310)
+    assert record.epoch_seams == [RecordedSeam(220, 250, 300)]
+    assert record.warm_steps == 3
+
+
+def test_a_call_that_asks_for_its_batch_holds_the_wait(record: RecordedLoop) -> None:
+    clock = LoopClock(record)
+    for now in (100, 200, 210, 220):
+        clock.hand_over(now, None, continuous=now > 100)
+    # The call at 220 has found no batch.
+    clock.interrupted(221, ended_a_step=False)
+    for now in (250, 290, 300):
+        clock.hand_over(now, None, continuous=now > 250)
+
+    assert record.epoch_seams == [RecordedSeam(221, 250, None, first_step_ns=40)]
+    assert record.warm_steps == 4
+
+
+def test_trials_and_our_own_work_are_set_aside(record: RecordedLoop) -> None:
+    clock = LoopClock(record)
+    clock.set_aside(7)
+    for now in (100, 200, 210):
+        clock.hand_over(now, 1, continuous=now > 100)
+    clock.set_aside(4)
+    clock.interrupted(211, ended_a_step=True)
+    clock.held()
+    clock.hand_over(900, 1, continuous=False)
+    clock.hand_over(910, 1, continuous=True)
+
+    assert record.epoch_seams == []
+    assert record.set_aside_ns == 4 + (899 - 210)
+
+
+def test_a_validation_between_two_steps_is_a_seam_of_the_training_alone() -> None:
+    validation = make_recorded_loop(role="validation")
+    clock = LoopClock(validation)
+    for now in (100, 200):
+        clock.hand_over(now, 1, continuous=now > 100)
+    clock.interrupted(210, ended_a_step=True)
+    clock.hand_over(900, 1, continuous=False)
+
+    assert validation.epoch_seams == []
+
+
+def test_no_more_seams_are_kept_than_tell_something(record: RecordedLoop) -> None:
+    clock = LoopClock(record)
+    for now in range(0, 20_000, 10):
+        clock.hand_over(now, 1, continuous=now % 20 == 10)
+        if now % 20 == 10:
+            clock.interrupted(now + 5, ended_a_step=True)
+
+    assert len(record.epoch_seams) == 512

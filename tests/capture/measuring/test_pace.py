@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import pytest
+
+from pipediag.capture.measuring.pace import Pace
+from pipediag.session.settings import RunSettings
+
+MS = 1_000_000
+SECOND = 1000 * MS
+
+
+def pace(**settings: int) -> Pace:
+    return Pace(RunSettings("train.py", (), False, "out", **settings))  # type: ignore[arg-type]
+
+
+def test_warm_up_ends_when_two_chunks_agree() -> None:
+    assert pace().warmed_up([50 * MS] * 10, 10, SECOND, None) == (True, True)
+
+
+def test_warm_up_goes_on_while_steps_get_faster() -> None:
+    falling = [200 * MS] * 4 + [100 * MS] * 4
+
+    assert pace().warmed_up(falling, 8, 2 * SECOND, None) == (False, False)
+
+
+def test_short_steps_need_a_quarter_of_a_second_a_chunk() -> None:
+    assert pace().warmed_up([MS] * 400, 400, SECOND, None) == (False, False)
+    assert pace().warmed_up([MS] * 500, 500, SECOND, None) == (True, True)
+
+
+def test_long_steps_need_four_a_chunk() -> None:
+    assert pace().warmed_up([400 * MS] * 7, 7, 3 * SECOND, None) == (False, False)
+    assert pace().warmed_up([400 * MS] * 8, 8, 4 * SECOND, None) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("since_trace", "elapsed_s", "over"),
+    [(2, 6, False), (3, 5, False), (3, 6, True), (0, 9, True), (1, 21, True)],
+)
+def test_warm_up_does_not_wait_for_ever(since_trace: int, elapsed_s: int, over: bool) -> None:
+    durations = [(number + 1) * SECOND for number in range(since_trace)]
+
+    assert pace().warmed_up(durations, since_trace, elapsed_s * SECOND, None) == (over, False)
+
+
+def test_a_short_training_gets_a_short_warm_up() -> None:
+    assert pace().warmed_up([9 * MS, 5 * MS, 4 * MS], 3, 20 * MS, 40) == (True, False)
+    assert pace().warmed_up([9 * MS, 5 * MS, 4 * MS], 3, 20 * MS, 400) == (False, False)
+
+
+def test_the_users_warm_up_counts() -> None:
+    chosen = pace(warmup=3)
+
+    assert chosen.warmed_up([MS] * 2, 2, 60 * SECOND, None) == (False, False)
+    assert chosen.warmed_up([MS] * 3, 3, 3 * MS, None) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("count", "elapsed_s", "remaining", "done"),
+    [
+        (29, 5, None, False),
+        (30, 1, None, False),
+        (30, 2, None, True),
+        (10, 6, None, True),
+        (5, 20, None, True),
+        (4, 60, None, False),
+        (10, 1, 8, True),
+        (10, 1, 11, False),
+        (9, 1, 8, False),
+    ],
+)
+def test_baseline(count: int, elapsed_s: int, remaining: int | None, done: bool) -> None:
+    assert pace().baseline_done(count, elapsed_s * SECOND, remaining) is done
+
+
+def test_the_users_number_of_steps_counts() -> None:
+    assert not pace(steps=100).baseline_done(99, 60 * SECOND, None)
+    assert not pace(steps=100).baseline_done(99, 60 * SECOND, 100)
+    assert pace(steps=100).baseline_done(100, 0, None)
+
+
+def test_more_steps_than_the_script_has_are_not_waited_for() -> None:
+    assert pace(steps=100).baseline_done(20, 0, 20)
+    assert not pace(steps=100).baseline_done(9, 0, 1)
+
+
+def test_a_block_ends_before_gap_times_are_lost() -> None:
+    assert not pace().block_done(93, 0, 1)
+    assert pace().block_done(94, 0, 1)
+    assert pace().block_done(22, 0, 4)
+    assert pace().block_done(5, SECOND // 4, 1)
+    assert not pace().block_done(4, SECOND, 1)
+
+
+def test_short_steps_skip_two_after_a_reading() -> None:
+    assert pace().steps_to_skip(49 * MS) == 2
+    assert pace().steps_to_skip(50 * MS) == 1
+
+
+def test_tiny_steps_are_asked_about_seldom() -> None:
+    assert pace().steps_between_decisions(4_999_999) == 8
+    assert pace().steps_between_decisions(5_000_000) == 1
+    assert pace(steps=20).steps_between_decisions(1_000_000) == 1
+
+
+def test_stacks() -> None:
+    assert not pace().stacks_done(4, SECOND, None)
+    assert pace().stacks_done(5, SECOND, None)
+    assert pace().stacks_done(1, 3 * SECOND, None)
+
+
+def test_stacks_leave_the_last_steps_to_the_profile() -> None:
+    assert pace().stacks_done(2, 0, 39)
+    assert not pace().stacks_done(1, 0, 39)
+    assert not pace().stacks_done(2, 0, 40)
+
+
+@pytest.mark.parametrize(
+    ("count", "elapsed_s", "done"),
+    [(20, 0, True), (19, 1, False), (5, 2, True), (4, 9, False), (2, 10, True), (1, 60, False)],
+)
+def test_profile(count: int, elapsed_s: int, done: bool) -> None:
+    assert pace().profile_done(count, elapsed_s * SECOND) is done
+
+
+def test_the_users_profile_steps_count() -> None:
+    assert pace(profile_steps=1).profile_done(1, 0)
+    assert not pace(profile_steps=50).profile_done(49, 60 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("count", "elapsed_s", "done"),
+    [(20, 0, False), (20, 1, True), (5, 3, True), (4, 5, False), (0, 6, True)],
+)
+def test_repeat(count: int, elapsed_s: int, done: bool) -> None:
+    assert pace().repeat_done(count, elapsed_s * SECOND) is done

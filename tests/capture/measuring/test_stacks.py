@@ -1,0 +1,119 @@
+"""The sampler beside real threads; how often a line is seen is never asked."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pipediag.capture.measuring.stacks import StackSampler
+from pipediag.session.recording import RecordedStacks, StackLine
+
+ENOUGH = 20
+LIMIT_S = 30
+
+
+@contextmanager
+def thread(target: Callable[[threading.Event], None]) -> Iterator[None]:
+    ended = threading.Event()
+    running = threading.Thread(target=target, args=(ended,), daemon=True)
+    running.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        running.join()
+
+
+def spin(ended: threading.Event) -> None:
+    while not ended.is_set():
+        sum(range(200))
+
+
+def spin_in_keras() -> Callable[[threading.Event], None]:
+    names: dict[str, Callable[[threading.Event], None]] = {}
+    source = "def work(ended):\n    while not ended.is_set():\n        pass\n"
+    exec(compile(source, "/lib/site-packages/keras/src/work.py", "exec"), names)
+    return names["work"]
+
+
+def park(ended: threading.Event) -> None:
+    ended.wait()
+
+
+def park_at_a_queue(ended: threading.Event) -> None:
+    waiting: queue.Queue[None] = queue.Queue()
+    while not ended.is_set():
+        try:
+            waiting.get(timeout=1)
+        except queue.Empty:
+            continue
+
+
+def sampled() -> RecordedStacks:
+    """Samples taken while this thread waits for them."""
+    sampler = StackSampler(threading.get_ident())
+    limit = time.monotonic() + LIMIT_S
+    while sampler._samples < ENOUGH and time.monotonic() < limit:
+        time.sleep(0.01)
+    return sampler.stop("fit")
+
+
+def lines_in(stacks: RecordedStacks, function: Callable[..., object]) -> list[StackLine]:
+    return [line for line in stacks.lines if line.function == function.__qualname__]
+
+
+def test_a_thread_in_the_users_code_is_a_source() -> None:
+    with thread(spin):
+        stacks = sampled()
+
+    assert stacks.samples >= ENOUGH
+    assert stacks.thread_samples["source"] > 0
+    lines = lines_in(stacks, spin)
+    assert lines
+    assert {(line.file, line.thread) for line in lines} == {(__file__, "source")}
+
+
+def test_parked_threads_are_not_seen() -> None:
+    with thread(park), thread(park_at_a_queue):
+        stacks = sampled()
+
+    assert "source" not in stacks.thread_samples
+    assert lines_in(stacks, park) == lines_in(stacks, park_at_a_queue) == []
+
+
+def test_a_thread_inside_a_framework_is_no_users_line() -> None:
+    with thread(spin_in_keras()):
+        stacks = sampled()
+
+    assert "source" not in stacks.thread_samples
+    assert stacks.thread_samples["other"] > 0
+
+
+def test_the_training_thread_is_main() -> None:
+    stacks = sampled()
+
+    assert {line.thread for line in lines_in(stacks, sampled)} == {"main"}
+
+
+def test_the_wait_for_the_lock_is_watched_before_stacks_are_taken() -> None:
+    stacks = sampled()
+
+    assert 0 <= stacks.lock_wait_ns <= stacks.elapsed_ns
+    assert stacks.elapsed_ns >= stacks.interval_ns
+
+
+def test_the_switch_interval_is_put_back() -> None:
+    usual = sys.getswitchinterval()
+    sampled()
+
+    assert sys.getswitchinterval() == usual
+
+
+def test_a_sampler_that_is_stopped_at_once_has_no_samples() -> None:
+    stacks = StackSampler(threading.get_ident()).stop("fit")
+
+    assert (stacks.samples, stacks.lines) == (0, [])

@@ -1,0 +1,350 @@
+"""Which loop trains and which is measured, with hand-overs told by hand and no TensorFlow."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipediag.capture.guard import Guard
+from pipediag.capture.loops.loops import Consumer, Loop
+from pipediag.capture.measuring.diagnosis import Phase
+from pipediag.capture.measuring.kept_state import KeptState
+from pipediag.capture.measuring.pace import Pace
+from pipediag.capture.recorder import Recorder
+from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.watching import conductor as module
+from pipediag.capture.watching.conductor import Conductor, StopScript
+from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.session.recording import LoopKind, LoopRole, RecordedLoop
+from pipediag.session.settings import RunSettings
+
+SECOND = 1_000_000_000
+
+
+class FakeDiagnosis:
+    """Remembers what it is told; measured after as many steps as it is given."""
+
+    lasts = 1000
+
+    def __init__(self, loop: Loop, _: Any) -> None:
+        self.loop = loop
+        self.phase = Phase.WARMUP
+        self.waits: list[int | None] = []
+        self.seams = 0
+        self.ended: str | None = None
+
+    @property
+    def measuring(self) -> bool:
+        return self.phase is not Phase.DONE
+
+    def boundary(self, consumer: Any, now_ns: int, wait_ns: int | None, continuous: bool) -> None:
+        self.waits.append(wait_ns)
+        if len(self.waits) > self.lasts:
+            self.phase = Phase.DONE
+
+    repeats = False
+
+    def seam(self, consumer: Any, exhausted: bool) -> None:
+        self.seams += 1
+
+    def finish(self, reason: str) -> None:
+        self.phase = Phase.DONE
+        self.ended = reason
+
+    def traced(self) -> None: ...
+
+
+class Stage:
+    """A conductor, its watch, and a clock."""
+
+    def __init__(self, path: Path) -> None:
+        self.updates = UpdateWatch()
+        self.recorder = Recorder(path / "recording.json")
+        self.loops: list[Loop] = []
+        self.left = False
+        self.now = SECOND
+        registry: Any = SimpleNamespace(all=lambda: self.loops, describe_keras=lambda loop: None)
+        settings = RunSettings("train.py", (), False, str(path))
+        instruments: Any = SimpleNamespace(
+            recorder=self.recorder,
+            tell=lambda *_, **__: None,
+            pace=Pace(settings),
+            state=KeptState(Guard(self.recorder.note)),
+        )
+        held = HeldLoops(None, instruments, run_to_end=False)
+        self.conductor = Conductor(registry, self.updates, instruments, settings, self.leave, held)
+
+    def leave(self) -> None:
+        self.left = True
+
+    def consumer(
+        self, role: LoopRole = "other", kind: LoopKind = "eager", batches_per_call: int = 1
+    ) -> Consumer:
+        record = RecordedLoop(
+            id=f"loop{len(self.loops)}",
+            kind=kind,
+            role=role,
+            role_reason="",
+            file=None,
+            line=None,
+            function=None,
+            root_op_id=None,
+            iterators=1,
+            steps=0,
+            elapsed_ns=0,
+            updates_variables=False,
+            started_ns=self.now,
+            batch_size=8,
+            batches_per_call=batches_per_call,
+        )
+        self.loops.append(Loop(record, ordinal=len(self.loops)))
+        return Consumer(self.loops[-1], 1, weakref.ref(self), element_spec=None, dataset=None)
+
+    def step(self, consumer: Consumer, trains: bool = False, wait_ns: int = 3) -> None:
+        """A batch is handed over, and the step that follows may write a variable."""
+        self.now += 10
+        self.conductor.handed_over(consumer, self.now - wait_ns, self.now, batch=None)
+        if trains:
+            self.updates.note()
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    monkeypatch.setattr(module, "Diagnosis", FakeDiagnosis)
+    return Stage(tmp_path)
+
+
+def test_a_step_that_writes_makes_its_loop_a_training(stage: Stage) -> None:
+    consumer = stage.consumer()
+    for _ in range(3):
+        stage.step(consumer, trains=True)
+
+    record = consumer.loop.record
+    assert (record.role, record.updates_variables, record.steps) == ("training", True, 3)
+    assert record.elapsed_ns == 20
+    assert consumer.loop.diagnosis is not None
+
+
+def test_the_last_step_of_a_training_is_not_credited_to_the_next_loop(stage: Stage) -> None:
+    training, validation = stage.consumer(), stage.consumer()
+    for _ in range(3):
+        stage.step(training, trains=True)
+    for _ in range(3):
+        stage.step(validation)
+
+    assert validation.loop.record.role == "other"
+    assert not validation.loop.record.updates_variables
+
+
+def test_a_training_of_one_step_is_seen_at_its_end(stage: Stage) -> None:
+    consumer = stage.consumer()
+    stage.step(consumer, trains=True)
+    stage.conductor.exhausted(consumer)
+
+    assert consumer.loop.record.role == "training"
+
+
+def test_weights_loaded_after_a_loop_do_not_make_it_a_training(stage: Stage) -> None:
+    preview, training = stage.consumer(), stage.consumer()
+    stage.step(preview)
+    stage.conductor.exhausted(preview)
+    stage.updates.note()
+    stage.step(training, trains=True)
+    stage.conductor.script_over("the script finished")
+
+    assert preview.loop.record.role == "preview"
+
+
+def test_what_is_read_before_training_prepares_it_and_what_is_read_later_validates(
+    stage: Stage,
+) -> None:
+    preparation = stage.consumer()
+    for _ in range(9):
+        stage.step(preparation)
+    training = stage.consumer()
+    stage.step(training, trains=True)
+    validation = stage.consumer()
+    for _ in range(9):
+        stage.step(validation)
+    stage.conductor.script_over("the script finished")
+
+    roles = [consumer.loop.record.role for consumer in (preparation, training, validation)]
+    assert roles == ["preparation", "training", "validation"]
+
+
+def test_a_validation_that_was_also_read_before_training_is_one(stage: Stage) -> None:
+    validation, training = stage.consumer(), stage.consumer()
+    for _ in range(9):
+        stage.step(validation)
+    for _ in range(9):
+        stage.step(training, trains=True)
+    stage.step(validation)
+    stage.conductor.script_over("the script finished")
+
+    assert validation.loop.record.role == "validation"
+
+
+def test_several_batches_asked_for_one_by_one_are_one_step(stage: Stage) -> None:
+    consumer = stage.consumer("training", batches_per_call=4)
+    for _ in range(9):
+        stage.step(consumer, wait_ns=3)
+
+    assert consumer.batches == 9
+    assert consumer.loop.record.steps == 12
+    assert consumer.loop.diagnosis.waits == [None, 12, 12]
+
+
+def test_a_call_that_found_no_batch_is_no_step(stage: Stage) -> None:
+    consumer = stage.consumer()
+    for _ in range(3):
+        stage.conductor.call_begins(consumer, "iterator")
+    stage.conductor.exhausted(consumer)
+
+    assert (consumer.loop.record.steps, consumer.batches) == (2, 2)
+    assert consumer.loop.record.kind == "tf_function"
+
+
+def test_a_fit_that_ended_early_gives_way_to_the_next(stage: Stage) -> None:
+    first, second = stage.consumer("training", "keras"), stage.consumer("training", "keras")
+    for _ in range(3):
+        stage.step(first)
+    stage.step(second)
+
+    assert first.loop.diagnosis.ended == "the loop ended before this window was full"
+    assert second.loop.diagnosis.measuring
+
+
+def test_two_loops_that_take_turns_leave_the_measuring_to_the_first(stage: Stage) -> None:
+    first, second = stage.consumer("training"), stage.consumer("training")
+    for _ in range(4):
+        stage.step(first)
+        stage.step(second)
+
+    assert first.loop.diagnosis.measuring
+    assert second.loop.diagnosis is None
+
+
+def test_a_loop_that_does_not_come_back_is_given_up(stage: Stage) -> None:
+    first, second = stage.consumer("training"), stage.consumer("training")
+    stage.step(first)
+    stage.now += 4 * SECOND
+    stage.step(second)
+
+    assert first.loop.diagnosis.ended is not None
+    assert second.loop.diagnosis.measuring
+
+
+def test_a_fault_of_ours_does_not_become_the_scripts(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = stage.consumer("training")
+    stage.step(consumer)
+
+    def fail(*_: Any) -> None:
+        raise ZeroDivisionError("of ours")
+
+    monkeypatch.setattr(consumer.loop.diagnosis, "boundary", fail)
+    with pytest.raises(StopScript):
+        stage.step(consumer)
+
+    assert stage.recorder.recording.notes == [
+        "Measuring failed, and was given up: ZeroDivisionError: of ours"
+    ]
+
+
+def test_the_script_is_stopped_once_and_then_left(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeDiagnosis, "lasts", 2)
+    consumer = stage.consumer("training")
+    stage.step(consumer)
+    stage.step(consumer)
+    with pytest.raises(StopScript):
+        stage.step(consumer)
+    assert not stage.left
+
+    with pytest.raises(StopScript):
+        stage.conductor.stop()
+    assert stage.left
+    assert stage.recorder.recording.stop_reason == "enough was measured"
+
+
+def test_generators_that_tf_data_runs_are_not_watched(stage: Stage) -> None:
+    import _thread
+
+    made: list[Any] = []
+
+    def make() -> None:
+        made.append(stage.conductor.iterator_made(object(), object()))
+
+    _thread.start_new_thread(make, ())
+    limit = time.monotonic() + 30
+    while not made and time.monotonic() < limit:
+        time.sleep(0.01)
+
+    assert made == [None]
+    assert stage.recorder.recording.notes == []
+
+
+def test_two_threads_that_train_at_once_are_two_trainings_one_of_them_measured(
+    stage: Stage,
+) -> None:
+    first, second = stage.consumer("training", "keras"), stage.consumer("training", "keras")
+    other = ThreadPoolExecutor(1)
+    first.loop.thread = threading.current_thread()
+    second.loop.thread = other.submit(threading.current_thread).result()
+    for _ in range(4):
+        stage.step(first)
+        other.submit(stage.step, second).result()
+
+    assert first.loop.diagnosis.measuring
+    assert (first.loop.diagnosis.seams, second.loop.diagnosis) == (0, None)
+    assert (first.loop.record.steps, second.loop.record.steps) == (4, 4)
+    assert (first.loop.record.beside, second.loop.record.beside) == ("loop1", "loop0")
+
+
+def test_trainings_one_after_the_other_are_not_beside_each_other(stage: Stage) -> None:
+    first, second = stage.consumer("training"), stage.consumer("training")
+    other = ThreadPoolExecutor(1)
+    first.loop.thread = threading.current_thread()
+    second.loop.thread = other.submit(threading.current_thread).result()
+    for _ in range(4):
+        stage.step(first)
+    for _ in range(4):
+        other.submit(stage.step, second).result()
+
+    assert (first.loop.record.beside, second.loop.record.beside) == (None, None)
+
+
+def test_given_up_a_held_batch_is_handed_over_and_the_measuring_ends(stage: Stage) -> None:
+    consumer = stage.consumer("training")
+    stage.step(consumer)
+    stage.conductor._held_batch = (consumer.loop, "held")
+    stage.conductor.given_up()
+
+    assert consumer.loop.diagnosis.ended == "pipediag stopped after an error of its own"
+    assert stage.conductor.kept(consumer, 1, 2, "of an arm") == "held"
+    assert stage.conductor.kept(stage.consumer(), 1, 2, "own") == "own"
+
+
+def test_a_thread_that_goes_on_while_the_script_ends_does_not_stop_it_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeDiagnosis, "lasts", 2)
+    first, second = stage.consumer("training"), stage.consumer("training")
+    for _ in range(2):
+        stage.step(first)
+    with pytest.raises(StopScript):
+        stage.step(first)
+    stage.conductor.script_over("the script stopped")
+    for _ in range(5):
+        stage.step(second)
+
+    assert not stage.left

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipediag.capture.recorder import Recorder
+from pipediag.capture.watching import in_graph as module
+from pipediag.capture.watching.in_graph import InGraphLoops
+from pipediag.capture.watching.updates import UpdateWatch
+from tests.capture.frameworks.tensorflow.test_cancellation import FakeCancellation
+
+
+class SimpleFunction:
+    """One that can be referred to weakly, as a tf.function can."""
+
+
+class Stage:
+    """An in-graph loop that has been measured, and a function that calls it."""
+
+    def __init__(self, directory: Path, stop_after: bool) -> None:
+        self.recorder = Recorder(directory / "recording.json")
+        instruments: Any = SimpleNamespace(recorder=self.recorder)
+        loops: Any = SimpleNamespace()
+        self.in_graph = InGraphLoops(loops, UpdateWatch(), instruments, stop_after)
+        record = SimpleNamespace(role="training")
+        self.polled = threading.Event()
+        measure: Any = SimpleNamespace(
+            done=True,
+            loop=SimpleNamespace(record=record, trains=True),
+            poll=self.polled.set,
+            call_begins=lambda: None,
+            call_ended=lambda: None,
+        )
+        self.function = SimpleFunction()
+        self.in_graph._measure_of[self.function] = measure
+
+    def call(self, until: threading.Event) -> bool:
+        """Call it until that happens; returns whether the call was cancelled."""
+        call = self.in_graph.call_begins(self.function, ())
+        assert until.wait(30)
+        self.in_graph.call_ended(call)
+        return call.cancellation.started
+
+
+@pytest.fixture
+def cancellation(monkeypatch: pytest.MonkeyPatch) -> FakeCancellation:
+    made = FakeCancellation()
+    monkeypatch.setattr(module, "Cancellation", lambda: made)
+    monkeypatch.setattr(module, "_INTERVAL_S", 0.001)
+    return made
+
+
+def test_a_measured_loop_is_cancelled(tmp_path: Path, cancellation: FakeCancellation) -> None:
+    assert Stage(tmp_path, stop_after=True).call(until=cancellation.cancelled)
+
+
+def test_a_loop_that_cannot_be_cancelled_goes_on_and_the_session_says_so(
+    tmp_path: Path, cancellation: FakeCancellation
+) -> None:
+    cancellation.lack = "There is no way."
+    stage = Stage(tmp_path, stop_after=True)
+
+    assert not stage.call(until=stage.polled)
+    assert stage.recorder.recording.notes == ["There is no way."]
+
+
+def test_a_script_that_runs_to_its_end_is_not_cancelled(
+    tmp_path: Path, cancellation: FakeCancellation
+) -> None:
+    stage = Stage(tmp_path, stop_after=False)
+
+    assert not stage.call(until=stage.polled)

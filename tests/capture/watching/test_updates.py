@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipediag.capture.guard import Guard
+from pipediag.capture.watching.updates import UpdateWatch
+
+
+class Variable:
+    def __init__(self, trainable: bool, floating: bool = True) -> None:
+        self.trainable = trainable
+        self.dtype = SimpleNamespace(is_floating=floating)
+        self.value = 0
+
+    def assign(self, value: int) -> int:
+        self.value = value
+        return value
+
+    def read(self) -> int:
+        return self.value
+
+
+class Optimizer:
+    def apply_gradients(self, gradients: list[int]) -> int:
+        return len(gradients)
+
+
+class Function:
+    """A tf.function."""
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> UpdateWatch:
+    monkeypatch.setattr(Variable, "assign", Variable.assign)
+    monkeypatch.setattr(Optimizer, "apply_gradients", Optimizer.apply_gradients)
+    watch, guard = UpdateWatch(), Guard(print)
+    watch.install_variables(Variable, guard)
+    watch.install_optimizer(Optimizer, "apply_gradients", guard)
+    return watch
+
+
+def test_writing_a_trainable_variable_is_an_update(watch: UpdateWatch) -> None:
+    variable = Variable(trainable=True)
+
+    assert variable.assign(3) == variable.read() == 3
+    assert watch.updated
+
+
+def test_writing_a_counter_or_reading_is_none(watch: UpdateWatch) -> None:
+    Variable(trainable=False).assign(3)
+    Variable(trainable=True, floating=False).assign(4)
+    Variable(trainable=True).read()
+
+    assert not watch.updated
+
+
+def test_an_optimizers_step_is_an_update(watch: UpdateWatch) -> None:
+    assert Optimizer().apply_gradients([1, 2]) == 2
+    assert watch.updated
+
+
+def test_a_function_that_was_traced_with_an_update_always_updates(watch: UpdateWatch) -> None:
+    outer, inner, other = Function(), Function(), Function()
+    watch.enter(outer)
+    watch.enter(inner)
+    Variable(trainable=True).assign(1)
+    watch.leave()
+    watch.leave()
+    watch.updated = False
+
+    watch.enter(other)
+    watch.leave()
+    assert (watch.trains(other), watch.updated) == (False, False)
+
+    watch.enter(outer)
+    assert (watch.trains(outer), watch.trains(inner), watch.updated) == (True, True, True)
+
+
+def test_the_outermost_function(watch: UpdateWatch) -> None:
+    outer = Function()
+    assert (watch.outermost, watch.inside_function) == (None, False)
+    watch.enter(outer)
+    watch.enter(Function())
+    assert (watch.outermost, watch.inside_function) == (outer, True)
+
+
+def test_only_tracing_below_a_function_is_timed(
+    watch: UpdateWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(0, 1000, 10))
+    monkeypatch.setattr("time.monotonic_ns", lambda: next(clock))
+
+    def trace(depth: int) -> Any:
+        return timed(depth - 1) if depth else "graph"
+
+    timed = watch.timed(trace, Guard(print))
+    assert timed(0) == "graph"
+    assert watch.tracing_ns == 0
+
+    watch.enter(Function())
+    assert timed(2) == "graph"
+    assert watch.tracing_ns == 10
+
+
+def test_a_function_that_is_gone_does_not_lend_its_id_to_another(watch: UpdateWatch) -> None:
+    function: Function | None = Function()
+    watch.enter(function)
+    watch.note()
+    watch.leave()
+    reused = id(function)
+    function = None
+    others = [Function() for _ in range(1000)]
+
+    assert any(id(other) == reused for other in others)
+    assert not any(watch.trains(other) for other in others)

@@ -1,0 +1,330 @@
+"""A script must not notice that pipediag runs it: each probe runs natively and under pipediag."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import pytest
+
+from tests.probe import MakeProbe, run
+
+WHO_AM_I = """
+    import sys
+    print(sys.argv, sys.path[0], __name__, __file__, __package__, __doc__, __cached__)
+    print(__spec__ and (__spec__.name, __spec__.origin))
+    print(type(__loader__).__name__, type(__builtins__).__name__, sorted(globals()))
+    print(sys.modules["__main__"].__dict__ is globals(), sys.stdin.isatty(), sys.excepthook)
+"""
+
+SCRIPTS = {
+    "nothing": "",
+    "identity": WHO_AM_I,
+    "environment": "import os; print(sorted(os.environ.items()))",
+    "import path": "import sys; print(sys.path); print(sys.flags, sys.warnoptions)",
+    "exit without status": "import sys; print('bye'); sys.exit()",
+    "exit with number": "import sys; sys.exit(7)",
+    "exit with large number": "import sys; sys.exit(256 + 3)",
+    "exit with text": "import sys; sys.exit('cannot go on')",
+    "os._exit": "import os; print('gone', flush=True); os._exit(5)",
+    "exception": """
+        def fail(depth):
+            if depth == 0:
+                raise KeyError("missing")
+            fail(depth - 1)
+        print("before")
+        fail(2)
+    """,
+    "exception with cause and context": """
+        def read():
+            raise OSError("no disk")
+        try:
+            try:
+                read()
+            except OSError as error:
+                raise ValueError("no data") from error
+        except ValueError:
+            raise RuntimeError("no training")
+    """,
+    "exception group": """
+        try:
+            {}["x"]
+        except KeyError as error:
+            raise ExceptionGroup("several", [error, ValueError("other")])
+    """,
+    "own excepthook": """
+        import sys, traceback
+        def hook(kind, error, trace):
+            print("hook", kind, error, traceback.extract_tb(trace), sys.excepthook is hook)
+        sys.excepthook = hook
+        raise LookupError("for the hook")
+    """,
+    "syntax error in an import": "import broken",
+    "warning": "import warnings; warnings.warn('careful'); x = '\\\\d'; print('\\d')",
+    "keyboard interrupt": "raise KeyboardInterrupt",
+    "SIGINT to itself": "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('never')",
+    "SIGTERM to itself": "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+    "SIGTERM handled": """
+        import os, signal, sys
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(9))
+        os.kill(os.getpid(), signal.SIGTERM)
+    """,
+    "SIGKILL to itself": """
+        import os, signal
+        print("so far", flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """,
+    "segmentation fault": """
+        import os, signal
+        os.kill(os.getpid(), signal.SIGSEGV)
+    """,
+    "signal dispositions": """
+        import signal
+        print({s.name: str(signal.getsignal(s)) for s in signal.valid_signals()
+               if isinstance(s, signal.Signals)}, signal.pthread_sigmask(0, []))
+    """,
+    "open descriptors": """
+        import os
+        print(os.listdir("/proc/self/fd")[:3], os.get_inheritable(0))
+    """,
+    "own source": """
+        import inspect
+        def documented():
+            return 1  # a comment
+        print(inspect.getsource(documented))
+    """,
+    "atexit with pickling": """
+        import atexit, pickle
+        class Settings:
+            pass
+        def save():
+            print(pickle.loads(pickle.dumps(Settings())).__class__, "__file__" in globals())
+        atexit.register(save)
+    """,
+    "thread at the end": """
+        import threading, time
+        def work():
+            time.sleep(0.2)
+            print("thread done")
+        threading.Thread(target=work).start()
+        print("main done")
+    """,
+    "thread at the end of a failure": """
+        import atexit, threading, time
+        atexit.register(print, "exit handler")
+        threading.Thread(target=lambda: (time.sleep(0.2), print("thread done"))).start()
+        raise SystemError("main failed")
+    """,
+    "failing thread": """
+        import threading
+        thread = threading.Thread(target=lambda: {}["x"], name="failing")
+        thread.start()
+        thread.join()
+    """,
+    "destructors": """
+        class Noisy:
+            def __del__(self):
+                print("deleted")
+        kept = Noisy()
+        unwritten = open("log.txt", "w")
+        unwritten.write("late")
+    """,
+    "fork": """
+        import os
+        pid = os.fork()
+        if pid:
+            print("child ended with", os.waitpid(pid, 0)[1])
+        print("parent" if pid else "child", flush=True)
+    """,
+    "failing fork": """
+        import os, sys
+        pid = os.fork()
+        if pid == 0:
+            raise ValueError("in the fork")
+        print(os.waitpid(pid, 0)[1])
+        sys.exit(4)
+    """,
+    "multiprocessing": """
+        import multiprocessing, sys
+        def square(x):
+            return x * x
+        if __name__ == "__main__":
+            for method in ("fork", "spawn", "forkserver"):
+                with multiprocessing.get_context(method).Pool(1) as pool:
+                    print(method, pool.map(square, [1, 2, 3]))
+    """,
+    "change of directory": """
+        import os, sys
+        os.mkdir("elsewhere")
+        os.chdir("elsewhere")
+        open("made", "w").write("here")
+        print(os.getcwd(), __file__)
+    """,
+    "standard input": "import sys; print(input(), sys.stdin.read())",
+    "executed again": """
+        import os, sys
+        print(sys.argv[1:], flush=True)
+        if len(sys.argv) < 3:
+            os.execv(sys.executable, [sys.executable, sys.argv[0], *sys.argv[1:], "again"])
+    """,
+    "annotations": "x: int = 1; print(__annotations__)",
+    "future": """
+        from __future__ import annotations
+        def f(x: Undefined):
+            pass
+        print(f.__annotations__)
+    """,
+    "encoding": "# -*- coding: utf-8 -*-\nprint('Grüße')",
+    "shadowed module": "import helper; print(helper.where)",
+    "modules that only pipediag needs": """
+        import sys
+        heavy = {"pydantic", "click", "rich", "numpy", "pandas", "tensorflow", "psutil"}
+        print(sorted(heavy & set(sys.modules)))
+    """,
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_behaves_as_under_python(name: str, make_probe: MakeProbe) -> None:
+    files = {
+        "probe.py": SCRIPTS[name],
+        "broken.py": "def f(:\n",
+        "helper.py": "where = __file__",
+    }
+    probe = make_probe(files, "probe.py", "--lr=1", stdin="first\nsecond\n")
+    native = probe.natively()
+    for path in (probe.directory / "elsewhere", probe.directory / "log.txt"):
+        _remove(path)
+
+    assert probe.under_pipediag("--run-to-end") == native
+    if name == "destructors":
+        assert (probe.directory / "log.txt").read_text() == "late"
+
+
+def _remove(path) -> None:
+    if path.is_dir():
+        for entry in path.iterdir():
+            entry.unlink()
+        path.rmdir()
+    path.unlink(missing_ok=True)
+
+
+PACKAGE = {
+    "package/__init__.py": "print('package imported')",
+    "package/__main__.py": "from package.inner import name; print('ran', name, __spec__.name)",
+    "package/inner.py": WHO_AM_I + "    name = 'inner'\n",
+    "package/fails.py": "def f():\n    raise ValueError('in a module')\nf()",
+    "package/worker.py": """
+        import multiprocessing
+        def double(x):
+            return 2 * x
+        if __name__ == "__main__":
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                print(pool.map(double, [1, 2]))
+                # A worker that is terminated may lose what it printed.
+                pool.close()
+                pool.join()
+    """,
+    "application/__main__.py": WHO_AM_I + "    import beside\n",
+    "application/beside.py": "print(__name__)",
+    "nested/script.py": WHO_AM_I + "    import beside\n",
+    "nested/beside.py": "print('sibling', __file__)",
+}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("-m", "package", "--lr", "1"),
+        ("-m", "package.inner", "-m", "--help"),
+        ("-m", "package.fails"),
+        ("-m", "package.worker"),
+        ("application", "--output", "x"),
+        ("nested/script.py", "--", "-q", "--json"),
+        ("./nested/script.py",),
+        ("nested/../nested/script.py",),
+    ],
+    ids=" ".join,
+)
+def test_modules_directories_and_paths(arguments: tuple[str, ...], make_probe: MakeProbe) -> None:
+    probe = make_probe(PACKAGE, *arguments)
+    native = probe.natively()
+
+    seen = probe.under_pipediag("--run-to-end")
+
+    if "--" in arguments:
+        assert seen.stdout == native.stdout.replace("'--', ", "")
+    else:
+        assert seen == native
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [("-u",), ("-P",), ("-O", "-W", "error::DeprecationWarning"), ("-X", "dev"), ("-bb", "-q")],
+    ids=" ".join,
+)
+def test_interpreter_flags_reach_the_script(flags: tuple[str, ...], make_probe: MakeProbe) -> None:
+    probe = make_probe(
+        "import sys; print(sys.flags, sys.warnoptions, sys._xoptions, sys.path[0], sys.stdout)",
+        flags=flags,
+    )
+
+    assert probe.under_pipediag("--run-to-end") == probe.natively()
+
+
+def test_original_arguments_name_the_script(make_probe: MakeProbe) -> None:
+    probe = make_probe("import sys; print(sys.orig_argv[1:])", "probe.py", "a", "b")
+
+    assert probe.under_pipediag("--run-to-end") == probe.natively()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["with space.py", "new\nline.py", "'quo\"ted'.py", "./-dash.py", "caf\u00e9.py", "%s.py"],
+)
+def test_odd_names_of_a_script(name: str, make_probe: MakeProbe) -> None:
+    text = "import os, sys; print(ascii([sys.argv, __file__, os.getcwd()]))"
+    probe = make_probe({name: text}, name, "", "a b", "\n", "--", "-x", "'\"", "$HOME")
+
+    assert probe.under_pipediag("--run-to-end") == probe.natively()
+
+
+def test_arguments_and_names_that_are_no_utf_8_arrive_byte_for_byte(make_probe: MakeProbe) -> None:
+    name, argument = os.fsdecode(b"tr\xffain.py"), os.fsdecode(b"\xfe=\xed\xa0\x80")
+    text = "import os, sys; print([os.fsencode(argument) for argument in (*sys.argv, __file__)])"
+    probe = make_probe({name: text}, name, argument)
+
+    natively = probe.natively()
+
+    assert "xfe=" in natively.stdout
+    assert probe.under_pipediag("--run-to-end").stdout == natively.stdout
+
+
+def test_symbolic_link_to_a_script(make_probe: MakeProbe) -> None:
+    probe = make_probe({"real/script.py": WHO_AM_I}, "link.py")
+    (probe.directory / "link.py").symlink_to("real/script.py")
+
+    assert probe.under_pipediag("--run-to-end") == probe.natively()
+
+
+def test_a_module_in_the_working_directory_takes_no_ones_place(make_probe: MakeProbe) -> None:
+    """`python nested/script.py` does not look into the working directory; nor may we."""
+    probe = make_probe(
+        {
+            "json.py": "raise SystemExit('the wrong json')",
+            "nested/script.py": "import json; print(1)",
+        },
+        "nested/script.py",
+    )
+    # As the console script does, which leaves the working directory out of the import path.
+    start = "import sys; del sys.path[0]; from pipediag.__main__ import run; run()"
+    options = ["analyze", "-q", "--run-to-end", "-o", "../out"]
+
+    seen = run([sys.executable, "-c", start, *options, *probe.arguments], probe.directory)
+
+    assert seen == probe.natively()
+
+
+def test_interrupt_is_known_by_its_signal(make_probe: MakeProbe) -> None:
+    assert make_probe("raise KeyboardInterrupt").natively().status == -signal.SIGINT

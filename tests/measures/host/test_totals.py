@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipediag.measures.host.totals import host_missing, hot_lines, lock_percent, measure_host
+from pipediag.session.host_track import GpuReading, HostTrack
+from pipediag.session.model import Host
+from pipediag.session.recording import RecordedStacks, StackLine
+from tests.measures.tracks import MS, PID, make_reading, make_stacks_window, make_track
+
+WINDOW = (500 * MS, 1500 * MS)
+
+
+def measured(track: HostTrack, window_ns: tuple[int, int] = WINDOW) -> Host:
+    host = measure_host(track, window_ns, 2.0, windows=[make_stacks_window(1500, 1700, 10)])
+    assert host is not None
+    return host
+
+
+def test_cpu_is_a_share_of_what_may_be_used() -> None:
+    host = measured(make_track())
+    assert host.cores_busy == pytest.approx(1.2)
+    assert host.cores_allowed == 2.0
+    assert host.cpu_percent == pytest.approx(60)
+
+
+def test_pools_are_percents_of_one_core() -> None:
+    assert measured(make_track()).threads == pytest.approx(
+        {"tf_data": 30, "eigen": 10, "python_main": 60, "python_other": 20, "others": 0}
+    )
+
+
+def test_children_and_brief_threads_are_others() -> None:
+    readings = [
+        make_reading(i, cpu_ns=i * 125 * MS, children_cpu_ns=i * 50 * MS) for i in range(21)
+    ]
+    host = measured(make_track(readings=tuple(readings)))
+    assert host.threads["others"] == pytest.approx(55)
+    assert host.cores_busy == pytest.approx(1.75)
+
+
+def test_memory_disk_and_switches() -> None:
+    host = measured(make_track())
+    assert host.rss_bytes == 1015
+    assert host.rss_peak_bytes == 2000
+    assert host.available_bytes == 8985
+    assert host.page_cache_bytes == 700
+    assert host.io_wait_percent == pytest.approx(5)
+    assert host.read_bytes_per_s == pytest.approx(40_000)
+    assert host.context_switches_per_s == pytest.approx(500)
+    assert host.involuntary_switches_per_s == pytest.approx(100)
+    assert host.samples == 10
+
+
+def test_readings_that_straddle_an_edge_count_in_proportion() -> None:
+    readings = [make_reading(i) for i in range(21)]
+    idle = [replace(r, thread_cpu_ns={}, cpu_ns=min(r.cpu_ns, 1200 * MS)) for r in readings]
+    track = make_track(readings=tuple(readings[:11] + idle[11:]))
+    host = measured(track, (950 * MS, 1350 * MS))
+    assert host.cores_busy == pytest.approx(0.15)
+    assert host.threads["python_main"] == pytest.approx(7.5)
+
+
+def test_a_window_that_outlasts_the_readings_is_cut_to_them() -> None:
+    host = measured(make_track(), (1000 * MS, 9000 * MS))
+    assert host.cores_busy == pytest.approx(1.2)
+
+
+def test_counters_that_were_never_read_are_none() -> None:
+    hidden = {
+        "read_bytes": None,
+        "switches": None,
+        "machine_ticks": None,
+        "involuntary_switches": None,
+        "available_bytes": None,
+    }
+    track = make_track(readings=tuple(make_reading(i, **hidden) for i in range(21)))
+    host = measured(track)
+    assert host.read_bytes_per_s is None
+    assert host.context_switches_per_s is None
+    assert host.io_wait_percent is None
+    assert host.involuntary_switches_per_s is None
+    assert host.available_bytes is None
+
+
+def test_python_beside_the_loop_costs_cpu_per_step() -> None:
+    window = make_stacks_window(1500, 1700, steps=10)
+    window.python_thread_cpu_ns["pipediag-stacks#999"] = 500 * MS
+    host = measure_host(make_track(), WINDOW, 2.0, windows=[window])
+    assert host is not None
+    assert host.python_source_cpu_ms_per_step == pytest.approx(20)
+
+
+def test_python_beside_the_loop_is_unknown_without_a_record() -> None:
+    host = measure_host(make_track(), WINDOW, 2.0)
+    assert host is not None
+    assert host.python_source_cpu_ms_per_step is None
+    assert host.lock_percent is None
+    assert host.hot_python == []
+
+
+def test_gpus_are_averaged_and_their_memory_is_the_highest() -> None:
+    readings = [
+        make_reading(
+            i, gpus=(GpuReading("A", 10.0 * (i % 2), i, 80), GpuReading("B", None, None, None))
+        )
+        for i in range(5, 16)
+    ]
+    first, second = measured(make_track(readings=tuple(readings))).gpus
+    assert first.name == "A"
+    assert first.utilisation_percent == pytest.approx(60 / 11)
+    assert (first.memory_used_bytes, first.memory_total_bytes) == (15, 80)
+    assert (second.utilisation_percent, second.memory_used_bytes) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "window_ns",
+    [(510 * MS, 690 * MS), (5000 * MS, 6000 * MS), (2050 * MS, 2060 * MS)],
+    ids=["short", "later than the readings", "short and later"],
+)
+def test_too_few_samples_are_no_measurement(window_ns: tuple[int, int]) -> None:
+    assert measure_host(make_track(), window_ns, 2.0) is None
+    reason = host_missing(make_track(), window_ns)
+    assert reason is not None
+    assert "host samples" in reason
+
+
+def test_the_samplers_own_reason_is_passed_on() -> None:
+    track = HostTrack(PID, missing="This is darwin.")
+    assert measure_host(track, WINDOW, 2.0) is None
+    assert host_missing(track, WINDOW) == "This is darwin."
+
+
+def test_nothing_is_missing_from_a_good_window() -> None:
+    assert host_missing(make_track(), WINDOW) is None
+
+
+def make_stacks(lines: list[StackLine], lock_wait_ms: int = 0) -> RecordedStacks:
+    return RecordedStacks("fit", 50, 10 * MS, 500 * MS, lock_wait_ms * MS, lines)
+
+
+def test_hot_lines_of_several_recordings_are_added_up() -> None:
+    hot = StackLine("data.py", 7, "__getitem__", "source", 30)
+    cool = StackLine("train.py", 3, "<module>", "main", 5)
+    first, second = hot_lines([make_stacks([cool, hot]), make_stacks([hot])])
+    assert (first.file, first.line, first.thread) == ("data.py", 7, "source")
+    assert first.percent == pytest.approx(60)
+    assert second.percent == pytest.approx(5)
+
+
+def test_lock_wait_is_a_share_of_the_time_watched() -> None:
+    assert lock_percent([make_stacks([], 100), make_stacks([], 200)]) == pytest.approx(30)
+    assert lock_percent([]) is None
+    assert hot_lines([]) == []

@@ -1,0 +1,151 @@
+"""What a loop's time is made of, from hand-made times of its epochs' ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipediag.measures.loop.loops import loop_rows, projected_s
+from pipediag.measures.loop.time import (
+    IN_GRAPH,
+    TOO_SHORT,
+    first_batch_percent,
+    steps_percent,
+    time_missing,
+    time_of,
+)
+from pipediag.session.model import Loop, LoopTime
+from pipediag.session.recording import RecordedLoop, RecordedSeam, Recording
+from tests.factories import MS, make_block, make_recorded_loop, make_recording, make_window
+
+
+def fitted(**overrides: Any) -> RecordedLoop:
+    """Epochs of 20 steps of 10 ms; 500 ms for a first batch and 100 ms of validation between.
+
+    Seen from 2 s to 4.2 s: the first epoch's last 19 steps, two whole epochs, and two ends.
+    """
+    keras = replace(make_recorded_loop().keras, epochs=12, steps_per_epoch=20)  # type: ignore[type-var]
+    values: dict[str, Any] = {
+        "steps": 60,
+        "elapsed_ns": 590 * MS,
+        "planned_steps": 240,
+        "keras": keras,
+        "asked_ns": 1000 * MS,
+        "warm_ns": 2000 * MS,
+        "last_ns": 3790 * MS,
+        "warm_steps": 59,
+        "epoch_seams": [
+            RecordedSeam(2190 * MS, 2290 * MS, 2790 * MS),
+            RecordedSeam(2990 * MS, 3090 * MS, 3590 * MS),
+        ],
+        **overrides,
+    }
+    return make_recorded_loop(**values)
+
+
+def of(loop: RecordedLoop) -> Recording:
+    return make_recording(loops=[loop], windows=[make_window("baseline", make_block(40))])
+
+
+def taken(recorded: RecordedLoop) -> LoopTime:
+    time = time_of(of(recorded), recorded)
+    assert time is not None
+    parts = (time.steps_s, time.first_batches_s, time.between_epochs_s, time.unexplained_s)
+    assert sum(parts) == pytest.approx(time.total_s)
+    return time
+
+
+def row(recorded: RecordedLoop) -> Loop:
+    [only] = loop_rows(of(recorded), recorded)
+    return only
+
+
+def test_the_plan_is_filled_with_every_epochs_end() -> None:
+    time = taken(fitted())
+    assert (time.basis, time.epoch_ends_seen, time.first_batch_ms) == ("projected", 2, 500.0)
+    assert time.steps_s == pytest.approx(2.39)
+    assert time.first_batches_s == pytest.approx(11 * 0.5)
+    assert time.between_epochs_s == pytest.approx(11 * 0.1)
+    assert time.unexplained_s == 0.0
+    # Start and first step took a second.
+    assert projected_s(of(fitted()), fitted()) == pytest.approx(1.0 + time.total_s)
+
+
+def test_without_a_plan_it_is_what_was_seen() -> None:
+    time = taken(fitted(planned_steps=None))
+    assert (time.basis, time.total_s) == ("measured", pytest.approx(1.79))
+    assert time.steps_s == pytest.approx(0.59)
+    assert time.first_batches_s == pytest.approx(1.0)
+    assert projected_s(of(fitted(planned_steps=None)), fitted(planned_steps=None)) is None
+
+
+def test_a_call_that_asks_for_its_batch_waits_in_its_first_step() -> None:
+    seams = [RecordedSeam(2190 * MS, 2290 * MS, None, first_step_ns=510 * MS)]
+    time = taken(fitted(epoch_seams=seams, planned_steps=None, last_ns=2990 * MS, warm_steps=40))
+    assert time.first_batch_ms == pytest.approx(500.0)
+    assert time.steps_s == pytest.approx(0.39)
+
+
+def test_a_first_step_in_the_baseline_is_not_counted_twice() -> None:
+    loop = fitted(
+        epoch_seams=[RecordedSeam(2190 * MS, 4000 * MS, None, first_step_ns=510 * MS)],
+        planned_steps=None,
+    )
+    first, rest = make_block(1, 510.0, start_ms=4000.0), make_block(9, 10.0, start_ms=4510.0)
+    recording = make_recording(loops=[loop], windows=[make_window("baseline", first, rest)])
+    time = time_of(recording, loop)
+    assert time is not None
+    assert time.steps_s <= 59 * 0.010 + 1e-9
+    assert time.first_batch_ms == pytest.approx(500.0)
+
+
+def test_what_pipediag_took_is_not_the_loops() -> None:
+    plain, ours = fitted(planned_steps=None), fitted(planned_steps=None)
+    ours.last_ns, ours.set_aside_ns = plain.last_ns + 5000 * MS, 5000 * MS  # type: ignore[operator]
+    assert taken(ours) == taken(plain)
+
+
+def test_steps_under_the_profiler_are_left_out() -> None:
+    loop = fitted(planned_steps=None, last_ns=4290 * MS, warm_steps=69)
+    profiled = make_window("profile", make_block(10, 50.0, start_ms=3700.0))
+    recording = make_recording(
+        loops=[loop], windows=[make_window("baseline", make_block(40)), profiled]
+    )
+    assert time_of(recording, loop) == taken(fitted(planned_steps=None))
+
+
+def test_slow_steps_outside_the_baseline_are_said_to_be_unexplained() -> None:
+    time = taken(fitted(planned_steps=None, last_ns=5790 * MS))
+    assert time.unexplained_s == pytest.approx(2.0)
+
+
+def test_faster_steps_outside_the_baseline_leave_nothing_negative() -> None:
+    time = taken(fitted(planned_steps=None, warm_steps=500))
+    assert time.unexplained_s == 0.0
+
+
+def test_a_loop_that_has_run_longer_than_planned_is_what_it_was() -> None:
+    assert row(fitted(steps=300, last_ns=60_000 * MS)).projected_s == pytest.approx(59.0)
+
+
+@pytest.mark.parametrize(
+    "overrides", [{"warm_ns": None}, {"last_ns": None}, {"warm_steps": 0}, {"last_ns": 2000 * MS}]
+)
+def test_too_little_is_missing_with_a_reason(overrides: dict[str, Any]) -> None:
+    loop = row(fitted(**overrides))
+    assert (loop.time, loop.time_missing) == (None, TOO_SHORT)
+    assert (first_batch_percent(loop), steps_percent(loop)) == (0.0, None)
+    assert time_missing(fitted(kind="in_graph")) == IN_GRAPH
+
+
+def test_shares_are_of_the_whole_loop() -> None:
+    loop = row(fitted())
+    assert first_batch_percent(loop) == pytest.approx(100 * 5.5 / 8.99)
+    assert steps_percent(loop) == pytest.approx(100 * 2.39 / 8.99)
+
+
+def test_a_loop_that_does_not_train_is_not_accounted_for() -> None:
+    loop = row(fitted(role="validation"))
+    assert (loop.time, loop.time_missing) == (None, None)

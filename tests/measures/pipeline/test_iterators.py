@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from pipediag.measures.pipeline.iterators import ran_iterators
+from pipediag.measures.pipeline.node_rates import node_rates
+from tests.factories import make_node, make_snapshot
+from tests.measures.traces import make_activity, make_trace
+
+RATES = node_rates([make_snapshot(10), make_snapshot(50)])
+PATH = "Root::Prefetch::MapAndBatch"
+
+
+def test_the_model_has_the_numbers_and_the_profile_the_names() -> None:
+    trace = make_trace(make_activity(PATH, "map", "batch", self_ns=10**9))
+    ran = {
+        iterator.path: iterator for iterator in ran_iterators(RATES, trace, {"map", "batch"}, set())
+    }
+    assert ran[PATH].names == ("map", "batch")
+    assert ran[PATH].self_ms == 9.0
+    assert ran["Root::Prefetch"].names is None
+    assert "Root" not in ran
+
+
+def test_without_a_model_the_profile_counts_per_batch() -> None:
+    activity = make_activity("Root::Map", "m", calls=320, self_ns=50_000_000, parallelism=2)
+    (iterator,) = ran_iterators([], make_trace(activity), {"m"}, set())
+    assert (iterator.elements, iterator.self_ms, iterator.parallelism) == (32.0, 5.0, 2)
+
+
+def test_two_branches_of_one_path_keep_their_own_numbers() -> None:
+    trace = make_trace(
+        make_activity(PATH, "a", self_ns=10_000_000), make_activity(PATH, "b", self_ns=30_000_000)
+    )
+    found = [i for i in ran_iterators(RATES, trace, {"a", "b"}, set()) if i.path == PATH]
+    assert [(i.names, i.self_ms) for i in found] == [(("a",), 1.0), (("b",), 3.0)]
+
+
+def test_another_pipeline_of_the_profile_is_left_out() -> None:
+    trace = make_trace(make_activity("Root::Map", "validation"))
+    assert ran_iterators([], trace, {"training"}, {"validation"}) == []
+
+
+def test_a_name_that_tensorflow_gave_is_none() -> None:
+    trace = make_trace(make_activity("Root::Prefetch", "inject/prefetch_BatchDatasetV2/_10"))
+    ran = {iterator.path: iterator for iterator in ran_iterators(RATES, trace, {"map"}, set())}
+    assert ran["Root::Prefetch"].names == ()
+
+
+def test_inside_the_function_of_a_flat_map_the_profile_counts() -> None:
+    nodes = [
+        make_node(1, "FlatMap", [2], num_elements=160, processing_time_ns=10_000_000),
+        make_node(2, "Map", [], num_elements=3, processing_time_ns=1_000_000),
+    ]
+    trace = make_trace(make_activity("FlatMap::Map", "m", calls=160, self_ns=80_000_000))
+    outer, inner = ran_iterators(node_rates([make_snapshot(10, nodes=nodes)]), trace, {"m"}, set())
+    assert (outer.elements, outer.self_ms) == (16.0, 1.0)
+    assert (inner.elements, inner.self_ms) == (16.0, 8.0)

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.measures.pipeline.iterators import RanIterator
+from pipediag.measures.pipeline.joining import join, may_be
+from tests.factories import make_plan, make_recorded_operation
+
+
+def ran(path: str, *names: str, **overrides: Any) -> RanIterator:
+    values: dict[str, Any] = {
+        "path": path,
+        "names": names,
+        "elements": 1.0,
+        "self_ms": 1.0,
+        "bytes_per_element": None,
+        "parallelism": None,
+        "tunable": None,
+        "buffer_size": None,
+        "buffered_elements": None,
+    }
+    return RanIterator(**{**values, **overrides})
+
+
+def unnamed(path: str) -> RanIterator:
+    return ran(path, names=None)
+
+
+def test_names_tie_fused_operations_to_the_one_with_the_function() -> None:
+    fused = ran("Root::MapAndBatch", "pipediag_op2", "pipediag_op3")
+    source = ran("Root::MapAndBatch::TensorSlice", "pipediag_op1")
+    joined = join(make_plan(), [fused, source])
+    assert dict(joined.of_operation) == {"op2": [fused], "op1": [source]}
+    assert joined.fused == {"op2": ["op3"]}
+    assert joined.operation_of[fused.key] == "op2"
+
+
+def test_an_injected_prefetch_reads_from_the_operation_below() -> None:
+    prefetch = ran("Root::Prefetch")
+    joined = join(make_plan(), [prefetch, ran("Root::Prefetch::BatchV2", "pipediag_op3")])
+    assert joined.inserted == [(prefetch, "op3")]
+
+
+def test_what_a_source_is_made_of_belongs_to_it() -> None:
+    plan = [make_recorded_operation("op1", "TFRecordDataset")]
+    flat, files = ran("Root::FlatMap", "pipediag_op1"), ran("Root::FlatMap::TensorSlice")
+    joined = join(plan, [flat, files])
+    assert joined.of_operation["op1"] == [flat, files]
+    assert joined.inserted == []
+
+
+def test_without_a_profile_kinds_tie_them() -> None:
+    fused, source = unnamed("Root::MapAndBatch"), unnamed("Root::MapAndBatch::TensorSlice")
+    joined = join(make_plan(), [fused, source])
+    assert joined.operation_of == {fused.key: "op2", source.key: "op1"}
+    assert joined.fused == {"op2": ["op3"]}
+
+
+def test_two_maps_are_told_apart_by_their_order() -> None:
+    plan = [
+        make_recorded_operation("op1", "map"),
+        make_recorded_operation("op2", "map", parent_ids=["op1"]),
+    ]
+    outer, inner = unnamed("Root::ParallelMapV2"), unnamed("Root::ParallelMapV2::Map")
+    assert join(plan, [outer, inner]).operation_of == {outer.key: "op2", inner.key: "op1"}
+
+
+def test_one_name_for_two_operations_goes_round() -> None:
+    plan = [
+        make_recorded_operation("op1", "map", name="same"),
+        make_recorded_operation("op2", "map", name="same", parent_ids=["op1"]),
+    ]
+    outer, inner = ran("Root::Map", "same"), ran("Root::Map::Map", "same")
+    assert join(plan, [outer, inner]).operation_of == {outer.key: "op2", inner.key: "op1"}
+
+
+@pytest.mark.parametrize(
+    ("operation", "iterator", "fits"),
+    [
+        ("map", "ParallelMap", True),
+        ("map", "FlatMap", False),
+        ("padded_batch", "PaddedBatch", True),
+        ("from_tensor_slices", "TensorSlice", True),
+        ("TFRecordDataset", "TFRecord", True),
+        ("cache", "MemoryCache", True),
+        ("repeat", "ForeverRepeat", True),
+        ("interleave", "ParallelInterleave", True),
+        ("batch", "PaddedBatch", False),
+    ],
+)
+def test_which_iterator_runs_an_operation(operation: str, iterator: str, fits: bool) -> None:
+    assert may_be(operation, iterator) is fits

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipediag.measures.pipeline.operations import (
+    bottleneck,
+    measure_pipeline,
+    source_line,
+    with_latency,
+)
+from pipediag.session.model import Operation
+from tests.factories import (
+    make_node,
+    make_operation,
+    make_recorded_loop,
+    make_recorded_operation,
+    make_recording,
+    make_snapshot,
+)
+from tests.measures.traces import make_activity, make_trace
+
+
+def test_a_fused_map_carries_the_cost_and_counts_single_elements() -> None:
+    recording = make_recording()
+    pipeline = measure_pipeline(recording, recording.loops[0], None).pipeline
+    source, mapped, batch, prefetch = pipeline.ops
+    assert (mapped.id, mapped.fused_from, batch.fused_into) == ("op2", ["op3"], "op2")
+    assert (mapped.self_ms_per_step, mapped.latency_ms_per_step) == (9.0, 9.0)
+    assert (mapped.elements, mapped.bytes_per_element) == (32.0, 128.0)
+    assert (mapped.parallelism, mapped.autotuned) == (1, False)
+    assert mapped.iterator_name == "MapAndBatch"
+    assert batch.self_ms_per_step is None
+    assert not batch.removed_by_tensorflow
+    assert source.self_ms_per_step == pytest.approx(0.64)
+    assert prefetch.inserted_by_tensorflow
+    assert (prefetch.kind, prefetch.autotuned, prefetch.buffer_size) == ("prefetch", True, 2)
+    assert pipeline.bottleneck_op_id == "op2"
+    assert pipeline.missing is None
+
+
+def test_the_profile_stands_in_where_autotune_is_off() -> None:
+    loop = make_recorded_loop(autotune_enabled=False)
+    recording = make_recording(loops=[loop], snapshots=[])
+    trace = make_trace(make_activity("Root::Map", "pipediag_op2", calls=320, self_ns=20_000_000))
+    measured = measure_pipeline(recording, loop, trace)
+    assert measured.pipeline.ops[1].self_ms_per_step == 2.0
+    assert measured.operation_of == {("Root::Map", ("pipediag_op2",)): "op2"}
+
+
+def test_neither_model_nor_profile_is_said() -> None:
+    loop = make_recorded_loop(autotune_enabled=False)
+    pipeline = measure_pipeline(make_recording(loops=[loop], snapshots=[]), loop, None).pipeline
+    assert [op.self_ms_per_step for op in pipeline.ops] == [None, None, None]
+    assert pipeline.bottleneck_op_id is None
+    assert "switches autotune off" in (pipeline.missing or "")
+
+
+def test_a_loop_without_a_plan_says_so() -> None:
+    loop = make_recorded_loop(root_op_id=None)
+    recording = make_recording(loops=[loop], snapshots=[])
+    pipeline = measure_pipeline(recording, loop, None).pipeline
+    assert pipeline.ops == []
+    assert "No tf.data operation" in (pipeline.missing or "")
+
+
+def pipeline_of(*kinds: str, iterators: list[str]) -> list[Operation]:
+    plan = [
+        make_recorded_operation(f"op{n}", kind, parent_ids=[f"op{n - 1}"] if n > 1 else [])
+        for n, kind in enumerate(kinds, start=1)
+    ]
+    nodes = [
+        make_node(n, name, [n + 1], num_elements=10) for n, name in enumerate(iterators, start=1)
+    ]
+    loop = make_recorded_loop(root_op_id=plan[-1].id)
+    snapshot = make_snapshot(10, nodes=nodes)
+    recording = make_recording(operations=plan, loops=[loop], snapshots=[snapshot])
+    return measure_pipeline(recording, loop, None).pipeline.ops
+
+
+def test_an_identity_map_without_an_iterator_was_removed() -> None:
+    ops = pipeline_of("range", "map", "batch", iterators=["Root", "BatchV2", "Range"])
+    assert [op.removed_by_tensorflow for op in ops] == [False, True, False]
+
+
+def test_what_has_run_out_before_a_shuffle_hands_on_was_not_removed() -> None:
+    ops = pipeline_of("range", "map", "shuffle", "batch", iterators=["Root", "BatchV2", "Shuffle"])
+    assert [op.removed_by_tensorflow for op in ops] == [False] * 4
+    assert ops[1].self_ms_per_step is None
+
+
+def test_what_lies_behind_a_cache_that_is_read_costs_nothing_now() -> None:
+    ops = pipeline_of(
+        "range", "map", "cache", "batch", iterators=["Root", "BatchV2", "MemoryCache"]
+    )
+    assert [(op.kind, op.elements, op.removed_by_tensorflow) for op in ops[:2]] == [
+        ("range", 0.0, False),
+        ("map", 0.0, False),
+    ]
+
+
+def test_latency_divides_by_the_calls_in_flight_of_the_operation_and_those_around_it() -> None:
+    ops = with_latency(
+        [
+            make_operation(
+                "inner", self_ms_per_step=12.0, parallelism=2, inside_function_of="outer"
+            ),
+            make_operation("outer", "interleave", self_ms_per_step=3.0, parallelism=3),
+            make_operation("unknown", self_ms_per_step=None),
+        ]
+    )
+    assert [op.latency_ms_per_step for op in ops] == [2.0, 1.0, None]
+
+
+def test_the_bottleneck_is_the_slowest_operation_that_a_user_wrote() -> None:
+    ops = [
+        make_operation("first", latency_ms_per_step=2.0),
+        make_operation("second", latency_ms_per_step=2.0),
+        make_operation("tf1", latency_ms_per_step=9.0, inserted_by_tensorflow=True),
+    ]
+    assert bottleneck(ops) == "first"
+    assert bottleneck([]) is None
+
+
+@pytest.mark.parametrize(("latency_ms", "named"), [(1.9, "spread"), (1.7, "alone")])
+def test_of_about_equals_the_one_that_works_longest_is_named(latency_ms: float, named: str) -> None:
+    ops = [
+        make_operation("spread", latency_ms_per_step=latency_ms, self_ms_per_step=4 * latency_ms),
+        make_operation("alone", latency_ms_per_step=2.0, self_ms_per_step=2.0),
+    ]
+    assert bottleneck(ops) == named
+
+
+def test_the_source_line_is_read_from_the_file(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("a = 1\n    b = a.map(f)\n", encoding="utf-8")
+    assert source_line(str(script), 2) == "b = a.map(f)"
+    assert source_line(str(script), 9) is None
+    assert source_line(None, None) is None

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipediag.measures.profile.devices import MOST_GAPS, describe_devices
+from pipediag.trace.device.copies import Copies
+from pipediag.trace.device.gap_details import GapDetails
+from pipediag.trace.device.gap_histogram import gap_histogram
+from pipediag.trace.device.gaps import GAP_CAUSES, GapCause
+from pipediag.trace.device.kernels import Kernel, KernelLaunches
+from pipediag.trace.device.traces import DeviceGaps, DeviceTrace, Overlap
+from pipediag.trace.pipeline.records import IteratorKey
+from tests.factories import make_pipeline
+from tests.measures.traces import make_trace
+
+KEY = ("Root::Map", ("m",))
+MS = 1_000_000
+
+
+def device(
+    spans: list[tuple[int, int]],
+    cause: GapCause = "input",
+    iterator: IteratorKey | None = None,
+    **overrides: object,
+) -> DeviceTrace:
+    lengths = np.array([end - start for start, end in spans])
+    split = np.zeros((len(spans), len(GAP_CAUSES)), np.int64)
+    split[:, GAP_CAUSES.index(cause)] = lengths
+    details = GapDetails(
+        iterator_ids=np.full(len(spans), -1 if iterator is None else 0),
+        iterators=() if iterator is None else (iterator,),
+        buffered_elements=np.full(len(spans), 2.0 if iterator else np.nan),
+        doing_ids=np.where(np.arange(len(spans)) == 0, 0, -1).astype(np.int32),
+        doing_names=("$train_step",),
+        launch_ids=np.full(len(spans), -1),
+    )
+    values = {
+        "name": "GPU:0",
+        "kind": "gpu",
+        "window": (5 * MS, 105 * MS),
+        "busy_ns": 40 * MS,
+        "idle_ns": 60 * MS,
+        "longest_gap_ns": 9 * MS,
+        "noise_ns": MS,
+        "gap_floor_ns": 5_000,
+        "gap_histogram": gap_histogram(np.append(lengths, 4_000), 5_000),
+        "gaps": DeviceGaps(np.array(spans, np.int64).reshape(-1, 2), split, details),
+    }
+    return DeviceTrace(**{**values, **overrides})  # type: ignore[arg-type]
+
+
+def test_a_gap_names_the_operation_behind_it() -> None:
+    traced = device([(7 * MS, 16 * MS)], iterator=KEY)
+    trace = make_trace(window_ns=(5 * MS, 105 * MS), devices=(traced,))
+    (found,) = describe_devices(trace, make_pipeline(), {KEY: "map_0"})
+    assert (found.busy_percent, found.idle_percent, found.noise_ms) == (40.0, 60.0, 1.0)
+    assert found.causes_ms == {"input": 9.0}
+    (described,) = found.gaps
+    assert (described.start_ms, described.duration_ms) == (2.0, 9.0)
+    assert (described.op_id, described.line, described.iterator) == ("map_0", 12, "Root::Map")
+    assert (described.buffered_elements, described.doing) == (2.0, "train_step")
+
+
+def test_a_gap_of_another_cause_names_none() -> None:
+    trace = make_trace(devices=(device([(0, 10)], "python", KEY),))
+    (found,) = describe_devices(trace, None, {KEY: "map_0"})
+    gap = found.gaps[0]
+    assert (gap.op_id, gap.iterator, gap.buffered_elements) == (None, None, None)
+    assert gap.causes_ms == {"python": 10 / 1e6}
+
+
+def test_of_very_many_gaps_the_longest_are_kept_in_order_of_time() -> None:
+    spans = [(index * 10_000, index * 10_000 + index + 1) for index in range(MOST_GAPS + 5)]
+    (found,) = describe_devices(make_trace(devices=(device(spans),), window_ns=(0, 1)), None, {})
+    assert len(found.gaps) == MOST_GAPS
+    assert (found.gap_count, found.gaps_left_out) == (MOST_GAPS + 5, 5)
+    starts = [gap.start_ms for gap in found.gaps]
+    assert starts == sorted(starts)
+    assert starts[0] == 50_000 / 1e6
+
+
+def test_all_gaps_are_in_the_histogram_also_those_under_the_floor() -> None:
+    trace = make_trace(devices=(device([(0, 50_000), (0, 20 * MS), (0, 200 * MS)]),))
+    (found,) = describe_devices(trace, None, {})
+    assert [(bucket.from_us, bucket.to_us, bucket.count) for bucket in found.gap_histogram] == [
+        (0.0, 5.0, 1),
+        (10.0, 100.0, 1),
+        (10_000.0, 100_000.0, 1),
+        (100_000.0, None, 1),
+    ]
+
+
+def test_copies_kernels_and_launches() -> None:
+    traced = device(
+        [],
+        overlap=Overlap(30 * MS, 8 * MS, 2 * MS, 4 * MS, 0),
+        copies=(Copies("host_to_device", 3, 8 * MS, 8 * MS, 2 * MS, 64_000_000),),
+        kernels=(
+            Kernel("gemm", 5, 20 * MS, True, True),
+            Kernel("sgemm", 5, 9 * MS, True, False),
+            Kernel("relu", 5, MS, False, None),
+        ),
+        launches=KernelLaunches(15, 10, 2_000.0, 3_000.0, 60.0, 1_000.0),
+    )
+    (found,) = describe_devices(make_trace(devices=(traced,)), None, {})
+    assert (found.copy_ms, found.exposed_copy_ms, found.collective_ms) == (8.0, 2.0, 4.0)
+    assert (found.matmul_ms, found.tensor_core_ms) == (29.0, 20.0)
+    (copies,) = found.copies
+    assert (copies.exposed_ms, copies.gb_per_s) == (2.0, 8.0)
+    assert found.launches is not None
+    assert found.launches.per_s == pytest.approx(150.0)
+    assert found.launches.median_launch_us == 3.0

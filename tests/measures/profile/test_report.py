@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipediag.measures.profile.report import trace_report, trace_steps
+from pipediag.trace.hosts import summarise_hosts
+from pipediag.trace.steps.splitting import StepSplit, StepWindows
+from tests.reporters.perfetto.profiles import US, gpu_profile
+from tests.trace.builder import TraceBuilder
+
+CREATED_AT = "2026-01-02T03:04:05+00:00"
+
+
+def test_one_host_has_no_name_on_its_devices(tmp_path: Path) -> None:
+    report = trace_report("logs", summarise_hosts([gpu_profile().save(tmp_path)]), CREATED_AT)
+
+    assert (report.path, report.created_at) == ("logs", CREATED_AT)
+    [host] = report.hosts
+    assert (host.host, host.format, host.steps_missing) == ("vm", "xplane", None)
+    assert [(device.name, device.host) for device in report.devices] == [("GPU:0", None)]
+    assert report.unread == []
+    assert report.findings == []
+
+
+def test_several_hosts_are_on_their_devices_and_an_unread_file_is_none(tmp_path: Path) -> None:
+    files = [gpu_profile().save(tmp_path, f"{name}.xplane.pb") for name in ("a", "b")]
+    damaged = tmp_path / "c.xplane.pb"
+    damaged.write_bytes(b"\xff" * 50)
+
+    report = trace_report("logs", summarise_hosts([*files, damaged]), CREATED_AT)
+
+    assert [host.host for host in report.hosts] == ["a", "b"]
+    assert [device.host for device in report.devices] == ["a", "b"]
+    [unread] = report.unread
+    assert unread.path == str(damaged)
+    assert "c.xplane.pb" in unread.reason
+
+
+def test_hosts_whose_files_say_when_are_compared_step_by_step(tmp_path: Path) -> None:
+    files = []
+    for host, later_ns in (("a", 0), ("b", 30 * US)):
+        builder = gpu_profile()
+        began = 1_700_000_000_000_000_000 + later_ns
+        builder.plane("Task Environment").stat("profile_start_time", began)
+        files.append(builder.save(tmp_path, f"{host}.xplane.pb"))
+
+    report = trace_report("logs", summarise_hosts(files), CREATED_AT)
+
+    assert [host.steps_late_ms for host in report.hosts] == [0.0, 0.03]
+    assert [device.host_late_ms for device in report.devices] == [0.0, 0.03]
+    assert report.hosts[0].starts_unix_ms == 1_700_000_000_000.0
+    assert report.steps_late_missing is None
+
+
+def test_hosts_on_clocks_of_their_own_are_not_compared(tmp_path: Path) -> None:
+    files = [gpu_profile().save(tmp_path, f"{name}.xplane.pb") for name in ("a", "b")]
+
+    report = trace_report("logs", summarise_hosts(files), CREATED_AT)
+
+    assert [(host.starts_unix_ms, host.steps_late_ms) for host in report.hosts] == [
+        (None, None)
+    ] * 2
+    assert "the file of a and 1 more holds no absolute time" in str(report.steps_late_missing)
+
+
+def test_says_why_there_are_no_steps(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    builder.host().line("python").event("TFE_Py_Execute", 0, 10)
+
+    [host] = trace_report("x", summarise_hosts([builder.save(tmp_path)]), CREATED_AT).hosts
+
+    assert host.steps is None
+    assert host.steps_missing
+
+
+def test_the_mean_step_by_class_adds_up() -> None:
+    windows = np.array([[0, 10 * US], [10 * US, 40 * US]], np.int64)
+    ns = np.zeros((2, 9), np.int64)
+    ns[:, 0], ns[:, -1] = [4 * US, 20 * US], [6 * US, 10 * US]
+    split = StepSplit(StepWindows(windows, (0, 1), "annotations"), ns, np.zeros(2, np.int64))
+
+    steps = trace_steps(split)
+
+    assert (steps.count, steps.basis) == (2, "annotations")
+    assert (steps.mean_ms, steps.median_ms) == (0.02, 0.02)
+    assert steps.p95_ms == pytest.approx(0.029)
+    assert steps.breakdown["device_compute"].ms == pytest.approx(0.012)
+    assert steps.breakdown["device_compute"].percent == 60.0
+    assert steps.breakdown["unattributed"].percent == 40.0
+    assert sum(share.percent for share in steps.breakdown.values()) == pytest.approx(100.0)

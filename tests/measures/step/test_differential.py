@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+
+from pipediag.measures.step.differential import differential_missing, measure_differential
+from tests.factories import make_block, make_recorded_loop, make_recording, make_window
+
+
+def test_the_share_is_what_the_step_loses_on_a_repeated_batch() -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    assert alone is not None
+    assert (alone.differential.step_ms, alone.differential.steps) == (3.0, 20)
+    assert alone.differential.input_share_percent == pytest.approx(70.0)
+    assert alone.interval == pytest.approx((70.0, 70.0))
+
+
+def test_a_slower_repeat_is_no_negative_share() -> None:
+    windows = [make_window("baseline"), make_window("repeat", make_block(10, 11.0, None))]
+    recording = make_recording(windows=windows)
+    alone = measure_differential(recording, recording.loops[0])
+    assert alone is not None
+    assert alone.differential.input_share_percent == 0.0
+    assert alone.interval == (0.0, 0.0)
+
+
+def test_too_few_repeats_are_none_with_a_reason() -> None:
+    windows = [make_window("baseline"), make_window("repeat", make_block(4, 3.0, None))]
+    recording = make_recording(windows=windows)
+    assert measure_differential(recording, recording.loops[0]) is None
+    assert "4 steps only" in differential_missing(recording, recording.loops[0])
+
+
+def test_a_distributed_loop_says_why() -> None:
+    loop = make_recorded_loop(kind="distributed")
+    assert "replicas" in differential_missing(make_recording(loops=[loop]), loop)

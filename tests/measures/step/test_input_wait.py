@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipediag.measures.step.differential import measure_differential
+from pipediag.measures.step.input_wait import (
+    Measured,
+    contention_of,
+    native_input_wait,
+    python_threads_fight,
+    settle_input_wait,
+    trace_input_wait,
+)
+from pipediag.session.model import Perturbation
+from pipediag.session.recording import RecordedStacks
+from tests.factories import (
+    MS,
+    make_block,
+    make_host,
+    make_recorded_loop,
+    make_recording,
+    make_window,
+)
+from tests.measures.traces import make_split
+
+QUIET = Perturbation(baseline_step_ms=10.0, profiled_step_ms=10.0, ratio=1.0)
+
+
+def share(percent: float) -> Measured:
+    return Measured(percent, np.array([percent - 1.0, percent, percent + 1.0]))
+
+
+def test_native_is_step_minus_gap() -> None:
+    recording = make_recording()
+    native = native_input_wait(recording, recording.loops[0])
+    assert native is not None
+    assert native.percent == pytest.approx(70.0)
+    assert native.draws == pytest.approx(70.0)
+
+
+def test_a_gap_longer_than_the_step_is_no_negative_wait() -> None:
+    recording = make_recording(windows=[make_window("baseline", make_block(10, 10.0, 10.2))])
+    native = native_input_wait(recording, recording.loops[0])
+    assert native is not None
+    assert native.percent == 0.0
+    assert (native.draws == 0.0).all()
+
+
+def test_without_gaps_the_time_in_next_is_taken() -> None:
+    block = make_block(10, 10.0, None, waits_ns=[4 * MS] * 10)
+    recording = make_recording(windows=[make_window("baseline", block)])
+    native = native_input_wait(recording, recording.loops[0])
+    assert native is not None
+    assert native.percent == pytest.approx(40.0)
+
+
+def test_without_either_there_is_no_native_share() -> None:
+    recording = make_recording(windows=[make_window("baseline", make_block(gap_ms=None))])
+    assert native_input_wait(recording, recording.loops[0]) is None
+
+
+def test_the_trace_share_is_of_the_profiled_step() -> None:
+    trace = trace_input_wait(make_split(input_wait=3.0, device_compute=9.0))
+    assert trace is not None
+    assert trace.percent == pytest.approx(25.0)
+
+
+def test_native_goes_first() -> None:
+    settled = settle_input_wait(
+        share(70.0), make_split(input_wait=7.0, python=3.0), None, None, QUIET
+    )
+    assert settled.summary.method == "native"
+    assert settled.summary.trace_percent == pytest.approx(70.0)
+    assert settled.summary.disagreement is None
+
+
+def test_a_fought_for_lock_is_settled_by_the_consumer_alone() -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(share(9.0), None, alone, "lock", QUIET)
+    assert settled.summary.method == "differential"
+    assert settled.chosen is not None
+    assert settled.chosen.percent == pytest.approx(70.0)
+    assert "interpreter lock" in (settled.summary.disagreement or "")
+
+
+def test_a_shorter_step_alone_without_python_threads_only_explains() -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(share(9.0), None, alone, None, QUIET)
+    assert settled.summary.method == "native"
+    assert "take CPU from it" in (settled.summary.disagreement or "")
+
+
+def test_methods_that_agree_leave_the_native_share_under_a_fought_for_lock() -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(share(68.0), None, alone, "lock", QUIET)
+    assert settled.summary.method == "native"
+
+
+def test_the_profilers_price_explains_a_different_trace_share() -> None:
+    slowed = Perturbation(baseline_step_ms=10.0, profiled_step_ms=18.0, ratio=1.8)
+    split = make_split(input_wait=2.0, python=8.0)
+    settled = settle_input_wait(share(70.0), split, None, None, slowed)
+    assert "1.80 times as long" in (settled.summary.disagreement or "")
+
+
+def test_only_a_trace_is_better_than_nothing() -> None:
+    settled = settle_input_wait(None, make_split(input_wait=2.0, python=8.0), None, None, None)
+    assert settled.summary.method == "trace"
+    assert settle_input_wait(None, None, None, None, None).summary.method == "none"
+
+
+@pytest.mark.parametrize(
+    ("lock", "makers", "eigen", "cpu_ms", "source", "fight"),
+    [
+        (25.0, 0.0, 35.0, 0.0, 10, True),
+        (10.0, 20.0, 15.0, 1.0, 0, True),
+        (36.0, 10.0, 24.0, 0.0, 80, False),
+        (25.0, 90.0, 90.0, 0.9, 9, False),
+        (9.9, 49.0, 150.0, 5.0, 80, False),
+        (9.9, 50.0, 0.0, 5.0, 0, True),
+        (None, 49.0, 150.0, 5.0, 80, False),
+        (None, 50.0, 0.0, 0.0, 80, True),
+    ],
+)
+def test_who_fights_for_the_lock(
+    lock: float | None, makers: float, eigen: float, cpu_ms: float, source: int, fight: bool
+) -> None:
+    pools = {"tf_data": makers, "eigen": eigen, "python_main": 80.0}
+    host = make_host(lock_percent=lock, python_source_cpu_ms_per_step=cpu_ms, threads=pools)
+    stacks = RecordedStacks("fit", 100, 1, 1, 0, thread_samples={"main": 100, "source": source})
+    assert python_threads_fight(host, [stacks], step_ms=10.0) is fight
+
+
+def test_steps_per_execution_waits_are_per_batch() -> None:
+    block = make_block(5, 20.0, None, gaps_us=[4000] * 10)
+    loop = make_recorded_loop(batches_per_call=2)
+    recording = make_recording(loops=[loop], windows=[make_window("baseline", block)])
+    native = native_input_wait(recording, loop)
+    assert native is not None
+    assert native.percent == pytest.approx(60.0)
+
+
+def contention(tf_data: float, *, source: int = 0, **given: Any) -> str | None:
+    pools = {"tf_data": tf_data, "python_other": 0.0, "eigen": 180.0, "python_main": 80.0}
+    host = make_host(lock_percent=1.0, python_source_cpu_ms_per_step=0.0, threads=pools)
+    stacks = RecordedStacks("fit", 100, 1, 1, 0, thread_samples={"main": 100, "source": source})
+    return contention_of(host, [stacks], 10.0, **{"accelerated": False, **given})
+
+
+def test_a_busy_pipeline_of_python_holds_the_lock() -> None:
+    assert contention(50.0, calls_python=True) == "lock"
+    assert contention(49.0, calls_python=True) is None
+
+
+def test_a_busy_pipeline_takes_cpus_from_a_consumer_that_computes_on_them() -> None:
+    assert contention(50.0, calls_python=False) == "cpu"
+    assert contention(49.0, calls_python=False) is None
+    assert contention(90.0, calls_python=False, accelerated=True) is None
+
+
+def test_python_beside_a_pipeline_without_python_is_not_its_own() -> None:
+    """A validation's threads, say; where no pipeline was recorded, it may be."""
+    assert contention(60.0, source=80, calls_python=False) == "cpu"
+    assert contention(60.0, source=80, calls_python=None) == "lock"
+
+
+def test_what_cpus_that_are_fought_for_hide_is_told_by_the_consumer_alone() -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(share(18.0), None, alone, "cpu", QUIET)
+    assert (settled.summary.method, settled.summary.contention) == ("differential", "cpu")
+    assert "compute on the CPUs" in (settled.summary.disagreement or "")
+
+
+def contested(native: float, contention_: Any = None) -> float | None:
+    """By a repeated batch whose step is 70 % shorter."""
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(share(native), None, alone, contention_, QUIET)
+    return settled.summary.contested_by_percent
+
+
+def test_a_repeated_batch_that_contradicts_what_is_believed_is_kept_beside_it() -> None:
+    assert contested(9.0) == pytest.approx(70.0)
+    assert contested(68.0) is None
+    assert contested(90.0) == pytest.approx(70.0)
+    # There it is what is believed.
+    assert contested(9.0, "cpu") is None
+    assert contested(90.0, "cpu") == pytest.approx(70.0)
+
+
+def test_why_gap_times_are_believed_is_said_both_ways() -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    more = settle_input_wait(share(90.0), None, alone, None, QUIET).summary.disagreement
+    less = settle_input_wait(share(9.0), None, alone, None, QUIET).summary.disagreement
+    assert "only 70 % shorter, less than the 90 %" in str(more)
+    assert "which are believed: a loop that waits" in str(less)

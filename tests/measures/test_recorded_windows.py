@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from pipediag.measures.recorded_windows import (
+    gap_waits_ms,
+    next_waits_ms,
+    span_ns,
+    step_ms,
+    step_rows,
+    window_rows,
+)
+from tests.factories import MS, make_block, make_recorded_loop, make_recording, make_window
+
+
+def test_a_wait_is_the_step_less_its_gap() -> None:
+    assert gap_waits_ms(make_block(3, 10.0, 3.0), 1).tolist() == pytest.approx([7.0] * 3)
+
+
+def test_gaps_of_a_call_of_several_batches_are_summed() -> None:
+    block = make_block(2, 20.0, None, gaps_us=[3000, 5000, 4000, 4000])
+    assert gap_waits_ms(block, 2).tolist() == pytest.approx([6.0, 6.0])
+
+
+def test_fewer_gaps_cover_the_last_steps() -> None:
+    block = make_block(durations_ns=[10 * MS, 10 * MS, 30 * MS], steps=3, gaps_us=[1000])
+    assert gap_waits_ms(block, 1).tolist() == pytest.approx([29.0])
+
+
+def test_no_gaps_no_waits() -> None:
+    assert len(gap_waits_ms(make_block(gap_ms=None), 1)) == 0
+    assert next_waits_ms(make_block(), 1) is None
+
+
+def test_steps_of_several_batches_are_divided() -> None:
+    loop = make_recorded_loop(batches_per_call=4)
+    recording = make_recording(windows=[make_window("baseline", make_block(5, 8.0))])
+    assert step_ms(recording, loop, "baseline").tolist() == [2.0] * 5
+
+
+def test_the_span_reaches_from_the_first_step_to_the_end_of_the_last() -> None:
+    recording = make_recording()
+    assert span_ns(recording, recording.loops[0], "baseline") == (4000 * MS, 4400 * MS)
+    assert span_ns(recording, recording.loops[0], "profile") is None
+
+
+def test_step_rows_say_window_block_and_wait() -> None:
+    recording = make_recording()
+    rows = step_rows(recording, recording.loops[0])
+    assert [row.index for row in rows] == list(range(70))
+    assert rows[0].window == "warmup"
+    assert rows[0].input_wait_ms is None
+    assert (rows[10].window, rows[10].block) == ("baseline", 0)
+    assert (rows[20].start_ms, rows[20].block, rows[20].input_wait_ms) == (3100.0, 1, 7.0)
+
+
+def test_windows_are_timed_from_the_start_of_the_script() -> None:
+    rows = window_rows(make_recording())
+    assert [(row.kind, row.start_ms, row.duration_ms, row.steps) for row in rows] == [
+        ("warmup", 2000.0, 200.0, 10),
+        ("baseline", 3000.0, 400.0, 40),
+        ("repeat", 4000.0, 60.0, 20),
+    ]

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from pipediag.reporters.tables import csv as tables
+from pipediag.session.model import Session
+from tests import factories
+from tests.reporters import sessions, trial_sessions
+
+NAMES = [
+    "steps.csv",
+    "pipeline.csv",
+    "findings.csv",
+    "trials.csv",
+    "gaps.csv",
+    "devices.csv",
+    "host.csv",
+]
+
+
+def read(session: Session, name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(dict(tables.files(session))[name])))
+
+
+def test_one_table_a_file() -> None:
+    assert [name for name, _ in tables.files(factories.make_session())] == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_empty_table_still_has_its_header(name: str) -> None:
+    text = dict(tables.files(sessions.nothing_measured()))[name]
+
+    assert text.count("\n") == 1
+    assert len(text.split(",")) >= 5
+
+
+def test_rows_are_the_session_s() -> None:
+    session = factories.make_session()
+
+    assert [float(row["duration_ms"]) for row in read(session, "steps.csv")] == [10.0] * 40
+    assert [row["id"] for row in read(session, "pipeline.csv")] == [
+        "from_tensor_slices_0",
+        "map_0",
+        "batch_0",
+        "tf_prefetch_0",
+    ]
+    assert read(session, "gaps.csv")[0]["device"] == "CPU"
+    assert read(session, "host.csv")[0]["tf_data_cpu_percent_of_a_core"] == "95.0"
+
+
+def test_missing_is_an_empty_cell_and_truth_is_spelled() -> None:
+    rows = read(factories.make_session(), "pipeline.csv")
+
+    assert rows[1]["cpu_ms_per_step"] == ""
+    assert [row["bottleneck"] for row in rows] == ["false", "true", "false", "false"]
+    assert read(factories.make_session(), "findings.csv")[0]["trial_state"] == "not_tried"
+
+
+def test_quotes_line_ends_and_commas_come_back() -> None:
+    advice = 'say "a, b"\nand c'
+    session = factories.make_session(findings=[factories.make_finding(advice=advice)])
+
+    assert read(session, "findings.csv")[0]["advice"] == advice
+
+
+def test_findings_say_which_edit_was_tried_and_what_came_of_it() -> None:
+    rows = {row["rule"]: row for row in read(trial_sessions.everything_tried(), "findings.csv")}
+
+    tried = rows["serial-stateful-map"]
+    assert tried["edit_id"] == "serial-stateful-map:map_0"
+    assert tried["edit_label"] == "16 parallel calls on the map in line 12"
+    assert tried["trial_state"] == "confirmed"
+    assert [float(tried[f"trial_speedup{end}"]) for end in ("", "_low", "_high")] == [
+        1.94,
+        1.88,
+        2.01,
+    ]
+    assert (tried["trial_blocks"], tried["trial_consumer"]) == ("8", "training")
+    assert tried["trial_caveats"] == "The shuffle starts anew in each block."
+    assert rows["random-map"]["edit_id"] == ""
+    assert "random function" in rows["random-map"]["trial_reason"]
+
+
+def test_one_row_for_each_block_of_a_trial() -> None:
+    session = trial_sessions.pipeline_only()
+    rows = read(session, "trials.csv")
+
+    assert [(row["arm"], row["round"]) for row in rows[:4]] == [
+        ("base", "0"),
+        ("serial-stateful-map:map_0", "0"),
+        ("base", "1"),
+        ("serial-stateful-map:map_0", "1"),
+    ]
+    assert float(rows[1]["examples_per_s"]) / float(rows[0]["examples_per_s"]) == pytest.approx(
+        11.4
+    )
+    assert rows[0].keys() == {"arm", "round", "examples_per_s", "batches", "duration_ms"}

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipediag.reporters.terminal.next_command import NextCommand, next_command
+from pipediag.session.model import Script
+from tests import factories
+from tests.reporters import sessions
+
+
+def test_after_a_finding_the_same_run_again() -> None:
+    script = Script(path="my train.py", args=["--lr", "1e-3"], outcome="stopped")
+    session = factories.make_session(script=script)
+
+    assert next_command(session, Path("reports/my train")) == NextCommand(
+        "After the edit", "pipediag analyze 'my train.py' --lr 1e-3"
+    )
+
+
+def test_a_module_and_another_directory() -> None:
+    script = Script(path="package.train", args=[], module=True, outcome="stopped")
+    session = factories.make_session(script=script)
+
+    assert next_command(session, Path("out")).command == (
+        "pipediag analyze -o out -m package.train"
+    )
+    assert next_command(session, Path("reports/train")).command == (
+        "pipediag analyze -m package.train"
+    )
+
+
+def test_a_clean_run_leads_to_the_gate() -> None:
+    session = factories.make_compute_bound_session()
+
+    assert next_command(session, Path("reports/train")).command == "pipediag check reports/train"
+    assert next_command(session, None).command == "pipediag check reports/train"
+
+
+@pytest.mark.parametrize(("seen", "asked"), [(10, 200), (300, 1200)])
+def test_an_inconclusive_run_leads_to_a_longer_one(seen: int, asked: int) -> None:
+    session = factories.make_session(
+        verdict=factories.make_verdict(bottleneck="inconclusive"),
+        steps=factories.make_steps(count=seen),
+    )
+
+    assert next_command(session, None).command == f"pipediag analyze --steps {asked} train.py"
+
+
+def test_where_no_step_was_measured_the_same_command_would_not_help() -> None:
+    assert next_command(sessions.nothing_measured(), None) is None

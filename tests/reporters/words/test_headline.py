@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from pipediag.reporters.words.headline import headline, spent
+from pipediag.session.trials import Combined
+from tests import factories
+from tests.reporters import trial_sessions
+
+
+def plain(text: object) -> str:
+    return str(text).replace("\xa0", " ")
+
+
+def test_the_combination_with_its_interval_and_its_changes() -> None:
+    assert plain(headline(trial_sessions.everything_tried())) == (
+        "Measured: 3.10x [2.90, 3.30] with 2 changes: 16 parallel calls on the map in line 12; "
+        "batch(128) in line 13 (changes a hyper-parameter, so retune)"
+    )
+
+
+def test_the_only_confirmed_change_needs_no_combination() -> None:
+    assert plain(headline(trial_sessions.lost_child())) == (
+        "Measured: 1.94x [1.88, 2.01] with 1 change: 16 parallel calls on the map in line 12"
+    )
+
+
+def test_changes_that_were_not_measured_together_have_no_number() -> None:
+    session = trial_sessions.everything_tried().model_copy(update={"combined": None})
+    line = headline(session)
+
+    assert line is not None
+    assert line.number is None
+    assert str(line) == (
+        "5 changes tried: 3 confirmed, 1 refuted, 1 inconclusive; not measured together."
+    )
+
+
+def test_a_combination_that_was_lost_names_its_changes() -> None:
+    session = trial_sessions.everything_tried().model_copy(
+        update={
+            "combined": Combined(findings=[trial_sessions.PARALLEL.id], speedup=None, ci95=None),
+            "combined_missing": "The time was used up.",
+        }
+    )
+
+    assert str(headline(session)) == (
+        "1 change confirmed one by one, not together (The time was used up): "
+        "16 parallel calls on the map in line 12"
+    )
+
+
+def test_nothing_confirmed_is_said_without_a_number() -> None:
+    findings = [factories.make_finding(edit=trial_sessions.PREFETCH, trial=trial_sessions.REFUTED)]
+
+    line = headline(factories.make_session(findings=findings))
+
+    assert str(line) == "1 change tried: 1 refuted."
+
+
+def test_silence_where_there_was_nothing_to_try() -> None:
+    assert headline(factories.make_session(trials_missing=None)) is None
+    assert headline(factories.make_session(findings=[], trials_missing="No finding.")) is None
+
+
+def test_time_spent_and_on_what() -> None:
+    assert plain(spent(trial_sessions.pipeline_only())) == (
+        "1 change tried on the pipeline alone, without training, in 52.4 s of the 60.0 s for a "
+        "closer look and for trials"
+    )
+    assert spent(factories.make_session()) is None
+
+
+def test_a_gain_of_steps_that_are_little_of_the_loop_is_not_called_the_loops() -> None:
+    loop = factories.make_loop(time=factories.make_loop_time())
+    session = trial_sessions.lost_child().model_copy(update={"loops": [loop]})
+    assert plain(headline(session)).startswith(
+        "Measured: 1.94x [1.88, 2.01] in the steps, which are 15 % of the loop, with 1 change"
+    )
+
+
+def test_what_comes_from_the_pipeline_alone_is_an_estimate() -> None:
+    assert plain(headline(trial_sessions.pipeline_only())) == (
+        "Estimated: 4.16x from the pipeline alone, without training, with 1 change: 16 parallel "
+        "calls on the map in line 12"
+    )
+
+
+def test_what_right_results_cost_is_no_refutation() -> None:
+    wrong = factories.make_finding(
+        edit=trial_sessions.CACHE, trial=trial_sessions.REFUTED, subject="correctness"
+    )
+
+    assert str(headline(factories.make_session(findings=[wrong]))) == (
+        "1 change tried: 1 measured for its price."
+    )

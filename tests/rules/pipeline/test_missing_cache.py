@@ -1,0 +1,296 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.rules.pipeline import missing_cache
+from pipediag.session.edits import Edit, Insert, Move
+from pipediag.session.model import Operation, Session
+from tests.factories import (
+    make_breakdown,
+    make_environment,
+    make_function,
+    make_host,
+    make_keras,
+    make_loop,
+    make_operation,
+    make_pipeline,
+    make_session,
+    make_steps,
+)
+from tests.rules.sessions import batch, keeps_up, only, session_of, source
+
+
+def costly_map(**overrides: Any) -> Operation:
+    values: dict[str, Any] = {
+        "elements": 32.0,
+        "self_ms_per_step": 8.0,
+        "element_bytes": 1000,
+        "function": make_function(),
+    }
+    return make_operation("map", "map", **{**values, **overrides})
+
+
+def session_with(op: Operation, *more: Operation, epochs: int | None = 10, **kw: Any) -> Session:
+    loop = make_loop(keras=make_keras(epochs=epochs))
+    return session_of(source(), op, *more, batch(), **{"loops": [loop], **kw})
+
+
+def test_fails_and_predicts_the_mean_over_epochs() -> None:
+    finding = only(missing_cache, session_with(costly_map()))
+    assert finding.status == "fail"
+    assert "directly behind `map` at line 12" in finding.advice
+    # Of the 7 ms wait, the batch's 0.1 ms remain in nine of ten epochs.
+    assert finding.predicted_speedup == pytest.approx(10 / (1 + 9 * 0.31), abs=0.001)
+    assert finding.evidence["cache_bytes"] == 1e7
+    assert finding.effect_on_results == "same results"
+
+
+def read_from_files(**parameters: Any) -> Session:
+    reader = make_operation(
+        "reader", "TFRecordDataset", elements=32.0, bytes_per_element=100.0, parameters=parameters
+    )
+    loop = make_loop(keras=make_keras(epochs=10))
+    return session_of(reader, costly_map(cardinality=None), batch(), loops=[loop])
+
+
+def test_the_files_that_are_read_tell_how_large_a_cache_would_be() -> None:
+    """Ten times as large as they are, as an element of 100 bytes becomes one of 1000."""
+    finding = only(missing_cache, read_from_files(file_bytes=2_000_000))
+    assert finding.status == "fail"
+    assert finding.evidence["cache_bytes"] == pytest.approx(2e7)
+    assert finding.edit is not None
+
+
+def larger_than_memory(free_disk_bytes: int | None) -> Session:
+    environment = make_environment(free_disk_bytes=free_disk_bytes)
+    small = make_host(available_bytes=10**7)
+    return session_with(costly_map(), host=small, environment=environment)
+
+
+def test_what_memory_can_not_hold_goes_to_disk() -> None:
+    finding = only(missing_cache, larger_than_memory(3 * 10**7))
+    assert finding.status == "fail"
+    assert "`.cache(path)`, on a fast disk, directly behind" in finding.advice
+    assert finding.predicted_speedup is None
+    assert finding.edit is not None
+    assert finding.edit.label == "cache on disk behind the map in line 12"
+    assert finding.edit.changes == (Insert("map", "cache", {"elements": 6400, "on_disk": True}),)
+
+
+@pytest.mark.parametrize("free_disk_bytes", [None, 10**7])
+def test_nor_where_the_disk_can_not_either(free_disk_bytes: int | None) -> None:
+    finding = only(missing_cache, larger_than_memory(free_disk_bytes))
+    assert finding.status == "informative"
+    assert "store the results once" in finding.advice
+
+
+def test_files_of_unknown_size_leave_it_open() -> None:
+    finding = only(missing_cache, read_from_files(file_count=3))
+    assert finding.status == "informative"
+    assert "count the elements first" in finding.advice
+
+
+def test_a_python_function_may_not_be_deterministic() -> None:
+    function = make_function(stateful=True, graph_ops={"PyFunc": 1})
+    finding = only(missing_cache, session_with(costly_map(function=function)))
+    assert finding.effect_on_results == "not known"
+    assert "only if it does" in finding.advice
+
+
+def test_a_python_function_that_changes_something_is_not_safe_to_cache() -> None:
+    function = make_function(
+        stateful=True, graph_ops={"PyFunc": 1}, side_effect="it changes `seen`"
+    )
+    finding = only(missing_cache, session_with(costly_map(function=function)))
+    assert finding.effect_on_results == "not safe here"
+    assert "side effects (it changes `seen`), which a cache would end" in finding.advice
+    assert "only you know" not in str(finding.trial.reason)
+    assert "it changes `seen`" in str(finding.trial.reason)
+
+
+def test_shuffle_and_repeat_above_are_moved_behind() -> None:
+    session = session_of(
+        source(),
+        make_operation("shuffle", "shuffle", line=2),
+        make_operation("repeat", "repeat", line=3, parameters={"count": None}),
+        costly_map(),
+        batch(),
+    )
+    finding = only(missing_cache, session)
+    assert finding.status == "fail"
+    assert "move `shuffle` at line 2 and `repeat` at line 3 behind the cache" in finding.advice
+    assert finding.evidence["passes_over_data"] == "unlimited"
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        session_with(costly_map(), make_operation("cache", "cache")),
+        session_with(costly_map(), make_operation("snapshot", "snapshot")),
+        session_with(costly_map(), make_operation("m", "map"), make_operation("cache", "cache")),
+        session_with(costly_map(function=make_function(graph_ops={"RandomUniform": 1}))),
+        session_with(costly_map(self_ms_per_step=0.1)),
+        session_with(costly_map(), **keeps_up()),
+    ],
+)
+def test_near_misses_pass(session: Session) -> None:
+    assert only(missing_cache, session).status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("session", "words"),
+    [
+        (session_with(costly_map(), epochs=1), "read once"),
+        (session_with(costly_map(), epochs=None), "more than once is not known"),
+        (session_with(costly_map(element_bytes=None, bytes_per_element=None)), "how large"),
+        (session_with(costly_map(element_bytes=10**6)), "9.3 GiB"),
+        (session_with(costly_map(), host=make_host(available_bytes=10**7)), "`.cache(path)`"),
+    ],
+)
+def test_only_informs_where_a_cache_can_not_be_advised(session: Session, words: str) -> None:
+    finding = only(missing_cache, session)
+    assert finding.status == "informative"
+    assert words in finding.advice
+
+
+def test_missing_data_is_inconclusive() -> None:
+    assert (
+        only(missing_cache, session_with(costly_map(self_ms_per_step=None))).status
+        == "inconclusive"
+    )
+    assert only(missing_cache, make_session(pipeline=None)).status == "inconclusive"
+
+
+def test_tries_a_cache_of_what_two_seconds_make() -> None:
+    # 32 elements in 10 ms are 6400 in two seconds.
+    assert only(missing_cache, session_with(costly_map())).edit == Edit(
+        id="missing-cache:map",
+        label="cache behind the map in line 12",
+        changes=(Insert("map", "cache", {"elements": 6400}),),
+        caveat="Measured once the cache is full.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("step_ms", "count", "elements"), [(1.0, 10_000, 10_000), (1000.0, 10_000, 256)]
+)
+def test_the_cache_holds_eight_batches_at_least_and_all_at_most(
+    step_ms: float, count: int, elements: int
+) -> None:
+    op = costly_map(cardinality=count, self_ms_per_step=0.8 * step_ms)
+    breakdown = make_breakdown(step_ms)
+    session = session_with(op, steps=make_steps(mean_ms=step_ms), breakdown=breakdown)
+    edit = only(missing_cache, session).edit
+    assert edit is not None
+    assert edit.changes == (Insert("map", "cache", {"elements": elements}),)
+
+
+def test_what_a_cache_would_freeze_is_moved_behind_it() -> None:
+    session = session_of(
+        source(),
+        make_operation("shuffle", "shuffle", line=2),
+        make_operation("repeat", "repeat", line=3, parameters={"count": None}),
+        costly_map(),
+        batch(),
+    )
+    finding = only(missing_cache, session)
+    assert finding.effect_on_results == "same up to order or rounding"
+    assert finding.edit is not None
+    # The cache comes last, between the map and the shuffle.
+    assert finding.edit.changes == (
+        Move("shuffle", "map"),
+        Move("repeat", "shuffle"),
+        Insert("map", "cache", {"elements": 6400}),
+    )
+
+
+@pytest.mark.parametrize("kind", ["interleave", "take", "batch"])
+def test_a_shuffle_of_other_elements_is_not_moved(kind: str) -> None:
+    shuffle = make_operation("shuffle", "shuffle", line=2)
+    loop = make_loop(keras=make_keras(epochs=10))
+    session = session_of(
+        source(),
+        shuffle,
+        make_operation("other", kind),
+        costly_map(cardinality=10_000),
+        batch(),
+        loops=[loop],
+    )
+    finding = only(missing_cache, session)
+    assert (finding.status, finding.edit) == ("fail", None)
+    assert "other elements than a cache would hold" in str(finding.trial.reason)
+
+
+def test_a_python_function_is_not_tried() -> None:
+    function = make_function(stateful=True, graph_ops={"PyFunc": 1})
+    finding = only(missing_cache, session_with(costly_map(function=function)))
+    assert finding.edit is None
+    assert "only you know" in str(finding.trial.reason)
+
+
+@pytest.mark.parametrize("kind", ["flat_map", "interleave"])
+def test_files_are_not_counted_as_the_elements_in_them(kind: str) -> None:
+    files = source(cardinality=20)
+    loops = [make_loop(keras=make_keras(epochs=10))]
+    reading = make_operation("read", kind, line=3)
+    session = session_of(files, reading, costly_map(), batch(), loops=loops)
+    finding = only(missing_cache, session)
+    assert finding.evidence["cache_bytes"] is None
+    assert "how large it would be is not known" in finding.advice
+
+
+def cache(**overrides: Any) -> Operation:
+    return make_operation("cache", "cache", line=3, **overrides)
+
+
+def test_a_cache_above_the_costly_map_keeps_none_of_its_results() -> None:
+    """What stands above that cache stays there; only what is behind it would be frozen anew."""
+    session = session_of(
+        source(),
+        make_operation("files", "shuffle", line=2),
+        cache(),
+        make_operation("shuffle", "shuffle", line=4),
+        costly_map(cardinality=10_000),
+        batch(),
+        loops=[make_loop(keras=make_keras(epochs=10))],
+    )
+    finding = only(missing_cache, session)
+    assert finding.status == "fail"
+    assert "The `cache` at line 3 stands above it and keeps none of its results." in finding.advice
+    assert finding.edit is not None
+    assert finding.edit.changes == (
+        Move("shuffle", "map"),
+        Insert("map", "cache", {"elements": 6400}),
+    )
+
+
+def branches(*, cached: tuple[str, ...]) -> Session:
+    """A costly map read by two branches that are zipped; some of them with a cache."""
+    ends = []
+    ops = [source(), costly_map(parent_ids=["source"])]
+    for name in ("left", "right"):
+        kind = "cache" if name in cached else "prefetch"
+        ops.append(make_operation(name, kind, parent_ids=["map"]))
+        ends.append(name)
+    ops.append(make_operation("zip", "zip", parent_ids=ends))
+    ops.append(batch().model_copy(update={"parent_ids": ["zip"]}))
+    loops = [make_loop(keras=make_keras(epochs=10))]
+    return make_session(pipeline=make_pipeline(ops=ops, bottleneck_op_id=None), loops=loops)
+
+
+def test_a_cache_on_another_branch_is_none_on_the_way_to_the_loop() -> None:
+    assert only(missing_cache, branches(cached=())).status == "fail"
+    assert only(missing_cache, branches(cached=("left",))).status == "fail"
+    assert only(missing_cache, branches(cached=("left", "right"))).status == "pass"
+
+
+def test_a_cache_of_another_loop_s_pipeline_is_none_of_this_one() -> None:
+    """Validation reads the same map: its cache stands on no way to the training loop."""
+    session = session_with(costly_map())
+    assert session.pipeline is not None
+    validation = cache(parent_ids=["map"])
+    ops = [*session.pipeline.ops[:2], validation, *session.pipeline.ops[2:]]
+    pipeline = session.pipeline.model_copy(update={"ops": ops})
+    assert only(missing_cache, session.model_copy(update={"pipeline": pipeline})).status == "fail"

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.rules.pipeline import python_source_lock
+from pipediag.session.model import Differential, HotLine, InputWait, Session
+from tests.factories import make_host, make_keras, make_loop, make_operation
+from tests.rules.sessions import batch, keeps_up, only, session_of, source
+
+HIDDEN = Differential(step_ms=3.0, ci95_ms=(2.9, 3.1), steps=30, input_share_percent=70.0)
+INNOCENT = Differential(step_ms=9.8, ci95_ms=(9.6, 10.0), steps=30, input_share_percent=2.0)
+LINE = HotLine(file="data.py", line=7, function="__getitem__", percent=60.0, thread="source")
+
+
+def session_with(adapter: str = "PyDatasetAdapter", **overrides: Any) -> Session:
+    keras = make_keras(data_adapter=adapter, source_file="data.py", source_line=3)
+    host = make_host(hot_python=[LINE], python_source_cpu_ms_per_step=5.0, threads={})
+    values = {"loops": [make_loop(keras=keras)], "differential": HIDDEN, "host": host, **overrides}
+    framework = source(made_by_framework=True)
+    return session_of(framework, **values)
+
+
+def test_a_pydataset_that_hides_in_the_consumer_fails() -> None:
+    finding = only(python_source_lock, session_with())
+    assert finding.status == "fail"
+    assert (finding.file, finding.line) == ("data.py", 7)
+    assert "use_multiprocessing=True" in finding.advice
+    # 10 ms a step; alone 3 ms; 5 ms of source CPU spread over two CPUs is less.
+    assert finding.predicted_speedup == pytest.approx(10 / 3, abs=0.001)
+
+
+def test_cpu_of_the_threads_that_run_it_bounds_the_prediction() -> None:
+    host = make_host(python_source_cpu_ms_per_step=0.0, threads={"tf_data": 90.0})
+    finding = only(python_source_lock, session_with(host=host))
+    assert finding.predicted_speedup == pytest.approx(10 / 4.5, abs=0.001)
+
+
+def test_a_generator_is_told_to_use_whole_arrays() -> None:
+    finding = only(python_source_lock, session_with("GeneratorDataAdapter"))
+    assert finding.status == "fail"
+    assert "whole-array NumPy" in finding.advice
+
+
+def test_from_generator_in_a_custom_loop_counts() -> None:
+    session = session_of(
+        make_operation("gen", "from_generator"),
+        batch(),
+        differential=HIDDEN,
+        loops=[make_loop(kind="eager", keras=None)],
+    )
+    finding = only(python_source_lock, session)
+    assert (finding.status, finding.op_id) == ("fail", "gen")
+
+
+def test_an_innocent_source_passes() -> None:
+    assert only(python_source_lock, session_with(differential=INNOCENT)).status == "pass"
+
+
+def test_a_lock_that_is_waited_for_counts_as_busy() -> None:
+    host = make_host(lock_percent=50.0, python_source_cpu_ms_per_step=None, threads={})
+    assert only(python_source_lock, session_with(host=host)).status == "fail"
+
+
+def test_input_cost_without_busy_python_passes() -> None:
+    host = make_host(lock_percent=1.0, python_source_cpu_ms_per_step=0.1, threads={})
+    assert only(python_source_lock, session_with(host=host)).status == "pass"
+
+
+def test_a_source_that_waits_more_than_it_computes_passes() -> None:
+    # Input costs 7 of 10 ms, of which the source computes 1.
+    host = make_host(lock_percent=5.0, python_source_cpu_ms_per_step=1.0, threads={})
+    assert only(python_source_lock, session_with(host=host)).status == "pass"
+
+
+def test_a_cost_that_the_measures_found_hidden_needs_no_other_sign() -> None:
+    host = make_host(lock_percent=1.0, python_source_cpu_ms_per_step=0.0, threads={})
+    wait = InputWait(
+        native_percent=2.0,
+        native_ci95_percent=(1.0, 3.0),
+        trace_percent=None,
+        method="differential",
+        contention="lock",
+        disagreement=None,
+    )
+    assert only(python_source_lock, session_with(host=host, input_wait=wait)).status == "fail"
+
+
+def test_without_the_differential_a_visible_wait_fails_and_nothing_is_predicted() -> None:
+    session = session_with(differential=None, differential_missing="The batch can't be repeated.")
+    finding = only(python_source_lock, session)
+    assert finding.status == "fail"
+    assert finding.evidence["prediction_missing"] == "The batch can't be repeated."
+
+
+@pytest.mark.parametrize("overrides", [{"host": None}, {"breakdown": None}, keeps_up()])
+def test_without_the_differential_a_hidden_cost_is_inconclusive(overrides: dict[str, Any]) -> None:
+    session = session_with(**{"differential": None, **overrides})
+    assert only(python_source_lock, session).status == "inconclusive"
+
+
+def test_without_the_host_the_differential_is_enough() -> None:
+    assert only(python_source_lock, session_with(host=None)).status == "fail"
+
+
+def test_other_sources_are_none_of_its_business() -> None:
+    session = session_of(source(), batch(), differential=HIDDEN)
+    assert only(python_source_lock, session).status == "not-applicable"

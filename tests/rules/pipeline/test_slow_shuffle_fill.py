@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.rules.pipeline import slow_shuffle_fill
+from pipediag.session.model import Operation, Session
+from tests.factories import make_keras, make_loop, make_operation, make_session, make_steps
+from tests.rules.sessions import batch, only, session_of, source
+
+
+def shuffle(buffer: int = 1000) -> Operation:
+    return make_operation("shuffle", "shuffle", line=8, parameters={"buffer_size": buffer})
+
+
+def slow_map(**overrides: Any) -> Operation:
+    # 0.25 ms an element: a buffer of 1000 takes 250 ms.
+    values: dict[str, Any] = {"elements": 32.0, "self_ms_per_step": 8.0}
+    return make_operation("map", "map", **{**values, **overrides})
+
+
+def session_with(
+    *ops: Operation, fill_ms: float | None = 250.0, projected_s: float | None = 2.5
+) -> Session:
+    loop = make_loop(projected_s=projected_s, keras=make_keras(epochs=2))
+    chain = ops or (source(self_ms_per_step=0.0), slow_map(), shuffle(), batch())
+    return session_of(*chain, steps=make_steps(fill_ms=fill_ms), loops=[loop])
+
+
+def test_fails_and_predicts_over_the_whole_loop() -> None:
+    finding = only(slow_shuffle_fill, session_with())
+    assert finding.status == "fail"
+    assert "Move `shuffle` at line 8 above `map` at line 12" in finding.advice
+    # Two fills of 0.25 s in 2.5 s.
+    assert finding.predicted_speedup == pytest.approx(1.25)
+    assert finding.evidence["estimated_fill_ms"] == pytest.approx(250.0)
+
+
+def test_unknown_length_is_judged_in_steps() -> None:
+    assert only(slow_shuffle_fill, session_with(projected_s=None)).status == "pass"
+    finding = only(
+        slow_shuffle_fill,
+        session_with(
+            source(self_ms_per_step=0.0),
+            slow_map(),
+            shuffle(8000),
+            batch(),
+            fill_ms=2000.0,
+            projected_s=None,
+        ),
+    )
+    assert finding.status == "fail"
+    assert finding.evidence["prediction_missing"]
+
+
+def test_a_generator_should_shuffle_itself() -> None:
+    generator = make_operation("gen", "from_generator", elements=32.0, self_ms_per_step=8.0)
+    finding = only(slow_shuffle_fill, session_with(generator, shuffle(), batch()))
+    assert finding.status == "fail"
+    assert "shuffle indices itself" in finding.advice
+
+
+def test_without_costly_work_above_it_only_informs() -> None:
+    session = session_with(source(self_ms_per_step=8.0), shuffle(), batch())
+    assert only(slow_shuffle_fill, session).status == "informative"
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        session_with(fill_ms=20.0),
+        session_with(projected_s=600.0),
+        session_with(
+            source(self_ms_per_step=None),
+            slow_map(removed_by_tensorflow=True, self_ms_per_step=None),
+            shuffle(),
+            batch(),
+        ),
+        # The wait is start-up: 250 ms of filling explain little of 5 s.
+        session_with(fill_ms=5000.0),
+    ],
+)
+def test_near_misses_pass(session: Session) -> None:
+    assert only(slow_shuffle_fill, session).status == "pass"
+
+
+def test_unmeasured_costs_are_inconclusive() -> None:
+    nothing = {"self_ms_per_step": None}
+    session = session_with(source(**nothing), slow_map(**nothing), shuffle(), batch())
+    assert only(slow_shuffle_fill, session).status == "inconclusive"
+    cheap = session_with(source(**nothing), shuffle(), batch())
+    assert only(slow_shuffle_fill, cheap).status == "pass"
+
+
+def test_missing_data() -> None:
+    assert only(slow_shuffle_fill, session_with(fill_ms=None)).status == "inconclusive"
+    assert only(slow_shuffle_fill, session_of(source(), batch())).status == "not-applicable"
+    assert only(slow_shuffle_fill, make_session(steps=None)).status == "inconclusive"
+
+
+def test_the_fill_is_no_step_and_so_not_tried() -> None:
+    finding = only(slow_shuffle_fill, session_with())
+    assert finding.effect_on_results == "same up to order or rounding"
+    assert finding.edit is None
+    assert "the fill comes before them" in str(finding.trial.reason)

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+
+from pipediag.rules.pipeline import small_shuffle
+from pipediag.session.model import Operation, Session
+from tests.factories import make_operation, make_session
+from tests.rules.sessions import batch, only, session_of, source
+
+
+def shuffle(buffer: int | None, id: str = "shuffle") -> Operation:
+    return make_operation(id, "shuffle", line=5, parameters={"buffer_size": buffer})
+
+
+@pytest.mark.parametrize(
+    ("session", "words"),
+    [
+        (session_of(source(), shuffle(32), batch(32)), "no larger than a batch"),
+        (session_of(source(), shuffle(64), batch(32)), "holds 64 of 10000"),
+        (session_of(source(), batch(32, cardinality=313), shuffle(10)), "above `batch` at line 9"),
+    ],
+)
+def test_fails_as_a_matter_of_quality(session: Session, words: str) -> None:
+    finding = only(small_shuffle, session)
+    assert (finding.status, finding.line) == ("fail", 5)
+    assert words in finding.advice
+    assert finding.predicted_speedup is None
+
+
+def test_a_batch_of_the_framework_is_not_the_user_s_to_move() -> None:
+    made = batch(32, cardinality=313, made_by_framework=True)
+    advice = only(small_shuffle, session_of(source(), made, shuffle(10))).advice
+    assert advice.startswith("Pass `batch_size=None` to the call at line 9, and put `shuffle`")
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        session_of(source(), shuffle(1000), batch(32)),
+        session_of(source(cardinality=16), shuffle(16), batch(32)),
+        session_of(source(cardinality=None), shuffle(1000), batch(32)),
+        session_of(source(), batch(32, cardinality=313), shuffle(313)),
+        session_of(source(), shuffle(10_000, "first"), make_operation("m", "map"), batch(32)),
+    ],
+)
+def test_near_misses_pass(session: Session) -> None:
+    assert only(small_shuffle, session).status == "pass"
+
+
+def test_a_small_buffer_behind_a_large_one_passes() -> None:
+    from tests.rules.sessions import run
+
+    session = session_of(source(), shuffle(10_000, "first"), shuffle(16), batch(32))
+    assert [finding.status for finding in run(small_shuffle, session)] == ["pass", "pass"]
+
+
+def test_missing_data() -> None:
+    assert (
+        only(small_shuffle, session_of(source(), shuffle(None), batch())).status == "inconclusive"
+    )
+    assert only(small_shuffle, session_of(source(), batch())).status == "not-applicable"
+    assert only(small_shuffle, make_session(pipeline=None)).status == "inconclusive"

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.rules.pipeline import waiting_generator
+from pipediag.session.edits import Replace, SetOptions, SetParameters
+from pipediag.session.model import Finding, Operation, Session
+from tests.factories import make_host, make_operation, make_session
+from tests.rules.sessions import batch, keeps_up, only, session_of
+
+IDLE = make_host(threads={"tf_data": 10.0}, python_source_cpu_ms_per_step=0.0)
+BUSY = make_host(threads={"tf_data": 95.0}, python_source_cpu_ms_per_step=0.0)
+POOL = SetOptions({"threading.private_threadpool_size": 16})
+
+
+def generator(**overrides: Any) -> Operation:
+    values: dict[str, Any] = {"elements": 32.0, "self_ms_per_step": 8.0}
+    return make_operation("rows", "from_generator", **{**values, **overrides})
+
+
+def within(kind: str, cardinality: int | None = 8, **parameters: Any) -> tuple[Operation, ...]:
+    shards = make_operation("shards", "range", cardinality=cardinality)
+    outer = make_operation("outer", kind, parent_ids=["shards"], parameters=parameters)
+    return shards, outer, generator(inside_function_of="outer")
+
+
+def session_with(*ops: Operation, **overrides: Any) -> Session:
+    return session_of(*ops, batch(), **{"host": IDLE, **overrides})
+
+
+def found(*ops: Operation, **overrides: Any) -> Finding:
+    return only(waiting_generator, session_with(*ops, **overrides))
+
+
+def test_a_generator_within_a_flat_map_is_interleaved() -> None:
+    finding = found(*within("flat_map"))
+    assert finding.status == "fail"
+    assert finding.edit is not None
+    parameters = {"cycle_length": 8, "num_parallel_calls": 8}
+    assert finding.edit.changes == (Replace("outer", "interleave", parameters), POOL)
+    assert "cycle_length=8" in finding.advice
+
+
+@pytest.mark.parametrize(("cardinality", "count"), [(100, 16), (1, 2), (None, 16), (-2, 16)])
+def test_no_more_are_open_than_there_are(cardinality: int | None, count: int) -> None:
+    edit = found(*within("flat_map", cardinality)).edit
+    assert edit is not None
+    change = edit.changes[0]
+    assert isinstance(change, Replace)
+    assert change.parameters["cycle_length"] == count
+
+
+def test_an_interleave_of_one_call_gets_more() -> None:
+    finding = found(*within("interleave", cycle_length=4))
+    assert finding.edit is not None
+    assert finding.edit.changes == (SetParameters("outer", {"num_parallel_calls": 4}), POOL)
+
+
+def test_parallel_calls_pass() -> None:
+    assert found(*within("interleave", num_parallel_calls=-1)).status == "pass"
+
+
+def test_a_single_generator_can_only_be_divided_by_its_author() -> None:
+    finding = found(generator())
+    assert (finding.status, finding.edit) == ("fail", None)
+    assert "args=(part,)" in finding.advice
+    assert "divided" in str(finding.trial.reason)
+
+
+def test_one_that_computes_passes() -> None:
+    assert found(*within("flat_map"), host=BUSY).status == "pass"
+
+
+def test_without_host_samples_it_is_open() -> None:
+    assert found(*within("flat_map"), host=None).status == "inconclusive"
+
+
+def test_one_that_keeps_up_passes() -> None:
+    assert found(generator(), **keeps_up()).status == "pass"
+
+
+def test_other_sources() -> None:
+    assert only(waiting_generator, make_session()).status == "not-applicable"

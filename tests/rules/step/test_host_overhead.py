@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.rules.step import host_overhead
+from pipediag.session.edits import SetModel
+from pipediag.session.model import Callback, HotLine, Session
+from tests.factories import make_breakdown, make_host, make_keras, make_loop, make_session
+from tests.rules.sessions import only
+
+OVERHEAD = make_breakdown(dispatch=20.0, python=32.0, device_compute=48.0)
+HOOK = Callback(name="Logger", file="train.py", line=30, batch_hooks=["on_train_batch_end"])
+
+
+def session_with(**loop: Any) -> Session:
+    return make_session(breakdown=OVERHEAD, loops=[make_loop(**loop)])
+
+
+def test_keras_gets_steps_per_execution() -> None:
+    finding = only(host_overhead, session_with())
+    assert (finding.status, finding.line) == ("fail", 20)
+    assert "steps_per_execution=16" in finding.advice
+    # 15/16 of 3.2 ms of Python.
+    assert finding.predicted_speedup == pytest.approx(10 / 7, abs=0.001)
+
+
+def test_per_batch_callbacks_are_mentioned() -> None:
+    finding = only(host_overhead, session_with(keras=make_keras(callbacks=[HOOK])))
+    assert "callbacks then run once" in finding.advice
+
+
+def test_a_custom_loop_gets_a_loop_in_the_graph() -> None:
+    loop = {"kind": "eager", "keras": None, "step_functions": ["train.py:8 step"]}
+    assert "tf.range(16)" in only(host_overhead, session_with(**loop)).advice
+
+
+@pytest.mark.parametrize(
+    ("loop", "words"),
+    [
+        ({"keras": make_keras(run_eagerly=True)}, "eager-execution"),
+        ({"kind": "eager", "keras": None}, "eager-execution"),
+        ({"keras": make_keras(steps_per_execution=8)}, "8 steps share"),
+    ],
+)
+def test_only_informs_where_another_edit_comes_first(loop: dict[str, Any], words: str) -> None:
+    finding = only(host_overhead, session_with(**loop))
+    assert finding.status == "informative"
+    assert words in finding.advice
+
+
+def test_while_the_input_is_the_bottleneck_it_only_informs() -> None:
+    breakdown = make_breakdown(input_wait=40.0, dispatch=20.0, python=20.0)
+    finding = only(host_overhead, make_session(breakdown=breakdown))
+    assert finding.status == "informative"
+    assert "deal with the input first" in finding.advice
+
+
+def test_callbacks_of_the_user_are_left_to_their_own_rule() -> None:
+    hot = HotLine(
+        file="train.py", line=33, function="Logger.on_train_batch_end", percent=40.0, thread="main"
+    )
+    session = session_with(keras=make_keras(callbacks=[HOOK]))
+    session = session.model_copy(update={"host": make_host(hot_python=[hot])})
+    assert only(host_overhead, session).status == "pass"
+
+
+def test_overhead_that_is_not_python_only_informs() -> None:
+    breakdown = make_breakdown(dispatch=30.0, python=2.0, device_compute=68.0)
+    finding = only(host_overhead, make_session(breakdown=breakdown))
+    assert finding.status == "informative"
+
+
+def test_near_misses_pass() -> None:
+    assert only(host_overhead, make_session()).status == "pass"
+    assert only(host_overhead, session_with(kind="in_graph", keras=None)).status == "pass"
+
+
+def test_missing_breakdown_is_inconclusive() -> None:
+    assert only(host_overhead, make_session(breakdown=None)).status == "inconclusive"
+
+
+def test_tries_steps_per_execution() -> None:
+    edit = only(host_overhead, session_with()).edit
+    assert edit is not None
+    assert (edit.id, edit.caveat) == ("host-overhead", None)
+    assert edit.changes == (SetModel({"steps_per_execution": 16}),)
+
+
+def test_a_custom_loop_is_not_tried() -> None:
+    loop = {"kind": "eager", "keras": None, "step_functions": ["train.py:8 step"]}
+    finding = only(host_overhead, session_with(**loop))
+    assert finding.edit is None
+    assert "your own training loop rewritten" in str(finding.trial.reason)

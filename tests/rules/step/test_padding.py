@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.rules.step import padding
+from pipediag.session.edits import Edit, Replace
+from pipediag.session.model import Session
+from tests.factories import make_breakdown, make_loop, make_operation, make_session
+from tests.rules.sessions import batch, only, session_of, source
+
+VARYING = (
+    "(TensorSpec(shape=(None, None), dtype=tf.int32, name=None), "
+    "TensorSpec(shape=(None,), dtype=tf.float32, name=None))"
+)
+FIXED = "TensorSpec(shape=(None, 40), dtype=tf.int32, name=None)"
+
+
+def session_with(
+    element_spec: str | None = VARYING, compute: float = 80.0, **overrides: Any
+) -> Session:
+    padded = make_operation("padded", "padded_batch", line=7, parameters={"batch_size": 32})
+    breakdown = make_breakdown(input_wait=5.0, device_compute=compute)
+    loops = [make_loop(element_spec=element_spec)]
+    values = {"breakdown": breakdown, "loops": loops, **overrides}
+    return session_of(source(), padded, **values)
+
+
+def test_varying_lengths_are_tried_in_buckets() -> None:
+    finding = only(padding, session_with())
+    assert (finding.status, finding.line) == ("informative", 7)
+    assert "bucket_by_sequence_length" in finding.advice
+    assert finding.effect_on_results == "same up to order or rounding"
+    assert finding.edit == Edit(
+        id="padding:padded",
+        label="4 buckets of lengths in place of the padded_batch in line 7",
+        changes=(Replace("padded", "bucket_by_sequence_length", {"buckets": 4}),),
+        check="shape",
+    )
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        session_with(FIXED),
+        session_with("TensorSpec(shape=(None,), dtype=tf.int32, name=None)"),
+        session_with(compute=20.0),
+        session_with(breakdown=make_breakdown(input_wait=60.0, device_compute=40.0)),
+    ],
+)
+def test_near_misses_pass(session: Session) -> None:
+    assert only(padding, session).status == "pass"
+
+
+def test_without_padding_or_a_spec() -> None:
+    assert only(padding, session_of(source(), batch())).status == "not-applicable"
+    assert only(padding, session_with(None)).status == "inconclusive"
+    assert only(padding, make_session(pipeline=None)).status == "inconclusive"

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from pipediag.rules.step import small_batch
+from pipediag.session.edits import Edit, SetParameters
+from tests.factories import make_breakdown, make_loop, make_session, make_steps
+from tests.rules.sessions import batch, only, session_of, source
+
+FIXED = make_breakdown(dispatch=40.0, python=20.0, device_compute=40.0)
+
+
+def test_fails_at_the_batch_and_says_that_it_changes_training() -> None:
+    finding = only(small_batch, session_of(source(), batch(32), breakdown=FIXED))
+    assert (finding.status, finding.line, finding.op_id) == ("fail", 9, "batch")
+    assert "batch of 128 in place of 32" in finding.advice
+    assert finding.effect_on_results == "changes a hyper-parameter"
+    # 6 ms fixed, 4 ms grow fourfold: 4 x 10 / (6 + 16).
+    assert finding.predicted_speedup == pytest.approx(40 / 22, abs=0.001)
+
+
+def test_without_a_pipeline_it_points_to_the_loop() -> None:
+    finding = only(small_batch, make_session(breakdown=FIXED, pipeline=None))
+    assert (finding.status, finding.line) == ("fail", 20)
+
+
+def test_a_large_batch_passes() -> None:
+    session = make_session(breakdown=FIXED, steps=make_steps(batch_size=256))
+    assert only(small_batch, session).status == "pass"
+
+
+def test_a_step_that_computes_passes() -> None:
+    breakdown = make_breakdown(dispatch=10.0, python=10.0, device_compute=80.0)
+    assert only(small_batch, make_session(breakdown=breakdown)).status == "pass"
+
+
+def test_while_the_input_is_the_bottleneck_it_only_informs() -> None:
+    breakdown = make_breakdown(input_wait=40.0, dispatch=30.0, python=20.0)
+    finding = only(small_batch, make_session(breakdown=breakdown))
+    assert finding.status == "informative"
+    assert "deal with the input first" in finding.advice
+
+
+def test_missing_data_is_inconclusive() -> None:
+    session = make_session(
+        breakdown=FIXED, steps=make_steps(batch_size=None), loops=[make_loop(batch_size=None)]
+    )
+    assert only(small_batch, session).status == "inconclusive"
+    assert only(small_batch, make_session(breakdown=None)).status == "inconclusive"
+
+
+def test_tries_four_times_the_batch() -> None:
+    assert only(small_batch, session_of(source(), batch(32), breakdown=FIXED)).edit == Edit(
+        id="small-batch:batch",
+        label="batches of 128 in place of 32 from the batch in line 9",
+        changes=(SetParameters("batch", {"batch_size": 128}),),
+        caveat="It counts examples per second; how well the model learns from larger batches is "
+        "not measured.",
+        once=True,
+    )
+
+
+def test_batches_that_keras_makes_are_not_tried() -> None:
+    finding = only(small_batch, make_session(breakdown=FIXED, pipeline=None))
+    assert finding.edit is None
+    assert "Keras or your own code makes the batches" in str(finding.trial.reason)

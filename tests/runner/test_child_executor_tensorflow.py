@@ -1,0 +1,200 @@
+"""Trials in a real training loop: the child does what it is asked for, between two steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from pipediag.runner.asking import Ask
+from pipediag.runner.progress import Event
+from pipediag.runner.supervisor import ChildResult, supervise
+from pipediag.session.edits import Change, Move, SetModel, SetParameters, changes_to_json
+from pipediag.session.settings import RunSettings
+from tests.capture.captured import natively
+
+pytestmark = pytest.mark.tensorflow
+
+Talk = Callable[[Event, "Voice"], None]
+
+FIT = """
+    import hashlib
+    import sys
+
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(11)
+    features = np.random.default_rng(1).standard_normal((480, 4)).astype("float32")
+    dataset = tf.data.Dataset.from_tensor_slices((features, features[:, :1]))
+    dataset = dataset.map(lambda x, y: (x * 2.0, y), num_parallel_calls=1)
+    dataset = dataset.batch(16, drop_remainder=True)
+    layers = [keras.layers.Dense(3), keras.layers.Dropout(0.5), keras.layers.Dense(1)]
+    model = keras.Sequential(layers)
+    model.compile("adam", "mse")
+    model.fit(dataset, epochs=EPOCHS, verbose=0)
+    weights = b"".join(w.tobytes() for w in model.get_weights())
+    print("weights", hashlib.sha256(weights).hexdigest())
+"""
+
+CUSTOM = """
+    import tensorflow as tf
+
+    table = tf.Variable(tf.zeros([100, 2]))
+
+    @tf.function
+    def train(ids):
+        table.scatter_nd_add(ids[:, None], tf.ones([8, 2]))
+
+    dataset = tf.data.Dataset.range(4000).map(lambda i: i % 100).batch(8, drop_remainder=True)
+    for epoch in range(1000):
+        for ids in dataset:
+            train(ids)
+"""
+
+OVER = """
+    import tensorflow as tf
+
+    total = tf.Variable(0.0)
+
+    @tf.function
+    def train(x):
+        total.assign_add(tf.reduce_sum(x))
+
+    batches = iter(tf.data.Dataset.range(10**9).map(lambda i: tf.cast(i, tf.float32)).batch(4))
+    for step in range(40):
+        train(next(batches))
+    print("steps", step + 1)
+"""
+
+
+class Voice:
+    """Asks the child, and keeps what it answered."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def prepare(self, arm: str, *changes: Change, check: str | None = None) -> Event:
+        command = {"do": "prepare", "arm": arm, "changes": changes_to_json(changes), "check": check}
+        return self._ask(command, 60)
+
+    def block(self, arm: str) -> Event:
+        return self._ask({"do": "block", "arm": arm, "seconds": 0.1}, 60)
+
+    def pull(self, arm: str) -> Event:
+        return self._ask({"do": "pull", "arm": arm, "seconds": 0.1}, 60)
+
+
+def tried(directory: Path, text: str, talk: Talk, **settings: Any) -> ChildResult:
+    script = directory / "script.py"
+    script.write_text(dedent(text), encoding="utf-8")
+    asked = {"steps": 20, "warmup": 5, "profile_steps": 5, **settings}
+    return supervise(
+        RunSettings(str(script), (), False, str(directory), **asked),
+        timeout_s=120,
+        on_started=lambda pid: None,
+        on_progress=lambda event: None,
+        on_trials=lambda waiting, ask: talk(waiting, Voice(ask)),
+    )
+
+
+def test_a_fit_is_the_consumer_of_every_arm_and_goes_on_for_as_long_as_needed(
+    tmp_path: Path,
+) -> None:
+    answers: dict[str, Event] = {}
+
+    def talk(waiting: Event, voice: Voice) -> None:
+        answers["waiting"] = waiting
+        answers["base"] = voice.prepare("base")
+        answers["wide"] = voice.prepare("wide", SetParameters("op2", {"num_parallel_calls": 2}))
+        answers["vectorised"] = voice.prepare("vectorised", Move("op2", "op3"), check="equal")
+        answers["large"] = voice.prepare("large", SetParameters("op3", {"batch_size": 32}))
+        answers["long"] = voice.prepare("long", SetModel({"steps_per_execution": 4}))
+        answers["short"] = voice.prepare("short", SetModel({"dtype_policy": "mixed_bfloat16"}))
+        answers["absent"] = voice.prepare("absent", SetParameters("op99", {"buffer_size": 1}))
+        for arm in ("base", "wide", "vectorised", "large", "long", "short"):
+            answers[f"{arm} block"] = voice.block(arm)
+        answers["pull"] = voice.pull("base")
+
+    result = tried(tmp_path, FIT.replace("EPOCHS", "2000"), talk)
+
+    assert result.outcome == "stopped"
+    assert answers["waiting"].pop("since_ns") < time.monotonic_ns()
+    assert answers["waiting"] == {
+        "event": "trials", "loop": "loop1", "alone": False, "goes_on": False
+    }  # fmt: skip
+    for arm in ("base", "wide", "vectorised", "large", "long", "short"):
+        assert answers[arm]["event"] == "prepared", answers[arm]
+        block = answers[f"{arm} block"]
+        assert block["event"] == "block", block
+        assert block["examples"] == block["batches"] * (32 if arm == "large" else 16)
+        assert block["elapsed_ns"] >= 100_000_000
+    assert answers["long block"]["batches"] % 4 == 0
+    assert answers["pull"]["batches"] >= 5
+    assert answers["absent"]["event"] == "arm-refused"
+    assert answers["absent"]["reason"].endswith(".")
+
+
+def test_a_script_that_goes_on_ends_as_if_nothing_had_been_tried(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def talk(waiting: Event, voice: Voice) -> None:
+        assert waiting["goes_on"]
+        voice.prepare("base")
+        voice.prepare("wide", SetParameters("op2", {"num_parallel_calls": 2}))
+        voice.block("wide")
+        voice.block("base")
+
+    text = FIT.replace("EPOCHS", "8")
+    result = tried(tmp_path, text, talk, run_to_end=True)
+
+    assert (result.outcome, result.script_status) == ("finished", 0)
+    ours = capfd.readouterr().out
+    alone = natively(tmp_path / "script.py").stdout
+    assert "weights" in ours
+    assert ours.split("weights")[1] == alone.split("weights")[1]
+
+
+def test_a_custom_loop_runs_its_own_body_on_every_arm(tmp_path: Path) -> None:
+    answers: dict[str, Event] = {}
+
+    def talk(waiting: Event, voice: Voice) -> None:
+        answers["base"] = voice.prepare("base")
+        # The body was written for eight ids, so that this one fails in it.
+        answers["large"] = voice.prepare("large", SetParameters("op3", {"batch_size": 32}))
+        answers["model"] = voice.prepare("model", SetModel({"jit_compile": True}))
+        answers["block"] = voice.block("base")
+
+    result = tried(tmp_path, CUSTOM, talk)
+
+    assert answers["base"]["event"] == "prepared"
+    assert answers["model"]["event"] == "arm-refused"
+    assert "Keras" in answers["model"]["reason"]
+    assert answers["large"]["event"] == "arm-refused"
+    assert answers["block"]["batches"] >= 5
+    assert result.outcome == "stopped"
+
+
+def test_of_a_loop_that_is_over_the_pipeline_alone_is_tried(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    answers: dict[str, Event] = {}
+
+    def talk(waiting: Event, voice: Voice) -> None:
+        answers["waiting"] = waiting
+        answers["base"] = voice.prepare("base")
+        answers["pull"] = voice.pull("base")
+        answers["block"] = voice.block("base")
+
+    result = tried(tmp_path, OVER, talk, steps=1000, warmup=5)
+
+    assert answers["waiting"]["alone"]
+    assert answers["pull"]["examples"] == 4 * answers["pull"]["batches"]
+    assert answers["block"]["event"] == "arm-refused"
+    assert result.outcome == "finished"
+    assert "steps 40" in capfd.readouterr().out

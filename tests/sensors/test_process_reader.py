@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pipediag.sensors import process_reader
+from pipediag.sensors.process_reader import ProcessReader
+from pipediag.session.host_track import ThreadSeen
+from tests.fake_proc import add_cgroup_v2, add_machine, add_process, add_thread, write
+
+PID = 40
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    add_machine(tmp_path)
+    add_process(tmp_path, PID, cpu_ns=50_000_000)
+    return tmp_path
+
+
+def test_a_thorough_reading_has_every_counter(root: Path) -> None:
+    add_thread(root, PID, 41, "tf_Compute", cpu_ns=7_000, started=9, runs=3)
+    reading = ProcessReader(PID, root).read(thorough=True)
+    assert reading.cpu_ns == 50_000_000
+    assert reading.rss_bytes == 100 * PAGE
+    assert reading.rss_peak_bytes == 600 * 1024
+    assert reading.thread_cpu_ns == {PID: 50_000_000, 41: 7_000}
+    assert reading.switches == 4
+    assert reading.involuntary_switches == 4
+    assert reading.read_bytes == 4096
+    assert reading.available_bytes == 5000 * 1024
+    assert reading.page_cache_bytes == 700 * 1024
+    assert (reading.io_wait_ticks, reading.machine_ticks) == (40, 1000)
+
+
+def test_a_quick_reading_leaves_out_what_is_dear(root: Path) -> None:
+    reading = ProcessReader(PID, root).read(thorough=False)
+    assert reading.machine_ticks is None
+    assert reading.involuntary_switches is None
+    assert reading.rss_peak_bytes is None
+
+
+def test_thread_times_are_since_the_reading_before(root: Path) -> None:
+    reader = ProcessReader(PID, root)
+    reader.read(thorough=False)
+    add_thread(root, PID, PID, "python", cpu_ns=50_000_900, started=1, runs=6)
+    reading = reader.read(thorough=False)
+    assert reading.thread_cpu_ns == {PID: 900}
+    assert reading.switches == 6
+
+
+def test_threads_come_go_and_take_their_names_late(root: Path) -> None:
+    reader = ProcessReader(PID, root)
+    add_thread(root, PID, 41, "python", started=9)
+    reader.read(thorough=False)
+    add_thread(root, PID, 41, "tf_Compute", started=9)
+    reader.read(thorough=False)
+    shutil.rmtree(root / f"proc/{PID}/task/41")
+    reading = reader.read(thorough=True)
+    assert 41 not in reading.thread_cpu_ns
+    assert reader.threads == {
+        PID: ThreadSeen(PID, "python", 1),
+        41: ThreadSeen(41, "tf_Compute", 9),
+    }
+
+
+def test_a_thread_that_ends_between_two_files_is_left_out(root: Path) -> None:
+    add_thread(root, PID, 41, "python")
+    (root / f"proc/{PID}/task/41/comm").unlink()
+    assert ProcessReader(PID, root).read(thorough=False).thread_cpu_ns == {PID: 50_000_000}
+
+
+def test_names_may_hold_brackets_and_spaces(root: Path) -> None:
+    add_thread(root, PID, 41, "a) S 1 (b", started=77)
+    reader = ProcessReader(PID, root)
+    reader.read(thorough=False)
+    assert reader.threads[41] == ThreadSeen(41, "a) S 1 (b", 77)
+
+
+def test_clock_ticks_serve_where_the_kernel_keeps_no_nanoseconds(root: Path) -> None:
+    (root / f"proc/{PID}/task/{PID}/schedstat").unlink()
+    reading = ProcessReader(PID, root).read(thorough=False)
+    assert reading.thread_cpu_ns == {PID: 50_000_000}
+    assert reading.switches is None
+
+
+def test_more_threads_than_files_may_be_open(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_reader, "MAX_OPEN_FILES", 1)
+    add_thread(root, PID, 41, "python", cpu_ns=5)
+    reader = ProcessReader(PID, root)
+    reader.read(thorough=False)
+    add_thread(root, PID, 41, "python", cpu_ns=12)
+    assert reader.read(thorough=False).thread_cpu_ns == {41: 7}
+    reader.close()
+
+
+def test_processes_that_it_started_count_even_after_they_ended(root: Path) -> None:
+    add_process(root, 50, cpu_ns=30_000_000)
+    add_process(root, 51, cpu_ns=10_000_000)
+    write(root, f"proc/{PID}/task/{PID}/children", "50 ")
+    write(root, "proc/50/task/50/children", "51 ")
+    reader = ProcessReader(PID, root)
+    reading = reader.read(thorough=True)
+    assert (reading.children, reading.children_cpu_ns) == (2, 40_000_000)
+    shutil.rmtree(root / "proc/51")
+    assert reader.read(thorough=False).children_cpu_ns == 40_000_000
+
+
+def test_a_limited_group_tells_its_own_memory(root: Path) -> None:
+    files = {
+        "box/memory.max": "1000000\n",
+        "box/memory.current": "600000\n",
+        "box/memory.stat": "file 200000\n",
+    }
+    add_cgroup_v2(root, "box", files)
+    reading = ProcessReader(PID, root).read(thorough=False)
+    assert reading.available_bytes == 600_000
+    assert reading.page_cache_bytes == 200_000
+
+
+def test_counters_that_are_hidden_are_none(root: Path) -> None:
+    (root / f"proc/{PID}/io").unlink()
+    (root / "proc/meminfo").unlink()
+    (root / "proc/stat").unlink()
+    reading = ProcessReader(PID, root).read(thorough=True)
+    assert reading.read_bytes is None
+    assert reading.available_bytes is None
+    assert reading.machine_ticks is None
+
+
+@pytest.mark.parametrize("statm", ["", "1000 0 0 0 0 0 0\n"])
+def test_a_process_that_ended_is_gone_before_it_is_reaped(root: Path, statm: str) -> None:
+    write(root, f"proc/{PID}/statm", statm)
+    with pytest.raises(ProcessLookupError):
+        ProcessReader(PID, root).read(thorough=False)
+
+
+def test_a_process_that_vanished_is_gone(root: Path) -> None:
+    reader = ProcessReader(PID, root)
+    reader.read(thorough=True)
+    shutil.rmtree(root / f"proc/{PID}")
+    with pytest.raises(ProcessLookupError):
+        reader.read(thorough=True)
