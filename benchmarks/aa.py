@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 
 from benchmarks.noise import MODELS, Scatter
 from pipediag.session.edits import Edit, SetParameters
-from pipediag.session.model import Finding
+from pipediag.session.findings import Finding
 from pipediag.session.trials import Trial
 from pipediag.trials.arms import Arm, Block
 from pipediag.trials.bench import Bench

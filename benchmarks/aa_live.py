@@ -19,7 +19,8 @@ from pipediag.runner.progress import Event
 from pipediag.runner.supervisor import supervise
 from pipediag.runner.trials_of_run import ChildExecutor
 from pipediag.session.edits import Change, Edit, Insert, SetOptions
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 from pipediag.session.reading import RECORDING_FILE, read_recording
 from pipediag.session.settings import RunSettings
 from pipediag.session.trials import Trial

@@ -14,7 +14,8 @@ from pipediag.session.edits import (
     SetModel,
     SetParameters,
 )
-from pipediag.session.model import Operation, Session
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 MOST_EDITS = 5
 """All subsets of five edits are 32 arms."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.session.model import Environment
+from pipediag.session.run import Environment
 
 
 def machine_of(environment: Environment) -> str:

@@ -10,34 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from pipediag.session.devices import DeviceActivity, DeviceGap
-from pipediag.session.model import (
-    SCHEMA_VERSION,
-    Ceiling,
-    Device,
-    Differential,
-    Embedding,
-    Environment,
-    Finding,
-    Host,
-    HostSample,
-    HotLine,
-    InputWait,
-    KerasUse,
-    Loop,
-    LoopTime,
-    Operation,
-    OperationFunction,
-    Perturbation,
-    Pipeline,
-    Script,
-    Session,
-    Share,
-    StepClass,
-    StepRow,
-    Steps,
-    Verdict,
-    Window,
-)
+from pipediag.session.findings import Finding, Verdict
+from pipediag.session.host import Host, HostSample, HotLine
+from pipediag.session.loops import Embedding, KerasUse, Loop, LoopTime
+from pipediag.session.model import SCHEMA_VERSION, Session
+from pipediag.session.pipeline import Operation, OperationFunction, Pipeline
 from pipediag.session.recording import (
     RECORDING_FORMAT,
     ModelNode,
@@ -53,6 +30,18 @@ from pipediag.session.recording import (
     Recording,
     WindowKind,
 )
+from pipediag.session.run import Device, Environment, Script
+from pipediag.session.steps import (
+    Ceiling,
+    Differential,
+    InputWait,
+    Perturbation,
+    Share,
+    StepRow,
+    Steps,
+    Window,
+)
+from pipediag.vocabulary import StepClass
 
 SCRIPT = "train.py"
 MS = 1_000_000

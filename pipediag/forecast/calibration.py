@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from pipediag.forecast.network import Network, Station, outermost, stages
 from pipediag.forecast.unknown import UnknownError
-from pipediag.session.model import Operation, Session
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 WAITS_PERCENT = 5.0
 """Of a step, from which it counts as waiting for input: XProf's limit."""

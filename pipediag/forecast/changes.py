@@ -18,7 +18,8 @@ from pipediag.session.edits import (
     SetParameters,
     Setting,
 )
-from pipediag.session.model import Operation, Session
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 BATCHED = 1 / 19
 """What remains of a cheap map's time when it takes whole batches. Own measurements: 19 (parsing),

@@ -7,7 +7,8 @@ from pipediag.gate.findings import finding_checks
 from pipediag.gate.limits import limit_checks
 from pipediag.gate.result import Check, GateResult
 from pipediag.gate.verdicts import verdict_check
-from pipediag.session.model import Script, Session
+from pipediag.session.model import Session
+from pipediag.session.run import Script
 
 _CUT_SHORT = ("raised", "killed", "interrupted", "timed-out")
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from pipediag.gate.config import GateConfig, RuleLevel
 from pipediag.gate.result import Check, CheckOutcome, Level, past_limit
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 
 _OWN_LEVELS: dict[str, RuleLevel] = {"error": "error", "warn": "warn", "info": "off"}
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from pipediag.gate.config import GateConfig
 from pipediag.gate.result import Check, CheckOutcome, Level, past_limit
-from pipediag.session.model import Session, StepClass
+from pipediag.session.model import Session
+from pipediag.vocabulary import StepClass
 
 OVERHEAD_CLASSES: tuple[StepClass, ...] = ("dispatch", "python", "compile", "device_wait")
 """Host work that neither computes nor moves data, and the waits that it causes."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pipediag.gate.result import Check, CheckOutcome, Level, past_limit
-from pipediag.session.model import Session, Verdict, VerdictSeverity
+from pipediag.session.findings import Verdict
+from pipediag.session.model import Session
+from pipediag.vocabulary import VerdictSeverity
 
 _CURABLE = ("input", "transfer", "overhead")
 """Bottlenecks that are waste. Compute is what a training run is for, so it passes."""

@@ -25,7 +25,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pipediag.session.model import Finding, FindingSeverity, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.vocabulary import FindingSeverity
 
 MOST_NEXT_STEPS = 5
 STATUS_ORDER = ("fail", "informative", "error", "inconclusive", "pass", "not-applicable")

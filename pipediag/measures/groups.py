@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pipediag.session.model import Share, StepClass
+from pipediag.session.steps import Share
+from pipediag.vocabulary import StepClass
 
 Group = Literal["compute", "transfer", "overhead"]
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from pipediag.session.model import StepRow, Window
 from pipediag.session.recording import (
     RecordedBlock,
     RecordedLoop,
@@ -15,6 +14,7 @@ from pipediag.session.recording import (
     Recording,
     WindowKind,
 )
+from pipediag.session.steps import StepRow, Window
 
 Floats = NDArray[np.float64]
 WindowNs = tuple[int, int]

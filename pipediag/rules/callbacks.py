@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pipediag.session.model import Callback, HotLine, Session
+from pipediag.session.host import HotLine
+from pipediag.session.loops import Callback
+from pipediag.session.model import Session
 
 
 def per_batch_callbacks(session: Session) -> list[Callback]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pipediag.measures.loop.time import first_batch_percent
 from pipediag.rules.plan import operations, upstream
 from pipediag.rules.rule import Prediction, Threshold
-from pipediag.session.model import LoopTime, Operation, Session
+from pipediag.session.loops import LoopTime
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 FIRST_BATCHES = Threshold(
     "waiting for the first batch of each epoch",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.session.model import OperationFunction
+from pipediag.session.pipeline import OperationFunction
 
 PYTHON = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
 LOOKUP = frozenset({"LookupTableFind", "LookupTableFindV2"})

@@ -14,7 +14,9 @@ from typing import Literal
 
 from pipediag.rules.plan import measured_at
 from pipediag.rules.rule import Threshold
-from pipediag.session.model import Host, HotLine, Operation, Session
+from pipediag.session.host import Host, HotLine
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from pipediag.session.record import Scalar
 
 CPU_OF_CALLS = Threshold(

@@ -6,7 +6,8 @@ import math
 from collections import deque
 from collections.abc import Iterable
 
-from pipediag.session.model import Operation, Session
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from pipediag.session.record import Scalar
 
 BATCHING = ("batch", "padded_batch", "ragged_batch")

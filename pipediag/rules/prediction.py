@@ -7,7 +7,10 @@ from collections.abc import Iterable
 from pipediag.forecast import forecast
 from pipediag.rules.plan import delay_ms, option
 from pipediag.rules.rule import Prediction
-from pipediag.session.model import Finding, Operation, Session, StepClass
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
+from pipediag.vocabulary import StepClass
 
 FORECAST = (
     "By a model of the measured run (stages side by side, calls in flight, CPU time, the consumer, "

@@ -42,7 +42,8 @@ from pipediag.rules.step import (
     retracing,
     small_batch,
 )
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 
 RULES: tuple[Rule, ...] = (
     gpu_unused,

@@ -8,8 +8,11 @@ from pipediag.measures.loop.time import steps_percent
 from pipediag.rules.epoch_ends import long_percent
 from pipediag.rules.plan import delay_ms, measured_at
 from pipediag.rules.rule import Threshold
-from pipediag.session.model import FindingStatus, Operation, Session, Share
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from pipediag.session.record import Scalar
+from pipediag.session.steps import Share
+from pipediag.vocabulary import FindingStatus
 
 INPUT_WAIT = Threshold(
     "input wait",

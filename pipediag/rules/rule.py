@@ -8,18 +8,18 @@ from typing import Literal, Protocol
 
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit
-from pipediag.session.model import (
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
+from pipediag.session.record import Scalar
+from pipediag.session.trials import NOT_TRIED, Trial
+from pipediag.vocabulary import (
     EffectOnResults,
-    Finding,
     FindingSeverity,
     FindingStatus,
     FindingSubject,
-    Operation,
-    Session,
     StepClass,
 )
-from pipediag.session.record import Scalar
-from pipediag.session.trials import NOT_TRIED, Trial
 
 Section = Literal["loop", "keras", "steps", "breakdown", "pipeline", "host", "devices"]
 Framework = Literal["tensorflow", "jax", "pytorch"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pipediag.rules.rule import Meta
-from pipediag.session.model import Finding
+from pipediag.session.findings import Finding
 
 
 def guarded(meta: Meta, check: Callable[[], list[Finding]]) -> list[Finding]:

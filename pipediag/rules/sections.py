@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pipediag.rules.devices import NO_DEVICE
 from pipediag.rules.rule import Meta
-from pipediag.session.model import Finding, FindingStatus, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.vocabulary import FindingStatus
 
 _BREAKDOWN_SAYS_IT = (
     "Without an accelerator the step's breakdown says what the device's idle time would."

@@ -21,15 +21,7 @@ from pipediag.rules.registry import run_rules
 from pipediag.runner.supervisor import ChildResult
 from pipediag.sensors.machine import describe_machine
 from pipediag.session.host_track import HostTrack
-from pipediag.session.model import (
-    SCHEMA_VERSION,
-    Environment,
-    OtherProcesses,
-    OtherUse,
-    ProfilerConflict,
-    Script,
-    Session,
-)
+from pipediag.session.model import SCHEMA_VERSION, Session
 from pipediag.session.reading import (
     JOURNAL_FILE,
     RECORDING_FILE,
@@ -38,6 +30,7 @@ from pipediag.session.reading import (
     recover,
 )
 from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.run import Environment, OtherProcesses, OtherUse, ProfilerConflict, Script
 from pipediag.session.settings import RunSettings
 
 NO_RECORDING = "The script ended before TensorFlow was seen, so nothing was recorded."

@@ -13,7 +13,8 @@ from pipediag.measures.conclusion import concluded
 from pipediag.runner.asking import Ask, ChildGone
 from pipediag.runner.progress import Event, OnProgress
 from pipediag.session.edits import Change, changes_to_json
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 from pipediag.session.trials import Trial
 from pipediag.trials.arms import Arm, ArmRefusedError, Block, ExecutorLostError
 from pipediag.trials.outcome import TrialOutcome

@@ -15,8 +15,8 @@ import psutil
 from pipediag.sensors import cgroup
 from pipediag.sensors.cpu_capacity import cpu_capacity
 from pipediag.sensors.gpus import installed_gpus
-from pipediag.session.model import Device, Environment
 from pipediag.session.recording import RecordedEnvironment
+from pipediag.session.run import Device, Environment
 
 ROOT = Path("/")
 

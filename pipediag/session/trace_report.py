@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.model import Finding
+from pipediag.session.findings import Finding
 from pipediag.session.record import Record
 
 TRACE_SCHEMA_VERSION = "1"

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pipediag.session.edits import Change, Check, Edit, SetModel, SetOptions
-from pipediag.session.model import Finding, FindingStatus
+from pipediag.session.findings import Finding
 from pipediag.trials.arms import Arm
+from pipediag.vocabulary import FindingStatus
 
 _WORTH_TRYING: tuple[FindingStatus, ...] = ("fail", "informative")
 

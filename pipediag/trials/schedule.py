@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 from pipediag.session.trials import Combined, TrialRun
 from pipediag.trials.arms import Executor
 from pipediag.trials.base_pulls import SHARE, BaseAlone

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipediag.session.edits import Change, SetParameters
-from pipediag.session.model import Operation, Session
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 LONGEST_FILL_S = 0.25
 """Own choice: about the length of a block's warm-up."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.edit_arms import arm_of, confirmed, guide, proposed, subsets
 from pipediag.session.edits import AUTOTUNE, Change, Edit, Insert, SetModel, SetParameters
-from pipediag.session.model import Finding
+from pipediag.session.findings import Finding
 from pipediag.session.trials import Combined, Trial
 from tests.factories import make_finding, make_operation, make_pipeline, make_session
 

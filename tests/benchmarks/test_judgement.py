@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.judgement import Outcome, failed, judge, markdown, totals
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 from pipediag.session.trials import Trial
 from tests.factories import make_finding, make_loop, make_session, make_verdict
 from tests.samples.expectation import Expectation, read_expectation

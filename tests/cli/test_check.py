@@ -14,7 +14,8 @@ from click.testing import CliRunner, Result
 from pipediag.cli.check import FORMAT_NAMES, command
 from pipediag.errors import PipediagError
 from pipediag.gate.formats import FORMATS
-from pipediag.session.model import Script, Session
+from pipediag.session.model import Session
+from pipediag.session.run import Script
 from tests.factories import (
     make_compute_bound_session,
     make_finding,

@@ -20,7 +20,10 @@ from pipediag.session.edits import (
     SetOptions,
     SetParameters,
 )
-from pipediag.session.model import Device, Differential, Operation, Session, StepRow
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
+from pipediag.session.run import Device
+from pipediag.session.steps import Differential, StepRow
 from tests.factories import (
     make_breakdown,
     make_compute_bound_session,

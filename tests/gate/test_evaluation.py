@@ -8,7 +8,8 @@ from pipediag.errors import ExitStatus
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
 from pipediag.gate.result import GateResult, worst_status
-from pipediag.session.model import Script, Session
+from pipediag.session.model import Session
+from pipediag.session.run import Script
 from tests.factories import make_compute_bound_session, make_session, make_verdict
 
 

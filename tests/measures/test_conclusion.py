@@ -10,15 +10,11 @@ from pipediag.gate.findings import finding_checks
 from pipediag.measures.conclusion import SEVERITY_ORDER, concluded, in_order, to_act_on
 from pipediag.reporters.words.findings import group
 from pipediag.rules.registry import run_rules
-from pipediag.session.model import (
-    Finding,
-    FindingSeverity,
-    FindingStatus,
-    FindingSubject,
-    Session,
-)
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 from pipediag.session.trials import Trial, TrialState
 from pipediag.trials.candidates import candidates
+from pipediag.vocabulary import FindingSeverity, FindingStatus, FindingSubject
 from tests.factories import make_breakdown, make_finding, make_loop, make_session
 from tests.rules.devices import copies, gpu, session_on
 from tests.trials.bench import make_edit

@@ -19,8 +19,9 @@ from pipediag.measures.verdict.case import Case
 from pipediag.measures.verdict.decision import decide
 from pipediag.reporters.html import page as html
 from pipediag.reporters.terminal import summary as terminal
-from pipediag.session.model import Script, Session
+from pipediag.session.model import Session
 from pipediag.session.recording import RecordedSeam, RecordedWindow, Recording
+from pipediag.session.run import Script
 from tests.factories import (
     MS,
     make_block,

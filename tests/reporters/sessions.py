@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from pipediag.session.model import Finding, Operation, Script, Session, StepRow
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
+from pipediag.session.run import Script
+from pipediag.session.steps import StepRow
 from pipediag.session.trials import Combined, DroppedEdit
 from tests import factories
 from tests.reporters import devices, trial_sessions

@@ -7,7 +7,8 @@ from typing import Any
 
 from pipediag.measures.conclusion import in_order
 from pipediag.session.edits import Edit, Insert, SetModel, SetParameters
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 from pipediag.session.trials import (
     BASE,
     Combined,

@@ -13,7 +13,8 @@ from pipediag.session.devices import (
     DeviceLaunches,
     GapCause,
 )
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 from tests.factories import make_compute_bound_session, make_device
 
 SPAN_MS = 100.0

@@ -9,7 +9,9 @@ from types import ModuleType
 from typing import Any
 
 from pipediag.rules.sections import lacking
-from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from tests.factories import make_breakdown, make_operation, make_pipeline, make_session
 
 

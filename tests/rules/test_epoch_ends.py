@@ -8,7 +8,8 @@ import pytest
 
 from pipediag.rules.pipeline import missing_cache, slow_shuffle_fill
 from pipediag.rules.step import host_overhead
-from pipediag.session.model import Operation, Session
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from tests.factories import (
     make_breakdown,
     make_function,

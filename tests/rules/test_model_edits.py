@@ -4,7 +4,8 @@ import pytest
 
 from pipediag.rules.model_edits import compiled_by_xla, in_sixteen_bits, several_steps_a_call
 from pipediag.session.edits import Edit, SetModel
-from pipediag.session.model import Callback, KerasUse, Session
+from pipediag.session.loops import Callback, KerasUse
+from pipediag.session.model import Session
 from tests.factories import make_keras, make_loop, make_session
 
 LOGGER = Callback(name="Logger", file="train.py", line=30, batch_hooks=["on_train_batch_end"])

@@ -12,7 +12,8 @@ from pipediag.rules.plan import (
     passes_over_data,
     upstream,
 )
-from pipediag.session.model import Operation, Session
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from tests.factories import make_keras, make_loop, make_operation, make_steps
 from tests.rules.sessions import batch, session_of, source
 

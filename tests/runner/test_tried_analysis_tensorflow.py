@@ -9,7 +9,8 @@ import pytest
 
 from pipediag.runner.analysis import AnalysisRequest, analyse
 from pipediag.runner.progress import Event
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 from pipediag.session.store import load_session
 
 pytestmark = pytest.mark.tensorflow

@@ -14,7 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pipediag.session.model import Loop, Session
+from pipediag.session.loops import Loop
+from pipediag.session.model import Session
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_pipelines"
 MARKER = re.compile(r"#\s*pipediag:\s*([a-z][a-z-]*)\s*$")

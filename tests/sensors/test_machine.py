@@ -8,8 +8,8 @@ import pytest
 
 from pipediag.sensors import machine
 from pipediag.sensors.machine import cpu_model, describe_machine, memory_bytes
-from pipediag.session.model import Device
 from pipediag.session.recording import RecordedDevice, RecordedEnvironment
+from pipediag.session.run import Device
 from tests.fake_proc import add_cgroup_v2, write
 
 

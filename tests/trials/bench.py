@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipediag.session.edits import Edit, SetModel, SetParameters
-from pipediag.session.model import EffectOnResults, Finding, FindingStatus
+from pipediag.session.findings import Finding
 from pipediag.trials.arms import Arm, ArmRefusedError, Block, ExecutorLostError
 from pipediag.trials.outcome import TrialOutcome
 from pipediag.trials.schedule import run_trials
+from pipediag.vocabulary import EffectOnResults, FindingStatus
 from tests.factories import make_session
 
 BATCH = 32

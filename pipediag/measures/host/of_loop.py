@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pipediag.measures.host.totals import host_missing, measure_host
 from pipediag.measures.recorded_windows import WindowNs, span_ns
+from pipediag.session.host import Host
 from pipediag.session.host_track import HostTrack
-from pipediag.session.model import Host
 from pipediag.session.recording import RecordedLoop, RecordedStacks, Recording
 
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 from statistics import fmean
 
 from pipediag.measures.host.pools import POOLS, Pool, python_threads, thread_pools
+from pipediag.session.host import HostSample
 from pipediag.session.host_track import HostReading, HostTrack
-from pipediag.session.model import HostSample
 from pipediag.session.recording import RecordedWindow
 
 OUTSIDE = "outside"

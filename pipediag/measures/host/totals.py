@@ -10,8 +10,8 @@ from statistics import fmean
 import numpy as np
 
 from pipediag.measures.host.pools import POOLS, Pool, python_threads, thread_pools
+from pipediag.session.host import GpuUse, Host, HotLine
 from pipediag.session.host_track import HostReading, HostTrack
-from pipediag.session.model import GpuUse, Host, HotLine
 from pipediag.session.recording import RecordedStacks, RecordedWindow
 
 WindowNs = tuple[int, int]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipediag.session.model import Embedding
+from pipediag.session.loops import Embedding
 from pipediag.session.recording import RecordedVariable
 
 _OTHER_TYPES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}

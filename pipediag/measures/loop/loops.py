@@ -9,7 +9,7 @@ import numpy as np
 from pipediag.measures.loop.time import seen_s, time_missing, time_of
 from pipediag.measures.recorded_windows import step_ms
 from pipediag.measures.step.differential import FEWEST_STEPS
-from pipediag.session.model import KerasUse, Loop
+from pipediag.session.loops import KerasUse, Loop
 from pipediag.session.recording import RecordedLoop, Recording
 
 

@@ -26,21 +26,13 @@ from pipediag.measures.step.input_wait import (
 from pipediag.measures.step.perturbation import measure_perturbation
 from pipediag.measures.step.steps import measure_steps, steps_missing
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.model import (
-    Ceiling,
-    Contention,
-    Differential,
-    Host,
-    InputWait,
-    Perturbation,
-    Pipeline,
-    Share,
-    StepClass,
-    Steps,
-)
+from pipediag.session.host import Host
+from pipediag.session.pipeline import Pipeline
 from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.steps import Ceiling, Differential, InputWait, Perturbation, Share, Steps
 from pipediag.trace.steps.splitting import StepSplit
 from pipediag.trace.summary import TraceSummary
+from pipediag.vocabulary import Contention, StepClass
 
 NO_METHOD = (
     "Input wait could not be measured: tf.data's gap times were not to be had, the loop does not "

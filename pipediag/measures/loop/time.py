@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipediag.measures.recorded_windows import Floats, blocks_of
-from pipediag.session.model import Loop, LoopTime
+from pipediag.session.loops import Loop, LoopTime
 from pipediag.session.recording import RecordedLoop, RecordedSeam, Recording, WindowKind
 
 EXPLAINED_PERCENT = 70.0

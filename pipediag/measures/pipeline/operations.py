@@ -11,7 +11,7 @@ from pipediag.measures.pipeline.iterators import IteratorKey, RanIterator, ran_i
 from pipediag.measures.pipeline.joining import Joined, join
 from pipediag.measures.pipeline.node_rates import node_rates
 from pipediag.measures.pipeline.written import plan_of
-from pipediag.session.model import Operation, OperationFunction, Pipeline
+from pipediag.session.pipeline import Operation, OperationFunction, Pipeline
 from pipediag.session.recording import RecordedLoop, RecordedOperation, Recording
 from pipediag.trace.summary import TraceSummary
 

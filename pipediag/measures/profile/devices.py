@@ -16,7 +16,7 @@ from pipediag.session.devices import (
     DeviceLaunches,
     GapBucket,
 )
-from pipediag.session.model import Pipeline
+from pipediag.session.pipeline import Pipeline
 from pipediag.trace.device.copies import Copies
 from pipediag.trace.device.gap_histogram import LengthBucket
 from pipediag.trace.device.gaps import GAP_CAUSES

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipediag.measures.bootstrap import Floats, interval, resampled_means
-from pipediag.session.model import Share, StepClass
+from pipediag.session.steps import Share
 from pipediag.trace.steps.splitting import StepSplit
+from pipediag.vocabulary import StepClass
 
 if TYPE_CHECKING:
     from pipediag.measures.step.input_wait import Measured

@@ -8,7 +8,9 @@ import numpy as np
 
 from pipediag.measures.bootstrap import interval
 from pipediag.measures.step.input_wait import Measured
-from pipediag.session.model import Ceiling, LoopTime, Share, StepClass
+from pipediag.session.loops import LoopTime
+from pipediag.session.steps import Ceiling, Share
+from pipediag.vocabulary import StepClass
 
 _LEAST_CONSUMER_PERCENT = 0.1
 """Below it the ceiling is a division by noise: a thousandfold gain would be claimed."""

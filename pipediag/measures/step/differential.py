@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from pipediag.measures.bootstrap import Floats, interval, resampled_means
 from pipediag.measures.recorded_windows import step_ms, windows_of
-from pipediag.session.model import Differential
 from pipediag.session.record import Interval
 from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.steps import Differential
 
 FEWEST_STEPS = 5
 _OTHER_SEED = 31

@@ -22,9 +22,11 @@ import numpy as np
 from pipediag.measures.bootstrap import Floats, interval, resampled_means
 from pipediag.measures.recorded_windows import blocks_of, gap_waits_ms, next_waits_ms
 from pipediag.measures.step.differential import FEWEST_STEPS, ConsumerAlone
-from pipediag.session.model import Contention, Host, InputWait, Perturbation
+from pipediag.session.host import Host
 from pipediag.session.recording import RecordedLoop, RecordedStacks, Recording
+from pipediag.session.steps import InputWait, Perturbation
 from pipediag.trace.steps.splitting import StepSplit
+from pipediag.vocabulary import Contention
 
 LOCK_PERCENT = 10.0
 """Share of time spent waiting for the interpreter lock from which it may be fought for. Own choice:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pipediag.measures.recorded_windows import step_ms, windows_of
-from pipediag.session.model import Perturbation
 from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.steps import Perturbation
 
 
 def measure_perturbation(recording: Recording, loop: RecordedLoop) -> Perturbation | None:

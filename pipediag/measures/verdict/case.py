@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pipediag.session.model import (
-    Ceiling,
-    Host,
-    InputWait,
-    Loop,
-    OtherProcesses,
-    OtherUse,
-    Perturbation,
-    Pipeline,
-    Script,
-    Share,
-    StepClass,
-    Steps,
-)
+from pipediag.session.host import Host
+from pipediag.session.loops import Loop
+from pipediag.session.pipeline import Pipeline
+from pipediag.session.run import OtherProcesses, OtherUse, Script
+from pipediag.session.steps import Ceiling, InputWait, Perturbation, Share, Steps
+from pipediag.vocabulary import StepClass
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,9 @@ from pipediag.measures.loop.time import EXPLAINED_PERCENT, steps_percent
 from pipediag.measures.verdict.case import Case
 from pipediag.measures.verdict.loop_wording import elsewhere, length
 from pipediag.measures.verdict.wording import place
-from pipediag.session.model import (
-    Bottleneck,
-    Confidence,
-    Contention,
-    InputWait,
-    Loop,
-    Perturbation,
-)
+from pipediag.session.loops import Loop
+from pipediag.session.steps import InputWait, Perturbation
+from pipediag.vocabulary import Bottleneck, Confidence, Contention
 
 ENOUGH_STEPS = 20
 """Own choice: with fewer, the interval of a bootstrap is known to be too narrow. Samples that are

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipediag.session.model import Host, HotLine, Loop, Operation, Pipeline, Share, StepClass
+from pipediag.session.host import Host, HotLine
+from pipediag.session.loops import Loop
+from pipediag.session.pipeline import Operation, Pipeline
+from pipediag.session.steps import Share
+from pipediag.vocabulary import StepClass
 
 COSTLY = ("map", "from_generator", "flat_map", "interleave", "filter")
 """Operations that run a function of the user's for each element."""

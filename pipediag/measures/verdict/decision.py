@@ -33,8 +33,10 @@ from pipediag.measures.verdict.wording import (
     moderate_input,
     other_sentence,
 )
-from pipediag.session.model import Bottleneck, Share, StepClass, Verdict, VerdictSeverity
+from pipediag.session.findings import Verdict
 from pipediag.session.record import Interval
+from pipediag.session.steps import Share
+from pipediag.vocabulary import Bottleneck, StepClass, VerdictSeverity
 
 INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT = INPUT_LIMITS
 OVERHEAD_MODERATE_PERCENT = 3.0

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pipediag.measures.groups import group_percents
 from pipediag.measures.loop.time import first_batch_percent, steps_percent
 from pipediag.measures.verdict.case import Case
-from pipediag.session.model import Share, StepClass
+from pipediag.session.steps import Share
+from pipediag.vocabulary import StepClass
 
 BOUND_PERCENT = 20.0
 """Of the loop's time, from which it is the bottleneck: XProf's limit for the input wait of a step,

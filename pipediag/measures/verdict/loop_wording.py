@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
 from pipediag.measures.verdict.wording import place
-from pipediag.session.model import LoopTime
+from pipediag.session.loops import LoopTime
 
 
 def length(seconds: float) -> str:

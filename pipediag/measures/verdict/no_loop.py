@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pipediag.measures.verdict.case import Case
 from pipediag.measures.verdict.wording import place
-from pipediag.session.model import Loop, OtherProcesses, Script
+from pipediag.session.loops import Loop
+from pipediag.session.run import OtherProcesses, Script
 
 NEEDS = (
     "Pipediag needs a training loop: Keras `fit`, or a loop that takes batches from a tf.data "

@@ -7,7 +7,8 @@ from pathlib import PurePath
 
 from pipediag.measures.groups import GROUPS, Group
 from pipediag.measures.verdict.culprits import Culprit
-from pipediag.session.model import Ceiling, InputWait, Share, StepClass
+from pipediag.session.steps import Ceiling, InputWait, Share
+from pipediag.vocabulary import StepClass
 
 _CLASS_WORDS: dict[StepClass, str] = {
     "device_compute": "device compute",

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pipediag.session.model import Session, Share, StepClass
+from pipediag.session.model import Session
 from pipediag.session.record import Interval
+from pipediag.session.steps import Share
+from pipediag.vocabulary import StepClass
 
 MAX_BUCKETS = 500
 CLIP_FACTOR = 3.0

@@ -12,7 +12,7 @@ from pipediag.reporters.perfetto.compressed import compressed
 from pipediag.reporters.perfetto.originals import LeftOut, write_originals
 from pipediag.reporters.perfetto.own_tracks import write_own_tracks
 from pipediag.reporters.perfetto.writer import TraceWriter
-from pipediag.session.model import Finding
+from pipediag.session.findings import Finding
 from pipediag.trace.events import TraceEvents
 from pipediag.trace.reader import read_file
 from pipediag.trace.summary import TraceSummary

@@ -9,7 +9,7 @@ import numpy as np
 from pipediag.measures.profile.gaps import GapColumns, all_gaps
 from pipediag.reporters.perfetto.writer import TraceWriter, Track, arguments_of, encoded
 from pipediag.reporters.words import labels
-from pipediag.session.model import Finding
+from pipediag.session.findings import Finding
 from pipediag.trace.device.gaps import GAP_CAUSES
 from pipediag.trace.device.launches import CORRELATION
 from pipediag.trace.device.traces import DeviceTrace

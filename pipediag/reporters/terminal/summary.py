@@ -22,7 +22,8 @@ from pipediag.reporters.words.pipeline_rows import dearest, parallel_calls, pipe
 from pipediag.reporters.words.quantities import decimal, number, percent, percent_interval
 from pipediag.reporters.words.source_names import Places
 from pipediag.reporters.words.step_words import free_input, loop_time, step_time
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 
 _VERDICT_STYLE = {"ok": "green", "moderate": "yellow", "high": "red", "unknown": "cyan"}
 _FINDING_STYLE = {"error": "red", "warn": "yellow", "info": "cyan"}

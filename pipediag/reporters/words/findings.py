@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from pipediag.measures.conclusion import to_act_on
 from pipediag.reporters.words.quantities import speedup
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 from pipediag.session.trace_report import TraceReport
 
 

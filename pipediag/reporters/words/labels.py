@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipediag.session.devices import CopyDirection, GapCause
-from pipediag.session.model import (
+from pipediag.session.loops import Loop
+from pipediag.session.run import Script
+from pipediag.session.steps import InputWait
+from pipediag.session.trace_report import StepBasis
+from pipediag.session.trials import TrialState
+from pipediag.vocabulary import (
     Bottleneck,
     EffectOnResults,
     FindingStatus,
-    InputWait,
-    Loop,
-    Script,
     StepClass,
     VerdictSeverity,
 )
-from pipediag.session.trace_report import StepBasis
-from pipediag.session.trials import TrialState
 
 BOTTLENECK: dict[Bottleneck, str] = {
     "input": "Input-bound",

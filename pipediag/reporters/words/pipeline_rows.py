@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipediag.reporters.words.quantities import NO_BREAK, NOTHING, number
 from pipediag.reporters.words.source_names import Places
-from pipediag.session.model import Operation, Pipeline
+from pipediag.session.pipeline import Operation, Pipeline
 
 MAX_ROWS = 50
 """A page of more rows is not read; the cheapest operations are left to pipeline.csv."""

@@ -9,7 +9,9 @@ from pipediag.measures.verdict.loop_wording import elsewhere, length
 from pipediag.measures.verdict.wording import WORTH_SAYING, gain_in_the_steps
 from pipediag.reporters.words.labels import STEP_CLASS, in_sentence
 from pipediag.reporters.words.quantities import interval, milliseconds, percent, speedup
-from pipediag.session.model import Loop, Session, Steps
+from pipediag.session.loops import Loop
+from pipediag.session.model import Session
+from pipediag.session.steps import Steps
 
 NOTHING_TO_GAIN = "nothing to gain"
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from pipediag.reporters.words import labels, pipeline_estimate
 from pipediag.reporters.words.quantities import counted, speedup
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 from pipediag.session.trials import NOT_TRIED, WORTHWHILE, Trial, TrialState
 
 

@@ -11,7 +11,8 @@ from statistics import fmean, median
 from pipediag.rules.devices import NO_ACCELERATOR, accelerators, full_name, percent_of_span
 from pipediag.rules.rule import Framework, Meta, Prediction, Threshold
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 from pipediag.session.record import Scalar
 
 WAITING = Threshold(

@@ -21,7 +21,8 @@ from pipediag.rules.devices import (
 from pipediag.rules.model_edits import PROFILE_ALONE
 from pipediag.rules.rule import Framework, Meta, Prediction, Threshold, with_edit
 from pipediag.session.devices import DeviceActivity, DeviceCopies
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 from pipediag.session.record import Scalar
 
 EXPOSED = Threshold(

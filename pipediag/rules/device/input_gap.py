@@ -29,7 +29,8 @@ from pipediag.rules.relevance import weigh_input
 from pipediag.rules.rule import Framework, Meta, Prediction, Threshold, with_edit
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 
 IDLE = Threshold(
     "idle for input",

@@ -33,7 +33,8 @@ from pipediag.rules.model_edits import (
 )
 from pipediag.rules.rule import Framework, Meta, Prediction, Threshold, with_edit
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 
 IDLE = Threshold(
     "idle for launches",

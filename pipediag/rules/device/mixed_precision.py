@@ -22,7 +22,8 @@ from pipediag.rules.devices import (
 from pipediag.rules.model_edits import OWN_LOOP, PROFILE_ALONE, in_sixteen_bits
 from pipediag.rules.rule import Framework, Meta, Prediction, Threshold
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 from pipediag.session.record import Scalar
 
 MATMUL = Threshold(

@@ -30,7 +30,8 @@ from pipediag.rules.devices import (
 from pipediag.rules.model_edits import NO_MODEL_EDIT, PROFILE_ALONE, several_steps_a_call
 from pipediag.rules.rule import Framework, Meta, Threshold, with_edit
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 
 IDLE = Threshold(
     "idle for Python",

@@ -19,7 +19,7 @@ from pipediag.rules.device import (
 from pipediag.rules.rule import DeviceRule, Framework
 from pipediag.rules.running import guarded, yielding
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.model import Finding
+from pipediag.session.findings import Finding
 
 DEVICE_RULES: tuple[DeviceRule, ...] = (
     input_gap,

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pipediag.rules.devices import cause_percent, percent_of_span
 from pipediag.rules.rule import Meta, Threshold
 from pipediag.session.devices import DeviceActivity, GapCause
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 from pipediag.session.record import Scalar
 
 INPUT_GAPS = Threshold(

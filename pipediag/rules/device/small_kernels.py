@@ -25,7 +25,8 @@ from pipediag.rules.devices import (
 from pipediag.rules.model_edits import NO_MODEL_EDIT, PROFILE_ALONE, compiled_by_xla
 from pipediag.rules.rule import Framework, Meta, Prediction, Threshold, with_edit
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 from pipediag.session.record import Scalar
 
 SHORT = Threshold(

@@ -29,7 +29,8 @@ from pipediag.rules.devices import (
 )
 from pipediag.rules.rule import Framework, Meta, Threshold
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 
 IDLE = Threshold(
     "idle after a read-back or synchronisation",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pipediag.rules.relevance import INPUT_WAIT, weigh_input
 from pipediag.rules.rule import Meta, Prediction
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 
 META = Meta(
     id="debug-mode",

@@ -7,7 +7,8 @@ from pipediag.rules.prediction import FORECAST
 from pipediag.rules.relevance import INPUT_WAIT, weigh_input
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, SetOptions
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 
 META = Meta(
     id="disabled-defaults",

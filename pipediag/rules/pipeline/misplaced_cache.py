@@ -19,7 +19,9 @@ from pipediag.rules.plan import (
 )
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, Move
-from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 META = Meta(
     id="misplaced-cache",

@@ -31,8 +31,11 @@ from pipediag.rules.prediction import FORECAST, class_ms, less_input
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, Weight, weigh
 from pipediag.rules.rule import Meta, Prediction, Threshold
 from pipediag.session.edits import Edit, Insert, Move, Setting
-from pipediag.session.model import EffectOnResults, Finding, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from pipediag.session.record import Scalar
+from pipediag.vocabulary import EffectOnResults
 
 MEMORY = Threshold(
     "size of the cache",

@@ -7,7 +7,9 @@ from pipediag.rules.prediction import FORECAST, overlapped
 from pipediag.rules.relevance import INPUT_WAIT, weigh_input
 from pipediag.rules.rule import Meta
 from pipediag.session.edits import AUTOTUNE, Edit, Insert
-from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 META = Meta(
     id="missing-prefetch",

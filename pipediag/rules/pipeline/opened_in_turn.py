@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipediag.rules.plan import place_name
 from pipediag.session.edits import AUTOTUNE, Change, Replace, SetParameters
-from pipediag.session.model import Operation
+from pipediag.session.pipeline import Operation
 
 
 def opens_in_turn(outer: Operation) -> bool:

@@ -9,7 +9,9 @@ from pipediag.rules.prediction import cpus, pool_size
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Threshold
 from pipediag.session.edits import Edit, SetOptions
-from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 DISK = Threshold(
     "CPU time that waits for the disk",

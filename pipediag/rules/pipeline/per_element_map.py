@@ -17,7 +17,9 @@ from pipediag.rules.prediction import FORECAST, less_input, unexplained_factor
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction, Threshold
 from pipediag.session.edits import Edit, Move
-from pipediag.session.model import Finding, Operation, OperationFunction, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation, OperationFunction
 
 ELEMENT_TIME = Threshold(
     "time per element",

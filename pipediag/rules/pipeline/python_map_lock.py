@@ -14,7 +14,9 @@ from pipediag.rules.interpreter_lock import (
 from pipediag.rules.plan import call_name, measured_at, operations
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction
-from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 META = Meta(
     id="python-map-lock",

@@ -14,7 +14,10 @@ from pipediag.rules.python_source import (
 )
 from pipediag.rules.relevance import INPUT_WAIT
 from pipediag.rules.rule import Meta, Place, Prediction
-from pipediag.session.model import Finding, KerasUse, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.loops import KerasUse
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from pipediag.session.record import Scalar
 
 META = Meta(

@@ -6,7 +6,9 @@ from pipediag.rules.plan import call_name, delay_ms, following_batch, operations
 from pipediag.rules.prediction import less_input
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction
-from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 META = Meta(
     id="row-generator",

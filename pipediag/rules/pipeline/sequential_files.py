@@ -8,7 +8,9 @@ from pipediag.rules.prediction import FORECAST, class_ms, cpus, less_input
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction, Threshold
 from pipediag.session.edits import AUTOTUNE, Change, Edit, SetParameters
-from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 FROM_DISK = Threshold(
     "bytes read from disk",

@@ -11,7 +11,9 @@ from pipediag.rules.prediction import PARALLEL_CALLS, cpus, parallel, pool_size
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction, Threshold
 from pipediag.session.edits import AUTOTUNE, Change, Edit, SetOptions, SetParameters
-from pipediag.session.model import Finding, Operation, OperationFunction, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation, OperationFunction
 
 OVERLAPS = Threshold(
     "waiting of a function's calls",

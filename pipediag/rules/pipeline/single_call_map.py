@@ -7,7 +7,9 @@ from pipediag.rules.prediction import PARALLEL_CALLS, cpus, parallel
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta
 from pipediag.session.edits import AUTOTUNE, Edit, SetParameters
-from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 META = Meta(
     id="single-call-map",

@@ -23,7 +23,10 @@ from pipediag.rules.plan import (
     upstream,
 )
 from pipediag.rules.rule import Meta, Prediction, Threshold
-from pipediag.session.model import Finding, LoopTime, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.loops import LoopTime
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from pipediag.session.record import Scalar
 
 FILL_SHARE = Threshold(

@@ -11,7 +11,9 @@ from pipediag.rules.plan import (
     upstream,
 )
 from pipediag.rules.rule import Meta, Prediction, Threshold
-from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from pipediag.session.record import Scalar
 
 COVERAGE = Threshold(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pipediag.rules.graph_ops import PYTHON, RANDOM, uses
 from pipediag.rules.plan import call_name
 from pipediag.rules.rule import Meta
-from pipediag.session.model import Finding, Operation, OperationFunction, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation, OperationFunction
 
 META = Meta(
     id="trace-only-python",

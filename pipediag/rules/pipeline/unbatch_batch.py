@@ -7,7 +7,9 @@ from pipediag.rules.prediction import FORECAST, less_input
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Change, Edit, Remove, Replace
-from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 META = Meta(
     id="unbatch-batch",

@@ -9,7 +9,9 @@ from pipediag.rules.python_source import COMPUTES, SOURCE_CPU, python_is_busy, s
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, SetOptions
-from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 META = Meta(
     id="waiting-generator",

@@ -9,7 +9,9 @@ from pipediag.rules.prediction import FORECAST, less_input, pool_size
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, SetOptions, SetParameters
-from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 META = Meta(
     id="waiting-map-pool",

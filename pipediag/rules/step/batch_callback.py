@@ -6,7 +6,10 @@ from pipediag.rules.callbacks import lines_of, per_batch_callbacks
 from pipediag.rules.prediction import class_percent, without
 from pipediag.rules.relevance import INPUT_BOUND, input_first
 from pipediag.rules.rule import Meta, Place, Prediction, Threshold
-from pipediag.session.model import Callback, Finding, HotLine, Session
+from pipediag.session.findings import Finding
+from pipediag.session.host import HotLine
+from pipediag.session.loops import Callback
+from pipediag.session.model import Session
 
 CALLBACK_SHARE = Threshold(
     "time in the callback",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pipediag.rules.rule import Meta, Threshold
-from pipediag.session.model import Embedding, Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.loops import Embedding
+from pipediag.session.model import Session
 
 TABLE = Threshold(
     "size of the table",

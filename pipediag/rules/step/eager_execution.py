@@ -6,7 +6,8 @@ from pipediag.rules.model_edits import OWN_LOOP
 from pipediag.rules.prediction import class_percent
 from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.session.edits import Edit, SetModel
-from pipediag.session.model import Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 
 META = Meta(
     id="eager-execution",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pipediag.rules.rule import Meta, Prediction
-from pipediag.session.model import Environment, Finding, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.run import Environment
 
 META = Meta(
     id="gpu-unused",

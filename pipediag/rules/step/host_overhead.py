@@ -7,7 +7,9 @@ from pipediag.rules.model_edits import OWN_LOOP, STEPS_PER_CALL, several_steps_a
 from pipediag.rules.prediction import FORECAST, class_percent, without
 from pipediag.rules.relevance import INPUT_BOUND, input_first
 from pipediag.rules.rule import Meta, Place, Prediction, Threshold
-from pipediag.session.model import Finding, Loop, Session
+from pipediag.session.findings import Finding
+from pipediag.session.loops import Loop
+from pipediag.session.model import Session
 
 OVERHEAD = Threshold(
     "dispatch and Python",

@@ -9,7 +9,9 @@ from pipediag.rules.prediction import class_percent
 from pipediag.rules.relevance import INPUT_BOUND, input_first
 from pipediag.rules.rule import Meta, Threshold
 from pipediag.session.edits import Edit, Replace
-from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 COMPUTE = Threshold(
     "device compute",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pipediag.rules.prediction import class_ms, class_percent, without
 from pipediag.rules.rule import Meta, Place, Prediction, Threshold
-from pipediag.session.model import Finding, Loop, Session
+from pipediag.session.findings import Finding
+from pipediag.session.loops import Loop
+from pipediag.session.model import Session
 
 RETRACES = Threshold(
     "retraces while the loop runs",

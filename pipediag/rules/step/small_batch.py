@@ -8,7 +8,9 @@ from pipediag.rules.prediction import FORECAST, class_percent
 from pipediag.rules.relevance import INPUT_BOUND, input_first
 from pipediag.rules.rule import Meta, Place, Prediction, Threshold
 from pipediag.session.edits import Edit, SetParameters
-from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 FIXED_COST = Threshold(
     "dispatch and Python",

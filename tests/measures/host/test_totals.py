@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from pipediag.measures.host.totals import host_missing, hot_lines, lock_percent, measure_host
+from pipediag.session.host import Host
 from pipediag.session.host_track import GpuReading, HostTrack
-from pipediag.session.model import Host
 from pipediag.session.recording import RecordedStacks, StackLine
 from tests.measures.tracks import MS, PID, make_reading, make_stacks_window, make_track
 

@@ -16,7 +16,7 @@ from pipediag.measures.loop.time import (
     time_missing,
     time_of,
 )
-from pipediag.session.model import Loop, LoopTime
+from pipediag.session.loops import Loop, LoopTime
 from pipediag.session.recording import RecordedLoop, RecordedSeam, Recording
 from tests.factories import MS, make_block, make_recorded_loop, make_recording, make_window
 

@@ -10,7 +10,7 @@ from pipediag.measures.pipeline.operations import (
     source_line,
     with_latency,
 )
-from pipediag.session.model import Operation
+from pipediag.session.pipeline import Operation
 from tests.factories import (
     make_node,
     make_operation,

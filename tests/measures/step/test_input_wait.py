@@ -14,8 +14,8 @@ from pipediag.measures.step.input_wait import (
     settle_input_wait,
     trace_input_wait,
 )
-from pipediag.session.model import Perturbation
 from pipediag.session.recording import RecordedStacks
+from pipediag.session.steps import Perturbation
 from tests.factories import (
     MS,
     make_block,

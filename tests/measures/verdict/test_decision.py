@@ -8,15 +8,9 @@ import pytest
 from pipediag.measures.verdict.case import Case
 from pipediag.measures.verdict.decision import decide
 from pipediag.reporters.terminal.limits import SPARING
-from pipediag.session.model import (
-    Ceiling,
-    HotLine,
-    OtherProcesses,
-    OtherUse,
-    Perturbation,
-    Script,
-    Share,
-)
+from pipediag.session.host import HotLine
+from pipediag.session.run import OtherProcesses, OtherUse, Script
+from pipediag.session.steps import Ceiling, Perturbation, Share
 from tests.factories import (
     make_breakdown,
     make_host,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipediag.reporters.perfetto import Exported, write_perfetto
-from pipediag.session.model import Finding
+from pipediag.session.findings import Finding
 from pipediag.trace.summary import summarise
 from tests.trace.builder import TraceBuilder, add_steps
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.reporters.terminal.next_command import NextCommand, next_command
-from pipediag.session.model import Script
+from pipediag.session.run import Script
 from tests import factories
 from tests.reporters import sessions
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pipediag.reporters.words.phases import agreement, phases
-from pipediag.session.model import Differential, Session
+from pipediag.session.model import Session
+from pipediag.session.steps import Differential
 from pipediag.session.trials import PipelineAlone
 from tests import factories
 from tests.reporters import trial_sessions

@@ -5,7 +5,7 @@ import pytest
 from pipediag.reporters.words import pipeline_rows
 from pipediag.reporters.words.quantities import NOTHING
 from pipediag.reporters.words.source_names import Places
-from pipediag.session.model import Operation, Pipeline
+from pipediag.session.pipeline import Operation, Pipeline
 from tests import factories
 
 

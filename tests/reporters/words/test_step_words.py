@@ -12,7 +12,8 @@ from pipediag.reporters.words.step_words import (
     free_input_figure,
     loop_time,
 )
-from pipediag.session.model import Ceiling, Session
+from pipediag.session.model import Session
+from pipediag.session.steps import Ceiling
 from tests.factories import make_input_wait, make_loop, make_loop_time, make_session
 
 

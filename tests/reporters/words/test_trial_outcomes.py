@@ -5,9 +5,9 @@ from typing import get_args
 import pytest
 
 from pipediag.reporters.words import trial_outcomes as trials
-from pipediag.session.model import EffectOnResults
 from pipediag.session.record import Interval
 from pipediag.session.trials import Trial, TrialState
+from pipediag.vocabulary import EffectOnResults
 from tests import factories
 from tests.reporters import trial_sessions
 

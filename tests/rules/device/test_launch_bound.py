@@ -8,7 +8,7 @@ from pipediag.rules.device import launch_bound
 from pipediag.rules.device.registry import run_device_rules
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import SetModel
-from pipediag.session.model import Perturbation
+from pipediag.session.steps import Perturbation
 from tests.factories import make_keras, make_loop
 from tests.rules.devices import cpu, gap, gpu, launches, on_devices, session_on, under_floor
 from tests.rules.sessions import only

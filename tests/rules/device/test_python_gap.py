@@ -3,7 +3,9 @@ from __future__ import annotations
 from pipediag.rules.device import python_gap
 from pipediag.rules.registry import run_rules
 from pipediag.session.edits import SetModel
-from pipediag.session.model import Callback, HotLine, Perturbation
+from pipediag.session.host import HotLine
+from pipediag.session.loops import Callback
+from pipediag.session.steps import Perturbation
 from tests.factories import make_host, make_keras, make_loop
 from tests.rules.devices import cpu, gap, gpu, on_devices, session_on
 from tests.rules.sessions import only

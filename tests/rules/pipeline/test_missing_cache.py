@@ -6,7 +6,8 @@ import pytest
 
 from pipediag.rules.pipeline import missing_cache
 from pipediag.session.edits import Edit, Insert, Move
-from pipediag.session.model import Operation, Session
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from tests.factories import (
     make_breakdown,
     make_environment,

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from pipediag.rules.pipeline import python_map_lock
-from pipediag.session.model import Host, HotLine, Session
+from pipediag.session.host import Host, HotLine
+from pipediag.session.model import Session
 from tests.factories import make_function, make_host, make_operation
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
 

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from pipediag.rules.pipeline import python_source_lock
-from pipediag.session.model import Differential, HotLine, InputWait, Session
+from pipediag.session.host import HotLine
+from pipediag.session.model import Session
+from pipediag.session.steps import Differential, InputWait
 from tests.factories import make_host, make_keras, make_loop, make_operation
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
 

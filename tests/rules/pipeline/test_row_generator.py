@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules.pipeline import row_generator
-from pipediag.session.model import Operation
+from pipediag.session.pipeline import Operation
 from tests.factories import make_operation, make_session
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pipediag.rules.pipeline import small_shuffle
-from pipediag.session.model import Operation, Session
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from tests.factories import make_operation, make_session
 from tests.rules.sessions import batch, only, session_of, source
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules.pipeline import trace_only_python
-from pipediag.session.model import Finding
+from pipediag.session.findings import Finding
 from tests.factories import make_function, make_operation, make_session
 from tests.rules.sessions import batch, only, session_of, source
 

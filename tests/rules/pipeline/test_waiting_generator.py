@@ -6,7 +6,9 @@ import pytest
 
 from pipediag.rules.pipeline import waiting_generator
 from pipediag.session.edits import Replace, SetOptions, SetParameters
-from pipediag.session.model import Finding, Operation, Session
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from tests.factories import make_host, make_operation, make_session
 from tests.rules.sessions import batch, keeps_up, only, session_of
 

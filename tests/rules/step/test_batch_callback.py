@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from pipediag.rules.step import batch_callback
-from pipediag.session.model import Callback, HotLine, Session
+from pipediag.session.host import HotLine
+from pipediag.session.loops import Callback
+from pipediag.session.model import Session
 from tests.factories import (
     make_breakdown,
     make_compute_bound_session,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules.step import dense_embedding_update
-from pipediag.session.model import Finding
+from pipediag.session.findings import Finding
 from tests.factories import make_embedding, make_keras, make_loop, make_session
 from tests.rules.sessions import only
 

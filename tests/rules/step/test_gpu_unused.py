@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules.step import gpu_unused
-from pipediag.session.model import Device
+from pipediag.session.run import Device
 from tests.factories import make_environment, make_session
 from tests.rules.sessions import only
 

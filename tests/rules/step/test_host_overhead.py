@@ -6,7 +6,9 @@ import pytest
 
 from pipediag.rules.step import host_overhead
 from pipediag.session.edits import SetModel
-from pipediag.session.model import Callback, HotLine, Session
+from pipediag.session.host import HotLine
+from pipediag.session.loops import Callback
+from pipediag.session.model import Session
 from tests.factories import make_breakdown, make_host, make_keras, make_loop, make_session
 from tests.rules.sessions import only
 

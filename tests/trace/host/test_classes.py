@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from pipediag.session import model
+from pipediag import vocabulary
 from pipediag.trace.device.streams import device_class, stream_lines
 from pipediag.trace.host.classes import (
     STEP_CLASSES,
@@ -28,7 +28,7 @@ def spans(activity: Activity, name: StepClass) -> list[list[int]]:
 
 
 def test_the_classes_are_the_sessions() -> None:
-    assert set(STEP_CLASSES) == set(get_args(model.StepClass))
+    assert set(STEP_CLASSES) == set(get_args(vocabulary.StepClass))
 
 
 def test_executor_operations_are_the_compute_of_a_machine_without_accelerator(

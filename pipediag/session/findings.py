@@ -1,0 +1,66 @@
+"""What was concluded of a run: its verdict, and what a rule has found."""
+
+from __future__ import annotations
+
+from pipediag.session.edits import Edit
+from pipediag.session.record import Record, Scalar
+from pipediag.session.trials import NOT_TRIED, Trial
+from pipediag.vocabulary import (
+    Bottleneck,
+    Confidence,
+    EffectOnResults,
+    FindingSeverity,
+    FindingStatus,
+    FindingSubject,
+    VerdictSeverity,
+)
+
+
+class Verdict(Record):
+    bottleneck: Bottleneck
+    severity: VerdictSeverity
+    summary: str
+    """One sentence for a person in a hurry."""
+    confidence: Confidence
+    reasons: list[str]
+    next_steps: list[str] = []
+    """What to do, most useful first."""
+    file: str | None = None
+    line: int | None = None
+    op_id: str | None = None
+
+
+class Finding(Record):
+    """What one rule says of this run."""
+
+    rule: str
+    title: str
+    status: FindingStatus
+    severity: FindingSeverity
+    subject: FindingSubject = "speed"
+    file: str | None = None
+    line: int | None = None
+    op_id: str | None = None
+    evidence: dict[str, Scalar] = {}
+    """The numbers it rests on; units are in the names."""
+    advice: str
+    effect_on_results: EffectOnResults | None = None
+    predicted_speedup: float | None = None
+    speedup_at_most: float | None = None
+    """Where nothing is predicted: the step over the step without the classes of its time that the
+    advice could free, so no prediction but a limit."""
+    edit: Edit | None = None
+    """What the advice would change, in a form that a trial can apply."""
+    trial: Trial = NOT_TRIED
+    needs_first: str | None = None
+    """A rule whose finding must be dealt with before this one."""
+
+    @property
+    def about_results(self) -> bool:
+        """Whether it is about what the training learns, so that a trial only tells its price."""
+        return self.subject in ("correctness", "quality")
+
+    @property
+    def dropped(self) -> bool:
+        """Whether a trial showed that its advice buys nothing, and that is all it was about."""
+        return self.trial.state == "refuted" and not self.about_results

@@ -1,0 +1,60 @@
+"""What the host sampler saw of the process."""
+
+from __future__ import annotations
+
+from pipediag.session.record import Record
+
+
+class HotLine(Record):
+    file: str
+    line: int
+    function: str
+    percent: float
+    """Share of the stack samples in which this line of the thread was running."""
+    thread: str
+
+
+class GpuUse(Record):
+    name: str
+    utilisation_percent: float | None
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
+
+
+class Host(Record):
+    cpu_percent: float
+    """Of the CPUs that the process may use."""
+    cores_busy: float
+    cores_allowed: float
+    threads: dict[str, float]
+    """Percent of one core by pool: `tf_data`, `eigen`, `python_main`, `python_other`, `others`."""
+    rss_bytes: int
+    rss_peak_bytes: int | None = None
+    available_bytes: int | None = None
+    page_cache_bytes: int | None = None
+    io_wait_percent: float | None
+    read_bytes_per_s: float | None
+    context_switches_per_s: float | None = None
+    involuntary_switches_per_s: float | None = None
+    hot_python: list[HotLine]
+    lock_percent: float | None = None
+    """Share of the time in which a thread that woke had to wait for the interpreter lock."""
+    python_source_cpu_ms_per_step: float | None = None
+    """CPU time per step of Python threads other than the training loop's."""
+    gpus: list[GpuUse] = []
+    samples: int = 0
+    missing: str | None = None
+
+
+class HostSample(Record):
+    """One reading of the host sampler; the rows of host.csv."""
+
+    at_ms: float
+    window: str
+    cpu_percent: float
+    rss_bytes: int
+    available_bytes: int | None
+    io_wait_percent: float | None
+    read_bytes_per_s: float | None
+    pools_percent: dict[str, float]
+    gpu_percent: float | None = None

@@ -1,0 +1,109 @@
+"""The loops of a script, and what their model and callbacks are."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pipediag.session.record import Record
+
+
+class Embedding(Record):
+    layer: str
+    rows: int
+    dim: int
+    dtype: str
+    table_bytes: int
+    slot_bytes: int | None
+    gradient: Literal["sparse", "dense"] | None
+    update: Literal["sparse", "dense"] | None
+    rows_touched_per_step: int | None
+    trainable: bool = True
+    missing: str | None = None
+
+
+class Callback(Record):
+    name: str
+    file: str | None
+    line: int | None
+    batch_hooks: list[str]
+
+
+class KerasUse(Record):
+    model: str
+    optimizer: str | None
+    loss: str | None
+    run_eagerly: bool
+    jit_compile: bool | None
+    steps_per_execution: int
+    epochs: int | None
+    steps_per_epoch: int | None
+    data_adapter: str | None
+    source: str | None
+    source_file: str | None = None
+    source_line: int | None = None
+    workers: int | None
+    use_multiprocessing: bool | None
+    callbacks: list[Callback] = []
+    parameter_count: int | None = None
+
+
+class LoopTime(Record):
+    """Where a loop's time goes from the end of its first step on; the parts add up to the whole.
+
+    What pipediag took is not in it: trials, and steps under the profiler or on a repeated batch.
+    """
+
+    basis: Literal["measured", "projected"]
+    """As far as the loop was seen, or as the script plans it."""
+    total_s: float
+    steps_s: float
+    """Steps times `step_ms`."""
+    step_ms: float
+    """Mean step, which holds no wait for an epoch's first batch here."""
+    first_batches_s: float
+    """Waiting for the first batch of each epoch after the first."""
+    between_epochs_s: float
+    """Between the last step of an epoch and the request for the next batch: validation, callbacks,
+    checkpoints, and whatever else the script does there."""
+    unexplained_s: float
+    """The rest as far as it was seen: steps that took longer than the mean, or work between steps
+    that no measured step had."""
+    epoch_ends_seen: int
+    first_batch_ms: float | None
+    """Mean wait for an epoch's first batch; None where no epoch's end was seen."""
+
+
+class Loop(Record):
+    """A place in the script that consumes batches."""
+
+    id: str
+    kind: Literal["keras", "eager", "tf_function", "in_graph", "distributed"]
+    role: Literal[
+        "training", "validation", "evaluate", "predict", "adapt", "preview", "preparation", "other"
+    ]
+    role_reason: str
+    diagnosed: bool
+    file: str | None
+    line: int | None
+    function: str | None
+    steps: int
+    elapsed_s: float
+    """From the first request to the last hand-over, without what pipediag took."""
+    median_step_ms: float | None = None
+    projected_s: float | None = None
+    """What the whole loop would take, its epochs' ends as far as one was seen, where the script
+    says how long it runs."""
+    time: LoopTime | None = None
+    time_missing: str | None = None
+    batch_size: int | None = None
+    planned_steps: int | None = None
+    updates_variables: bool = False
+    iterators: int = 1
+    replicas: int = 1
+    keras: KerasUse | None = None
+    step_functions: list[str] = []
+    element_spec: str | None = None
+    untried: str | None = None
+    """Why no trial could be made in it, where that is not the whole run's reason."""
+    beside: str | None = None
+    """Id of another training loop, which another thread ran at the same time."""

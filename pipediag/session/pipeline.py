@@ -1,0 +1,69 @@
+"""The input pipeline as it was written, with what its operations cost."""
+
+from __future__ import annotations
+
+from pipediag.session.record import Record, Scalar
+
+
+class OperationFunction(Record):
+    name: str
+    file: str | None
+    line: int | None
+    stateful: bool
+    graph_ops: dict[str, int]
+    python_names: list[str] = []
+    python_function_names: list[str] = []
+    side_effect: str | None = None
+    """What Python that it calls back visibly changes outside of itself; the end of a sentence."""
+    trace_count: int | None = None
+    trace_ms: float | None = None
+
+
+class Operation(Record):
+    """One operation of the input pipeline: what was written, and what it cost."""
+
+    id: str
+    kind: str
+    name: str | None
+    file: str | None
+    line: int | None
+    code: str | None = None
+    """The source line, where it could be read."""
+    parent_ids: list[str]
+    """The operations that this one reads from."""
+    elements: float | None
+    """Elements per step."""
+    self_ms_per_step: float | None
+    """Wall time in this operation alone, summed over its parallel calls."""
+    cpu_ms_per_step: float | None
+    """CPU time, where the trace tells it."""
+    bytes_per_element: float | None
+    parallelism: int | None
+    autotuned: bool | None
+    buffered_elements: float | None
+    buffer_size: int | None
+    inserted_by_tensorflow: bool
+    fused_from: list[str] = []
+    """Ids of the operations that TensorFlow fused into this one."""
+    fused_into: str | None = None
+    """The operation that TensorFlow fused this one into; its cost is counted there."""
+    removed_by_tensorflow: bool = False
+    parameters: dict[str, Scalar] = {}
+    function: OperationFunction | None = None
+    cardinality: int | None = None
+    element_bytes: int | None = None
+    made_by_framework: bool = False
+    inside_function_of: str | None = None
+    iterator_name: str | None = None
+    """TensorFlow's name for the iterator that ran: `MapAndBatch`, `ParallelMapV2`, ..."""
+    latency_ms_per_step: float | None = None
+    """Self time divided by the calls in flight: what the operation adds to a batch's delay."""
+
+
+class Pipeline(Record):
+    ops: list[Operation]
+    """In the order of the data: sources first."""
+    bottleneck_op_id: str | None
+    options: dict[str, Scalar] = {}
+    autotune_enabled: bool = True
+    missing: str | None = None

@@ -1,0 +1,108 @@
+"""The steps of the measured loop: what one takes, what it is made of, when it was measured."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pipediag.session.record import Interval, Record
+from pipediag.vocabulary import Contention, StepClass
+
+
+class Steps(Record):
+    count: int
+    """Steps in the baseline window, without any profiler."""
+    warmup_count: int
+    mean_ms: float
+    median_ms: float
+    p95_ms: float
+    ci95_ms: Interval
+    """Of the median."""
+    examples_per_s: float | None
+    batch_size: int | None
+    first_step_ms: float | None = None
+    fill_ms: float | None = None
+    """How long the first batch was waited for: iterator start and shuffle fill."""
+    retraces: int = 0
+    trace_count: int = 0
+    seams: int = 0
+    batches_per_call: int = 1
+    stable: bool = True
+    samples_ms: list[float] = []
+    """Every baseline step, in order."""
+
+
+class Share(Record):
+    """One class of the step's time."""
+
+    ms: float
+    percent: float
+    ci95_percent: Interval
+
+
+class InputWait(Record):
+    """Input wait by both methods, so that a reader can see whether they agree."""
+
+    native_percent: float | None
+    """From tf.data's own gap times, no profiler running."""
+    native_ci95_percent: Interval | None
+    trace_percent: float | None
+    """From the profile: waiting in GetNext while no device computes."""
+    method: Literal["native", "trace", "differential", "none"]
+    """The one that the breakdown uses."""
+    contention: Contention | None = None
+    """Where it slows the loop, the consumer alone on a repeated batch tells what input costs."""
+    disagreement: str | None
+    """Why the two differ, where they do."""
+    contested_by_percent: float | None = None
+    """What input costs by a repeated batch, where that contradicts the share that is used."""
+
+
+class Perturbation(Record):
+    baseline_step_ms: float
+    profiled_step_ms: float | None
+    ratio: float | None
+    missing: str | None = None
+
+
+class Ceiling(Record):
+    speedup_if_input_free: float | None
+    """Step divided by step without input wait, as the breakdown has them."""
+    ci95: Interval | None = None
+    next_bottleneck: StepClass | None
+    missing: str | None = None
+    loop_speedup_if_input_free: float | None = None
+    """The same of the whole loop, with the waits for each epoch's first batch; None where these
+    are not known."""
+
+
+class Differential(Record):
+    """The consumer alone on a repeated batch: what the step costs when input is free."""
+
+    step_ms: float
+    ci95_ms: Interval
+    steps: int
+    input_share_percent: float
+    """100 * (1 - repeated-batch step / baseline step)."""
+
+
+class Window(Record):
+    kind: Literal["warmup", "baseline", "stacks", "profile", "repeat"]
+    loop_id: str
+    start_ms: float
+    """Since the script was started."""
+    duration_ms: float
+    steps: int
+    complete: bool
+    reason: str | None = None
+
+
+class StepRow(Record):
+    """One step; the rows of steps.csv."""
+
+    index: int
+    window: str
+    block: int
+    start_ms: float
+    duration_ms: float
+    input_wait_ms: float | None
+    batches: int
