@@ -147,7 +147,7 @@ class _Summary:
     def _ceiling(self) -> Iterator[RenderableType]:
         gain = free_input(self._session)
         if gain is not None:
-            yield Text(f"  With free input: {gain}")
+            yield _indented(Text(f"With free input: {gain}"))
 
     def _operations(self) -> Iterator[RenderableType]:
         pipeline = self._session.pipeline
