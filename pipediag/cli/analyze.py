@@ -226,9 +226,9 @@ def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[
 
 def _gate(result: AnalysisResult, config: GateConfig, options: dict[str, Any]) -> ExitStatus:
     from pipediag.gate import evaluate
-    from pipediag.gate.formats import FORMATS
+    from pipediag.gate.formats import render
 
     judged = evaluate(result.session, config)
     if not options["quiet"]:
-        deliver(fitted(FORMATS["text"]([judged]), sys.stderr), err=True)
+        deliver(fitted(render("text", [judged]), sys.stderr), err=True)
     return judged.status

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,9 @@ from pipediag.cli.width import fitted
 if TYPE_CHECKING:
     from pipediag.gate import GateConfig, GateResult
 
-FORMAT_NAMES = ("text", "github", "markdown")
+_FORMATS = Path(__file__).parents[1] / "gate" / "formats"
+# By their files: importing them would make `--help` wait for all that the gate needs.
+FORMAT_NAMES = tuple(sorted(module.name for module in pkgutil.iter_modules([str(_FORMATS)])))
 
 
 @click.command(name="check")
@@ -85,15 +88,15 @@ def _evaluate_all(paths: tuple[Path, ...], config: GateConfig) -> list[GateResul
 
 
 def _deliver(results: list[GateResult], format_name: str, output: Path | None) -> None:
-    from pipediag.gate.formats import FORMATS
+    from pipediag.gate.formats import render
 
-    rendered = FORMATS[format_name](results)
+    rendered = render(format_name, results)
     if output is None:
         text = fitted(rendered, sys.stdout) if format_name == "text" else rendered
         deliver(text)
         return
     _write(output, rendered)
-    deliver(fitted(FORMATS["text"](results), sys.stdout))
+    deliver(fitted(render("text", results), sys.stdout))
 
 
 def _write(path: Path, text: str) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from pipediag.cli.say import say
-
-FORMAT_NAMES = ("html", "csv", "json")
+from pipediag.reporters import REPORTERS
 
 
 class Formats(click.ParamType[tuple[str, ...]]):
@@ -26,8 +25,8 @@ class Formats(click.ParamType[tuple[str, ...]]):
             return value
         names = tuple(dict.fromkeys(name.strip().lower() for name in value.split(",")))
         for name in names:
-            if name not in FORMAT_NAMES:
-                known = ", ".join(FORMAT_NAMES)
+            if name not in REPORTERS:
+                known = ", ".join(REPORTERS)
                 self.fail(f"there is no format {name!r}; the formats are {known}.", param, ctx)
         return names
 
@@ -41,7 +40,7 @@ class Formats(click.ParamType[tuple[str, ...]]):
     type=Formats(),
     default="html,csv",
     show_default=True,
-    help=f"Comma-separated: {', '.join(FORMAT_NAMES)}.",
+    help=f"Comma-separated: {', '.join(REPORTERS)}.",
 )
 @click.option(
     "-o",

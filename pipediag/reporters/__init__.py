@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
 from pipediag.session.files import write_text
-from pipediag.session.model import Session
 
-Reporter = Callable[[Session], Iterator[tuple[str, str]]]
+if TYPE_CHECKING:
+    from pipediag.session.model import Session
+
+Reporter = Callable[["Session"], Iterator[tuple[str, str]]]
 """Yields the name and the text of each file that the format consists of."""
 
 REPORTERS = {

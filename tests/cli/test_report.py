@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pipediag.cli.report import FORMAT_NAMES, command
+from pipediag.cli.report import command
 from pipediag.errors import PipediagError
-from pipediag.reporters import REPORTERS
 from pipediag.session.store import save_session
 from tests import factories
 
@@ -51,7 +50,3 @@ def test_a_missing_session_is_a_sentence(tmp_path: Path) -> None:
     result = CliRunner().invoke(command, [str(tmp_path / "none")])
 
     assert isinstance(result.exception, PipediagError)
-
-
-def test_knows_every_reporter() -> None:
-    assert set(FORMAT_NAMES) == set(REPORTERS)

@@ -14,7 +14,7 @@ from rich.console import Console
 from pipediag.errors import PipediagError
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
-from pipediag.gate.formats import FORMATS
+from pipediag.gate.formats import NAMES, render
 from pipediag.reporters.html import page as html
 from pipediag.reporters.tables import csv as tables
 from pipediag.reporters.terminal import summary as terminal
@@ -34,8 +34,8 @@ def shown_everywhere(folder: Path, content: dict[str, Any]) -> bool:
     except PipediagError:
         return False
     for config in (GateConfig(), LIMITED):
-        for form in FORMATS.values():
-            form([evaluate(session, config)])
+        for name in NAMES:
+            render(name, [evaluate(session, config)])
     list(tables.files(session))
     html.render(session)
     console = Console(file=io.StringIO(), width=80)

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
-from pipediag.gate.formats import FORMATS
+from pipediag.gate.formats import render
 from pipediag.profiles.report import dump_trace_report
 from pipediag.reporters import json as json_reporter
 from pipediag.reporters.html import page as html
@@ -70,7 +70,7 @@ def pair(folder: Path, variant: dict[str, Any]) -> Pair:
 
 
 def gate(session: Session, name: str, config: GateConfig) -> str:
-    return FORMATS[name]([evaluate(session, config)])
+    return render(name, [evaluate(session, config)])
 
 
 LIMITED = GateConfig(max_input_wait_percent=1, max_overhead_percent=1, fail_on="warn")

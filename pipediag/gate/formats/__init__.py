@@ -1,16 +1,20 @@
-"""The forms in which `check` prints its results, by the name that `--format` takes."""
+"""The forms in which `check` prints its results: each module here is one, named as `--format` is.
+
+It has a function `render`, from the results to text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import pkgutil
+from collections.abc import Sequence
+from importlib import import_module
 
-from pipediag.gate.formats.github import render_github
-from pipediag.gate.formats.markdown import render_markdown
-from pipediag.gate.formats.text import render_text
 from pipediag.gate.result import GateResult
 
-FORMATS: dict[str, Callable[[Sequence[GateResult]], str]] = {
-    "text": render_text,
-    "github": render_github,
-    "markdown": render_markdown,
-}
+NAMES = tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+
+
+def render(name: str, results: Sequence[GateResult]) -> str:
+    """The results in the form of that name, one of `NAMES`."""
+    rendered: str = import_module(f"{__name__}.{name}").render(results)
+    return rendered

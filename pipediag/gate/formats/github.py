@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipediag.encoding.github import command
-from pipediag.gate.formats.text import render_text
-from pipediag.gate.formats.wording import worst_checks_first
+from pipediag.gate.formats import text
 from pipediag.gate.result import Check, GateResult
+from pipediag.gate.wording import worst_checks_first
 
 MAX_ANNOTATIONS = 10
 """GitHub shows ten annotations of a kind for a step and drops the rest without a word."""
@@ -16,14 +16,14 @@ MAX_ANNOTATIONS = 10
 _COMMANDS = {"fail": "error", "warn": "warning", "inconclusive": "warning"}
 
 
-def render_github(results: Sequence[GateResult]) -> str:
+def render(results: Sequence[GateResult]) -> str:
     """At most ten `::error` or `::warning` lines, errors first, then the text form."""
     annotations = sorted(_annotations(results), key=lambda line: not line.startswith("::error"))
     lines = annotations[:MAX_ANNOTATIONS]
     left_out = len(annotations) - len(lines)
     if left_out:
         lines.append(f"{left_out} more without an annotation; all are listed below.")
-    return "\n".join([*lines, render_text(results)])
+    return "\n".join([*lines, text.render(results)])
 
 
 def _annotations(results: Sequence[GateResult]) -> Iterator[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipediag.encoding import markdown
-from pipediag.gate.formats.wording import location, overall, status_word, worst_checks_first
 from pipediag.gate.result import Check, GateResult
+from pipediag.gate.wording import location, overall, status_word, worst_checks_first
 
 _HEADER = [
     "| Outcome | Check | Value | 95 % interval | Limit | Where | What it says |",
@@ -14,7 +14,7 @@ _HEADER = [
 ]
 
 
-def render_markdown(results: Sequence[GateResult]) -> str:
+def render(results: Sequence[GateResult]) -> str:
     """A table for each session and a closing line."""
     lines = ["## pipediag", ""]
     for result in results:

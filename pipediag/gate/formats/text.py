@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipediag.encoding.terminal import lines
-from pipediag.gate.formats.wording import location, overall, status_word, worst_checks_first
 from pipediag.gate.result import Check, GateResult
+from pipediag.gate.wording import location, overall, status_word, worst_checks_first
 
 _OUTCOME_WIDTH = len("INCONCLUSIVE")
 
 
-def render_text(results: Sequence[GateResult]) -> str:
+def render(results: Sequence[GateResult]) -> str:
     """Every check of every session, the worst first, and a closing line."""
     said: list[str] = []
     for result in results:

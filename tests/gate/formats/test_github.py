@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.gate.formats.github import MAX_ANNOTATIONS, render_github
-from pipediag.gate.formats.text import render_text
+from pipediag.gate.formats import text
+from pipediag.gate.formats.github import MAX_ANNOTATIONS, render
 from pipediag.gate.result import Check, CheckOutcome, GateResult
 
 
@@ -22,7 +22,7 @@ def make_check(outcome: CheckOutcome = "fail", **overrides: object) -> Check:
 
 
 def annotation_lines(*checks: Check) -> list[str]:
-    text = render_github([GateResult(label="train.py", checks=checks)])
+    text = render([GateResult(label="train.py", checks=checks)])
     return [line for line in text.splitlines() if line.startswith("::")]
 
 
@@ -66,7 +66,7 @@ def test_paths_are_relative_to_the_checkout(
 def test_no_more_than_github_shows_and_errors_first() -> None:
     checks = [make_check("warn")] * 8 + [make_check("fail")] * 5
     result = GateResult(label="train.py", checks=tuple(checks))
-    lines = render_github([result]).splitlines()
+    lines = render([result]).splitlines()
     shown = [line for line in lines if line.startswith("::")]
     assert len(shown) == MAX_ANNOTATIONS
     assert [line.split()[0] for line in shown] == ["::error"] * 5 + ["::warning"] * 5
@@ -75,9 +75,9 @@ def test_no_more_than_github_shows_and_errors_first() -> None:
 
 def test_the_text_follows() -> None:
     results = [GateResult(label="train.py", checks=(make_check(),))]
-    assert render_github(results).endswith(render_text(results))
+    assert render(results).endswith(text.render(results))
 
 
 def test_a_script_that_failed_is_an_error() -> None:
     result = GateResult(label="train.py", checks=(), script_failure="It was killed.")
-    assert render_github([result]).startswith("::error title=pipediag::It was killed.\n")
+    assert render([result]).startswith("::error title=pipediag::It was killed.\n")

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
-from pipediag.gate.formats.markdown import render_markdown
+from pipediag.gate.formats.markdown import render
 from pipediag.gate.result import Check, GateResult
 from tests.factories import make_session
 
 
 def test_a_limit_fills_every_column() -> None:
     config = GateConfig(max_input_wait_percent=20)
-    text = render_markdown([evaluate(make_session(findings=[]), config)])
+    text = render([evaluate(make_session(findings=[]), config)])
     assert "### train.py: failed" in text
     assert (
         "| fail | max-input-wait-percent | 70.0 % | 69.0 to 71.0 % | 20 % | train.py:12 | " in text
@@ -25,7 +25,7 @@ def test_text_can_neither_break_a_row_nor_add_markup() -> None:
         sentence="a | b\nc <img src=x> `d`",
         file="train.py",
     )
-    text = render_markdown([GateResult(label="a_b.py", checks=(check,))])
+    text = render([GateResult(label="a_b.py", checks=(check,))])
     (row,) = [line for line in text.splitlines() if line.startswith("| fail")]
     assert row == (
         "| fail | missing-cache |  |  |  | train.py | a \\| b c \\<img src=x\\> \\`d\\` |"
@@ -35,5 +35,5 @@ def test_text_can_neither_break_a_row_nor_add_markup() -> None:
 
 def test_a_script_that_failed() -> None:
     result = GateResult(label="train.py", checks=(), script_failure="It was killed.")
-    text = render_markdown([result])
+    text = render([result])
     assert "### train.py: not judged\n\nIt was killed.\n" in text

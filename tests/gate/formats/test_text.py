@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
-from pipediag.gate.formats.text import render_text
+from pipediag.gate.formats.text import render
 from pipediag.gate.result import GateResult
 from tests.factories import make_compute_bound_session, make_session
 
@@ -10,7 +10,7 @@ CONFIG = GateConfig(max_input_wait_percent=20, max_overhead_percent=30)
 
 
 def test_one_session() -> None:
-    assert render_text([evaluate(make_session(), CONFIG)]) == (
+    assert render([evaluate(make_session(), CONFIG)]) == (
         "train.py: failed\n"
         "  FAIL          max-input-wait-percent [train.py:12]: Input wait: 70.0 % of the step "
         "(95 % interval 69.0 to 71.0 %), over the limit of 20 %.\n"
@@ -25,7 +25,7 @@ def test_one_session() -> None:
 
 
 def test_all_values_of_several_sessions() -> None:
-    text = render_text(
+    text = render(
         [
             evaluate(make_compute_bound_session(), CONFIG, label="first"),
             evaluate(make_session(), CONFIG, label="second"),
@@ -39,12 +39,12 @@ def test_all_values_of_several_sessions() -> None:
 
 
 def test_a_script_that_failed() -> None:
-    text = render_text([GateResult(label="train.py", checks=(), script_failure="It was killed.")])
+    text = render([GateResult(label="train.py", checks=(), script_failure="It was killed.")])
     assert text == "train.py: not judged\n  It was killed.\n\nGate: not judged (exit status 3).\n"
 
 
 def test_an_allowed_inconclusive_gate_still_says_so() -> None:
     config = GateConfig(max_input_wait_percent=70, allow_inconclusive=True)
-    text = render_text([evaluate(make_session(findings=[]), config)])
+    text = render([evaluate(make_session(findings=[]), config)])
     assert "train.py: passed, with inconclusive checks allowed" in text
     assert "INCONCLUSIVE  max-input-wait-percent" in text
