@@ -9,8 +9,9 @@ The choices, and why:
 - An eager operation has no operation event: its kernel runs in `KernelAndDeviceFunc::Run` inside
   `EagerExecute`. On a CPU that event is compute, and the 10 to 40 us around it are dispatch. Where
   `EagerExecute` says `is_func`, it is the wait for a whole graph, so the executor's events count.
-- tf.data's own functions run operations too. They are not the training step's compute, whatever
-  thread they are on; but the body of a loop inside a graph is, though tf.data runs it.
+- tf.data's own functions run operations too, and so do graph functions that Python in them calls.
+  They are not the training step's compute, whatever thread they are on; but the body of a loop
+  inside a graph is, though tf.data runs it.
 - Input wait is the time in `IteratorGetNextOp::DoCompute`, which is where the consumer blocks; in
   PyTorch, the time in which the training thread takes a batch from its DataLoader. The
   scheduling of that operation is dispatch. In a profile without any such event, as older TensorFlow
@@ -51,6 +52,7 @@ from pipediag.trace.host.threads import (
     named_intervals,
     step_ids,
     training_line,
+    with_nested,
 )
 from pipediag.trace.host.training_graph import OPERATION, TrainingGraph, names_with, thunks
 from pipediag.trace.intervals import (
@@ -130,7 +132,7 @@ def classify(events: TraceEvents) -> Activity:
         loop = find_graph_loop(events)
     if loop is not None:
         line, get_next = None, loop.input
-    body = loop.body_ids if loop is not None else frozenset()
+    body = frozenset(with_nested(events.host_lines, loop.body_ids if loop is not None else set()))
     graph = TrainingGraph(events.host_lines, frozenset(functions) - body, body)
     loader = EMPTY if line is None else named_intervals(line, _LOADER)
     by_class = _on_host(line, graph, union(get_next, loader), loop)

@@ -3,6 +3,11 @@
 tf.data names its threads `tf_data_*`. Its functions may also run on TensorFlow's shared pool; they
 are told apart from the training graph by the step id that the executor's events share with the
 `InstantiatedCapturedFunction::*` event that started them.
+
+A Python function of the pipeline may call a tf.function, which runs under a step id of its own, and
+nothing in its events names the caller. But the thread that starts it is still at work on the
+caller, so the `FunctionRun` event that bears the new id lies within that work. Python that hands
+the call to a thread of its own leaves no such trace.
 """
 
 from __future__ import annotations
@@ -14,11 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipediag.trace.events import Indices, Line, TraceEvents
-from pipediag.trace.intervals import EMPTY, Intervals, normalise, total
+from pipediag.trace.intervals import EMPTY, Intervals, covered, normalise, subtract, total
 from pipediag.trace.marker import STEP_MARKER
 
 CAPTURED_FUNCTION = "InstantiatedCapturedFunction::"
-_EXECUTOR_WORK = ("ExecutorState::Process", "ExecutorDoneCallback")
+_PROCESS = "ExecutorState::Process"
+_EXECUTOR_WORK = (_PROCESS, "ExecutorDoneCallback")
+_FUNCTION_RUN = "FunctionRun"
 
 _PROFILER_STEP = "ProfilerStep#"
 _FUNCTION_CALL = re.compile(r"TFE_Py_Execute|PjitFunction|PJRT_LoadedExecutable_Execute")
@@ -63,13 +70,19 @@ def training_line(events: TraceEvents) -> Line | None:
         best = max(marked, key=lambda pair: pair[0], default=(0, None))
         if best[0]:
             return best[1]
+    pipeline_ids = captured_function_ids(events)
     callers = [
-        (total(named_intervals(line, _FUNCTION_CALL)), line)
+        (total(_calls_outside(line, pipeline_ids)), line)
         for line in events.host_lines
         if not is_pipeline_thread(line)
     ]
     time_ns, line = max(callers, key=lambda pair: pair[0], default=(0, None))
     return line if time_ns else None
+
+
+def _calls_outside(line: Line, function_ids: Set[int]) -> Intervals:
+    """Calls of graph functions, but for those that these runs make."""
+    return subtract(named_intervals(line, _FUNCTION_CALL), function_time(line, function_ids))
 
 
 def is_marked(line: Line | None) -> bool:
@@ -78,11 +91,31 @@ def is_marked(line: Line | None) -> bool:
 
 
 def captured_function_ids(events: TraceEvents) -> set[int]:
-    """Step ids of the functions that tf.data ran."""
+    """Step ids of the functions that tf.data ran, and of those that Python in them called."""
     found: set[int] = set()
     for line in events.host_lines:
         found.update(step_ids(line, events_named(line, CAPTURED_FUNCTION)).tolist())
-    return found - {0}
+    return with_nested(events.host_lines, found - {0})
+
+
+def with_nested(lines: list[Line], function_ids: Set[int]) -> set[int]:
+    """These runs of graph functions, and all that were started within them, however deep."""
+    starters = [line for line in lines if len(events_named(line, _FUNCTION_RUN))]
+    found, fresh = set(function_ids), set(function_ids)
+    while fresh:
+        fresh = set().union(*(_started_within(line, fresh) for line in starters)) - found
+        found |= fresh
+    return found
+
+
+def _started_within(line: Line, function_ids: Set[int]) -> set[int]:
+    # What follows in the callback of a run that is done is the work of whoever waited for it.
+    work = events_named(line, _PROCESS, CAPTURED_FUNCTION)
+    work = work[np.isin(step_ids(line, work), list(function_ids))]
+    starts = events_named(line, _FUNCTION_RUN)
+    moments = np.column_stack((line.start_ns[starts], line.start_ns[starts] + 1))
+    inside = covered(normalise(line.start_ns[work], line.end_ns[work]), moments) > 0
+    return set(step_ids(line, starts[inside]).tolist()) - {0}
 
 
 def step_ids(line: Line, indices: Indices) -> NDArray[np.int64]:

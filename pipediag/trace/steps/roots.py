@@ -18,8 +18,14 @@ from pipediag.trace.device.launches import NOT_FOUND, launch_calls
 from pipediag.trace.device.streams import device_events
 from pipediag.trace.events import Indices, Line, TraceEvents
 from pipediag.trace.host.classes import Activity
-from pipediag.trace.host.threads import captured_function_ids, is_pipeline_thread, step_ids
+from pipediag.trace.host.threads import (
+    captured_function_ids,
+    function_time,
+    is_pipeline_thread,
+    step_ids,
+)
 from pipediag.trace.host.training_graph import names_with
+from pipediag.trace.intervals import covered
 from pipediag.trace.steps.outermost import outermost
 from pipediag.trace.steps.repetition import FEWEST_REPEATS, SAME_SHARE, name_kinds, repeats
 
@@ -113,10 +119,10 @@ def _launches(events: TraceEvents) -> _Launches:
 
 
 def _calls(line: Line, launches: _Launches, pipeline_ids: Set[int]) -> _Calls:
-    indices = _outermost(line, _named_calls(line))
+    indices = _outermost(line, _outside(line, _named_calls(line), pipeline_ids))
     named = len(indices) >= FEWEST_REPEATS
     if not named:
-        indices = _outermost(line, _anonymous_calls(line, pipeline_ids))
+        indices = _outermost(line, _outside(line, _anonymous_calls(line), pipeline_ids))
     start_ns, functions = line.start_ns[indices], name_kinds(line)[indices]
     if not len(launches):
         return _Calls(start_ns, functions, line.end_ns[indices] - start_ns, None, named)
@@ -133,10 +139,18 @@ def _named_calls(line: Line) -> Indices:
     return np.flatnonzero(line.named(keys | set(names_with(line, _FUNCTION_CALL))))
 
 
-def _anonymous_calls(line: Line, pipeline_ids: Set[int]) -> Indices:
+def _anonymous_calls(line: Line) -> Indices:
     keys = [key for key, name in line.used_names.items() if _ANY_CALL.match(name)]
-    indices = np.flatnonzero(line.named(keys))
-    return indices[~np.isin(step_ids(line, indices), list(pipeline_ids))]
+    return np.flatnonzero(line.named(keys))
+
+
+def _outside(line: Line, indices: Indices, pipeline_ids: Set[int]) -> Indices:
+    """Those that are no functions of the pipeline, nor called by Python in them."""
+    spans = np.column_stack((line.start_ns[indices], line.end_ns[indices]))
+    of_pipeline = covered(function_time(line, pipeline_ids), spans) > 0
+    of_pipeline |= np.isin(step_ids(line, indices), list(pipeline_ids))
+    kept: Indices = indices[~of_pipeline]
+    return kept
 
 
 def _outermost(line: Line, indices: Indices) -> Indices:

@@ -61,6 +61,25 @@ def test_operations_of_tf_data_are_not_the_steps_compute(tmp_path: Path) -> None
     assert spans(classify(builder.events(tmp_path)), "device_compute") == [[510, 590]]
 
 
+def test_a_graph_that_a_py_function_of_tf_data_calls_is_not_the_steps_compute(
+    tmp_path: Path,
+) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    add_graph_call(host.line("python"), 0, 1000)
+    host.line("python").event("FunctionRun", 5, 10, id=7)
+    pool = host.line("tf_data_private_threadpool/1")
+    pool.event("InstantiatedCapturedFunction::Run", 0, 500, id=-55)
+    pool.event("EagerPyFunc:EagerPyFunc", 10, 490)
+    pool.event("FunctionRun", 20, 30, id=66)
+    shared = host.line("tf_Compute/1")
+    shared.event("ExecutorState::Process", 40, 400, id=66)
+    shared.event("EagerPyFunc:EagerPyFunc", 50, 390)
+    shared.event("ExecutorState::Process", 500, 600, id=7)
+    shared.event("dense/MatMul:MatMul", 510, 590)
+    assert spans(classify(builder.events(tmp_path)), "device_compute") == [[510, 590]]
+
+
 def test_an_operation_that_only_calls_a_function_is_not_compute(tmp_path: Path) -> None:
     builder = TraceBuilder()
     host = builder.host()

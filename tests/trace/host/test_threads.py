@@ -67,3 +67,43 @@ def test_tf_datas_functions_on_a_shared_thread(tmp_path: Path) -> None:
     assert [is_pipeline_thread(line) for line in events.host_lines] == [True, False]
     assert function_time(events.host_lines[1], functions).tolist() == [[0, 15]]
     assert function_time(events.host_lines[1], set()).tolist() == []
+
+
+def test_what_a_py_function_of_the_pipeline_calls_is_the_pipelines(tmp_path: Path) -> None:
+    events = pipeline_that_calls_a_graph().events(tmp_path)
+    assert captured_function_ids(events) == {-3, 11, 12}
+
+
+def test_what_follows_when_a_function_of_the_pipeline_is_done_is_not(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    pool = host.line("tf_data_private_threadpool/1")
+    pool.event("InstantiatedCapturedFunction::RunAsync", 0, 10, id=-3)
+    pool.event("ExecutorDoneCallback", 10, 40, id=-3)
+    pool.event("FunctionRun", 20, 30, id=11)
+    host.line("python").event("FunctionRun", 0, 10, id=12)
+    assert captured_function_ids(builder.events(tmp_path)) == {-3}
+
+
+def test_a_thread_on_which_only_the_pipeline_calls_trains_nothing(tmp_path: Path) -> None:
+    builder = pipeline_that_calls_a_graph()
+    assert training_line(builder.events(tmp_path)) is None
+
+
+def pipeline_that_calls_a_graph() -> TraceBuilder:
+    """A map's py_function calls a tf.function, whose py_function calls another."""
+    builder = TraceBuilder()
+    host = builder.host()
+    host.line("tf_data_iterator_resource/1").event(
+        "InstantiatedCapturedFunction::Run", 0, 1000, id=-3
+    )
+    caller, inner = host.line("tf_Compute/1"), host.line("tf_Compute/2")
+    caller.event("ExecutorState::Process", 10, 900, id=-3)
+    caller.event("EagerPyFunc:EagerPyFunc", 20, 890)
+    caller.event("TFE_Py_ExecuteCancelable", 30, 880)
+    caller.event("FunctionRun", 40, 50, id=11)
+    inner.event("ExecutorState::Process", 60, 800, id=11)
+    inner.event("PyFunc:PyFunc", 70, 790)
+    inner.event("TFE_Py_ExecuteCancelable", 80, 780)
+    inner.event("FunctionRun", 90, 100, id=12)
+    return builder

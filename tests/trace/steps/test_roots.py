@@ -142,6 +142,17 @@ def test_functions_of_the_input_pipeline_are_no_steps(tmp_path: Path) -> None:
     assert windows(builder, tmp_path) is None
 
 
+def test_what_python_in_the_input_pipeline_calls_is_no_step(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    pool = builder.host().line("tf_Compute/2")
+    for start in (0, 100, 200):
+        pool.event("InstantiatedCapturedFunction::RunAsync", start, start + 5, id=start + 7)
+        pool.event("ExecutorState::Process", start + 10, start + 90, id=start + 7)
+        add_graph_call(pool, start + 20, start + 80)
+        pool.event("FunctionRun", start + 30, start + 40, id=start + 8)
+    assert windows(builder, tmp_path) is None
+
+
 def test_without_a_training_thread_the_most_costly_thread_counts(tmp_path: Path) -> None:
     builder = TraceBuilder()
     host = builder.host()
