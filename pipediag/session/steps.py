@@ -55,6 +55,8 @@ class InputWait(Record):
     """Why the two differ, where they do."""
     contested_by_percent: float | None = None
     """What input costs by a repeated batch, where that contradicts the share that is used."""
+    unsettled: bool = False
+    """Whether the other method would give another verdict, and none that is better can tell."""
 
 
 class Perturbation(Record):

@@ -18,7 +18,7 @@ from pipediag.trace.steps.splitting import StepSplit
 from pipediag.vocabulary import StepClass
 
 if TYPE_CHECKING:
-    from pipediag.measures.step.input_wait import Measured
+    from pipediag.measures.step.input_share import Measured
 
 CLASSES: tuple[StepClass, ...] = get_args(StepClass)
 CONSUMER_CLASSES: tuple[StepClass, ...] = tuple(c for c in CLASSES if c != "input_wait")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from pipediag.measures.bootstrap import interval
-from pipediag.measures.step.input_wait import Measured
+from pipediag.measures.step.input_share import Measured
 from pipediag.session.loops import LoopTime
 from pipediag.session.steps import Ceiling, Share
 from pipediag.vocabulary import StepClass

@@ -11,6 +11,7 @@ the interpreter lock; tf.data's threads fight for the CPUs once all of them are 
 consumer alone on a repeated batch settles it. Where nothing is fought for and the two contradict
 each other all the same, gap times are believed: they were taken in the steps themselves, while a
 repeated batch has its rows in the caches and is seen for fewer steps. The session then says so.
+Without gap times the repeated batch and the profile settle it: see `without_gap_times`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import numpy as np
 from pipediag.measures.bootstrap import Floats, interval, resampled_means
 from pipediag.measures.recorded_windows import blocks_of, gap_waits_ms, next_waits_ms
 from pipediag.measures.step.differential import FEWEST_STEPS, ConsumerAlone
+from pipediag.measures.step.input_share import CLEARLY_POINTS, Measured, clearly_apart
+from pipediag.measures.step.without_gap_times import believed_share
 from pipediag.session.host import Host
 from pipediag.session.recording import RecordedLoop, RecordedStacks, Recording
 from pipediag.session.steps import InputWait, Perturbation
@@ -50,10 +53,6 @@ WAITING_CPU_PERCENT = 35.0
 """The same, up to which they rather wait, as measured there: what waits does not hold the lock,
 whatever made the sampler's wake-ups late."""
 
-CLEARLY_POINTS = 5.0
-"""Percentage points between two intervals from which the methods are said to disagree: the width of
-the band that the field calls fine."""
-
 PIPELINE_CPU_PERCENT = 50.0
 """CPU use of the threads that make the input, of one CPU, from which they slow a consumer on the
 same CPUs. Own choice: on the labelled scripts a repeated batch is up to 28 % faster where they use
@@ -66,14 +65,6 @@ _FIGHTS: dict[Contention, str] = {
     "lock",
     "cpu": "threads that make the input compute on the CPUs that the training loop computes on",
 }
-
-
-@dataclass(frozen=True)
-class Measured:
-    """An input share in percent of the step, with its resamples, shape (draws,)."""
-
-    percent: float
-    draws: Floats
 
 
 @dataclass(frozen=True)
@@ -93,12 +84,15 @@ def settle_input_wait(
 ) -> SettledInputWait:
     """Choose the method, and say where the others differ and why."""
     trace = trace_input_wait(split) if split is not None else None
-    chosen, method = native, "native"
-    if alone is not None and (native is None or _hides_input(native, alone, contention)):
-        percent = alone.differential.input_share_percent
-        chosen, method = Measured(percent, alone.share_draws), "differential"
+    chosen, method, doubt = native, "native", None
+    if native is None and alone is not None:
+        believed = believed_share(alone, trace, contention)
+        chosen, method, doubt = believed.share, believed.method, believed.doubt
     elif native is None:
         chosen, method = trace, "trace" if trace is not None else "none"
+    elif alone is not None and _hides_input(native, alone, contention):
+        percent = alone.differential.input_share_percent
+        chosen, method = Measured(percent, alone.share_draws), "differential"
     contested = method == "native" and _contradict(native, alone)
     summary = InputWait.model_validate(
         {
@@ -110,9 +104,11 @@ def settle_input_wait(
             "contested_by_percent": alone.differential.input_share_percent
             if contested and alone is not None
             else None,
-            "disagreement": _disagreement(
+            "disagreement": doubt
+            or _disagreement(
                 native, trace, alone, contention if method == "differential" else None, perturbation
             ),
+            "unsettled": doubt is not None,
         }
     )
     return SettledInputWait(summary, chosen)
@@ -300,9 +296,7 @@ def _trace_sentence(
 ) -> str | None:
     if native is None or trace is None:
         return None
-    low, high = interval(native.draws)
-    traced_low, traced_high = interval(trace.draws)
-    if traced_low <= high + CLEARLY_POINTS and traced_high >= low - CLEARLY_POINTS:
+    if not clearly_apart(native, trace):
         return None
     first = f"The profile sees {trace.percent:.0f} % where the unprofiled clock sees "
     first += f"{native.percent:.0f} %: "

@@ -111,7 +111,9 @@ def _about_input(case: Case, bottleneck: Bottleneck | None) -> Iterator[Doubt]:
 
 
 def _is_another_verdict(wait: InputWait) -> bool:
-    """Whether the repeated batch would put the input wait on another side of XProf's limits."""
+    """Whether another method would put the input wait on another side of XProf's limits."""
+    if wait.unsettled:
+        return True
     believed, other = wait.native_percent, wait.contested_by_percent
     if believed is None or other is None:
         return False

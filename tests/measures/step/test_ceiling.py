@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipediag.measures.step.ceiling import measure_ceiling
-from pipediag.measures.step.input_wait import Measured
+from pipediag.measures.step.input_share import Measured
 from tests.factories import make_breakdown, make_loop_time
 
 

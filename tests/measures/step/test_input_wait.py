@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pipediag.measures.step.differential import measure_differential
+from pipediag.measures.step.input_share import Measured
 from pipediag.measures.step.input_wait import (
-    Measured,
     contention_of,
     native_input_wait,
     python_threads_fight,
