@@ -110,7 +110,7 @@ class TrialDesk:
             session,
             session.findings,
             ChildExecutor(ask, fills.changes, fills.caveats),
-            self.budget_s,
+            self._share_of_budget(waiting),
             on_event=self.on_progress,
             consumer_ms=_consumer_ms(session) if waiting["alone"] else None,
             goes_on=self._why_it_goes_on() if waiting["goes_on"] else None,
@@ -119,6 +119,11 @@ class TrialDesk:
         )
         self.budget_s = max(0.0, self.budget_s - outcome.run.used_s)
         self.outcomes[loop.id] = outcome
+
+    def _share_of_budget(self, waiting: Event) -> float:
+        """Half of it where the script goes on to loops that may matter more than this one."""
+        more_to_come = waiting["goes_on"] and not self.run_to_end
+        return self.budget_s / 2 if more_to_come else self.budget_s
 
     def _why_it_goes_on(self) -> str:
         if self.run_to_end:

@@ -46,6 +46,19 @@ def test_why_the_script_went_on_is_said_as_it_was(options: dict[str, Any], reaso
     assert str(trial.reason).startswith(reason)
 
 
+@pytest.mark.parametrize(
+    ("run_to_end", "goes_on", "budget_s"),
+    [(False, True, 30.0), (False, False, 60.0), (True, True, 60.0)],
+)
+def test_a_short_loop_leaves_half_of_the_budget_to_a_later_one(
+    run_to_end: bool, goes_on: bool, budget_s: float
+) -> None:
+    desk = desk_of(make_session(findings=[]), run_to_end=run_to_end)
+    desk(waiting(goes_on=goes_on), nobody)
+    assert desk.fault is None
+    assert desk.outcomes["loop_0"].run.budget_s == budget_s
+
+
 def tried(**trials: Trial) -> dict[str, TrialOutcome]:
     run = TrialRun(loop_id="loop_0", consumer="training", budget_s=60.0, used_s=10.0)
     return {"loop_0": TrialOutcome(run=run, trials=trials)}

@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, Literal
 
 from pipediag.capture.callsites import CallSite, call_site, frames
@@ -14,14 +15,19 @@ from pipediag.capture.frameworks.keras.facts import (
     KerasPhase,
     batch_size_of,
     batches_per_call,
+    data_walker,
     describe_fit,
     embedding_tables,
     phase_of,
+    planned_steps,
 )
 from pipediag.capture.loops.clock import LoopClock
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
 from pipediag.session.recording import LoopKind, ParameterValue, RecordedLoop
+
+# Own choice: a fit that is less than twice as long is stood for by the one before it.
+_MUCH_LONGER = 2
 
 # Reading this alias of `threading` makes TensorFlow warn the user.
 _DEPRECATED_OPTION = "experimental_threading"
@@ -37,6 +43,10 @@ class Loop:
     record: RecordedLoop
     ordinal: int
     fit_frame: Any = None
+    fit_walker: weakref.ref[Any] | None = None
+    """What walks over the data of its first `fit`: another one tells of another call."""
+    fit_steps: int | None = None
+    """Steps that its first `fit` was asked for, as far as Keras knew."""
     model: weakref.ref[Any] | None = None
     """The Keras model that the loop trains."""
     dataset: Any = None
@@ -57,6 +67,15 @@ class Loop:
         """Drop what belongs to the script."""
         self.fit_frame = self.model = self.dataset = None
 
+    def gives_way_to(self, frame: FrameType) -> bool:
+        """Whether this `fit` is another call, so much longer that this loop can't stand for it."""
+        walker = data_walker(frame)
+        known = self.fit_walker() if self.fit_walker is not None else None
+        if walker is None or walker is known:
+            return False
+        steps = planned_steps(frame)
+        return bool(self.fit_steps and steps and steps >= _MUCH_LONGER * self.fit_steps)
+
     @property
     def fit_begun(self) -> bool:
         """Whether it is a `fit`, of which none begins before the last one ends."""
@@ -70,6 +89,12 @@ class Loop:
     @property
     def trains(self) -> bool:
         return self.record.role == "training"
+
+    @property
+    def seconds_in_all(self) -> float | None:
+        """What the loop takes from its first step to its last, or None where nothing says so."""
+        record, left = self.record, self.seconds_left
+        return None if left is None else record.elapsed_ns / 1e9 + left
 
     @property
     def seconds_left(self) -> float | None:
@@ -111,7 +136,8 @@ Place = tuple[str | None, int | None, str]
 class LoopRegistry:
     """Finds the loop that a new iterator belongs to.
 
-    Iterators made at one line are one loop, unless two threads are there at once.
+    Iterators made at one line are one loop, unless two threads are there at once, or a `fit` is
+    called there that is much longer than the one before: a first, short call is often a rehearsal.
     """
 
     recorder: Recorder
@@ -135,7 +161,7 @@ class LoopRegistry:
         )
         with self._lock:
             at_place = self._by_place.setdefault(place, [])
-            loop = next((known for known in at_place if not known.runs_elsewhere()), None)
+            loop = _loop_among(at_place, phase)
             if loop is None:
                 loop = self._new_loop(site, phase, distributed)
                 at_place.append(loop)
@@ -191,6 +217,9 @@ class LoopRegistry:
         )
         if loop.fit_frame is not None:
             record.batches_per_call = batches_per_call(loop.fit_frame)
+            walker = data_walker(loop.fit_frame)
+            loop.fit_walker = weakref.ref(walker) if walker is not None else None
+            loop.fit_steps = planned_steps(loop.fit_frame)
         self._loops.append(loop)
         return loop
 
@@ -226,6 +255,7 @@ class LoopRegistry:
         loop.model = weakref.ref(frame.f_locals["self"])
         try:
             record.keras = describe_fit(frame)
+            record.planned_steps = planned_steps(frame) or None
             known = self.recorder.recording.variables
             known.extend(table for table in embedding_tables(frame) if table not in known)
             if record.batch_size is None:
@@ -234,10 +264,17 @@ class LoopRegistry:
             self.recorder.note(
                 f"The Keras model could not be described: {type(error).__name__}: {error}"
             )
-            return
-        keras = record.keras
-        if keras.epochs and keras.steps_per_epoch:
-            record.planned_steps = keras.epochs * keras.steps_per_epoch
+
+
+def _loop_among(at_place: list[Loop], phase: KerasPhase | None) -> Loop | None:
+    """The loop at this place that a new iterator goes on with, if any."""
+    free = [known for known in at_place if not known.runs_elsewhere()]
+    if not free:
+        return None
+    training = phase is not None and phase.role == "training"
+    if phase is not None and training and free[-1].gives_way_to(phase.frame):
+        return None
+    return free[-1] if training else free[0]
 
 
 def _options(dataset: Any) -> dict[str, ParameterValue]:

@@ -319,12 +319,16 @@ class Diagnosis:
         """A repeated batch costs the script its own batches, so it must be stopped afterwards.
 
         That is done where it would be stopped anyway, and where nothing else may tell what input
-        costs: Python in the pipeline fights with the loop for the interpreter lock.
+        costs: Python in the pipeline fights with the loop for the interpreter lock. A short loop
+        that ends by itself does not end the script for that: a longer one may follow.
         """
         if consumer.distributed or self._with.pace.settings.run_to_end:
             return False
         recorder, pace = self._with.recorder, self._with.pace
-        return pace.ends_here(self.loop.seconds_left) or recorder.pipelines_call_python
+        if pace.ends_here(self.loop.seconds_left):
+            return True
+        rehearsal = pace.may_be_a_rehearsal(self.loop.seconds_in_all)
+        return recorder.pipelines_call_python and not rehearsal
 
     def _hand_out_again(self, consumer: Consumer) -> None:
         consumer.keep_batch = True

@@ -113,6 +113,10 @@ class Pace:
             return False
         return seconds_left is None or seconds_left > self.settings.look_ahead_s
 
+    def may_be_a_rehearsal(self, seconds_in_all: float | None) -> bool:
+        """Whether the whole loop is so short that what comes after it may matter more."""
+        return seconds_in_all is not None and seconds_in_all <= self.settings.look_ahead_s
+
     def repeat_done(self, count: int, elapsed_ns: int) -> bool:
         """20 steps and 0.7 s, or 5 steps after 3 s; 6 s at most."""
         return (

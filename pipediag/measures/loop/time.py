@@ -94,9 +94,11 @@ def steady_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:
 
 def _as_planned(loop: RecordedLoop, seen: LoopTime, means: _Means) -> LoopTime:
     """With every epoch in it; ends of epochs count where one was seen."""
-    epochs = loop.keras.epochs if loop.keras is not None else None
-    if not epochs or loop.planned_steps is None or loop.steps > loop.planned_steps:
+    epoch_steps = loop.keras.steps_per_epoch if loop.keras is not None else None
+    if not epoch_steps or loop.planned_steps is None or loop.steps > loop.planned_steps:
         return seen
+    # A training that resumes plans fewer epochs than it is given.
+    epochs = loop.planned_steps // epoch_steps
     ends = max(epochs - 1, means.count) if means.count else 0
     steps_ms = max(0, loop.planned_steps - loop.batches_per_call) * means.step_ms
     waits_ms, between_ms = ends * means.wait_ms, ends * means.between_ms

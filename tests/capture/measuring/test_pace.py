@@ -134,3 +134,8 @@ def test_the_users_profile_steps_count() -> None:
 )
 def test_repeat(count: int, elapsed_s: int, done: bool) -> None:
     assert pace().repeat_done(count, elapsed_s * SECOND) is done
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(5.0, True), (5.1, False), (None, False)])
+def test_only_a_short_loop_may_be_a_rehearsal(seconds: float | None, expected: bool) -> None:
+    assert pace().may_be_a_rehearsal(seconds) is expected

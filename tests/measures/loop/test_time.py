@@ -73,6 +73,13 @@ def test_the_plan_is_filled_with_every_epochs_end() -> None:
     assert projected_s(of(fitted()), fitted()) == pytest.approx(1.0 + time.total_s)
 
 
+def test_a_training_that_resumes_has_only_the_ends_that_are_left() -> None:
+    # The last 6 of 12 epochs.
+    time = taken(fitted(planned_steps=120))
+    assert time.steps_s == pytest.approx(1.19)
+    assert time.first_batches_s == pytest.approx(5 * 0.5)
+
+
 def test_without_a_plan_it_is_what_was_seen() -> None:
     time = taken(fitted(planned_steps=None))
     assert (time.basis, time.total_s) == ("measured", pytest.approx(1.79))

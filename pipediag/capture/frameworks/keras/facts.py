@@ -52,7 +52,6 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
     """The model and the arguments of a running `fit`."""
     values = frame.f_locals
     model = values["self"]
-    epoch_iterator = _epoch_iterator(frame)
     adapter = _adapter(frame)
     source = values.get("x")
     file, line = _defined_at(type(source))
@@ -65,9 +64,7 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
         jit_compile=getattr(model, "jit_compile", None),
         steps_per_execution=batches_per_call(frame),
         epochs=_number(values.get("epochs")),
-        steps_per_epoch=_number(values.get("steps_per_epoch"))
-        or _number(getattr(epoch_iterator, "num_batches", None))
-        or _number(getattr(epoch_iterator, "inferred_steps", None)),
+        steps_per_epoch=_steps_per_epoch(frame),
         data_adapter=_class_name(adapter),
         source=_class_name(source),
         source_file=file,
@@ -76,6 +73,23 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
         use_multiprocessing=getattr(dataset, "use_multiprocessing", None),
         callbacks=[_callback(callback) for callback in _user_callbacks(values.get("callbacks"))],
         parameter_count=_parameter_count(model),
+    )
+
+
+def planned_steps(frame: FrameType) -> int | None:
+    """Steps that a running `fit` has been asked for; None where Keras does not know them yet."""
+    epochs, steps = _number(frame.f_locals.get("epochs")), _steps_per_epoch(frame)
+    if epochs is None or steps is None:
+        return None
+    return max(0, epochs - (_number(frame.f_locals.get("initial_epoch")) or 0)) * steps
+
+
+def _steps_per_epoch(frame: FrameType) -> int | None:
+    walker = data_walker(frame)
+    return (
+        _number(frame.f_locals.get("steps_per_epoch"))
+        or _number(getattr(walker, "num_batches", None))
+        or _number(getattr(walker, "inferred_steps", None))
     )
 
 
@@ -109,13 +123,14 @@ def _rows(batches: Any) -> int | None:
     return _number(batches.shape[0]) if batches is not None and len(batches.shape) else None
 
 
-def _epoch_iterator(frame: FrameType) -> Any:
-    """What walks over the data of a running `fit`: an EpochIterator, or tf_keras's DataHandler."""
+def data_walker(frame: FrameType) -> Any:
+    """What walks over the data of a running `fit`, and of no other: an EpochIterator, or tf_keras's
+    DataHandler."""
     return frame.f_locals.get("epoch_iterator") or frame.f_locals.get("data_handler")
 
 
 def _adapter(frame: FrameType) -> Any:
-    walker = _epoch_iterator(frame)
+    walker = data_walker(frame)
     return getattr(walker, "data_adapter", None) or getattr(walker, "_adapter", None)
 
 

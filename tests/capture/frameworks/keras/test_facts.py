@@ -15,6 +15,7 @@ from pipediag.capture.frameworks.keras.facts import (
     describe_fit,
     embedding_tables,
     phase_of,
+    planned_steps,
 )
 
 KERAS = "/lib/site-packages/keras/src/trainer.py"
@@ -79,6 +80,7 @@ def fit(
     steps_per_epoch: int | None = None,
     callbacks: Any = None,
     epoch_iterator: Any = None,
+    initial_epoch: int = 0,
 ) -> FrameType:
     return sys._getframe()
 
@@ -118,6 +120,15 @@ def test_the_users_steps_per_epoch_win() -> None:
     facts = describe_fit(fit(model(), x=1, steps_per_epoch=7, epoch_iterator=epoch_iterator))
 
     assert facts.steps_per_epoch == 7
+
+
+def test_the_steps_that_a_fit_was_asked_for() -> None:
+    walker = SimpleNamespace(data_adapter=object(), num_batches=40)
+    endless = SimpleNamespace(data_adapter=object(), num_batches=None)
+
+    assert planned_steps(fit(model(), x=1, epochs=3, epoch_iterator=walker)) == 120
+    assert planned_steps(fit(model(), x=1, epochs=9, initial_epoch=7, epoch_iterator=walker)) == 80
+    assert planned_steps(fit(model(), x=1, epochs=3, epoch_iterator=endless)) is None
 
 
 def adapted(**facts: Any) -> FrameType:

@@ -1,0 +1,134 @@
+"""Which loop an iterator belongs to, with Keras played by an object that has a frame's names."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipediag.capture.frameworks.keras.facts import KerasPhase
+from pipediag.capture.loops import loops as module
+from pipediag.capture.loops.loops import Loop, LoopRegistry
+from pipediag.capture.recorder import Recorder
+from pipediag.session.recording import LoopRole
+
+
+class Walker:
+    """What walks over the data of one `fit`."""
+
+    def __init__(self, steps: int | None) -> None:
+        self.num_batches = steps
+
+
+class Model:
+    layers = ()
+
+
+MODEL = Model()
+
+
+class Line:
+    """One line of a script, at which iterators are made."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        plan: Any = SimpleNamespace()
+        self.registry = LoopRegistry(Recorder(path / "recording.json"), plan)
+        self.monkeypatch = monkeypatch
+        monkeypatch.setattr(module, "call_site", lambda: None)
+
+    def iterator(
+        self, walker: Walker | None, role: LoopRole = "training", **arguments: int
+    ) -> Loop:
+        """One iterator is made in a `fit` with that walker; without one, in the script itself."""
+        phase = None
+        if walker is not None:
+            values = {"self": MODEL, "epoch_iterator": walker, "epochs": 1, **arguments}
+            frame: Any = SimpleNamespace(f_locals=values)
+            phase = KerasPhase(role, "fit" if role == "training" else role, frame)
+        self.monkeypatch.setattr(module, "phase_of", lambda _frames: phase)
+        dataset: Any = SimpleNamespace(element_spec=None)
+        return self.registry.consumer_for(Walker(None), dataset, distributed=False).loop
+
+
+@pytest.fixture
+def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Line:
+    return Line(tmp_path, monkeypatch)
+
+
+def test_a_much_longer_fit_from_the_same_line_is_a_loop_of_its_own(line: Line) -> None:
+    short, long = Walker(120), Walker(120)
+    first = [line.iterator(short), line.iterator(short)]
+    second = [line.iterator(long, epochs=40), line.iterator(long, epochs=40)]
+
+    assert first[0] is first[1]
+    assert second[0] is second[1]
+    assert [loop.record.id for loop in line.registry.all()] == ["loop1", "loop2"]
+    assert [loop.fit_steps for loop in line.registry.all()] == [120, 4800]
+
+
+def test_fits_that_are_about_as_long_are_one_loop(line: Line) -> None:
+    for steps in (100, 101, 60, 199):
+        line.iterator(Walker(steps))
+
+    assert [loop.record.iterators for loop in line.registry.all()] == [4]
+
+
+def test_epochs_of_one_fit_are_one_loop(line: Line) -> None:
+    walker = Walker(10)
+    for epochs in (1, 40):
+        line.iterator(walker, epochs=epochs)
+
+    assert len(line.registry.all()) == 1
+
+
+def test_a_short_fit_after_a_long_one_does_not_begin_another(line: Line) -> None:
+    line.iterator(Walker(1000))
+    line.iterator(Walker(10))
+    line.iterator(Walker(1000))
+
+    assert len(line.registry.all()) == 1
+
+
+def test_fits_of_unknown_length_are_one_loop(line: Line) -> None:
+    for steps in (None, 1000, None):
+        line.iterator(Walker(steps))
+
+    assert len(line.registry.all()) == 1
+
+
+def test_a_fit_that_resumes_plans_what_is_left_of_its_epochs(line: Line) -> None:
+    loop = line.iterator(Walker(10), epochs=100, initial_epoch=90)
+    line.registry.describe_keras(loop)
+
+    assert line.registry.recorder.recording.notes == []
+    assert loop.record.planned_steps == 100
+
+
+def test_no_evaluation_or_loop_of_the_scripts_own_begins_another(line: Line) -> None:
+    for steps in (10, 1000):
+        line.iterator(Walker(steps), role="evaluate")
+        line.iterator(None)
+
+    assert [loop.record.role for loop in line.registry.all()] == ["evaluate", "other"]
+
+
+def test_two_threads_at_one_line_have_loops_of_their_own(line: Line) -> None:
+    mine = line.iterator(None)
+    others: list[Loop] = []
+    began, done = threading.Event(), threading.Event()
+
+    def elsewhere() -> None:
+        others.append(line.iterator(None))
+        began.set()
+        done.wait(10)
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    began.wait(10)
+    assert line.iterator(None) is mine
+    done.set()
+    thread.join()
+    assert others[0] is not mine
