@@ -47,10 +47,11 @@ def sentence(files: list[str]) -> str:
     """What the report says of them; for none, nothing is to be said."""
     named = ", ".join(files[:_SAID])
     more = len(files) - _SAID
+    one = len(files) == 1
     return (
-        f"The script was stopped, and had written {named}"
-        f"{f' and {more} more' if more > 0 else ''}: its next run may find and use "
-        f"{'it' if len(files) == 1 else 'them'}."
+        f"The script was stopped. While it ran, {named}"
+        f"{f' and {more} more' if more > 0 else ''} {'was' if one else 'were'} made or changed: "
+        f"its next run may find and use {'it' if one else 'them'}."
     )
 
 

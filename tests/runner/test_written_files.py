@@ -55,6 +55,10 @@ def test_a_folder_that_is_gone_has_none(tmp_path: Path) -> None:
 
 def test_the_sentence_names_the_first_few() -> None:
     assert sentence(["a"]) == (
-        "The script was stopped, and had written a: its next run may find and use it."
+        "The script was stopped. While it ran, a was made or changed: "
+        "its next run may find and use it."
     )
-    assert "a, b, c and 2 more: its next run may find and use them." in sentence(list("abcde"))
+    assert (
+        "a, b, c and 2 more were made or changed: its next run may find and use them."
+        in sentence(list("abcde"))
+    )
