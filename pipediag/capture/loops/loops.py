@@ -22,6 +22,7 @@ from pipediag.capture.frameworks.keras.facts import (
     planned_steps,
 )
 from pipediag.capture.loops.clock import LoopClock
+from pipediag.capture.loops.stand_in import StandIn
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
 from pipediag.session.recording import LoopKind, ParameterValue, RecordedLoop
@@ -118,9 +119,8 @@ class Consumer:
     batches: int = 0
     waited_ns: int = 0
     """Time in `next` since the last step began."""
-    substitute: Any = None
-    """The iterator that stands in during the differential phase."""
-    keep_batch: bool = False
+    stand_in: StandIn = field(default_factory=StandIn)
+    """What hands out batches in its place."""
     distributed: bool = False
 
     def iterator_gone(self, _: object) -> None:

@@ -20,6 +20,7 @@ from pipediag.capture.frameworks.tensorflow.model_proto import (
 )
 from pipediag.capture.journal import StepJournal
 from pipediag.capture.loops.loops import Consumer, Loop
+from pipediag.capture.loops.stand_in import Stage, StandIn
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.open_window import OpenWindow
 from pipediag.capture.measuring.pace import Pace
@@ -75,6 +76,8 @@ class Diagnosis:
         self._first_steps = 0
         self._stacks: StackSampler | None = None
         self._cpu_at_start: dict[str, int] = {}
+        self._taken: StandIn | None = None
+        """Where a repeated batch is handed out, or the one that is to be."""
         self.phase = Phase.WARMUP
         self._window = self._open("warmup")
 
@@ -104,7 +107,7 @@ class Diagnosis:
                 # The call asks for the first batch itself, and so waits for the pipeline's start.
                 self._skip = max(self._skip, 1)
             self._steps_in_epoch = 0
-            if self.phase is Phase.REPEAT and consumer.substitute is None:
+            if self.phase is Phase.REPEAT and consumer.stand_in.stage is not Stage.REPEATED:
                 self._hand_out_again(consumer)
             self._mark()
             return
@@ -139,12 +142,14 @@ class Diagnosis:
         """The loop will not go on: close what is open, and save it."""
         if not self.measuring:
             return
-        if self.phase is Phase.PROFILE:
+        # First, as what follows may fail: the script must not go on with what is ours.
+        phase, self.phase = self.phase, Phase.DONE
+        self._give_back()
+        if phase is Phase.PROFILE:
             self._end_profile()
-        if self.phase is Phase.STACKS and self._stacks is not None:
+        if self._stacks is not None:
             self._end_stacks()
         self._window.close(complete=False, reason=reason)
-        self.phase = Phase.DONE
         self._with.recorder.save()
 
     def _advance(self, consumer: Consumer, now_ns: int) -> None:
@@ -331,14 +336,26 @@ class Diagnosis:
         return recorder.pipelines_call_python and not rehearsal
 
     def _hand_out_again(self, consumer: Consumer) -> None:
-        consumer.keep_batch = True
+        self._give_back()
+        self._taken = consumer.stand_in
+        self._taken.catch()
         self._skip = 2
 
+    def _give_back(self) -> None:
+        """Let the iterator hand out again whose place a repeated batch has taken, if any."""
+        taken, self._taken = self._taken, None
+        if taken is not None:
+            taken.give_back()
+
     def _during_repeat(self, consumer: Consumer, now_ns: int) -> bool:
-        if not self._with.pace.repeat_done(self._window.count, self._window.elapsed_ns(now_ns)):
+        if consumer.stand_in.stage is Stage.OWN:
+            # The batch could not be repeated, so no step of this window would be what it says.
+            self._window.close(complete=False, reason="no batch could be repeated")
+        elif self._with.pace.repeat_done(self._window.count, self._window.elapsed_ns(now_ns)):
+            self._window.close(complete=True)
+        else:
             return False
-        consumer.substitute = None
-        self._window.close(complete=True)
+        self._give_back()
         self._end()
         return True
 

@@ -16,6 +16,7 @@ from pipediag.capture.frameworks.keras.compiled import CompiledVariants, Setting
 from pipediag.capture.frameworks.tensorflow.device_sync import DeviceClock
 from pipediag.capture.frameworks.tensorflow.repeat import unobserved_iterator
 from pipediag.capture.link import Command, CommandPipe
+from pipediag.capture.loops.end_of_data import is_end_of_data
 from pipediag.capture.loops.loops import Consumer, Loop, batch_rows
 from pipediag.capture.replay import FilledCaches, NotReplayableError, rebuild, verify
 from pipediag.capture.trying.blocks import MeasuredSteps, Warmup
@@ -265,13 +266,20 @@ class Trials:
     def _adopt(self, consumer: Consumer) -> None:
         """A new epoch has an iterator of its own, in whose place the arm's goes on."""
         if consumer is not self._consumer:
+            iterator = self._iterator
+            self._hand_out(None)
             self._consumer = consumer
-            consumer.substitute = self._iterator
+            self._hand_out(iterator)
 
     def _hand_out(self, iterator: Any) -> None:
+        """Let an arm's iterator hand out batches; None for the script's own."""
         self._iterator = iterator
-        if self._consumer is not None:
-            self._consumer.substitute = iterator
+        if self._consumer is None:
+            return
+        if iterator is None:
+            self._consumer.stand_in.give_back()
+        else:
+            self._consumer.stand_in.lend(iterator)
 
     def _step_failed(self, error: BaseException) -> None:
         self._failure = _sentence(error)
@@ -294,7 +302,7 @@ def _iterator(dataset: Any) -> Any:
 
 def _sentence(error: BaseException) -> str:
     """The first line of an error, for the report."""
-    if type(error).__name__ == "OutOfRangeError" or isinstance(error, StopIteration):
+    if is_end_of_data(error):
         return "The data came to its end: its source can't be read a second time."
     first = next((line for line in str(error).splitlines() if line.strip()), "")
     return f"It failed with {type(error).__name__}: {first[:300]}"

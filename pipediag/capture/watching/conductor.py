@@ -12,8 +12,10 @@ from pipediag.capture.environment import describe_environment
 from pipediag.capture.frameworks.tensorflow.live_iterators import handles_of_live_iterators
 from pipediag.capture.frameworks.tensorflow.repeat import repeated
 from pipediag.capture.guard import attempt
+from pipediag.capture.loops.end_of_data import is_end_of_data
 from pipediag.capture.loops.loops import Consumer, Loop, LoopRegistry, batch_rows
-from pipediag.capture.measuring.diagnosis import Diagnosis, Instruments, Phase, model_of
+from pipediag.capture.loops.stand_in import Stage
+from pipediag.capture.measuring.diagnosis import Diagnosis, Instruments, model_of
 from pipediag.capture.pipelines.functions import source_location
 from pipediag.capture.threads import EachThread, runs_tf_data
 from pipediag.capture.trying.held_loops import HeldLoops
@@ -118,8 +120,8 @@ class Conductor:
             self._boundary(consumer, handed_ns, waited_ns)
             if self._held.holds(consumer.loop) != held:
                 batch = self._swapped(consumer, batch)
-        if consumer.keep_batch:
-            self._substitute(consumer, batch)
+        if consumer.stand_in.stage is Stage.CATCHING:
+            self._repeat(consumer, batch)
         return batch
 
     def call_begins(self, consumer: Consumer, iterator: Any) -> Any:
@@ -129,12 +131,9 @@ class Conductor:
             consumer.loop.record.kind = "tf_function"
         self._boundary(consumer, time.monotonic_ns(), None)
         consumer.batches += consumer.loop.record.batches_per_call
-        if consumer.keep_batch:
-            batch = self._held.pull(iterator)
-            if consumer.loop.record.batch_size is None:
-                consumer.loop.record.batch_size = batch_rows(batch)
-            self._substitute(consumer, batch)
-        return consumer.substitute if consumer.substitute is not None else iterator
+        if consumer.stand_in.stage is Stage.CATCHING:
+            self._repeat_next(consumer, iterator)
+        return consumer.stand_in.asked(iterator)
 
     def exhausted(self, consumer: Consumer) -> None:
         """The iterator has no more batches."""
@@ -291,10 +290,9 @@ class Conductor:
             diagnosis.boundary(consumer, now_ns, wait_ns, continuous)
         except Exception as error:
             # A fault of ours must not become the script's.
-            diagnosis.phase = Phase.DONE
-            self._with.recorder.note(
-                f"Measuring failed, and was given up: {type(error).__name__}: {error}"
-            )
+            note = self._with.recorder.note
+            note(f"Measuring failed, and was given up: {type(error).__name__}: {error}")
+            attempt(note, "closing a window", diagnosis.finish, "measuring failed")
 
     def _early_step(self, consumer: Consumer, duration_ns: int) -> None:
         """The first two steps tell what starting up took."""
@@ -327,6 +325,9 @@ class Conductor:
         if one_fit_after_another or now_ns - former.last_ns > _ABANDONED_NS:
             self._active.finish("the loop ended before this window was full")
             self._active = None
+            # What it trained on a repeated batch must not outlast it, nor be put back later on,
+            # over what this loop will have trained.
+            self._with.state.give_back()
 
     def _begin(self, loop: Loop, consumer: Consumer, now_ns: int) -> None:
         loop.diagnosis = self._active = Diagnosis(loop, self._with)
@@ -372,11 +373,24 @@ class Conductor:
             record.role = "validation"
             record.role_reason = "batches are consumed without writing a trainable variable"
 
-    def _substitute(self, consumer: Consumer, batch: Any) -> None:
-        consumer.keep_batch = False
+    def _repeat_next(self, consumer: Consumer, iterator: Any) -> None:
+        """Take the batch that the call would have taken, and hand it out from now on."""
         try:
-            consumer.substitute = repeated(batch, consumer.element_spec)
+            batch = self._held.pull(iterator)
         except Exception as error:
+            if is_end_of_data(error):
+                return  # the call finds that out itself
+            raise
+        if consumer.loop.record.batch_size is None:
+            consumer.loop.record.batch_size = batch_rows(batch)
+        self._repeat(consumer, batch)
+
+    def _repeat(self, consumer: Consumer, batch: Any) -> None:
+        """Hand out this batch from now on."""
+        try:
+            consumer.stand_in.caught(repeated(batch, consumer.element_spec))
+        except Exception as error:
+            consumer.stand_in.caught(None)
             self._with.recorder.note(
                 "The consumer could not be measured on a repeated batch: "
                 f"{type(error).__name__}: {error}"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.guard import Guard
+from pipediag.capture.loops.stand_in import StandIn
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.trying.held_loops import HeldLoops
@@ -37,7 +38,7 @@ class Stage:
         self.told.append(event)
 
     def hold(self) -> bool:
-        consumer: Any = SimpleNamespace(distributed=False, substitute=None)
+        consumer: Any = SimpleNamespace(distributed=False, stand_in=StandIn())
         return self.held.hold(self.loop, consumer, goes_on=False)
 
 

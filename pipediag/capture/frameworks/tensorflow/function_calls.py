@@ -124,7 +124,7 @@ class FunctionCalls:
         if visit.consumer is None:
             return None
         if self._held.failed(visit.consumer, error):
-            fallback = visit.consumer.substitute or visit.iterator
+            fallback = visit.consumer.stand_in.asked(visit.iterator)
             return tuple(fallback if a is visit.given else a for a in visit.args)
         if isinstance(error, self._errors.OutOfRangeError):
             self._conductor.exhausted(visit.consumer)

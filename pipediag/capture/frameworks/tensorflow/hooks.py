@@ -159,11 +159,11 @@ class Hooks:
                 return advance(iterator, *args, **kwargs)
             asked_ns = time.monotonic_ns()
             try:
-                batch = advance(consumer.substitute or iterator, *args, **kwargs)
+                batch = advance(consumer.stand_in.asked(iterator), *args, **kwargs)
             except Exception as error:
                 if not failed(consumer, error):
                     raise
-                batch = advance(consumer.substitute or iterator, *args, **kwargs)
+                batch = advance(consumer.stand_in.asked(iterator), *args, **kwargs)
             return handed_over(consumer, asked_ns, time.monotonic_ns(), batch)
 
         self._executing_eagerly = context.executing_eagerly

@@ -1,0 +1,168 @@
+"""What a diagnosis works with, played: windows end after a few steps, and nothing is sampled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from pipediag.capture.loops.loops import Consumer, Loop
+from pipediag.capture.measuring.diagnosis import Instruments
+from pipediag.capture.recorder import Recorder
+from pipediag.session.recording import RecordedLoop, RecordedStacks
+
+
+class CountingPace:
+    """Ends each window after so many steps."""
+
+    warmup = 1
+    baseline = 2
+    block = 1000
+    stacks = 1
+    profile = 1
+    repeat = 3
+    ends = True
+
+    def __init__(self) -> None:
+        self.settings = SimpleNamespace(run_to_end=False)
+
+    def warmed_up(self, _: Any, since_trace: int, *__: Any) -> tuple[bool, bool]:
+        return since_trace >= self.warmup, True
+
+    def baseline_done(self, count: int, *_: Any) -> bool:
+        return count >= self.baseline
+
+    def block_done(self, count: int, *_: Any) -> bool:
+        return count >= self.block
+
+    def steps_to_skip(self, _: float) -> int:
+        return 0
+
+    def steps_between_decisions(self, _: float) -> int:
+        return 1
+
+    def stacks_done(self, count: int, *_: Any) -> bool:
+        return count >= self.stacks
+
+    def profile_done(self, count: int, *_: Any) -> bool:
+        return count >= self.profile
+
+    def repeat_done(self, count: int, *_: Any) -> bool:
+        return count >= self.repeat
+
+    def ends_here(self, _: float | None) -> bool:
+        return self.ends
+
+
+class FakeProfiler:
+    """Starts and stops, or says why not."""
+
+    directory = Path("trace")
+    script_is_profiling = False
+
+    def __init__(self) -> None:
+        self.running = False
+        self.refuses: str | None = None
+        self.fails: str | None = None
+        self.marked: list[int] = []
+
+    def start(self, _: str) -> str | None:
+        self.running = self.refuses is None
+        return self.refuses
+
+    def stop(self) -> str | None:
+        self.running = False
+        return self.fails
+
+    def mark_step(self, number: int) -> None:
+        self.marked.append(number)
+
+    def end_mark(self) -> None: ...
+
+
+class FakeState:
+    """Remembers whether the script's training is kept."""
+
+    def __init__(self) -> None:
+        self.lack: str | None = None
+        self.kept = False
+
+    def keep(self) -> str | None:
+        self.kept = self.lack is None
+        return self.lack
+
+    def give_back(self) -> None:
+        self.kept = False
+
+    def show(self) -> None: ...
+
+
+class FakeSampler:
+    """Sees no stack; counts those that run."""
+
+    running = 0
+
+    def __init__(self, _: int) -> None:
+        FakeSampler.running += 1
+
+    def stop(self, loop_id: str) -> RecordedStacks:
+        FakeSampler.running -= 1
+        return RecordedStacks(loop_id, 0, 0, 0, 0, [], {})
+
+
+class FakeInstruments:
+    """The instruments, and what they were used for."""
+
+    def __init__(self, directory: Path) -> None:
+        self.recorder = Recorder(directory / "recording.json")
+        self.profiler = FakeProfiler()
+        self.pace = CountingPace()
+        self.state = FakeState()
+        self.told: list[tuple[str, dict[str, Any]]] = []
+        journal = SimpleNamespace(append=lambda *_: None)
+        played: tuple[Any, ...] = self.recorder, journal, self.profiler, self.pace, self.state
+        self.all = Instruments(*played, self.tell)
+
+    def tell(self, event: str, **details: Any) -> None:
+        self.told.append((event, details))
+
+    @property
+    def events(self) -> list[str]:
+        return [event for event, _ in self.told]
+
+    @property
+    def windows(self) -> list[tuple[str, bool]]:
+        """Each window so far, and whether it is complete."""
+        return [(window.kind, window.complete) for window in self.recorder.recording.windows]
+
+
+class Iterator:
+    """An iterator of the script's, to which there may be weak references."""
+
+
+def training_loop(number: int = 1, **changes: Any) -> Loop:
+    """A loop that trains."""
+    record = RecordedLoop(
+        id=f"loop{number}",
+        kind="eager",
+        role="training",
+        role_reason="",
+        file=None,
+        line=number,
+        function=None,
+        root_op_id=None,
+        iterators=1,
+        steps=0,
+        elapsed_ns=0,
+        updates_variables=True,
+        started_ns=0,
+        batch_size=8,
+    )
+    for name, value in changes.items():
+        setattr(record, name, value)
+    return Loop(record, ordinal=number - 1)
+
+
+def consumer_of(loop: Loop, ordinal: int = 1) -> Consumer:
+    """An epoch's iterator, which is gone already."""
+    return Consumer(loop, ordinal, lambda: None, None, None)  # type: ignore[arg-type]
