@@ -21,7 +21,7 @@ from pipediag.capture.frameworks.tensorflow.live_iterators import (
 from pipediag.capture.guard import Guard
 from pipediag.capture.journal import open_journal
 from pipediag.capture.link import CommandPipe
-from pipediag.capture.loops.loops import LoopRegistry
+from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.diagnosis import Instruments
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace

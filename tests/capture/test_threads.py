@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.loops.loops import Loop, LoopRegistry
+from pipediag.capture.loops.loop import Loop
+from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.threads import EachThread, runs_tf_data

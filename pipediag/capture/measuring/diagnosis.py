@@ -19,7 +19,7 @@ from pipediag.capture.frameworks.tensorflow.model_proto import (
     tensorflow_has_models,
 )
 from pipediag.capture.journal import StepJournal
-from pipediag.capture.loops.loops import Consumer, Loop
+from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.stand_in import Stage, StandIn
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.open_window import OpenWindow

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipediag.capture.frameworks.keras.compiled import CompiledVariants, Settings
+from pipediag.capture.frameworks.tensorflow.datasets import batch_rows
 from pipediag.capture.frameworks.tensorflow.device_sync import DeviceClock
 from pipediag.capture.frameworks.tensorflow.repeat import unobserved_iterator
 from pipediag.capture.link import Command, CommandPipe
 from pipediag.capture.loops.end_of_data import is_end_of_data
-from pipediag.capture.loops.loops import Consumer, Loop, batch_rows
+from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.replay import FilledCaches, NotReplayableError, rebuild, verify
 from pipediag.capture.trying.blocks import MeasuredSteps, Warmup
 from pipediag.capture.trying.fidelity import compiling_runs_the_scripts_code

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Iterable
 from typing import Any
 
-from pipediag.capture.loops.loops import Loop
+from pipediag.capture.loops.loop import Loop
 from pipediag.capture.pipelines.graph_state import state_of_pipeline, state_of_step
 from pipediag.capture.purity import doubt
 from pipediag.capture.replay.called_code import called_functions, traced_functions

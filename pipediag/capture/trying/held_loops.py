@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pipediag.capture.link import CommandPipe
-from pipediag.capture.loops.loops import Consumer, Loop
+from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.diagnosis import Instruments
 from pipediag.capture.trying.answering import Trials
 from pipediag.capture.trying.fidelity import reading_leaves_traces, step_leaves_traces

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipediag.capture.environment import describe_environment
+from pipediag.capture.frameworks.tensorflow.datasets import batch_rows
 from pipediag.capture.frameworks.tensorflow.live_iterators import handles_of_live_iterators
 from pipediag.capture.frameworks.tensorflow.repeat import repeated
 from pipediag.capture.guard import attempt
 from pipediag.capture.loops.end_of_data import is_end_of_data
-from pipediag.capture.loops.loops import Consumer, Loop, LoopRegistry, batch_rows
+from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.loops.stand_in import Stage
 from pipediag.capture.measuring.diagnosis import Diagnosis, Instruments, model_of
 from pipediag.capture.pipelines.functions import source_location

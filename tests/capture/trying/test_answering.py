@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.loops.loops import Consumer, Loop
+from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.trying import answering as module
 from pipediag.capture.trying.answering import Trials
 from tests.capture.instruments import consumer_of, training_loop

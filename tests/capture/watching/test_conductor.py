@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.loops.loops import Consumer, Loop
+from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.diagnosis import Phase
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.loops.loops import Consumer, Loop
+from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring import diagnosis
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching import conductor as module

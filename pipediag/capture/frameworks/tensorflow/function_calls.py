@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.loops.loops import Consumer
+from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.threads import EachThread, runs_tf_data
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor

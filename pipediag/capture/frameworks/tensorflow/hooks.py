@@ -16,7 +16,7 @@ from typing import Any
 from pipediag.capture.frameworks.keras.hooks import KerasHooks
 from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls
 from pipediag.capture.guard import Guard
-from pipediag.capture.loops.loops import Consumer
+from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 import weakref
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Literal
+from typing import Any
 
 from pipediag.capture.callsites import CallSite, call_site, frames
 from pipediag.capture.frameworks.keras.facts import (
@@ -21,112 +20,14 @@ from pipediag.capture.frameworks.keras.facts import (
     phase_of,
     planned_steps,
 )
-from pipediag.capture.loops.clock import LoopClock
-from pipediag.capture.loops.stand_in import StandIn
+from pipediag.capture.frameworks.tensorflow.datasets import options_of
+from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
-from pipediag.session.recording import LoopKind, ParameterValue, RecordedLoop
+from pipediag.session.recording import LoopKind, RecordedLoop
 
 # Own choice: a fit that is less than twice as long is stood for by the one before it.
 _MUCH_LONGER = 2
-
-# Reading this alias of `threading` makes TensorFlow warn the user.
-_DEPRECATED_OPTION = "experimental_threading"
-
-HandOver = Literal["next", "call"]
-"""How batches leave an iterator: by Python's `next`, or inside a tf.function that was given it."""
-
-
-@dataclass
-class Loop:
-    """A loop while it runs: its record, and what the hooks need at hand."""
-
-    record: RecordedLoop
-    ordinal: int
-    fit_frame: Any = None
-    fit_walker: weakref.ref[Any] | None = None
-    """What walks over the data of its first `fit`: another one tells of another call."""
-    fit_steps: int | None = None
-    """Steps that its first `fit` was asked for, as far as Keras knew."""
-    model: weakref.ref[Any] | None = None
-    """The Keras model that the loop trains."""
-    dataset: Any = None
-    """What it reads, kept from when it is diagnosed, to be tried with changes."""
-    step_functions: list[weakref.ref[Any]] = field(default_factory=list)
-    """The tf.functions that train in its steps."""
-    thread: threading.Thread | None = None
-    """The thread that runs it."""
-    last_ns: int = 0
-    traced_in_first_step_ns: int = 0
-    diagnosis: Any = None
-    clock: LoopClock = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.clock = LoopClock(self.record)
-
-    def let_go(self) -> None:
-        """Drop what belongs to the script."""
-        self.fit_frame = self.model = self.dataset = None
-
-    def gives_way_to(self, frame: FrameType) -> bool:
-        """Whether this `fit` is another call, so much longer that this loop can't stand for it."""
-        walker = data_walker(frame)
-        known = self.fit_walker() if self.fit_walker is not None else None
-        if walker is None or walker is known:
-            return False
-        steps = planned_steps(frame)
-        return bool(self.fit_steps and steps and steps >= _MUCH_LONGER * self.fit_steps)
-
-    @property
-    def fit_begun(self) -> bool:
-        """Whether it is a `fit`, of which none begins before the last one ends."""
-        return self.record.kind == "keras" and self.trains
-
-    def runs_elsewhere(self) -> bool:
-        """Whether it is the loop of another thread, which has not ended."""
-        thread = self.thread
-        return thread is not None and thread.is_alive() and thread is not threading.current_thread()
-
-    @property
-    def trains(self) -> bool:
-        return self.record.role == "training"
-
-    @property
-    def seconds_in_all(self) -> float | None:
-        """What the loop takes from its first step to its last, or None where nothing says so."""
-        record, left = self.record, self.seconds_left
-        return None if left is None else record.elapsed_ns / 1e9 + left
-
-    @property
-    def seconds_left(self) -> float | None:
-        """What the loop would still take, or None where the script does not say."""
-        record = self.record
-        if record.planned_steps is None or record.steps == 0:
-            return None
-        return (record.planned_steps - record.steps) * record.elapsed_ns / record.steps / 1e9
-
-
-@dataclass
-class Consumer:
-    """One iterator of a loop."""
-
-    loop: Loop
-    ordinal: int
-    iterator: weakref.ref[Any]
-    element_spec: Any
-    dataset: Any
-    hand_over: HandOver = "next"
-    batches: int = 0
-    waited_ns: int = 0
-    """Time in `next` since the last step began."""
-    stand_in: StandIn = field(default_factory=StandIn)
-    """What hands out batches in its place."""
-    distributed: bool = False
-
-    def iterator_gone(self, _: object) -> None:
-        """Drop what natively does not outlive the iterator."""
-        self.dataset = None
-
 
 Place = tuple[str | None, int | None, str]
 """File, line and Keras method."""
@@ -231,7 +132,7 @@ class LoopRegistry:
         if not hasattr(original, "_inputs"):
             return
         record.root_op_id = self.plan.operation_of(original)
-        record.dataset_options = _options(original)
+        record.dataset_options = options_of(original)
         record.autotune_enabled = record.dataset_options.get("autotune.enabled") is not False
         record.batch_size = self._batch_size(record.root_op_id)
 
@@ -272,40 +173,16 @@ def _loop_among(at_place: list[Loop], phase: KerasPhase | None) -> Loop | None:
     if not free:
         return None
     training = phase is not None and phase.role == "training"
-    if phase is not None and training and free[-1].gives_way_to(phase.frame):
+    if phase is not None and training and _gives_way(free[-1], phase.frame):
         return None
     return free[-1] if training else free[0]
 
 
-def _options(dataset: Any) -> dict[str, ParameterValue]:
-    """The options that the user set, flattened: `threading.private_threadpool_size`, ..."""
-    found: dict[str, ParameterValue] = {}
-    options = dataset.options()
-    for name in type(options).__dict__:
-        if name.startswith("_") or name == _DEPRECATED_OPTION:
-            continue
-        value = getattr(options, name)
-        if isinstance(value, bool | int | float | str):
-            found[name] = value
-        elif "tensorflow" in type(value).__module__:
-            found.update(_nested(name, value))
-    return found
-
-
-def _nested(prefix: str, options: Any) -> dict[str, ParameterValue]:
-    found: dict[str, ParameterValue] = {}
-    for name in type(options).__dict__:
-        value = getattr(options, name, None)
-        if not name.startswith("_") and isinstance(value, bool | int | float | str):
-            found[f"{prefix.removeprefix('experimental_')}.{name}"] = value
-    return found
-
-
-def batch_rows(batch: Any) -> int | None:
-    """Rows of a batch: the leading dimension of its first tensor, or None."""
-    nest = sys.modules["tensorflow.python.util.nest"]
-    for component in nest.flatten(batch):
-        shape = getattr(component, "shape", None)
-        if shape is not None and len(shape) > 0 and shape[0] is not None:
-            return int(shape[0])
-    return None
+def _gives_way(loop: Loop, frame: FrameType) -> bool:
+    """Whether this `fit` is another call, so much longer that the loop can't stand for it."""
+    walker = data_walker(frame)
+    known = loop.fit_walker() if loop.fit_walker is not None else None
+    if walker is None or walker is known:
+        return False
+    steps = planned_steps(frame)
+    return bool(loop.fit_steps and steps and steps >= _MUCH_LONGER * loop.fit_steps)

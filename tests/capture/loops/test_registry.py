@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from pipediag.capture.frameworks.keras.facts import KerasPhase
-from pipediag.capture.loops import loops as module
-from pipediag.capture.loops.loops import Loop, LoopRegistry
+from pipediag.capture.loops import registry as module
+from pipediag.capture.loops.loop import Loop
+from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.recorder import Recorder
 from pipediag.session.recording import LoopRole
 

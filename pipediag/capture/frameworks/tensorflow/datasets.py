@@ -1,0 +1,45 @@
+"""What a tf.data dataset and its batches tell of themselves."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from pipediag.session.recording import ParameterValue
+
+# Reading this alias of `threading` makes TensorFlow warn the user.
+_DEPRECATED_OPTION = "experimental_threading"
+
+
+def options_of(dataset: Any) -> dict[str, ParameterValue]:
+    """The options that the user set, flattened: `threading.private_threadpool_size`, ..."""
+    found: dict[str, ParameterValue] = {}
+    options = dataset.options()
+    for name in type(options).__dict__:
+        if name.startswith("_") or name == _DEPRECATED_OPTION:
+            continue
+        value = getattr(options, name)
+        if isinstance(value, bool | int | float | str):
+            found[name] = value
+        elif "tensorflow" in type(value).__module__:
+            found.update(_nested(name, value))
+    return found
+
+
+def _nested(prefix: str, options: Any) -> dict[str, ParameterValue]:
+    found: dict[str, ParameterValue] = {}
+    for name in type(options).__dict__:
+        value = getattr(options, name, None)
+        if not name.startswith("_") and isinstance(value, bool | int | float | str):
+            found[f"{prefix.removeprefix('experimental_')}.{name}"] = value
+    return found
+
+
+def batch_rows(batch: Any) -> int | None:
+    """Rows of a batch: the leading dimension of its first tensor, or None."""
+    nest = sys.modules["tensorflow.python.util.nest"]
+    for component in nest.flatten(batch):
+        shape = getattr(component, "shape", None)
+        if shape is not None and len(shape) > 0 and shape[0] is not None:
+            return int(shape[0])
+    return None

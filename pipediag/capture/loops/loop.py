@@ -1,0 +1,97 @@
+"""A loop of the script while it runs, and the iterators that it reads from."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pipediag.capture.loops.clock import LoopClock
+from pipediag.capture.loops.stand_in import StandIn
+from pipediag.session.recording import RecordedLoop
+
+HandOver = Literal["next", "call"]
+"""How batches leave an iterator: by Python's `next`, or inside a tf.function that was given it."""
+
+
+@dataclass
+class Loop:
+    """A loop while it runs: its record, and what the hooks need at hand."""
+
+    record: RecordedLoop
+    ordinal: int
+    fit_frame: Any = None
+    fit_walker: weakref.ref[Any] | None = None
+    """What walks over the data of its first `fit`: another one tells of another call."""
+    fit_steps: int | None = None
+    """Steps that its first `fit` was asked for, as far as Keras knew."""
+    model: weakref.ref[Any] | None = None
+    """The Keras model that the loop trains."""
+    dataset: Any = None
+    """What it reads, kept from when it is diagnosed, to be tried with changes."""
+    step_functions: list[weakref.ref[Any]] = field(default_factory=list)
+    """The tf.functions that train in its steps."""
+    thread: threading.Thread | None = None
+    """The thread that runs it."""
+    last_ns: int = 0
+    traced_in_first_step_ns: int = 0
+    diagnosis: Any = None
+    clock: LoopClock = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.clock = LoopClock(self.record)
+
+    def let_go(self) -> None:
+        """Drop what belongs to the script."""
+        self.fit_frame = self.model = self.dataset = None
+
+    @property
+    def fit_begun(self) -> bool:
+        """Whether it is a `fit`, of which none begins before the last one ends."""
+        return self.record.kind == "keras" and self.trains
+
+    def runs_elsewhere(self) -> bool:
+        """Whether it is the loop of another thread, which has not ended."""
+        thread = self.thread
+        return thread is not None and thread.is_alive() and thread is not threading.current_thread()
+
+    @property
+    def trains(self) -> bool:
+        return self.record.role == "training"
+
+    @property
+    def seconds_in_all(self) -> float | None:
+        """What the loop takes from its first step to its last, or None where nothing says so."""
+        record, left = self.record, self.seconds_left
+        return None if left is None else record.elapsed_ns / 1e9 + left
+
+    @property
+    def seconds_left(self) -> float | None:
+        """What the loop would still take, or None where the script does not say."""
+        record = self.record
+        if record.planned_steps is None or record.steps == 0:
+            return None
+        return (record.planned_steps - record.steps) * record.elapsed_ns / record.steps / 1e9
+
+
+@dataclass
+class Consumer:
+    """One iterator of a loop."""
+
+    loop: Loop
+    ordinal: int
+    iterator: weakref.ref[Any]
+    element_spec: Any
+    dataset: Any
+    hand_over: HandOver = "next"
+    batches: int = 0
+    waited_ns: int = 0
+    """Time in `next` since the last step began."""
+    stand_in: StandIn = field(default_factory=StandIn)
+    """What hands out batches in its place."""
+    distributed: bool = False
+
+    def iterator_gone(self, _: object) -> None:
+        """Drop what natively does not outlive the iterator."""
+        self.dataset = None
