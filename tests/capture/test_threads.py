@@ -80,10 +80,10 @@ def test_a_native_thread_is_not_made_one_of_pythons() -> None:
 
 def test_what_one_thread_writes_is_no_step_of_the_other() -> None:
     watch, other = UpdateWatch(), Other()
-    watch.updated = False
+    watch.take_updated()
 
     def train() -> None:
-        watch.updated = False
+        watch.take_updated()
         watch.note()
 
     other.does(train)
@@ -93,7 +93,7 @@ def test_what_one_thread_writes_is_no_step_of_the_other() -> None:
 
 def test_a_thread_that_takes_no_batches_writes_for_the_step_that_started_it() -> None:
     watch, function = UpdateWatch(), State()
-    watch.updated = False
+    watch.take_updated()
     watch.enter(function)
     Other().does(watch.note)
     assert (watch.updated, watch.trains(function)) == (True, True)

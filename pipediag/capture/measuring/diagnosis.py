@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from pipediag.capture.frameworks.tensorflow.model_proto import (
     NO_MODELS,
     IteratorModel,
-    read_model,
+    model_of,
     snapshot,
     tensorflow_has_models,
 )
@@ -133,7 +132,7 @@ class Diagnosis:
         self._start_ns = None
         self.loop.record.seams += 1
         if self.measuring and self._window.block.durations_ns:
-            model = model_of(consumer)
+            model = model_of(consumer.iterator())
             self._window.close_block(
                 model, 1 if exhausted else 0, self.loop.record.batches_per_call
             )
@@ -375,7 +374,7 @@ class Diagnosis:
         return median(recent) if recent else 0.0
 
     def _read(self, consumer: Consumer) -> IteratorModel | None:
-        model = model_of(consumer)
+        model = model_of(consumer.iterator())
         if model is not None:
             self._with.recorder.recording.snapshots.append(
                 snapshot(
@@ -389,25 +388,6 @@ class Diagnosis:
         elif not tensorflow_has_models():
             self._with.recorder.note(NO_MODELS)
         return model
-
-
-def model_of(consumer: Consumer) -> IteratorModel | None:
-    """tf.data's model of the iterator that a consumer reads from, where it has one."""
-    iterator = consumer.iterator()
-    for inner in _single_iterators(iterator):
-        return read_model(inner)
-    return None
-
-
-def _single_iterators(iterator: Any) -> list[Any]:
-    """The one tf.data iterator behind a distributed one, where there is just one."""
-    if iterator is None:
-        return []
-    inner = getattr(iterator, "_iterators", None)
-    if inner is None:
-        return [iterator]
-    owned = [getattr(one, "_iterator", None) for one in inner]
-    return [owned[0]] if len(owned) == 1 and owned[0] is not None else []
 
 
 def _stocked(nodes: list[ModelNode]) -> int:

@@ -32,6 +32,8 @@ class HeldLoops:
         self.pull: Callable[[Any], Any] = next
         """Takes a batch from an iterator without telling us."""
         self._trials: Trials | None = None
+        self.loop: Loop | None = None
+        """The loop that is held: a plain attribute, as it is read on every step."""
         self._seen: set[str] = set()
         self._epochs = 0
 
@@ -58,9 +60,6 @@ class HeldLoops:
     def may_try(self) -> bool:
         """Whether the parent may ask for trials."""
         return self._commands is not None
-
-    def holds(self, loop: Loop | None) -> bool:
-        return self._trials is not None and loop is self._trials.loop
 
     def was_held(self, loop: Loop) -> bool:
         return loop.record.id in self._seen
@@ -89,6 +88,7 @@ class HeldLoops:
             goes_on=goes_on,
             since_ns=self._looked_closer_ns(loop),
         )
+        self.loop = loop
         self._trials = Trials(loop, self._commands, self._with.tell, self.pull, goes_on=goes_on)
         self._trials.begin(consumer)
         return not self._released()
@@ -101,13 +101,13 @@ class HeldLoops:
 
     def traced(self, loop: Loop) -> None:
         """A training function was traced in the step that is running."""
-        if self._trials is not None and self.holds(loop):
+        if self._trials is not None and loop is self.loop:
             self._trials.traced()
 
     def failed(self, consumer: Consumer, error: BaseException) -> bool:
         """A step raised; returns whether an arm was to blame, which has stepped aside."""
         trials = self._trials
-        if trials is None or not self.holds(consumer.loop) or not trials.failed(error):
+        if trials is None or consumer.loop is not self.loop or not trials.failed(error):
             return False
         self._released()
         return True
@@ -115,7 +115,7 @@ class HeldLoops:
     def step_limit(self, consumer: Consumer) -> StepLimit | None:
         """The context for a step of this consumer where it is only tried and has a limit."""
         trials = self._trials
-        if trials is None or trials.over or not self.holds(consumer.loop):
+        if trials is None or trials.over or consumer.loop is not self.loop:
             return None
         return trials.limit
 
@@ -124,7 +124,7 @@ class HeldLoops:
         if self._trials is not None:
             self._trials.stop(reason)
             self._seen.discard(self._trials.loop.record.id)
-            self._trials = None
+            self._trials = self.loop = None
 
     def try_pipelines_alone(self, loops: Iterable[Loop]) -> None:
         """Of loops that could not be held while they ran, the parent may try the pipelines."""
@@ -169,6 +169,6 @@ class HeldLoops:
     def _released(self) -> bool:
         if self._trials is None or not self._trials.over:
             return False
-        self._trials = None
+        self._trials = self.loop = None
         self._with.state.give_back()
         return True

@@ -10,31 +10,26 @@ from typing import Any
 
 from pipediag.capture.environment import describe_environment
 from pipediag.capture.frameworks.tensorflow.datasets import batch_rows
-from pipediag.capture.frameworks.tensorflow.live_iterators import handles_of_live_iterators
 from pipediag.capture.frameworks.tensorflow.repeat import repeated
 from pipediag.capture.guard import attempt
 from pipediag.capture.loops.end_of_data import is_end_of_data
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.loops.stand_in import Stage
-from pipediag.capture.measuring.diagnosis import Diagnosis, Instruments, model_of
+from pipediag.capture.measuring.diagnosis import Diagnosis, Instruments
 from pipediag.capture.pipelines.functions import source_location
 from pipediag.capture.threads import EachThread, runs_tf_data
 from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.watching import roles
+from pipediag.capture.watching.held_batch import HeldBatch
+from pipediag.capture.watching.startup import EarlySteps
+from pipediag.capture.watching.stopping import Stopping
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.settings import RunSettings
 
 _MOST_DIAGNOSED = 6
-_PREVIEW_BATCHES = 5
 # A loop that has not come back for so long, while another trains, is over.
 _ABANDONED_NS = 3_000_000_000
-
-
-class StopScript(BaseException):
-    """Raised in the script's training thread when enough was measured.
-
-    Not an Exception, so that the script's own handlers let it pass.
-    """
 
 
 @dataclass(eq=False)
@@ -62,21 +57,21 @@ class Conductor:
         self._loops = loops
         self._updates = updates
         self._with = instruments
-        self._settings = settings
-        self._leave = leave
+        self._early_steps = EarlySteps(loops, updates)
+        self._stopping = Stopping(instruments, settings, leave)
         self._held = held
-        self._held_batch: tuple[Loop, Any] | None = None
-        """The batch that trials began at, to be handed over when they are over."""
+        self._held_batch = HeldBatch()
         self._holding = False
         self._turns = EachThread(_Turn)
         self._consumed = False
         self._over = False
         self._active: Diagnosis | None = None
         self._diagnosed: list[Loop] = []
-        self._deadline_ns: int | None = None
-        self._raised = False
-        self.kept_alive: list[Any] = []
+
+    @property
+    def kept_alive(self) -> list[Any]:
         """Iterators of the script that was stopped; the process ends without freeing them."""
+        return self._stopping.kept_alive
 
     @property
     def in_a_loop(self) -> bool:
@@ -90,7 +85,7 @@ class Conductor:
         if last is None:
             return False
         diagnosis = last.loop.diagnosis
-        return self._held.holds(last.loop) or (diagnosis is not None and diagnosis.repeats)
+        return self._held.loop is last.loop or (diagnosis is not None and diagnosis.repeats)
 
     # What the hooks report.
 
@@ -118,10 +113,10 @@ class Conductor:
         # Keras on JAX asks for `steps_per_execution` batches one by one, and runs them as one step.
         if (consumer.batches - 1) % record.batches_per_call == 0:
             waited_ns, consumer.waited_ns = consumer.waited_ns, 0
-            held = self._held.holds(consumer.loop)
+            held = self._held.loop is consumer.loop
             self._boundary(consumer, handed_ns, waited_ns)
-            if self._held.holds(consumer.loop) != held:
-                batch = self._swapped(consumer, batch)
+            if (self._held.loop is consumer.loop) != held:
+                batch = self._held_batch.swapped(consumer.loop, batch)
         if consumer.stand_in.stage is Stage.CATCHING:
             self._repeat(consumer, batch)
         return batch
@@ -177,7 +172,7 @@ class Conductor:
         self._held.stop(reason)
         self._with.state.give_back()
         for loop in self._loops.all():
-            self._settle_role(loop)
+            roles.settle(loop, self._loops.all())
 
     def given_up(self) -> None:
         """An error of ours: what was measured is kept, and nothing more is measured.
@@ -193,23 +188,13 @@ class Conductor:
         attempt(note, "ending trials", self._held.stop, reason)
         attempt(note, "putting the training back", self._with.state.give_back)
         self._with.recorder.save()
-        if self._was_disturbed() and not self._settings.run_to_end:
-            self.stop()
+        self._stopping.stop_the_disturbed()
 
     def kept(self, consumer: Consumer, asked_ns: int, handed_ns: int, batch: Any) -> Any:  # noqa: ARG002
         """The batch to hand over where `handed_over` failed: that at which trials began, if any."""
-        held = self._held_batch
-        return held[1] if held is not None and held[0] is consumer.loop else batch
+        return self._held_batch.or_else(consumer.loop, batch)
 
     # What follows from it.
-
-    def _swapped(self, consumer: Consumer, batch: Any) -> Any:
-        """The batch to hand over where the loop begins to be held, or is released."""
-        held, self._held_batch = self._held_batch, None
-        if held is not None:
-            return held[1]
-        self._held_batch = consumer.loop, batch
-        return batch
 
     def _interrupt(self, turn: _Turn, exhausted: bool) -> None:
         self._learn_role(turn)
@@ -233,30 +218,33 @@ class Conductor:
         if turn.last is not consumer:
             self._turn_to(turn, consumer)
         continuous, turn.seam = not turn.seam, False
-        held, self._holding = self._holding, self._held.holds(loop)
-        if held and not self._holding:
-            continuous = False  # the trials were given up in the middle of a step
+        held, self._holding = self._holding, self._held.loop is loop
         if self._holding:
             if not self._held.boundary(consumer, now_ns, continuous):
                 self._released(loop)
             return
+        continuous = continuous and not held  # trials may have been given up in mid-step
         if continuous:
             record.elapsed_ns += now_ns - loop.last_ns
             if record.steps <= 2 * record.batches_per_call:
                 attempt(
                     self._with.recorder.note,
                     "describing how the loop starts up",
-                    self._early_step,
+                    self._early_steps.describe,
                     consumer,
                     now_ns - loop.last_ns,
                 )
-            self._notice_other_thread(loop)
+            active = self._active
+            if active is not None and active.loop.thread is not loop.thread:
+                roles.notice_beside(active.loop, loop)
         loop.last_ns = now_ns
         loop.clock.hand_over(now_ns, wait_ns, continuous)
         record.steps += record.batches_per_call
-        self._updates.tracing_ns = 0
+        if record.first_step_ns is None:
+            self._updates.tracing_ns = 0  # the step that begins may be the first to be complete
         self._diagnose(consumer, now_ns, wait_ns, continuous)
-        if self._deadline_ns is not None and now_ns > self._deadline_ns and self._active is None:
+        deadline_ns = self._stopping.deadline_ns
+        if deadline_ns is not None and now_ns > deadline_ns and self._active is None:
             self.stop()
 
     def _turn_to(self, turn: _Turn, consumer: Consumer) -> None:
@@ -296,28 +284,6 @@ class Conductor:
             note(f"Measuring failed, and was given up: {type(error).__name__}: {error}")
             attempt(note, "closing a window", diagnosis.finish, "measuring failed")
 
-    def _early_step(self, consumer: Consumer, duration_ns: int) -> None:
-        """The first two steps tell what starting up took."""
-        loop, record = consumer.loop, consumer.loop.record
-        if record.first_step_ns is None:
-            record.first_step_ns = duration_ns
-            loop.traced_in_first_step_ns = self._updates.tracing_ns
-            self._loops.describe_keras(loop)
-        elif record.fill_ns is None and consumer.hand_over == "call":
-            # The first batch was asked for inside a call: what tracing and consumer did not take.
-            model = model_of(consumer)
-            if model is not None and model.gaps_us:
-                others = model.gaps_us[0] * 1000 + loop.traced_in_first_step_ns
-                record.fill_ns = max(0, record.first_step_ns - others)
-
-    def _notice_other_thread(self, loop: Loop) -> None:
-        """Whether a step of the loop that is measured fell between two of this one's."""
-        measured = self._active.loop if self._active is not None else loop
-        if measured.thread is loop.thread or not loop.trains or loop.record.beside is not None:
-            return
-        if measured.last_ns > loop.last_ns:
-            measured.record.beside, loop.record.beside = loop.record.id, measured.record.id
-
     def _give_up_the_abandoned(self, loop: Loop, now_ns: int) -> None:
         """A loop that ended too early must not keep a later one from being measured."""
         if self._active is None:
@@ -346,34 +312,8 @@ class Conductor:
 
         What is written after a seam, such as weights that are loaded, is no step's work.
         """
-        updated, self._updates.updated = self._updates.updated, False
-        if not updated or turn.last is None or turn.seam:
-            return
-        record = turn.last.loop.record
-        if not record.updates_variables:
-            record.updates_variables = True
-            if record.role == "other":
-                record.role = "training"
-                record.role_reason = "its steps write trainable variables"
-
-    def _settle_role(self, loop: Loop) -> None:
-        """Name what the loops without updates were, for the report."""
-        record = loop.record
-        if record.role != "other":
-            return
-        if record.steps <= _PREVIEW_BATCHES:
-            record.role, record.role_reason = (
-                "preview",
-                f"{record.steps} batches, no variable written",
-            )
-            return
-        trainings = [other.record.started_ns for other in self._loops.all() if other.trains]
-        if trainings and loop.last_ns <= min(trainings):
-            record.role = "preparation"
-            record.role_reason = "read before training began, without writing a trainable variable"
-        elif trainings:
-            record.role = "validation"
-            record.role_reason = "batches are consumed without writing a trainable variable"
+        if self._updates.take_updated() and turn.last is not None and not turn.seam:
+            roles.learn(turn.last.loop.record)
 
     def _repeat_next(self, consumer: Consumer, iterator: Any) -> None:
         """Take the batch that the call would have taken, and hand it out from now on."""
@@ -401,64 +341,41 @@ class Conductor:
     def _measured(self, loop: Loop, consumer: Consumer) -> None:
         """One loop is measured: what would help it is tried, where the parent asks for that."""
         self._active = None
-        if self._held.hold(loop, consumer, goes_on=self._goes_on_after(loop)):
+        if self._held.hold(loop, consumer, goes_on=self._stopping.goes_on_after(loop)):
             return
         if self._held.was_held(loop):
             self._released(loop)
         else:
-            self._go_on_or_stop(loop)
+            self._stopping.go_on_or_stop(loop)
 
     def _released(self, loop: Loop) -> None:
         # What the trials took is no step, and neither is the one that they ended in.
         self._turns.here.seam = True
         loop.clock.held()
-        self._updates.updated = False
-        self._go_on_or_stop(loop)
+        self._updates.take_updated()
+        self._stopping.go_on_or_stop(loop)
 
     def try_pipelines_alone(self) -> None:
         """The script is over: loops that could not be held while they ran have their pipelines."""
         self._held.try_pipelines_alone(self._loops.all())
 
-    def _goes_on_after(self, loop: Loop) -> bool:
-        if self._settings.run_to_end:
-            return True
-        return not self._with.pace.ends_here(loop.seconds_left) and not self._was_disturbed()
+    def stop(self) -> None:
+        """End the script here.
 
-    def _go_on_or_stop(self, loop: Loop) -> None:
-        """Go on to see later loops, where that is cheap, or stop the script."""
-        if self._settings.run_to_end:
-            return
-        if not self._goes_on_after(loop):
-            self.stop()
-        elif self._deadline_ns is None:
-            self._deadline_ns = time.monotonic_ns() + int(self._settings.look_ahead_s * 1e9)
-
-    def _was_disturbed(self) -> bool:
-        """Steps on a repeated batch have trained the model wrongly: its script must not go on."""
-        return any(
-            window.kind == "repeat" and window.blocks
-            for window in self._with.recorder.recording.windows
-        )
+        Raises:
+            StopScript: always, unless the process ends.
+        """
+        self._stopping.stop()
 
     def keep_pipelines(self) -> None:
-        """Keep the pipelines that run now until the process is gone: see `live_iterators`."""
-        self.kept_alive += handles_of_live_iterators()
+        """Keep the pipelines that run now until the process is gone."""
+        self._stopping.keep_pipelines()
 
     def let_go(self) -> None:
         """Drop all that is the script's, so that it goes when its modules go."""
-        self._active = self._held_batch = None
+        self._active = None
+        self._held_batch.let_go()
         for turn in self._turns.all():
             turn.last = None
         for loop in self._loops.all():
             loop.let_go()
-
-    def stop(self) -> None:
-        """End the script here; one that swallows the exception is left by force the next time."""
-        if self._raised:
-            self._leave()
-        self._raised = True
-        self._with.state.give_back()
-        self.keep_pipelines()
-        self._with.tell("stopping")
-        self._with.recorder.recording.stop_reason = "enough was measured"
-        raise StopScript

@@ -42,13 +42,14 @@ class UpdateWatch:
 
     @property
     def updated(self) -> bool:
-        """Whether a trainable variable was written on this thread since this was set to False."""
+        """Whether a trainable variable was written on this thread since that was taken note of."""
         return self._threads.here.updated
 
-    @updated.setter
-    def updated(self, value: bool) -> None:
+    def take_updated(self) -> bool:
+        """The same, for a thread that consumes batches, which begins anew with that."""
         here = self._threads.here
-        here.updated, here.consumes = value, True
+        updated, here.updated, here.consumes = here.updated, False, True
+        return updated
 
     @property
     def tracing_ns(self) -> int:

@@ -18,9 +18,10 @@ from pipediag.capture.measuring.diagnosis import Phase
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace
 from pipediag.capture.recorder import Recorder
+from pipediag.capture.stop_script import StopScript
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching import conductor as module
-from pipediag.capture.watching.conductor import Conductor, StopScript
+from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.recording import LoopKind, LoopRole, RecordedLoop
 from pipediag.session.settings import RunSettings
@@ -326,7 +327,7 @@ def test_trainings_one_after_the_other_are_not_beside_each_other(stage: Stage) -
 def test_given_up_a_held_batch_is_handed_over_and_the_measuring_ends(stage: Stage) -> None:
     consumer = stage.consumer("training")
     stage.step(consumer)
-    stage.conductor._held_batch = (consumer.loop, "held")
+    stage.conductor._held_batch.swapped(consumer.loop, "held")
     stage.conductor.given_up()
 
     assert consumer.loop.diagnosis.ended == "pipediag stopped after an error of its own"

@@ -10,9 +10,10 @@ import pytest
 
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring import diagnosis
+from pipediag.capture.stop_script import StopScript
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching import conductor as module
-from pipediag.capture.watching.conductor import Conductor, StopScript
+from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.settings import RunSettings
 from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop

@@ -69,7 +69,7 @@ def test_a_function_that_was_traced_with_an_update_always_updates(watch: UpdateW
     Variable(trainable=True).assign(1)
     watch.leave()
     watch.leave()
-    watch.updated = False
+    watch.take_updated()
 
     watch.enter(other)
     watch.leave()

@@ -51,6 +51,13 @@ def read_model(iterator: Any) -> IteratorModel | None:
     return IteratorModel(list(proto.gap_times), nodes, proto.output)
 
 
+def model_of(iterator: Any) -> IteratorModel | None:
+    """The model of an iterator, or of the one behind a distributed one where there is just one."""
+    for single in _single_iterators(iterator):
+        return read_model(single)
+    return None
+
+
 def snapshot(
     model: IteratorModel, loop_id: str, iterator: int, steps: int, iterator_steps: int
 ) -> ModelSnapshot:
@@ -64,6 +71,16 @@ def snapshot(
         nodes=model.nodes,
         output_id=model.output_id,
     )
+
+
+def _single_iterators(iterator: Any) -> list[Any]:
+    if iterator is None:
+        return []
+    inner = getattr(iterator, "_iterators", None)
+    if inner is None:
+        return [iterator]
+    owned = [getattr(one, "_iterator", None) for one in inner]
+    return [owned[0]] if len(owned) == 1 and owned[0] is not None else []
 
 
 def _node(node: Any) -> ModelNode:

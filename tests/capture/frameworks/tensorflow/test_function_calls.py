@@ -11,7 +11,7 @@ import pytest
 
 from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls
 from pipediag.capture.guard import Guard
-from pipediag.capture.watching.conductor import StopScript
+from pipediag.capture.stop_script import StopScript
 from pipediag.capture.watching.updates import UpdateWatch
 
 

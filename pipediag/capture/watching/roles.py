@@ -1,0 +1,46 @@
+"""What a loop is for: a step that writes a trainable variable makes it a training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pipediag.capture.loops.loop import Loop
+from pipediag.session.recording import RecordedLoop
+
+_PREVIEW_BATCHES = 5
+
+
+def learn(record: RecordedLoop) -> None:
+    """A step of the loop wrote a trainable variable."""
+    if record.updates_variables:
+        return
+    record.updates_variables = True
+    if record.role == "other":
+        record.role = "training"
+        record.role_reason = "its steps write trainable variables"
+
+
+def settle(loop: Loop, loops: Iterable[Loop]) -> None:
+    """Name what a loop without updates was, among all of them, for the report."""
+    record = loop.record
+    if record.role != "other":
+        return
+    if record.steps <= _PREVIEW_BATCHES:
+        record.role, record.role_reason = (
+            "preview",
+            f"{record.steps} batches, no variable written",
+        )
+        return
+    trainings = [other.record.started_ns for other in loops if other.trains]
+    if trainings and loop.last_ns <= min(trainings):
+        record.role = "preparation"
+        record.role_reason = "read before training began, without writing a trainable variable"
+    elif trainings:
+        record.role = "validation"
+        record.role_reason = "batches are consumed without writing a trainable variable"
+
+
+def notice_beside(measured: Loop, loop: Loop) -> None:
+    """Whether a step of the loop that is measured fell between two of another thread's."""
+    if loop.trains and loop.record.beside is None and measured.last_ns > loop.last_ns:
+        measured.record.beside, loop.record.beside = loop.record.id, measured.record.id
