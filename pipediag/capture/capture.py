@@ -22,7 +22,7 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.journal import open_journal
 from pipediag.capture.link import CommandPipe
 from pipediag.capture.loops.registry import LoopRegistry
-from pipediag.capture.measuring.diagnosis import Instruments
+from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace
 from pipediag.capture.measuring.profiler import Profiler

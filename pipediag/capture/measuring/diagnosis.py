@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from statistics import median
 
-from pipediag.capture.frameworks.tensorflow.model_proto import (
-    NO_MODELS,
-    IteratorModel,
-    model_of,
-    snapshot,
-    tensorflow_has_models,
-)
-from pipediag.capture.journal import StepJournal
+from pipediag.capture.frameworks.tensorflow.model_proto import model_of
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.stand_in import Stage, StandIn
-from pipediag.capture.measuring.kept_state import KeptState
+from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.measuring.open_window import OpenWindow
-from pipediag.capture.measuring.pace import Pace
-from pipediag.capture.measuring.profiler import Profiler
-from pipediag.capture.measuring.stacks import StackSampler
-from pipediag.capture.recorder import Recorder
-from pipediag.session.recording import ModelNode, WindowKind
+from pipediag.capture.measuring.snapshots import Snapshots
+from pipediag.capture.measuring.stacks import StackSampler, ThreadCpu
+from pipediag.capture.measuring.stock import Stock
+from pipediag.session.recording import WindowKind
 
-_DRAINED_SHARE = 0.2
-_MOST_DRAINS = 3
 # Of shorter epochs no step can be spared.
 _LONG_EPOCH = 10
 
@@ -41,18 +28,6 @@ class Phase(Enum):
     PROFILE = "profile"
     REPEAT = "repeat"
     DONE = "done"
-
-
-@dataclass
-class Instruments:
-    """What a diagnosis works with; shared by all loops of the run."""
-
-    recorder: Recorder
-    journal: StepJournal
-    profiler: Profiler
-    pace: Pace
-    state: KeptState
-    tell: Callable[..., None]
 
 
 class Diagnosis:
@@ -70,11 +45,10 @@ class Diagnosis:
         self._decide_every = 1
         self._steps_in_epoch = 0
         self._since_trace: list[int] = []
-        self._drains = 0
-        self._first_model: IteratorModel | None = None
-        self._first_steps = 0
+        self._snapshots = Snapshots(instruments.recorder)
+        self._stock = Stock()
         self._stacks: StackSampler | None = None
-        self._cpu_at_start: dict[str, int] = {}
+        self._thread_cpu = ThreadCpu()
         self._taken: StandIn | None = None
         """Where a repeated batch is handed out, or the one that is to be."""
         self.phase = Phase.WARMUP
@@ -197,8 +171,7 @@ class Diagnosis:
         self._window.record.stable = settled
         self._window.close(complete=True)
         self._with.tell("window", window="baseline", loop=self.loop.record.line)
-        self._first_model = self._read(consumer)
-        self._first_steps = consumer.batches
+        self._stock.begin(self._snapshots.take(consumer), consumer.batches)
         self._with.recorder.save()
         self._begin_baseline()
         return True
@@ -219,7 +192,7 @@ class Diagnosis:
             window.block_elapsed_ns(),
             self.loop.record.batches_per_call,
         ):
-            window.close_block(self._read(consumer), 0, self.loop.record.batches_per_call)
+            window.close_block(self._snapshots.take(consumer), 0, self.loop.record.batches_per_call)
             self._skip = pace.steps_to_skip(self._typical_ns())
             return True
         return False
@@ -229,15 +202,13 @@ class Diagnosis:
         return None if remaining is None else remaining // 2
 
     def _end_baseline(self, consumer: Consumer) -> bool:
-        model = self._read(consumer)
+        model = self._snapshots.take(consumer)
         self._window.close_block(model, 0, self.loop.record.batches_per_call)
-        if self._drained(model, consumer) and self._drains < _MOST_DRAINS:
-            self._drains += 1
+        if self._stock.used_up(model, consumer.batches):
             self._window.record.kind = "warmup"
             self._window.close(
                 complete=True, reason="batches stocked up earlier were being used up"
             )
-            self._first_model, self._first_steps = model, consumer.batches
             self._begin_baseline()
             return True
         self._window.close(complete=True)
@@ -245,17 +216,9 @@ class Diagnosis:
         self._with.tell("window", window="stacks")
         self.phase = Phase.STACKS
         self._window = self._open("stacks")
-        self._cpu_at_start = _thread_cpu()
+        self._thread_cpu.start()
         self._stacks = StackSampler(threading.get_ident())
         return True
-
-    def _drained(self, model: IteratorModel | None, consumer: Consumer) -> bool:
-        """Whether a stock of ready batches, laid up while functions compiled, hid the true pace."""
-        if model is None or self._first_model is None:
-            return False
-        used = consumer.batches - self._first_steps
-        before, after = _stocked(self._first_model.nodes), _stocked(model.nodes)
-        return used > 0 and before - after > _DRAINED_SHARE * used
 
     def _during_stacks(self, consumer: Consumer, now_ns: int) -> bool:
         elapsed = self._window.elapsed_ns(now_ns)
@@ -270,10 +233,7 @@ class Diagnosis:
         assert self._stacks is not None
         self._with.recorder.recording.stacks.append(self._stacks.stop(self.loop.record.id))
         self._stacks = None
-        after = _thread_cpu()
-        self._window.record.python_thread_cpu_ns = {
-            name: cpu - self._cpu_at_start.get(name, 0) for name, cpu in after.items()
-        }
+        self._window.record.python_thread_cpu_ns = self._thread_cpu.used()
 
     def _begin_profile(self, consumer: Consumer) -> None:
         self._with.tell("window", window="profile")
@@ -372,42 +332,3 @@ class Diagnosis:
     def _typical_ns(self) -> float:
         recent = self._since_trace[-20:]
         return median(recent) if recent else 0.0
-
-    def _read(self, consumer: Consumer) -> IteratorModel | None:
-        model = model_of(consumer.iterator())
-        if model is not None:
-            self._with.recorder.recording.snapshots.append(
-                snapshot(
-                    model,
-                    self.loop.record.id,
-                    consumer.ordinal,
-                    self.loop.record.steps,
-                    consumer.batches,
-                )
-            )
-        elif not tensorflow_has_models():
-            self._with.recorder.note(NO_MODELS)
-        return model
-
-
-def _stocked(nodes: list[ModelNode]) -> int:
-    """Batches that wait in the last buffer before the consumer."""
-    for node in sorted(nodes, key=lambda node: node.id):
-        if node.name.startswith(("Prefetch", "ParallelMap", "MapAndBatch", "ParallelBatch")):
-            return node.buffered_elements
-    return 0
-
-
-def _thread_cpu() -> dict[str, int]:
-    """CPU time so far of each Python thread, in nanoseconds, by `name#native id`; Linux only.
-
-    Read from /proc, as the C library's thread clocks crash for a thread that has ended.
-    """
-    usage: dict[str, int] = {}
-    for thread in threading.enumerate():
-        try:
-            schedule = Path(f"/proc/self/task/{thread.native_id}/schedstat").read_text()
-        except OSError:
-            continue
-        usage[f"{thread.name}#{thread.native_id}"] = int(schedule.split()[0])
-    return usage

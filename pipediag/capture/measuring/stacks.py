@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 from types import FrameType
 
 from pipediag.capture.callsites import FRAMEWORKS, is_users, package_of
@@ -122,6 +123,33 @@ class StackSampler:
         if ident == self._training_thread:
             return "main"
         return "source" if users is not None else "other"
+
+
+class ThreadCpu:
+    """CPU time of each Python thread between two moments; empty where /proc does not tell."""
+
+    def __init__(self) -> None:
+        self._at_start: dict[str, int] = {}
+
+    def start(self) -> None:
+        """The first moment."""
+        self._at_start = _cpu_so_far()
+
+    def used(self) -> dict[str, int]:
+        """In nanoseconds since then, by `name#native id`."""
+        return {name: cpu - self._at_start.get(name, 0) for name, cpu in _cpu_so_far().items()}
+
+
+def _cpu_so_far() -> dict[str, int]:
+    # From /proc, as the C library's thread clocks crash for a thread that has ended.
+    usage: dict[str, int] = {}
+    for thread in threading.enumerate():
+        try:
+            schedule = Path(f"/proc/self/task/{thread.native_id}/schedstat").read_text()
+        except OSError:
+            continue
+        usage[f"{thread.name}#{thread.native_id}"] = int(schedule.split()[0])
+    return usage
 
 
 def _is_parked(frame: FrameType) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pipediag.capture.link import CommandPipe
 from pipediag.capture.loops.loop import Consumer, Loop
-from pipediag.capture.measuring.diagnosis import Instruments
+from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.trying.answering import Trials
 from pipediag.capture.trying.fidelity import reading_leaves_traces, step_leaves_traces
 from pipediag.capture.trying.step_limit import StepLimit

@@ -16,7 +16,8 @@ from pipediag.capture.loops.end_of_data import is_end_of_data
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.loops.stand_in import Stage
-from pipediag.capture.measuring.diagnosis import Diagnosis, Instruments
+from pipediag.capture.measuring.diagnosis import Diagnosis
+from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.pipelines.functions import source_location
 from pipediag.capture.threads import EachThread, runs_tf_data
 from pipediag.capture.trying.held_loops import HeldLoops

@@ -19,7 +19,7 @@ from pipediag.capture.frameworks.tensorflow.cancellation import Cancellation
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.loops.registry import LoopRegistry
-from pipediag.capture.measuring.diagnosis import Instruments
+from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.measuring.open_window import OpenWindow
 from pipediag.capture.pipelines.plan_recorder import user_site
 from pipediag.capture.threads import EachThread

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipediag.capture.frameworks.tensorflow.live_iterators import handles_of_live_iterators
 from pipediag.capture.loops.loop import Loop
-from pipediag.capture.measuring.diagnosis import Instruments
+from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.stop_script import StopScript
 from pipediag.session.settings import RunSettings
 

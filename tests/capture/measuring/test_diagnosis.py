@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pipediag.capture.frameworks.tensorflow.model_proto import NO_MODELS
-from pipediag.capture.measuring.diagnosis import Diagnosis, Instruments, Phase
+from pipediag.capture.measuring.diagnosis import Diagnosis, Phase
+from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.measuring.pace import Pace
 from pipediag.capture.recorder import Recorder
 from pipediag.session.settings import RunSettings

@@ -1,0 +1,24 @@
+"""What loops are measured with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipediag.capture.journal import StepJournal
+from pipediag.capture.measuring.kept_state import KeptState
+from pipediag.capture.measuring.pace import Pace
+from pipediag.capture.measuring.profiler import Profiler
+from pipediag.capture.recorder import Recorder
+
+
+@dataclass
+class Instruments:
+    """Shared by all loops of the run."""
+
+    recorder: Recorder
+    journal: StepJournal
+    profiler: Profiler
+    pace: Pace
+    state: KeptState
+    tell: Callable[..., None]

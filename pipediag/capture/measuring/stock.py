@@ -1,0 +1,54 @@
+"""A stock of ready batches, laid up while functions compiled, hides how fast a pipeline really is.
+
+Steps that live on it wait for nothing until it is used up.
+"""
+
+from __future__ import annotations
+
+from pipediag.capture.frameworks.tensorflow.model_proto import IteratorModel
+from pipediag.session.recording import ModelNode
+
+_DRAINED_SHARE = 0.2
+"""Own choice: where one batch in five came from the stock, its pace is not the pipeline's."""
+
+_MOST_DRAINS = 3
+_BUFFERS = ("Prefetch", "ParallelMap", "MapAndBatch", "ParallelBatch")
+
+
+class Stock:
+    """Compares the last buffer before the consumer at a window's begin and at its end."""
+
+    def __init__(self) -> None:
+        self._before: IteratorModel | None = None
+        self._batches_before = 0
+        self._drains = 0
+
+    def begin(self, model: IteratorModel | None, batches: int) -> None:
+        """A window begins, when the iterator has handed out so many batches."""
+        self._before, self._batches_before = model, batches
+
+    def used_up(self, model: IteratorModel | None, batches: int) -> bool:
+        """Whether the window that ends lived on a stock, so that another one has begun instead.
+
+        A pipeline whose stock goes on to shrink is taken as it is, after three such windows.
+        """
+        if self._drains == _MOST_DRAINS or not self._shrank(model, batches):
+            return False
+        self._drains += 1
+        self.begin(model, batches)
+        return True
+
+    def _shrank(self, model: IteratorModel | None, batches: int) -> bool:
+        if model is None or self._before is None:
+            return False
+        used = batches - self._batches_before
+        before, after = _stocked(self._before.nodes), _stocked(model.nodes)
+        return used > 0 and before - after > _DRAINED_SHARE * used
+
+
+def _stocked(nodes: list[ModelNode]) -> int:
+    """Batches that wait in the last buffer before the consumer."""
+    for node in sorted(nodes, key=lambda node: node.id):
+        if node.name.startswith(_BUFFERS):
+            return node.buffered_elements
+    return 0
