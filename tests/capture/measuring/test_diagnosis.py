@@ -1,53 +1,314 @@
+"""The windows of a loop in turn, with hand-overs told by hand and no TensorFlow."""
+
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow.model_proto import NO_MODELS
+from pipediag.capture.frameworks.tensorflow.model_proto import NO_MODELS, IteratorModel
+from pipediag.capture.loops.loop import Consumer
+from pipediag.capture.loops.stand_in import Stage
+from pipediag.capture.measuring import diagnosis as module
+from pipediag.capture.measuring import snapshots
 from pipediag.capture.measuring.diagnosis import Diagnosis, Phase
-from pipediag.capture.measuring.instruments import Instruments
-from pipediag.capture.measuring.pace import Pace
-from pipediag.capture.recorder import Recorder
-from pipediag.session.settings import RunSettings
+from pipediag.session.recording import RecordedOperation
+from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop
+from tests.capture.measuring.test_stock import model
 
 OPERATIONS = "tensorflow.python.ops.gen_experimental_dataset_ops"
 
 
 @pytest.fixture
 def operations(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    module = ModuleType(OPERATIONS)
-    monkeypatch.setitem(sys.modules, OPERATIONS, module)
-    return module
+    made = ModuleType(OPERATIONS)
+    monkeypatch.setitem(sys.modules, OPERATIONS, made)
+    return made
 
 
-def notes_after_warm_up(directory: Path) -> list[str]:
-    """What is noted of an iterator that gives no model."""
-    recorder = Recorder(directory / "recording.json")
-    settings = RunSettings("train.py", (), False, str(directory), warmup=1)
-    nothing: Any = SimpleNamespace(append=lambda *_: None, script_is_profiling=False)
-    instruments = Instruments(
-        recorder, nothing, nothing, Pace(settings), nothing, lambda *_, **__: None
-    )
-    record = SimpleNamespace(id="loop1", steps=0, planned_steps=None, batches_per_call=1, line=1)
-    clock = SimpleNamespace(set_aside=lambda ns: None)
-    loop: Any = SimpleNamespace(record=record, ordinal=0, clock=clock)
-    consumer: Any = SimpleNamespace(iterator=lambda: None, hand_over="next", batches=0, ordinal=1)
-    diagnosis = Diagnosis(loop, instruments)
-    for now_ns in (0, 10, 20):
-        diagnosis.boundary(consumer, now_ns, 1, continuous=now_ns > 0)
-    assert diagnosis.phase is Phase.BASELINE
-    return recorder.recording.notes
+class Measured:
+    """A loop that is diagnosed, one step after the other; a step takes ten nanoseconds."""
+
+    def __init__(self, directory: Path) -> None:
+        self.instruments = FakeInstruments(directory)
+        self.pace = self.instruments.pace
+        self.loop = training_loop()
+        self.consumer = consumer_of(self.loop)
+        self.models: list[IteratorModel] = []
+        self.now = 0
+        self.diagnosis = Diagnosis(self.loop, self.instruments.all)
+
+    def model_of(self, _: Any) -> IteratorModel | None:
+        return self.models.pop(0) if self.models else None
+
+    @property
+    def recording(self) -> Any:
+        return self.instruments.recorder.recording
+
+    def step(self, consumer: Consumer | None = None, *, continuous: bool = True) -> None:
+        consumer = consumer or self.consumer
+        consumer.batches += 1
+        self.loop.record.steps += 1
+        # A reading or a window's begin moves the start of the step to the real clock.
+        start_ns = self.diagnosis._start_ns or self.now
+        self.now = start_ns + 10
+        self.diagnosis.boundary(consumer, self.now, 1, continuous)
+        if self.diagnosis.phase is Phase.REPEAT and consumer.stand_in.stage is Stage.CATCHING:
+            consumer.stand_in.caught("repeated")
+
+    def until(self, phase: Phase) -> None:
+        for _ in range(100):
+            if self.diagnosis.phase is phase:
+                return
+            self.step()
+        raise AssertionError(f"it never came to {phase}")
 
 
-def test_a_tensorflow_without_models_is_noted(tmp_path: Path, operations: ModuleType) -> None:
-    assert notes_after_warm_up(tmp_path) == [NO_MODELS]
+@pytest.fixture
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
+    FakeSampler.running = 0
+    monkeypatch.setattr(module, "StackSampler", FakeSampler)
+    made = Measured(tmp_path)
+    monkeypatch.setattr(snapshots, "model_of", made.model_of)
+    monkeypatch.setattr(module, "model_of", made.model_of)
+    return made
 
 
-def test_an_iterator_without_a_model_is_not(tmp_path: Path, operations: Any) -> None:
+def test_a_tensorflow_without_models_is_noted(measured: Measured, operations: ModuleType) -> None:
+    measured.until(Phase.BASELINE)
+
+    assert measured.recording.notes == [NO_MODELS]
+
+
+def test_an_iterator_without_a_model_is_not(measured: Measured, operations: Any) -> None:
     operations.iterator_get_model_proto = None
+    measured.until(Phase.BASELINE)
 
-    assert notes_after_warm_up(tmp_path) == []
+    assert measured.recording.notes == []
+
+
+def test_each_window_follows_the_one_before(measured: Measured) -> None:
+    measured.until(Phase.DONE)
+
+    kinds = ["warmup", "baseline", "stacks", "profile", "repeat"]
+    assert measured.instruments.windows == [(kind, True) for kind in kinds]
+    assert measured.instruments.events == ["window"] * 4 + ["measured"]
+    assert [len(window.blocks) for window in measured.recording.windows] == [1, 1, 1, 1, 1]
+    assert measured.recording.windows[3].trace_directory == "trace"
+    assert measured.recording.stacks[0].loop_id == "loop1"
+    assert (FakeSampler.running, measured.instruments.profiler.running) == (0, False)
+
+
+def test_steps_on_a_stock_of_ready_batches_are_warm_up(measured: Measured) -> None:
+    measured.models = [model(10), model(0), model(0)]
+    measured.until(Phase.STACKS)
+
+    kinds = [window.kind for window in measured.recording.windows]
+    assert kinds == ["warmup", "warmup", "baseline", "stacks"]
+    assert measured.recording.windows[1].reason == "batches stocked up earlier were being used up"
+    assert len(measured.recording.snapshots) == 3
+
+
+def test_tracing_begins_the_warm_up_anew(measured: Measured) -> None:
+    measured.pace.warmup = 3
+    for _ in range(3):
+        measured.step()
+    measured.diagnosis.traced()
+    for _ in range(2):
+        measured.step()
+    assert measured.diagnosis.phase is Phase.WARMUP
+    measured.step()
+    assert measured.diagnosis.phase is Phase.BASELINE
+
+
+def test_a_block_ends_with_a_reading_and_the_baseline_goes_on(measured: Measured) -> None:
+    measured.pace.block, measured.pace.baseline = 2, 6
+    measured.models = [model(0) for _ in range(9)]
+    measured.until(Phase.STACKS)
+
+    baseline = measured.recording.windows[1]
+    assert [len(block.durations_ns) for block in baseline.blocks] == [2, 2, 2]
+    assert len(measured.recording.snapshots) == 4
+
+
+def test_a_step_that_something_came_between_is_none(measured: Measured) -> None:
+    measured.pace.warmup = 5
+    measured.step()
+    measured.step()
+    measured.diagnosis.seam(measured.consumer, exhausted=True)
+    measured.step(continuous=False)
+    measured.step()
+
+    window = measured.diagnosis._window
+    assert [len(block.durations_ns) for block in (*window.record.blocks, window.block)] == [1, 1]
+    assert measured.loop.record.seams == 1
+
+
+def test_a_second_interruption_in_a_row_is_no_other_seam(measured: Measured) -> None:
+    measured.step()
+    for _ in range(2):
+        measured.diagnosis.seam(measured.consumer, exhausted=False)
+
+    assert measured.loop.record.seams == 1
+
+
+def test_steps_beside_the_scripts_own_profile_are_left_out(measured: Measured) -> None:
+    measured.pace.warmup = 5
+    measured.instruments.profiler.script_is_profiling = True
+    for _ in range(6):
+        measured.step()
+
+    assert measured.diagnosis._window.count == 0
+
+
+@pytest.mark.parametrize("phase", [Phase.WARMUP, Phase.STACKS, Phase.PROFILE, Phase.REPEAT])
+def test_a_loop_that_ends_early_leaves_nothing_running(measured: Measured, phase: Phase) -> None:
+    measured.pace.stacks = measured.pace.profile = 5
+    measured.until(phase)
+    measured.step()
+    measured.diagnosis.finish("the script finished")
+
+    assert not measured.diagnosis.measuring
+    assert (FakeSampler.running, measured.instruments.profiler.running) == (0, False)
+    assert measured.consumer.stand_in.stage is Stage.OWN
+    last = measured.recording.windows[-1]
+    assert (last.kind, last.complete, last.reason) == (phase.value, False, "the script finished")
+
+
+def test_a_loop_that_was_measured_is_not_closed_again(measured: Measured) -> None:
+    measured.until(Phase.DONE)
+    measured.diagnosis.finish("the script finished")
+
+    assert all(window.complete for window in measured.recording.windows)
+
+
+def test_an_iterator_is_given_back_though_closing_the_window_fails(
+    measured: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured.until(Phase.REPEAT)
+
+    def fail(**_: Any) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(measured.diagnosis._window, "close", fail)
+    with pytest.raises(OSError, match="no space"):
+        measured.diagnosis.finish("measuring failed")
+
+    assert measured.consumer.stand_in.stage is Stage.OWN
+    assert not measured.diagnosis.measuring
+
+
+def test_a_profiler_that_does_not_start_leaves_the_rest(measured: Measured) -> None:
+    measured.instruments.profiler.refuses = "the script profiles itself"
+    measured.until(Phase.DONE)
+
+    assert measured.instruments.windows[-2:] == [("profile", False), ("repeat", True)]
+    assert measured.recording.windows[3].reason == "the script profiles itself"
+
+
+def test_a_profile_that_the_script_takes_over_is_incomplete(measured: Measured) -> None:
+    measured.pace.profile = 5
+    measured.until(Phase.PROFILE)
+    measured.instruments.profiler.running = False
+    measured.step()
+
+    assert measured.recording.windows[3].reason == "the script's own profiler took over"
+    assert measured.diagnosis.phase is Phase.REPEAT
+
+
+def test_a_profile_that_was_not_written_is_noted(measured: Measured, operations: Any) -> None:
+    operations.iterator_get_model_proto = None
+    measured.instruments.profiler.fails = "no space left"
+    measured.until(Phase.DONE)
+
+    assert measured.recording.windows[3].trace_directory is None
+    assert measured.recording.notes == ["There is no trace: no space left."]
+
+
+def test_only_whole_steps_are_marked_in_the_profile(measured: Measured) -> None:
+    measured.pace.profile = 3
+    measured.until(Phase.REPEAT)
+
+    assert measured.instruments.profiler.marked == [0, 1, 2]
+
+
+def test_a_training_that_can_not_be_kept_is_given_no_repeated_batch(
+    measured: Measured, operations: Any
+) -> None:
+    operations.iterator_get_model_proto = None
+    measured.instruments.state.lack = "it does not fit in memory twice"
+    measured.until(Phase.DONE)
+
+    assert measured.instruments.windows[-1] == ("profile", True)
+    assert measured.recording.notes == [
+        "The consumer was not measured on a repeated batch: it does not fit in memory twice."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("distributed", "to_the_end", "ends", "calls_python", "repeats"),
+    [
+        (False, False, True, False, True),
+        (False, False, False, True, True),
+        (False, False, False, False, False),
+        (True, False, True, True, False),
+        (False, True, True, True, False),
+    ],
+)
+def test_a_batch_is_repeated_where_the_script_is_stopped_anyway_or_nothing_else_tells(
+    measured: Measured,
+    distributed: bool,
+    to_the_end: bool,
+    ends: bool,
+    calls_python: bool,
+    repeats: bool,
+) -> None:
+    measured.consumer.distributed = distributed
+    measured.pace.settings.run_to_end = to_the_end
+    measured.pace.ends = ends
+    kind = "from_generator" if calls_python else "range"
+    measured.recording.operations.append(RecordedOperation("op1", kind, "op1", None, None))
+    measured.until(Phase.DONE)
+
+    assert ("repeat" in dict(measured.instruments.windows)) is repeats
+
+
+def test_a_new_epoch_repeats_a_batch_of_its_own(measured: Measured) -> None:
+    measured.pace.repeat = 9
+    measured.until(Phase.REPEAT)
+    measured.step()
+    measured.diagnosis.seam(measured.consumer, exhausted=True)
+    next_epoch = consumer_of(measured.loop, ordinal=2)
+    measured.step(next_epoch, continuous=False)
+
+    assert measured.consumer.stand_in.stage is Stage.OWN
+    assert next_epoch.stand_in.stage is Stage.REPEATED
+
+
+def test_an_epoch_that_goes_on_keeps_its_repeated_batch(measured: Measured) -> None:
+    measured.pace.repeat = 9
+    measured.until(Phase.REPEAT)
+    measured.consumer.stand_in.caught("the same one")
+    measured.diagnosis.seam(measured.consumer, exhausted=False)
+    measured.step(continuous=False)
+
+    assert measured.consumer.stand_in.iterator == "the same one"
+
+
+def test_the_first_call_of_an_epoch_is_left_out_where_the_epochs_are_long(
+    measured: Measured,
+) -> None:
+    measured.pace.warmup = 100
+    measured.consumer.hand_over = "call"
+    for _ in range(12):
+        measured.step()
+    measured.diagnosis.seam(measured.consumer, exhausted=True)
+    before = measured.diagnosis._window.count
+    measured.step(continuous=False)
+    measured.step()
+    measured.step()
+
+    assert measured.diagnosis._window.count == before + 1
