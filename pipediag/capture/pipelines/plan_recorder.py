@@ -6,8 +6,6 @@ and back into the trace, so that fused and inserted iterators can be tied to sou
 
 from __future__ import annotations
 
-import functools
-import inspect
 import itertools
 import sys
 import threading
@@ -16,14 +14,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipediag.capture.callsites import AUTOGRAPH_FILE, CallSite, call_site, is_pipediags, is_users
+from pipediag.capture.callsites import is_pipediags
 from pipediag.capture.guard import GUARD_FILE, Guard
 from pipediag.capture.pipelines.call import MARK, InnerCalls, remember, replaying
 from pipediag.capture.pipelines.functions import describe_function, users_side_effect
-from pipediag.capture.pipelines.source_files import uncompressed_bytes
+from pipediag.capture.pipelines.parameters import (
+    cardinality_of,
+    element_bytes_of,
+    parameters_of,
+    takes_name,
+)
+from pipediag.capture.pipelines.user_site import user_place, user_site
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.threads import EachThread
-from pipediag.session.recording import ParameterValue, RecordedOperation
+from pipediag.session.recording import RecordedOperation
 
 _SOURCES = (
     "from_tensors from_tensor_slices from_generator range zip counter list_files load random "
@@ -35,12 +39,6 @@ _TRANSFORMATIONS = (
     "unbatch with_options group_by_window bucket_by_sequence_length snapshot scan take_while "
     "unique rejection_resample"
 ).split()
-_PARAMETERS = frozenset(
-    "num_parallel_calls deterministic buffer_size batch_size drop_remainder count cycle_length "
-    "block_length reshuffle_each_iteration num_parallel_reads compression_type filename path "
-    "use_unbounded_threadpool seed num_shards index size shift stride "
-    "pad_to_bucket_boundary".split()
-)
 _BETWEEN = frozenset({__file__, GUARD_FILE})
 """Files whose frames lie between a hook and what it calls."""
 
@@ -120,7 +118,7 @@ class PlanRecorder:
             if begun is None:
                 return original(*args, **kwargs)
             if not isinstance(begun, _Call):
-                return begun.call(kind, original, args, kwargs, _place)
+                return begun.call(kind, original, args, kwargs, user_place)
             try:
                 result = original(*args, **begun.kwargs)
             except BaseException:
@@ -164,7 +162,7 @@ class PlanRecorder:
             made_by_framework=site is None or site.by_framework,
             inside_function_of=outer[-1].operation.id if outer else None,
         )
-        if _takes_name(original):
+        if takes_name(original):
             kwargs = {**kwargs, "name": operation.name}
         for call in outer:
             call.inside.append(operation)
@@ -210,13 +208,13 @@ class PlanRecorder:
         """Fill in what is known once the call has been made; never let that fail the script."""
         try:
             operation.parent_ids = self._mark(dataset, operation.id)
-            operation.parameters = _parameters(original, args, kwargs)
+            operation.parameters = parameters_of(original, args, kwargs)
             operation.function = describe_function(dataset, elapsed_ms)
             if operation.kind == "from_generator" and operation.function is not None:
                 generator = args[0] if args else kwargs["generator"]
                 operation.function.side_effect = users_side_effect(generator)
-            operation.cardinality = _cardinality(dataset)
-            operation.element_bytes = _element_bytes(dataset)
+            operation.cardinality = cardinality_of(dataset)
+            operation.element_bytes = element_bytes_of(dataset)
         except Exception as error:
             self._recorder.note(
                 f"Pipediag could not describe the {operation.kind} at line {operation.line}: "
@@ -250,96 +248,3 @@ def _caller() -> str:
 def _is_tensorflows_own(filename: str) -> bool:
     """Whether tf.data calls itself here, as `list_files` and the readers do."""
     return "tensorflow/python/" in filename.replace("\\", "/") and "autograph" not in filename
-
-
-def user_site() -> CallSite | None:
-    """The user's line; inside a function that AutoGraph converted, by TensorFlow's source map."""
-    if not any(AUTOGRAPH_FILE in frame.f_code.co_filename for frame in _caller_frames()):
-        return call_site()
-    from tensorflow.python.util import tf_stack
-
-    for frame in reversed(tf_stack.extract_stack()):
-        if is_users(frame.filename):
-            return CallSite(frame.filename, frame.lineno, frame.name, by_framework=False)
-    return call_site()
-
-
-def _place() -> tuple[str | None, int | None]:
-    site = user_site()
-    return (site.file, site.line) if site else (None, None)
-
-
-def _caller_frames() -> Any:
-    frame = sys._getframe(2)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back  # type: ignore[assignment]
-
-
-@functools.cache
-def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(function)
-
-
-def _takes_name(function: Callable[..., Any]) -> bool:
-    kinds = _signature(function).parameters.values()
-    return any(p.name == "name" or p.kind is inspect.Parameter.VAR_KEYWORD for p in kinds)
-
-
-def _parameters(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> dict[str, ParameterValue]:
-    given = _signature(function).bind(*args, **kwargs).arguments
-    parameters = {
-        name: _plain(given[name])
-        for name in sorted(_PARAMETERS.intersection(given))
-        if name in given
-    }
-    if "filenames" in given:
-        parameters["file_count"] = _length(given["filenames"])
-        size = uncompressed_bytes(given["filenames"], given.get("compression_type"))
-        if size is not None:
-            parameters["file_bytes"] = size
-    return parameters
-
-
-def _plain(value: Any) -> ParameterValue:
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    for convert in (int, str):
-        try:
-            return convert(value)
-        except (TypeError, ValueError):
-            continue
-    return None
-
-
-def _length(filenames: Any) -> int | None:
-    if isinstance(filenames, str | bytes):
-        return 1
-    try:
-        return len(filenames)
-    except TypeError:
-        return 1 if getattr(filenames, "shape", None) == () else None
-
-
-def _cardinality(dataset: Any) -> int | None:
-    from tensorflow.python.eager import context
-
-    if not context.executing_eagerly():
-        return None
-    count = int(dataset.cardinality())
-    return None if count == -2 else count
-
-
-def _element_bytes(dataset: Any) -> int | None:
-    from tensorflow.python.data.util import structure
-
-    total = 0
-    shapes = structure.get_flat_tensor_shapes(dataset.element_spec)
-    types = structure.get_flat_tensor_types(dataset.element_spec)
-    for shape, dtype in zip(shapes, types, strict=True):
-        if not shape.is_fully_defined() or dtype.name in ("string", "variant", "resource"):
-            return None
-        total += shape.num_elements() * dtype.size
-    return total

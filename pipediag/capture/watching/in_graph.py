@@ -9,7 +9,6 @@ averages over short intervals.
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,17 +16,12 @@ from typing import Any
 
 from pipediag.capture.frameworks.tensorflow.cancellation import Cancellation
 from pipediag.capture.guard import Guard
-from pipediag.capture.loops.loop import Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.instruments import Instruments
-from pipediag.capture.measuring.open_window import OpenWindow
-from pipediag.capture.pipelines.plan_recorder import user_site
+from pipediag.capture.pipelines.user_site import user_site
 from pipediag.capture.threads import EachThread
+from pipediag.capture.watching.in_graph_measure import INTERVAL_S, InGraphMeasure
 from pipediag.capture.watching.updates import UpdateWatch
-from pipediag.session.recording import WindowKind
-
-_INTERVAL_S = 0.2
-_FEWEST_INTERVALS = 5
 
 
 @dataclass(eq=False)
@@ -173,7 +167,7 @@ class InGraphLoops:
             measure.call_ended()
 
     def _watch_call(self, call: InGraphCall) -> None:
-        while not call.over.wait(_INTERVAL_S):
+        while not call.over.wait(INTERVAL_S):
             measure = self._measure_of.get(call.function)
             if measure is None:
                 continue
@@ -203,111 +197,6 @@ class InGraphLoops:
         """Close what is open."""
         for measure in self._measures:
             measure.finish(reason)
-
-
-class InGraphMeasure:
-    """Windows of one in-graph loop, in intervals between two readings of its counter."""
-
-    def __init__(self, loop: Loop, counter: Any, instruments: Instruments) -> None:
-        self.loop = loop
-        self.counter = counter
-        self._with = instruments
-        self._began: tuple[int, int] | None = None
-        self._last: tuple[int, int] | None = None
-        self._recent: list[int] = []
-        self._steps_in_window = 0
-        self._window = self._open("warmup")
-        self.done = False
-
-    def poll(self) -> None:
-        """Read the counter while the call runs."""
-        now, count = time.monotonic_ns(), int(self.counter.numpy())
-        self.loop.record.steps = count
-        last = self._last
-        if last is not None and count == last[1]:
-            return
-        self._last = (now, count)
-        if last is None or self.done:
-            return
-        steps = count - last[1]
-        average = (now - last[0]) // steps
-        self.loop.record.elapsed_ns += now - last[0]
-        self._steps_in_window += steps
-        self._window.add(last[0], average, None, steps)
-        self._window.close_block(None, 0, 1)
-        self._recent.extend([average] * steps)
-        self._advance(now)
-
-    def call_begins(self) -> None:
-        """Remember where the call began, for calls that end before the first reading."""
-        self._began = (time.monotonic_ns(), int(self.counter.numpy()))
-
-    def call_ended(self) -> None:
-        """Take what the call did since the last reading; between two calls there are no steps.
-
-        The first interval of a longer call is left out: the pipeline starts up in it.
-        """
-        self._last = self._last or self._began
-        if self.loop.trains and self._last is not None:
-            self.poll()
-        self._last = self._began = None
-        self.loop.record.seams += 1
-        self.loop.record.steps = int(self.counter.numpy())
-
-    def finish(self, reason: str) -> None:
-        if self.done:
-            return
-        if self._window.record.kind == "profile":
-            self._with.profiler.stop()
-        self._window.close(complete=False, reason=reason)
-        self.done = True
-
-    def _advance(self, now: int) -> None:
-        pace, elapsed = self._with.pace, self._window.elapsed_ns(now)
-        kind = self._window.record.kind
-        if kind == "warmup":
-            warm, settled = pace.warmed_up(self._recent, len(self._recent), elapsed, None)
-            if warm:
-                self._window.record.stable = settled
-                self._next("baseline")
-        elif kind == "baseline" and self._window.count < _FEWEST_INTERVALS:
-            return
-        elif kind == "baseline" and pace.baseline_done(self._steps_in_window, elapsed, None):
-            refused = self._with.profiler.start(self.loop.record.id)
-            self._next("profile")
-            if refused is not None:
-                self._window.record.reason = refused
-                self._end(complete=False)
-        elif kind == "profile" and pace.profile_done(self._steps_in_window, elapsed):
-            failed = self._with.profiler.stop()
-            if failed is None:
-                self._window.record.trace_directory = str(self._with.profiler.directory)
-            self._end(complete=failed is None)
-
-    def _next(self, kind: WindowKind) -> None:
-        self._window.close(complete=True)
-        self._with.recorder.save()
-        self._with.tell("window", window=kind)
-        self._window = self._open(kind)
-        self._steps_in_window = 0
-        # Neither this interval nor what the call did before belongs to the new window.
-        self._last = self._began = None
-
-    def _end(self, complete: bool) -> None:
-        self._window.close(complete=complete, reason=self._window.record.reason)
-        self.done = True
-        self._with.recorder.note(
-            "The loop runs inside a tf.function: step times are averages over intervals of "
-            f"{_INTERVAL_S:g} s, and tf.data gives no gap times for it."
-        )
-        self._with.recorder.save()
-        self._with.tell("measured", loop=self.loop.record.line)
-
-    def _open(self, kind: WindowKind) -> OpenWindow:
-        recording = self._with.recorder.recording
-        return OpenWindow.begin(
-            kind, self.loop.record.id, self.loop.ordinal, recording, self._with.journal
-        )
 
 
 def _new_counter() -> Any:

@@ -50,7 +50,7 @@ class Stage:
 def cancellation(monkeypatch: pytest.MonkeyPatch) -> FakeCancellation:
     made = FakeCancellation()
     monkeypatch.setattr(module, "Cancellation", lambda: made)
-    monkeypatch.setattr(module, "_INTERVAL_S", 0.001)
+    monkeypatch.setattr(module, "INTERVAL_S", 0.001)
     return made
 
 
