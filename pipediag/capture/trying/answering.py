@@ -9,43 +9,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from pipediag.capture.frameworks.keras.compiled import CompiledVariants, Settings
-from pipediag.capture.frameworks.tensorflow.datasets import batch_rows
+from pipediag.capture.frameworks.keras.compiled import CompiledVariants
 from pipediag.capture.frameworks.tensorflow.device_sync import DeviceClock
-from pipediag.capture.frameworks.tensorflow.repeat import unobserved_iterator
 from pipediag.capture.link import Command, CommandPipe
 from pipediag.capture.loops.end_of_data import is_end_of_data
 from pipediag.capture.loops.loop import Consumer, Loop
-from pipediag.capture.replay import FilledCaches, NotReplayableError, rebuild, verify
+from pipediag.capture.replay import NotReplayableError
+from pipediag.capture.trying.arms import Arm, Arms
 from pipediag.capture.trying.blocks import MeasuredSteps, Warmup
-from pipediag.capture.trying.fidelity import compiling_runs_the_scripts_code
 from pipediag.capture.trying.step_limit import (
     STEP_LIMIT_S,
     DidNotComeBackError,
     StepLimit,
     within_limit,
 )
-from pipediag.session.edits import Change, SetModel, changes_from_json
-
-BASE = "base"
-"""The arm without changes."""
+from pipediag.session.edits import changes_from_json
 
 _NEVER_FREED: list[Any] = []
 _PREPARED_AFTER = 2
 _MOST_RESTARTS = 3
-
-
-@dataclass
-class BuiltArm:
-    """A variant that can hand out batches."""
-
-    dataset: Any
-    settings: Settings
-    rows: int
-    batches_per_step: int
 
 
 class Trials:
@@ -64,14 +48,12 @@ class Trials:
         self.goes_on = goes_on
         """Whether the script goes on afterwards, as if nothing had been tried."""
         self.over = False
-        self._dataset = getattr(loop.dataset, "_original_dataset", loop.dataset)
         self._commands = commands
         self._tell = tell
         self._pull = pull
         self._model = CompiledVariants(loop.model() if loop.model else None, self._step_failed)
         self._clock = DeviceClock()
-        self._caches = FilledCaches()
-        self._arms: dict[str, BuiltArm] = {}
+        self._arms = Arms(loop, self._model, pull, goes_on=goes_on)
         self._arm = ""
         self._iterator: Any = None
         self._consumer: Consumer | None = None
@@ -108,6 +90,8 @@ class Trials:
         if self._warmup is not None and self._restarts < _MOST_RESTARTS:
             self._restarts += 1
             self._start(self._arm)
+            # Anew, as the trace alone may have outlasted it, and the new iterator starts cold.
+            self._warmup = Warmup(time.monotonic_ns())
 
     def failed(self, error: BaseException) -> bool:
         """The arm's iterator, or the step on its batch, raised; returns whether that is dealt with.
@@ -122,8 +106,8 @@ class Trials:
             self.stop(f"a step did not come back within {STEP_LIMIT_S:g} s")
             return True
         self._step_failed(error)
-        base = self._arms.get(BASE)
-        self._hand_out(_iterator(base.dataset) if base is not None else None)
+        base = self._arms.base
+        self._hand_out(base.iterator() if base is not None else None)
         return True
 
     def stop(self, reason: str) -> None:
@@ -158,7 +142,7 @@ class Trials:
         arm = command["arm"]
         if command["do"] == "prepare":
             changes = changes_from_json(command["changes"])
-            self._limited(lambda: self._build(arm, changes, command["check"]))
+            self._limited(lambda: self._arms.build(arm, changes, command["check"]))
             if self._consumer is None:
                 self._tell("prepared", arm=arm)
                 return False
@@ -183,42 +167,12 @@ class Trials:
         else:
             work()
 
-    def _build(self, name: str, changes: tuple[Change, ...], check: Any) -> None:
-        settings: Settings = {}
-        for change in changes:
-            if isinstance(change, SetModel):
-                settings |= change.settings
-        self._model.check(settings)
-        if settings and self.goes_on and compiling_runs_the_scripts_code(self._model.model):
-            raise NotReplayableError(
-                "To compile the model otherwise runs the script's own code once more, and the "
-                "script goes on afterwards."
-            )
-        if check is not None:
-            verify(self._dataset, changes, check)
-        # Endless, as blocks don't end where the elements do.
-        dataset = rebuild(self._dataset, changes, endless=True, caches=self._caches)
-        first = self._pull(_iterator(dataset))
-        rows = batch_rows(first) or self.loop.record.batch_size or 1
-        self._check_rows(rows)
-        own = self.loop.record.batches_per_call
-        self._arms[name] = BuiltArm(
-            dataset, settings, rows, self._model.batches_per_step(settings, own)
-        )
-
-    def _check_rows(self, rows: int) -> None:
-        base = self._arms.get(BASE)
-        if base is not None and rows != base.rows and self.loop.record.kind != "keras":
-            raise NotReplayableError(
-                "The loop is the script's own code, which may rely on the size of its batches."
-            )
-
     def _start(self, name: str) -> None:
         arm = self._arms[name]
         self._arm = name
         self._hand_out(None)
         self._model.use(arm.settings)
-        self._hand_out(_iterator(arm.dataset))
+        self._hand_out(arm.iterator())
 
     def _step(self, now_ns: int, continuous: bool) -> bool:
         """Count a step; returns whether the command is done and answered."""
@@ -241,7 +195,7 @@ class Trials:
 
     def _pull_alone(self, name: str) -> None:
         arm = self._arms[name]
-        iterator = _iterator(arm.dataset)
+        iterator = arm.iterator()
         warmup = Warmup(time.monotonic_ns())
         self._pull(iterator)
         while not warmup.step(time.monotonic_ns()):
@@ -253,7 +207,7 @@ class Trials:
         self._arm = name
         self._tell_block(arm, measured.steps, measured.elapsed_ns)
 
-    def _tell_block(self, arm: BuiltArm, batches: int, elapsed_ns: int) -> None:
+    def _tell_block(self, arm: Arm, batches: int, elapsed_ns: int) -> None:
         self._tell(
             "block",
             arm=self._arm,
@@ -292,13 +246,8 @@ class Trials:
         self._hand_out(None)
         self._model.use({})
         self._arms.clear()
-        self._caches.clear()
         if self.limit is not None:
             self.limit.end()
-
-
-def _iterator(dataset: Any) -> Any:
-    return unobserved_iterator(dataset, dataset.element_spec)
 
 
 def _sentence(error: BaseException) -> str:

@@ -6,12 +6,24 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.loops.loop import Consumer
+from pipediag.capture.loops.stand_in import Stage as InPlace
+from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import answering as module
+from pipediag.capture.trying import arms
 from pipediag.capture.trying.answering import Trials
+from pipediag.capture.trying.step_limit import DidNotComeBackError
 from tests.capture.instruments import consumer_of, training_loop
+from tests.capture.trying.pipelines import Model, Pipeline, played
 
 SECOND = 1_000_000_000
+STEP_NS = SECOND // 10
+WARM_STEPS = 3
+"""At a tenth of a second each, these are the warm-up of an arm."""
+
+
+class OutOfRangeError(Exception):
+    """TensorFlow's."""
 
 
 class Parent:
@@ -23,8 +35,8 @@ class Parent:
     def next(self) -> dict[str, Any] | None:
         return self.asks.pop(0) if self.asks else None
 
-    def prepare(self, arm: str) -> None:
-        self.asks.append({"do": "prepare", "arm": arm, "changes": [], "check": None})
+    def prepare(self, arm: str, check: Any = None) -> None:
+        self.asks.append({"do": "prepare", "arm": arm, "changes": [], "check": check})
 
     def block(self, arm: str, seconds: float = 1) -> None:
         self.asks.append({"do": "block", "arm": arm, "seconds": seconds})
@@ -34,66 +46,94 @@ class Parent:
 
 
 class Clock:
-    """Stands still between two steps."""
+    """Stands still between two steps; an accelerator is `behind_ns` late."""
 
     def __init__(self) -> None:
         self.now = SECOND
+        self.behind_ns = 0
 
     def monotonic_ns(self) -> int:
         return self.now
 
     def settled_ns(self, now_ns: int) -> int:
-        return now_ns
+        return now_ns + self.behind_ns
 
 
-class Model:
-    """One that can be compiled otherwise, or says why not."""
+class Limit:
+    """A step's limit, exceeded when the test says so."""
 
-    model = None
+    exceeded = False
+    ended = False
 
-    def __init__(self, *_: Any) -> None:
-        self.used: list[dict[str, Any]] = []
-
-    def check(self, settings: dict[str, Any]) -> None: ...
-
-    def use(self, settings: dict[str, Any]) -> None:
-        self.used.append(settings)
-
-    def batches_per_step(self, settings: dict[str, Any], own: int) -> int:
-        return own
+    def end(self) -> None:
+        self.ended = True
 
 
 class Stage:
     """A held loop, and the parent that asks."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.parent, self.clock = Parent(), Clock()
+        played(monkeypatch)
+        self.parent, self.clock, self.model = Parent(), Clock(), Model()
+        self.limit = Limit()
         self.told: list[tuple[str, dict[str, Any]]] = []
-        self.made = 0
-        self.rows = 4
-        self.loop: Loop = training_loop()
-        self.loop.dataset = "pipeline"
+        self.loop = training_loop(batches_per_call=2)
+        self.loop.dataset = Pipeline()
+        self.consumer = consumer_of(self.loop)
         monkeypatch.setattr(module, "DeviceClock", lambda: self.clock)
-        monkeypatch.setattr(module, "CompiledVariants", Model)
+        monkeypatch.setattr(module, "CompiledVariants", self.compiled)
+        monkeypatch.setattr(module, "StepLimit", lambda: self.limit)
+        monkeypatch.setattr(module, "within_limit", lambda work: work())
         monkeypatch.setattr(module, "time", self.clock)
-        monkeypatch.setattr(module, "rebuild", lambda dataset, *_, **__: dataset)
-        monkeypatch.setattr(module, "_iterator", self.iterator)
-        monkeypatch.setattr(module, "batch_rows", lambda batch: self.rows)
 
-    def iterator(self, dataset: str) -> str:
-        self.made += 1
-        return f"{dataset} {self.made}"
+    def compiled(self, _: Any, failed: Any) -> Model:
+        self.step_failed = failed
+        return self.model
 
     def tell(self, event: str, **details: Any) -> None:
         self.told.append((event, details))
 
+    @property
+    def events(self) -> list[str]:
+        return [event for event, _ in self.told]
+
     def pull(self, iterator: str) -> str:
-        self.clock.now += SECOND // 10
+        self.clock.now += STEP_NS
         return f"batch of {iterator}"
 
     def trials(self, *, goes_on: bool = False) -> Trials:
         commands: Any = self.parent
         return Trials(self.loop, commands, self.tell, self.pull, goes_on=goes_on)
+
+    def begun(self, *, goes_on: bool = False) -> Trials:
+        trials = self.trials(goes_on=goes_on)
+        trials.begin(self.consumer)
+        return trials
+
+    def prepared(self, *, goes_on: bool = False) -> Trials:
+        """With an arm that has taken its first steps; what the parent asks next has begun."""
+        self.parent.asks.insert(0, {"do": "prepare", "arm": "base", "changes": [], "check": None})
+        trials = self.begun(goes_on=goes_on)
+        self.step(trials, times=2)
+        assert self.events == ["prepared"]
+        self.told.clear()
+        return trials
+
+    def step(
+        self,
+        trials: Trials,
+        consumer: Consumer | None = None,
+        *,
+        times: int = 1,
+        continuous: bool = True,
+    ) -> None:
+        for _ in range(times):
+            self.clock.now += STEP_NS
+            trials.boundary(consumer or self.consumer, self.clock.now, continuous)
+
+    @property
+    def handed_out(self) -> Any:
+        return self.consumer.stand_in.iterator
 
 
 @pytest.fixture
@@ -101,21 +141,313 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
     return Stage(monkeypatch)
 
 
-def step(stage: Stage, trials: Trials, consumer: Consumer, times: int = 1) -> None:
-    for _ in range(times):
-        stage.clock.now += SECOND // 10
-        trials.boundary(consumer, stage.clock.now, continuous=True)
+# What the parent hears.
+
+
+def test_an_arm_is_prepared_when_it_has_taken_two_steps(stage: Stage) -> None:
+    stage.parent.prepare("base")
+    trials = stage.begun()
+    assert stage.handed_out == "iterator 2"
+    stage.step(trials)
+    assert stage.told == []
+    stage.step(trials)
+
+    assert stage.told == [("prepared", {"arm": "base"})]
+
+
+def test_a_block_counts_what_follows_the_warm_up(stage: Stage) -> None:
+    stage.parent.block("base", seconds=1)
+    trials = stage.prepared()
+    stage.step(trials, times=WARM_STEPS + 9)
+    assert stage.told == []
+    stage.step(trials)
+
+    assert stage.told == [
+        ("block", {"arm": "base", "batches": 20, "examples": 80, "elapsed_ns": SECOND})
+    ]
+
+
+def test_a_block_ends_when_the_accelerator_has_caught_up(stage: Stage) -> None:
+    stage.parent.block("base")
+    trials = stage.prepared()
+    stage.step(trials, times=WARM_STEPS + 1)
+    stage.clock.behind_ns = 7
+    stage.step(trials, times=9)
+
+    assert stage.told[0][1]["elapsed_ns"] == SECOND + 7
+
+
+def test_a_step_that_something_came_between_is_not_counted(stage: Stage) -> None:
+    stage.parent.block("base")
+    trials = stage.prepared()
+    stage.step(trials, times=WARM_STEPS + 5)
+    stage.step(trials, continuous=False)
+    stage.step(trials, times=4)
+    assert stage.told == []
+    stage.step(trials)
+
+    assert stage.told[0][1]["batches"] == 20
+
+
+def test_each_block_has_a_fresh_iterator_and_none_runs_between_two(stage: Stage) -> None:
+    stage.parent.block("base")
+    trials = stage.prepared()
+    first = stage.handed_out
+    stage.step(trials, times=WARM_STEPS + 9)
+    stage.parent.block("base")
+    made = Pipeline.made
+    stage.step(trials)
+
+    assert (first, stage.handed_out) == ("iterator 3", "iterator 4")
+    assert Pipeline.made == made + 1
+
+
+def test_while_the_parent_decides_the_scripts_own_iterator_is_back(stage: Stage) -> None:
+    trials = stage.prepared()
+    assert trials.over
+
+    assert stage.consumer.stand_in.stage is InPlace.OWN
+
+
+# A function that is traced.
+
+
+def test_a_trace_in_the_warm_up_gives_the_arm_a_fresh_iterator(stage: Stage) -> None:
+    stage.parent.block("base")
+    trials = stage.prepared()
+    before = stage.handed_out
+    trials.traced()
+
+    assert stage.handed_out not in (before, None)
+
+
+def test_a_trace_begins_the_warm_up_anew_however_long_it_took(stage: Stage) -> None:
+    stage.parent.block("base")
+    trials = stage.prepared()
+    stage.clock.now += 5 * SECOND
+    trials.traced()
+    stage.step(trials, times=WARM_STEPS + 9)
+    assert stage.told == []
+    stage.step(trials)
+
+    assert stage.told[0][1]["elapsed_ns"] == SECOND
+
+
+def test_what_is_traced_at_every_step_does_not_restart_its_arm_for_ever(stage: Stage) -> None:
+    stage.parent.block("base")
+    trials = stage.prepared()
+    made = Pipeline.made
+    for _ in range(9):
+        trials.traced()
+    assert Pipeline.made == made + 3
+    stage.step(trials, times=WARM_STEPS + 10)
+    stage.parent.block("base")
+
+    assert stage.events == ["block"]
+
+
+def test_the_next_block_may_be_restarted_again(stage: Stage) -> None:
+    stage.parent.block("base")
+    stage.parent.block("base")
+    trials = stage.prepared()
+    for _ in range(3):
+        trials.traced()
+    stage.step(trials, times=WARM_STEPS + 10)
+    before = stage.handed_out
+    trials.traced()
+
+    assert stage.handed_out != before
+
+
+def test_a_trace_in_measured_steps_leaves_the_arm_as_it_is(stage: Stage) -> None:
+    stage.parent.block("base")
+    trials = stage.prepared()
+    stage.step(trials, times=WARM_STEPS + 1)
+    before = stage.handed_out
+    trials.traced()
+
+    assert stage.handed_out == before
+
+
+# Epochs.
 
 
 def test_a_new_epoch_goes_on_with_the_arm_and_the_former_one_gets_its_own_iterator(
     stage: Stage,
 ) -> None:
-    stage.parent.prepare("base")
-    first, second = consumer_of(stage.loop), consumer_of(stage.loop, ordinal=2)
-    trials = stage.trials()
-    trials.begin(first)
-    assert first.stand_in.iterator == "pipeline 2"
-    step(stage, trials, second)
+    stage.parent.block("base")
+    trials = stage.prepared()
+    next_epoch, arm = consumer_of(stage.loop, ordinal=2), stage.handed_out
+    stage.step(trials, next_epoch)
 
-    assert first.stand_in.iterator is None
-    assert second.stand_in.iterator == "pipeline 2"
+    assert stage.consumer.stand_in.stage is InPlace.OWN
+    assert next_epoch.stand_in.iterator == arm
+
+
+# What goes wrong.
+
+
+def test_an_arm_that_can_not_be_made_is_refused_and_the_parent_asks_on(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise NotReplayableError("It can't be replayed.")
+
+    monkeypatch.setattr(arms, "rebuild", refuse)
+    stage.parent.prepare("first")
+    stage.parent.prepare("second")
+    trials = stage.begun()
+
+    assert stage.told == [
+        ("arm-refused", {"arm": "first", "reason": "It can't be replayed."}),
+        ("arm-refused", {"arm": "second", "reason": "It can't be replayed."}),
+    ]
+    assert trials.over
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ValueError("\n the first line\nand more"), "It failed with ValueError:  the first line"),
+        (ValueError(), "It failed with ValueError: "),
+        (OutOfRangeError(), "The data came to its end: its source can't be read a second time."),
+        (StopIteration(), "The data came to its end: its source can't be read a second time."),
+    ],
+)
+def test_an_arm_that_fails_while_it_is_made_is_refused_with_its_first_line(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(arms, "rebuild", fail)
+    stage.parent.prepare("first")
+    stage.begun()
+
+    assert stage.told == [("arm-refused", {"arm": "first", "reason": reason})]
+
+
+def test_a_step_of_an_arm_that_fails_is_made_with_the_pipeline_as_it_is_written(
+    stage: Stage,
+) -> None:
+    stage.parent.block("base")
+    trials = stage.prepared()
+    arm = stage.handed_out
+    assert trials.failed(ValueError("bad record"))
+    assert stage.handed_out not in (arm, None)
+    assert not trials.failed(ValueError("the pipeline itself"))
+    stage.step(trials)
+
+    reason = "It failed with ValueError: bad record"
+    assert stage.told == [("arm-refused", {"arm": "base", "reason": reason})]
+
+
+def test_an_error_of_the_scripts_own_iterator_is_none_of_an_arm(stage: Stage) -> None:
+    trials = stage.prepared()
+
+    assert not trials.failed(ValueError("of the script"))
+
+
+def test_a_step_of_a_model_compiled_otherwise_that_fails_is_told(stage: Stage) -> None:
+    stage.parent.block("base")
+    trials = stage.prepared()
+    stage.step(trials, times=WARM_STEPS + 2)
+    stage.step_failed(ValueError("no kernel"))
+    stage.step(trials)
+
+    reason = "It failed with ValueError: no kernel"
+    assert stage.told == [("arm-refused", {"arm": "base", "reason": reason})]
+
+
+def test_a_step_that_hangs_ends_the_trials_and_its_iterator_is_not_freed(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[Any] = []
+    monkeypatch.setattr(module, "_NEVER_FREED", kept)
+    stage.parent.block("base")
+    trials = stage.prepared(goes_on=True)
+    hanging = stage.handed_out
+    stage.limit.exceeded = True
+
+    assert trials.failed(ValueError("cancelled"))
+    assert (trials.over, kept, stage.limit.ended) == (True, [hanging], True)
+    assert stage.consumer.stand_in.stage is InPlace.OWN
+    assert stage.told == [("trials-over", {"reason": "a step did not come back within 20 s"})]
+
+
+def test_an_arm_that_does_not_come_back_while_it_is_made_ends_the_trials(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hang(_: Any) -> None:
+        raise DidNotComeBackError("a trial did not come back within 45 s")
+
+    monkeypatch.setattr(module, "within_limit", hang)
+    stage.parent.prepare("base")
+    stage.parent.prepare("never asked")
+    trials = stage.begun(goes_on=True)
+
+    assert trials.over
+    assert stage.told == [("trials-over", {"reason": "a trial did not come back within 45 s"})]
+
+
+def test_only_a_script_that_goes_on_has_limits(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited: list[Any] = []
+    monkeypatch.setattr(module, "within_limit", limited.append)
+    assert stage.trials().limit is None
+    stage.prepared()
+
+    assert limited == []
+
+
+# The end.
+
+
+@pytest.mark.parametrize("asks_to_end", [True, False])
+def test_at_the_end_the_script_has_its_iterator_and_its_model(
+    stage: Stage, asks_to_end: bool
+) -> None:
+    stage.parent.block("base")
+    if asks_to_end:
+        stage.parent.asks.append({"do": "end"})
+        stage.parent.prepare("never asked")
+    trials = stage.prepared(goes_on=True)
+    stage.step(trials, times=WARM_STEPS + 10)
+
+    assert stage.events == ["block"]
+    assert (trials.over, stage.limit.ended, stage.model.used[-1]) == (True, True, {})
+    assert stage.consumer.stand_in.stage is InPlace.OWN
+
+
+def test_a_loop_that_ends_is_told_once(stage: Stage) -> None:
+    stage.parent.block("base")
+    trials = stage.prepared()
+    trials.stop("the loop ended")
+    trials.stop("the script finished")
+
+    assert stage.told == [("trials-over", {"reason": "the loop ended"})]
+    assert stage.handed_out is None
+
+
+# The pipeline alone.
+
+
+def test_without_a_consumer_the_pipeline_is_pulled(stage: Stage) -> None:
+    stage.parent.prepare("base")
+    stage.parent.pull("base", seconds=1)
+    stage.trials().without_consumer()
+
+    assert stage.told == [
+        ("prepared", {"arm": "base"}),
+        ("block", {"arm": "base", "batches": 10, "examples": 40, "elapsed_ns": SECOND}),
+    ]
+
+
+def test_without_a_consumer_there_is_no_block_of_the_loop(stage: Stage) -> None:
+    stage.parent.prepare("base")
+    stage.parent.block("base")
+    stage.trials().without_consumer()
+
+    reason = "The loop is over, so nothing consumes its batches."
+    assert stage.told[1:] == [("arm-refused", {"arm": "base", "reason": reason})]

@@ -1,0 +1,95 @@
+"""Arms: the loop's pipeline, and the model that it trains, each with some changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pipediag.capture.frameworks.keras.compiled import CompiledVariants, Settings
+from pipediag.capture.frameworks.tensorflow.datasets import batch_rows
+from pipediag.capture.frameworks.tensorflow.repeat import unobserved_iterator
+from pipediag.capture.loops.loop import Loop
+from pipediag.capture.replay import FilledCaches, NotReplayableError, rebuild, verify
+from pipediag.capture.trying.fidelity import compiling_runs_the_scripts_code
+from pipediag.session.edits import Change, SetModel
+
+_BASE = "base"
+"""The arm without changes."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A variant that can hand out batches."""
+
+    dataset: Any
+    settings: Settings
+    """How the model is compiled for it, where that is not as the user compiled it."""
+    rows: int
+    batches_per_step: int
+
+    def iterator(self) -> Any:
+        """A fresh one, which the hooks take for none of the script's."""
+        return unobserved_iterator(self.dataset, self.dataset.element_spec)
+
+
+class Arms:
+    """Those of one loop, by name."""
+
+    def __init__(
+        self, loop: Loop, model: CompiledVariants, pull: Callable[[Any], Any], *, goes_on: bool
+    ) -> None:
+        self._loop = loop
+        self._dataset = getattr(loop.dataset, "_original_dataset", loop.dataset)
+        self._model = model
+        self._pull = pull
+        self._goes_on = goes_on
+        self._caches = FilledCaches()
+        self._built: dict[str, Arm] = {}
+
+    def __getitem__(self, name: str) -> Arm:
+        return self._built[name]
+
+    @property
+    def base(self) -> Arm | None:
+        """That without changes, once it was built."""
+        return self._built.get(_BASE)
+
+    def build(self, name: str, changes: tuple[Change, ...], check: Any) -> None:
+        """Make it ready to hand out batches, and compare its elements where `check` asks for that.
+
+        Raises:
+            NotReplayableError: it can't be made, or not without changing what the script does.
+        """
+        settings: Settings = {}
+        for change in changes:
+            if isinstance(change, SetModel):
+                settings |= change.settings
+        self._model.check(settings)
+        if settings and self._goes_on and compiling_runs_the_scripts_code(self._model.model):
+            raise NotReplayableError(
+                "To compile the model otherwise runs the script's own code once more, and the "
+                "script goes on afterwards."
+            )
+        if check is not None:
+            verify(self._dataset, changes, check)
+        # Endless, as blocks don't end where the elements do.
+        dataset = rebuild(self._dataset, changes, endless=True, caches=self._caches)
+        first = self._pull(unobserved_iterator(dataset, dataset.element_spec))
+        rows = batch_rows(first) or self._loop.record.batch_size or 1
+        self._check_rows(rows)
+        own = self._loop.record.batches_per_call
+        batches_per_step = self._model.batches_per_step(settings, own)
+        self._built[name] = Arm(dataset, settings, rows, batches_per_step)
+
+    def clear(self) -> None:
+        """Drop them, and the caches that were filled for them."""
+        self._built.clear()
+        self._caches.clear()
+
+    def _check_rows(self, rows: int) -> None:
+        base = self.base
+        if base is not None and rows != base.rows and self._loop.record.kind != "keras":
+            raise NotReplayableError(
+                "The loop is the script's own code, which may rely on the size of its batches."
+            )

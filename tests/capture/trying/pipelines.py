@@ -1,0 +1,54 @@
+"""Pipelines and a model as far as arms look at them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.capture.replay import NotReplayableError
+from pipediag.capture.trying import arms
+
+
+class Pipeline:
+    """A dataset; its iterators are numbered in the order in which they are made."""
+
+    element_spec = None
+    rows = 4
+    made = 0
+
+    def __init__(self, changes: tuple[Any, ...] = ()) -> None:
+        self.changes = changes
+
+    def iterator(self) -> str:
+        Pipeline.made += 1
+        return f"iterator {Pipeline.made}"
+
+
+class Model:
+    """One that can be compiled otherwise."""
+
+    model = None
+
+    def __init__(self) -> None:
+        self.used: list[dict[str, Any]] = []
+        self.refuses = False
+
+    def check(self, settings: dict[str, Any]) -> None:
+        if settings and self.refuses:
+            raise NotReplayableError("It can't be compiled so.")
+
+    def use(self, settings: dict[str, Any]) -> None:
+        self.used.append(settings)
+
+    def batches_per_step(self, settings: dict[str, Any], own: int) -> int:
+        return int(settings.get("steps_per_execution", own))
+
+
+def played(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let arms be built of such pipelines."""
+    monkeypatch.setattr(Pipeline, "made", 0)
+    monkeypatch.setattr(Pipeline, "rows", 4)
+    monkeypatch.setattr(arms, "rebuild", lambda _, changes, **__: Pipeline(changes))
+    monkeypatch.setattr(arms, "unobserved_iterator", lambda dataset, _: dataset.iterator())
+    monkeypatch.setattr(arms, "batch_rows", lambda _: Pipeline.rows)

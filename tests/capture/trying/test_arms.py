@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipediag.capture.replay import NotReplayableError
+from pipediag.capture.trying import arms as module
+from pipediag.capture.trying.arms import Arms
+from pipediag.session.edits import SetModel
+from tests.capture.instruments import training_loop
+from tests.capture.trying.pipelines import Model, Pipeline, played
+
+COMPILED = SetModel({"steps_per_execution": 8})
+
+
+@pytest.fixture(autouse=True)
+def _played(monkeypatch: pytest.MonkeyPatch) -> None:
+    played(monkeypatch)
+
+
+def arms_of(dataset: Any = None, *, goes_on: bool = False, **record: Any) -> Arms:
+    loop = training_loop(**record)
+    loop.dataset = dataset or Pipeline()
+    model: Any = Model()
+    return Arms(loop, model, lambda iterator: f"batch of {iterator}", goes_on=goes_on)
+
+
+def test_an_arm_knows_its_batches() -> None:
+    arms = arms_of(batches_per_call=2)
+    assert arms.base is None
+    arms.build("base", (), None)
+    arms.build("compiled", (COMPILED,), None)
+
+    assert arms.base is arms["base"]
+    assert (arms["base"].rows, arms["base"].settings, arms["base"].batches_per_step) == (4, {}, 2)
+    assert arms["compiled"].batches_per_step == 8
+    assert arms["compiled"].dataset.changes == (COMPILED,)
+
+
+def test_each_iterator_of_an_arm_is_a_fresh_one() -> None:
+    arms = arms_of()
+    arms.build("base", (), None)
+
+    assert arms["base"].iterator() != arms["base"].iterator()
+
+
+def test_batches_without_rows_have_those_that_the_loop_was_seen_to_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Pipeline, "rows", None)
+    arms, unknown = arms_of(batch_size=32), arms_of(batch_size=None)
+    arms.build("base", (), None)
+    unknown.build("base", (), None)
+
+    assert (arms["base"].rows, unknown["base"].rows) == (32, 1)
+
+
+def test_the_pipeline_behind_a_distributed_one_is_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
+    rebuilt: list[Any] = []
+
+    def rebuild(dataset: Any, *_: Any, **__: Any) -> Pipeline:
+        rebuilt.append(dataset)
+        return Pipeline()
+
+    monkeypatch.setattr(module, "rebuild", rebuild)
+    arms_of(SimpleNamespace(_original_dataset="inner")).build("base", (), None)
+
+    assert rebuilt == ["inner"]
+
+
+@pytest.mark.parametrize("kind", ["eager", "tf_function"])
+def test_a_loop_of_the_scripts_own_gets_no_batches_of_another_size(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    arms = arms_of(kind=kind)
+    arms.build("base", (), None)
+    monkeypatch.setattr(Pipeline, "rows", 8)
+    with pytest.raises(NotReplayableError, match="size of its batches"):
+        arms.build("larger", (), None)
+
+
+def test_a_fit_takes_batches_of_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    arms = arms_of(kind="keras")
+    arms.build("base", (), None)
+    monkeypatch.setattr(Pipeline, "rows", 8)
+    arms.build("larger", (), None)
+
+    assert arms["larger"].rows == 8
+
+
+def test_elements_are_compared_only_where_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared: list[Any] = []
+    monkeypatch.setattr(module, "verify", lambda *asked: compared.append(asked[2]))
+    arms = arms_of()
+    arms.build("base", (), None)
+    arms.build("other", (), "same elements")
+
+    assert compared == ["same elements"]
+
+
+def test_a_model_that_can_not_be_compiled_so_is_refused_before_anything_is_built() -> None:
+    arms = arms_of()
+    arms._model.refuses = True  # type: ignore[attr-defined]
+    with pytest.raises(NotReplayableError, match="compiled so"):
+        arms.build("compiled", (COMPILED,), None)
+
+    assert Pipeline.made == 0
+
+
+@pytest.mark.parametrize(
+    ("goes_on", "runs_code", "changes", "refused"),
+    [
+        (True, True, (COMPILED,), True),
+        (True, False, (COMPILED,), False),
+        (False, True, (COMPILED,), False),
+        (True, True, (), False),
+    ],
+)
+def test_the_scripts_code_is_not_traced_once_more_in_a_script_that_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+    goes_on: bool,
+    runs_code: bool,
+    changes: tuple[Any, ...],
+    refused: bool,
+) -> None:
+    monkeypatch.setattr(module, "compiling_runs_the_scripts_code", lambda _: runs_code)
+    arms = arms_of(goes_on=goes_on)
+    refusal = pytest.raises(NotReplayableError, match="script's own code once more")
+    with refusal if refused else nullcontext():
+        arms.build("arm", changes, None)
+
+
+def test_cleared_none_is_left() -> None:
+    arms = arms_of()
+    arms.build("base", (), None)
+    arms.clear()
+
+    assert arms.base is None
