@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -31,8 +32,10 @@ class Parent:
 
     def __init__(self) -> None:
         self.asks: list[dict[str, Any]] = []
+        self.looks: Callable[[], None] = lambda: None
 
     def next(self) -> dict[str, Any] | None:
+        self.looks()
         return self.asks.pop(0) if self.asks else None
 
     def prepare(self, arm: str, check: Any = None) -> None:
@@ -203,10 +206,13 @@ def test_each_block_has_a_fresh_iterator_and_none_runs_between_two(stage: Stage)
 
 
 def test_while_the_parent_decides_the_scripts_own_iterator_is_back(stage: Stage) -> None:
+    seen: list[InPlace] = []
+    stage.parent.looks = lambda: seen.append(stage.consumer.stand_in.stage)
+    stage.parent.block("base")
     trials = stage.prepared()
-    assert trials.over
+    stage.step(trials, times=WARM_STEPS + 10)
 
-    assert stage.consumer.stand_in.stage is InPlace.OWN
+    assert seen == [InPlace.OWN] * 3
 
 
 # A function that is traced.
@@ -263,6 +269,20 @@ def test_a_trace_in_measured_steps_leaves_the_arm_as_it_is(stage: Stage) -> None
     stage.parent.block("base")
     trials = stage.prepared()
     stage.step(trials, times=WARM_STEPS + 1)
+    before = stage.handed_out
+    trials.traced()
+
+    assert stage.handed_out == before
+
+
+def test_an_arm_that_is_prepared_after_a_failed_block_has_no_warm_up_to_restart(
+    stage: Stage,
+) -> None:
+    stage.parent.block("base")
+    stage.parent.prepare("next")
+    trials = stage.prepared()
+    trials.failed(ValueError("bad record"))
+    stage.step(trials)
     before = stage.handed_out
     trials.traced()
 
@@ -413,10 +433,12 @@ def test_at_the_end_the_script_has_its_iterator_and_its_model(
         stage.parent.asks.append({"do": "end"})
         stage.parent.prepare("never asked")
     trials = stage.prepared(goes_on=True)
-    stage.step(trials, times=WARM_STEPS + 10)
+    stage.step(trials, times=WARM_STEPS + 9)
+    stage.model.used.clear()
+    stage.step(trials)
 
     assert stage.events == ["block"]
-    assert (trials.over, stage.limit.ended, stage.model.used[-1]) == (True, True, {})
+    assert (trials.over, stage.limit.ended, stage.model.used) == (True, True, [{}])
     assert stage.consumer.stand_in.stage is InPlace.OWN
 
 
