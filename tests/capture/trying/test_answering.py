@@ -473,3 +473,13 @@ def test_without_a_consumer_there_is_no_block_of_the_loop(stage: Stage) -> None:
 
     reason = "The loop is over, so nothing consumes its batches."
     assert stage.told[1:] == [("arm-refused", {"arm": "base", "reason": reason})]
+
+
+def test_an_arm_that_fails_in_its_first_steps_leaves_the_next_block_alone(stage: Stage) -> None:
+    stage.parent.prepare("next")
+    stage.parent.block("base")
+    trials = stage.prepared()
+    trials.failed(ValueError("bad record"))
+    stage.step(trials, times=WARM_STEPS + 11)
+
+    assert stage.events == ["arm-refused", "block"]

@@ -1,0 +1,180 @@
+"""Windows of a loop inside a tf.function, with a counter that is turned by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipediag.capture.watching import in_graph_measure as module
+from pipediag.capture.watching.in_graph_measure import InGraphMeasure
+from tests.capture.instruments import FakeInstruments, training_loop
+
+MS = 1_000_000
+
+
+class Call:
+    """A call that is running: its clock, its counter, and who reads that."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.instruments = FakeInstruments(directory)
+        self.now, self.count = 1000 * MS, 0
+        self.loop = training_loop(kind="in_graph")
+        clock: Any = SimpleNamespace(monotonic_ns=lambda: self.now)
+        monkeypatch.setattr(module, "time", clock)
+        counter = SimpleNamespace(numpy=lambda: self.count)
+        self.measure = InGraphMeasure(self.loop, counter, self.instruments.all)
+
+    def runs(self, steps: int, ms: int = 200) -> None:
+        """It makes so many steps in that time."""
+        self.now += ms * MS
+        self.count += steps
+
+    def interval(self, steps: int, ms: int = 200) -> None:
+        """It makes them, and the counter is read."""
+        self.runs(steps, ms)
+        self.measure.poll()
+
+    @property
+    def recording(self) -> Any:
+        return self.instruments.recorder.recording
+
+    def durations(self, window: int) -> list[list[int]]:
+        return [block.durations_ns for block in self.recording.windows[window].blocks]
+
+    def until_profile(self) -> None:
+        for _ in range(50):
+            if self.instruments.windows[-1][0] == "profile":
+                return
+            self.interval(4)
+        raise AssertionError("it never came to be profiled")
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    return Call(tmp_path, monkeypatch)
+
+
+def test_an_interval_gives_the_average_of_its_steps(call: Call) -> None:
+    call.instruments.pace.warmup = 100
+    call.measure.call_begins()
+    call.interval(1, ms=5000)  # in which the pipeline starts up
+    call.interval(4)
+    call.interval(2)
+
+    call.measure.call_ended()
+    assert call.durations(0) == [[50 * MS], [100 * MS]]
+    assert (call.loop.record.steps, call.loop.record.elapsed_ns) == (7, 400 * MS)
+
+
+def test_a_call_that_ends_before_the_first_reading_is_one_interval(call: Call) -> None:
+    call.instruments.pace.warmup = 100
+    call.measure.call_begins()
+    call.runs(10, ms=50)
+    call.measure.call_ended()
+
+    assert call.durations(0) == [[5 * MS]]
+    assert call.loop.record.seams == 1
+
+
+def test_what_lies_between_two_calls_is_no_step(call: Call) -> None:
+    call.instruments.pace.warmup = 100
+    for _ in range(2):
+        call.measure.call_begins()
+        call.runs(10, ms=50)
+        call.measure.call_ended()
+        call.runs(0, ms=9000)
+
+    assert call.durations(0) == [[5 * MS], [5 * MS]]
+    assert call.loop.record.elapsed_ns == 100 * MS
+
+
+def test_a_reading_that_finds_no_step_waits_for_the_next(call: Call) -> None:
+    call.instruments.pace.warmup = 100
+    call.interval(1)
+    call.interval(0)
+    call.interval(4)
+
+    assert call.durations(0) == [[100 * MS]]
+
+
+def test_each_window_follows_the_one_before(call: Call) -> None:
+    call.until_profile()
+    assert call.instruments.profiler.running
+    call.interval(4)
+    assert not call.measure.done
+    call.interval(4)
+
+    assert call.measure.done
+    assert call.instruments.windows == [("warmup", True), ("baseline", True), ("profile", True)]
+    assert call.recording.windows[2].trace_directory == "trace"
+    assert call.instruments.events == ["window", "window", "measured"]
+    assert "inside a tf.function" in call.recording.notes[0]
+
+
+def test_a_baseline_has_five_intervals_however_many_steps_each_has(call: Call) -> None:
+    call.until_profile()
+
+    assert len(call.durations(1)) == 5
+
+
+def test_an_interval_in_which_a_window_began_is_of_neither(call: Call) -> None:
+    call.interval(1)
+    call.interval(4)
+    assert call.instruments.windows[-1][0] == "baseline"
+    call.interval(4)
+    assert call.durations(1) == []
+    call.interval(4)
+
+    assert call.durations(1) == [[50 * MS]]
+
+
+def test_a_profiler_that_does_not_start_ends_the_measuring(call: Call) -> None:
+    call.instruments.profiler.refuses = "the script profiles itself"
+    for _ in range(20):
+        call.interval(4)
+
+    assert call.measure.done
+    assert call.instruments.windows[-1] == ("profile", False)
+    assert call.recording.windows[-1].reason == "the script profiles itself"
+
+
+def test_a_profile_that_was_not_written_is_incomplete(call: Call) -> None:
+    call.instruments.profiler.fails = "no space left"
+    for _ in range(20):
+        call.interval(4)
+
+    assert call.instruments.windows[-1] == ("profile", False)
+    assert call.recording.windows[-1].trace_directory is None
+
+
+def test_a_loop_that_was_measured_still_counts(call: Call) -> None:
+    for _ in range(20):
+        call.interval(4)
+    windows = call.instruments.windows
+    call.interval(4)
+
+    assert call.loop.record.steps == 84
+    assert call.instruments.windows == windows
+
+
+def test_a_loop_that_does_not_train_is_counted_and_not_timed(call: Call) -> None:
+    call.loop.record.role = "other"
+    call.measure.call_begins()
+    call.runs(10)
+    call.measure.call_ended()
+
+    assert call.loop.record.steps == 10
+    assert call.durations(0) == []
+
+
+def test_a_script_that_ends_in_the_profile_leaves_no_profiler_running(call: Call) -> None:
+    call.until_profile()
+    call.measure.finish("the script finished")
+    call.measure.finish("again")
+
+    assert not call.instruments.profiler.running
+    last = call.recording.windows[-1]
+    assert (last.complete, last.reason) == (False, "the script finished")
