@@ -21,8 +21,8 @@ from pipediag.runner.trials_of_run import ChildExecutor
 from pipediag.session.edits import Change, Edit, Insert, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.reading import RECORDING_FILE, read_recording
-from pipediag.session.settings import RunSettings
+from pipediag.session.reading import read_recording
+from pipediag.session.settings import RECORDING_FILE, RunSettings
 from pipediag.session.trials import Trial
 from pipediag.trials.schedule import run_trials
 

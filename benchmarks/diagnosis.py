@@ -25,8 +25,9 @@ from benchmarks.judgement import Outcome, failed, judge, markdown, totals
 from benchmarks.machine import machine_of
 from benchmarks.samples import RunFailedError, analyze
 from pipediag.runner.analysis import NO_BUDGET
+from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
-from pipediag.session.store import SESSION_FILE, load_session
+from pipediag.session.store import load_session
 from tests.samples.expectation import Expectation, all_expectations
 
 SCRIPTS = Path(__file__).with_name("scripts")

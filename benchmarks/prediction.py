@@ -21,8 +21,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.diagnosis import labelled, run
 from benchmarks.machine import machine_of
 from benchmarks.samples import RunFailedError
+from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
-from pipediag.session.store import SESSION_FILE, load_session
+from pipediag.session.store import load_session
 
 QUANTILES = (0.25, 0.5, 0.75, 0.9, 1.0)
 CONFIRMED = 1.03

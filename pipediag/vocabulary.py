@@ -1,28 +1,60 @@
 """The closed lists of words in recordings, sessions and profiles, each spelled once.
 
-The user's process imports it too: it imports nothing but `typing`.
+The user's process imports it too: it imports nothing but `typing`. An order that says something
+(of columns, of rows, of what goes first) is that of the list, or of a tuple beside it.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
-Bottleneck = Literal["input", "compute", "transfer", "overhead", "balanced", "inconclusive"]
+Scalar = int | float | str | bool | None
+"""What a parameter, an option or a piece of evidence can be."""
+
+LoopKind = Literal["keras", "eager", "tf_function", "in_graph", "distributed"]
+LoopRole = Literal[
+    "training", "validation", "evaluate", "predict", "adapt", "preview", "preparation", "other"
+]
+WindowKind = Literal["warmup", "baseline", "stacks", "profile", "repeat"]
+HotThread = Literal["main", "source", "other"]
+"""Whose line was seen running: the training loop's, a data source's, or another thread's."""
+
+OwnEnding = Literal["finished", "stopped", "exited", "raised", "interrupted"]
+"""How a script ended, as its own process tells."""
+RecordedOutcome = Literal["running", OwnEnding]
+ScriptOutcome = Literal[OwnEnding, "killed", "timed-out", "hung-in-exit"]
+"""With what only the parent sees."""
+BY_ITSELF: frozenset[ScriptOutcome] = frozenset({"finished", "stopped", "exited"})
+"""The script, or pipediag, chose the end, and it came about as chosen."""
+CUT_SHORT: frozenset[ScriptOutcome] = frozenset({"raised", "killed", "interrupted", "timed-out"})
+"""What the script was to do was not done."""
+
+DeviceClass = Literal["device_compute", "device_copy", "collective"]
+StepClass = Literal[
+    "input_wait", DeviceClass, "compile", "dispatch", "python", "device_wait", "unattributed"
+]
+Group = Literal["compute", "transfer", "overhead"]
+"""Classes of the step, other than input, by what can be the bottleneck."""
+Bottleneck = Literal["input", Group, "balanced", "inconclusive"]
 VerdictSeverity = Literal["ok", "moderate", "high", "unknown"]
 Confidence = Literal["high", "medium", "low"]
-StepClass = Literal[
-    "input_wait",
-    "device_compute",
-    "device_copy",
-    "collective",
-    "compile",
-    "dispatch",
-    "python",
-    "device_wait",
-    "unattributed",
-]
+InputMethod = Literal["native", "trace", "differential", "none"]
+"""How input wait was measured."""
+Contention = Literal["lock", "cpu"]
+"""What input's threads and the training loop fight for: the interpreter lock, or the CPUs."""
+
 FindingStatus = Literal["fail", "pass", "informative", "not-applicable", "inconclusive", "error"]
+STATUS_ORDER: tuple[FindingStatus, ...] = (
+    "fail",
+    "informative",
+    "error",
+    "inconclusive",
+    "pass",
+    "not-applicable",
+)
+"""What there is most to say of goes first."""
 FindingSeverity = Literal["error", "warn", "info"]
+SEVERITY_ORDER: tuple[FindingSeverity, ...] = ("error", "warn", "info")
 FindingSubject = Literal["precondition", "correctness", "quality", "speed"]
 """What a finding is about. Correctness and quality are about results: no trial of speed settles
 them."""
@@ -37,5 +69,39 @@ EffectOnResults = Literal[
 """`mends results`: they change to what was meant. `not known`: only the author of a function knows
 whether it always gives the same. `not safe here`: the function is known to be random or stateful,
 so that the results would not be the same."""
-Contention = Literal["lock", "cpu"]
-"""What input's threads and the training loop fight for: the interpreter lock, or the CPUs."""
+
+Judgement = Literal["confirmed", "refuted", "inconclusive"]
+TrialState = Literal[Judgement, "not_tried"]
+BASE = "base"
+"""The arm that every edit is compared with: the pipeline as written, replayed."""
+
+Pool = Literal["tf_data", "eigen", "python_main", "python_other", "others"]
+"""Of threads; in the order of host.csv's columns."""
+POOLS: tuple[Pool, ...] = get_args(Pool)
+SixteenBitPolicy = Literal["mixed_bfloat16", "mixed_float16"]
+Policy = Literal[SixteenBitPolicy, "none"]
+"""Of Keras' mixed precision."""
+
+Framework = Literal["tensorflow", "jax", "pytorch"]
+"""What made a profile, and so what its advice should speak of."""
+TraceFormat = Literal["xplane", "kineto"]
+StepBasis = Literal["markers", "annotations", "scan", "get_next", "roots", "period"]
+"""How steps were told apart: pipediag's markers; Keras', JAX's or Kineto's annotations; the scan of
+a loop inside a graph; the hand-over of batches; repeated calls of a function; a period in the
+device's activity."""
+GapCause = Literal[
+    "input", "compile", "copy", "collective", "sync", "launch", "python", "queued", "unknown"
+]
+"""What held the device up.
+
+input: the consumer was blocked in GetNext. copy: the host was in a blocking copy. compile: a trace
+of a function or a compilation. collective: another device was still busy. sync: the host waited for
+a result. launch: the host was dispatching operations. python: Python between the calls. queued: the
+work was launched before the device went idle and waited on the device. unknown: none of these.
+"""
+GAP_CAUSES: tuple[GapCause, ...] = get_args(GapCause)
+"""In order of priority: where several hold at once, the first takes the time."""
+CopyDirection = Literal[
+    "host_to_device", "device_to_host", "device_to_device", "peer_to_peer", "set", "unknown"
+]
+COPY_DIRECTIONS: tuple[CopyDirection, ...] = get_args(CopyDirection)

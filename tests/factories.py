@@ -28,7 +28,6 @@ from pipediag.session.recording import (
     RecordedOperation,
     RecordedWindow,
     Recording,
-    WindowKind,
 )
 from pipediag.session.run import Device, Environment, Script
 from pipediag.session.steps import (
@@ -41,7 +40,7 @@ from pipediag.session.steps import (
     Steps,
     Window,
 )
-from pipediag.vocabulary import StepClass
+from pipediag.vocabulary import StepClass, WindowKind
 
 SCRIPT = "train.py"
 MS = 1_000_000

@@ -34,8 +34,8 @@ from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.in_graph import InGraphLoops
 from pipediag.capture.watching.other_uses import OtherUses
 from pipediag.capture.watching.updates import UpdateWatch
-from pipediag.session.recording import Outcome
 from pipediag.session.settings import RunSettings
+from pipediag.vocabulary import BY_ITSELF, RecordedOutcome
 
 
 class Capture:
@@ -114,7 +114,9 @@ class Capture:
         remove_cut_caches(self._recorder.recording.operations, self._began_s)
         return True
 
-    def script_ended(self, outcome: Outcome, exit_status: int | None, error: str | None) -> None:
+    def script_ended(
+        self, outcome: RecordedOutcome, exit_status: int | None, error: str | None
+    ) -> None:
         """Write the final recording; a forked child and a second call do nothing."""
         if os.getpid() != self._pid:
             return
@@ -124,7 +126,7 @@ class Capture:
         attempt("closing what was open", self._conductor.script_over, reason)
         environment = self._recorder.recording.environment
         attempt("describing the environment", describe_environment, environment)
-        if outcome in ("finished", "stopped", "exited"):
+        if outcome in BY_ITSELF:
             self._recorder.save()
             attempt("trying the pipelines alone", self._conductor.try_pipelines_alone)
         self._recorder.end(outcome, exit_status, error)

@@ -10,12 +10,8 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from pipediag.session.recording import (
-    RECORDING_FORMAT,
-    Outcome,
-    RecordedEnvironment,
-    Recording,
-)
+from pipediag.session.recording import RECORDING_FORMAT, RecordedEnvironment, Recording
+from pipediag.vocabulary import RecordedOutcome
 
 
 class Recorder:
@@ -74,7 +70,7 @@ class Recorder:
         if sentence not in self.recording.notes:
             self.recording.notes.append(sentence)
 
-    def end(self, outcome: Outcome, exit_status: int | None, error: str | None) -> None:
+    def end(self, outcome: RecordedOutcome, exit_status: int | None, error: str | None) -> None:
         """Close the recording; the first ending counts.
 
         Raises:

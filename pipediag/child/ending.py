@@ -17,7 +17,7 @@ from typing import Protocol
 from pipediag.capture.callsites import is_users, package_of
 from pipediag.child.finalisation import close_open_files, finalise_modules
 from pipediag.child.own_frames import contains, remove_own_frames
-from pipediag.session.recording import Outcome
+from pipediag.vocabulary import RecordedOutcome
 
 FLUSH_FAILED = 120
 """The interpreter's own status when standard output could not be flushed at exit."""
@@ -27,7 +27,7 @@ class Recorder(Protocol):
     """The part of capture that the end of a script needs."""
 
     def script_ended(
-        self, outcome: Outcome, exit_status: int | None, error: str | None
+        self, outcome: RecordedOutcome, exit_status: int | None, error: str | None
     ) -> None: ...
 
     def let_go(self) -> bool: ...
@@ -95,7 +95,7 @@ class Ending:
         else:
             self._end("raised", 1, description)
 
-    def _end(self, outcome: Outcome, status: int | None, error: str | None) -> None:
+    def _end(self, outcome: RecordedOutcome, status: int | None, error: str | None) -> None:
         if os.getpid() != self._pid:
             return
         self._status = status or 0
@@ -109,7 +109,7 @@ class Ending:
         else:
             save()
 
-    def _save(self, outcome: Outcome, status: int | None, error: str | None) -> None:
+    def _save(self, outcome: RecordedOutcome, status: int | None, error: str | None) -> None:
         if os.getpid() != self._pid or self._recorder is None:
             return
         try:

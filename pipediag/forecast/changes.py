@@ -16,10 +16,10 @@ from pipediag.session.edits import (
     SetModel,
     SetOptions,
     SetParameters,
-    Setting,
 )
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.vocabulary import Scalar
 
 BATCHED = 1 / 19
 """What remains of a cheap map's time when it takes whole batches. Own measurements: 19 (parsing),
@@ -69,7 +69,7 @@ def _set(network: Network, change: SetParameters, session: Session) -> Network:
     return network
 
 
-def _parallel(network: Network, op_id: str, value: Setting, session: Session) -> Network:
+def _parallel(network: Network, op_id: str, value: Scalar, session: Session) -> Network:
     """As many calls as asked for; AUTOTUNE gives one a CPU, which is tf.data's own CPU budget."""
     station = _measured(network, op_id, session)
     if not isinstance(value, int):
@@ -78,7 +78,7 @@ def _parallel(network: Network, op_id: str, value: Setting, session: Session) ->
     return network.with_station(replace(station, calls=max(1.0, calls), asynchronous=True))
 
 
-def _parallel_reads(network: Network, op_id: str, value: Setting, session: Session) -> Network:
+def _parallel_reads(network: Network, op_id: str, value: Scalar, session: Session) -> Network:
     """Only where reading is CPU work, as decompression is: one reader tells nothing of a disk."""
     reader = session.operation(op_id)
     if reader is None or not _decompresses(reader):
@@ -90,7 +90,7 @@ def _decompresses(reader: Operation) -> bool:
     return reader.parameters.get("compression_type") not in (None, "")
 
 
-def _batch_size(network: Network, op_id: str, value: Setting, session: Session) -> Network:
+def _batch_size(network: Network, op_id: str, value: Scalar, session: Session) -> Network:
     """All is per step of the old size: what a step costs whatever it holds is shared by more."""
     op = session.operation(op_id)
     before = op.parameters.get("batch_size") if op else None

@@ -9,8 +9,7 @@ from pipediag.gate.result import Check, GateResult
 from pipediag.gate.verdicts import verdict_check
 from pipediag.session.model import Session
 from pipediag.session.run import Script
-
-_CUT_SHORT = ("raised", "killed", "interrupted", "timed-out")
+from pipediag.vocabulary import CUT_SHORT
 
 
 def evaluate(session: Session, config: GateConfig, label: str | None = None) -> GateResult:
@@ -38,7 +37,7 @@ def evaluate(session: Session, config: GateConfig, label: str | None = None) -> 
 def script_failure(session: Session) -> str | None:
     """How the script failed before enough steps were seen, in a sentence; None if it did not."""
     script = session.script
-    failed = script.outcome in _CUT_SHORT or script.status not in (None, 0)
+    failed = script.outcome in CUT_SHORT or script.status not in (None, 0)
     if not failed or (session.steps is not None and session.breakdown is not None):
         return None
     return f"The script ended before enough steps were seen: {_ending(script)}"

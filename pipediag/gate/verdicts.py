@@ -5,9 +5,9 @@ from __future__ import annotations
 from pipediag.gate.result import Check, CheckOutcome, Level, past_limit
 from pipediag.session.findings import Verdict
 from pipediag.session.model import Session
-from pipediag.vocabulary import VerdictSeverity
+from pipediag.vocabulary import Bottleneck, VerdictSeverity
 
-_CURABLE = ("input", "transfer", "overhead")
+_CURABLE: tuple[Bottleneck, ...] = ("input", "transfer", "overhead")
 """Bottlenecks that are waste. Compute is what a training run is for, so it passes."""
 
 _LEVELS: dict[VerdictSeverity, Level] = {"high": "error", "moderate": "warn"}

@@ -27,11 +27,9 @@ from collections.abc import Iterable, Sequence
 
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.vocabulary import FindingSeverity
+from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER
 
 MOST_NEXT_STEPS = 5
-STATUS_ORDER = ("fail", "informative", "error", "inconclusive", "pass", "not-applicable")
-SEVERITY_ORDER: tuple[FindingSeverity, ...] = ("error", "warn", "info")
 
 _WRONG_RESULTS, _PRECONDITION, _CONFIRMED, _UNTRIED, _OPEN, _REFUTED, _NOT_FAILED = range(7)
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from pipediag.session.steps import Share
-from pipediag.vocabulary import StepClass
-
-Group = Literal["compute", "transfer", "overhead"]
+from pipediag.vocabulary import Group, StepClass
 
 GROUPS: dict[Group, tuple[StepClass, ...]] = {
     "compute": ("device_compute",),

@@ -7,14 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from pipediag.session.recording import (
-    RecordedBlock,
-    RecordedLoop,
-    RecordedWindow,
-    Recording,
-    WindowKind,
-)
+from pipediag.session.recording import RecordedBlock, RecordedLoop, RecordedWindow, Recording
 from pipediag.session.steps import StepRow, Window
+from pipediag.vocabulary import WindowKind
 
 Floats = NDArray[np.float64]
 WindowNs = tuple[int, int]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
-from pipediag.session.store import SESSION_FILE, dump_session
+from pipediag.session.store import dump_session
 
 
 def files(session: Session) -> Iterator[tuple[str, str]]:

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from pipediag.rules.rule import Prediction
-from pipediag.session.devices import DeviceActivity, DeviceGap, GapCause
-from pipediag.session.record import Scalar
+from pipediag.session.devices import DeviceActivity, DeviceGap
+from pipediag.vocabulary import GapCause, Scalar
 
 NO_ACCELERATOR = "No accelerator took part in the profile."
 NO_DEVICE = "The profile shows no device at work."

@@ -17,7 +17,7 @@ from pipediag.rules.rule import Threshold
 from pipediag.session.host import Host, HotLine
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.record import Scalar
+from pipediag.vocabulary import Scalar
 
 CPU_OF_CALLS = Threshold(
     "CPU time of the data threads",

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.record import Scalar
+from pipediag.vocabulary import Scalar
 
 BATCHING = ("batch", "padded_batch", "ragged_batch")
 _KEEP_ELEMENTS = (

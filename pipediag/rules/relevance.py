@@ -10,9 +10,8 @@ from pipediag.rules.plan import delay_ms, measured_at
 from pipediag.rules.rule import Threshold
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.record import Scalar
 from pipediag.session.steps import Share
-from pipediag.vocabulary import FindingStatus
+from pipediag.vocabulary import FindingStatus, Scalar
 
 INPUT_WAIT = Threshold(
     "input wait",

@@ -11,19 +11,19 @@ from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.record import Scalar
 from pipediag.session.trials import NOT_TRIED, Trial
 from pipediag.vocabulary import (
     EffectOnResults,
     FindingSeverity,
     FindingStatus,
     FindingSubject,
+    Framework,
+    Scalar,
     StepClass,
 )
 
 Section = Literal["loop", "keras", "steps", "breakdown", "pipeline", "host", "devices"]
-Framework = Literal["tensorflow", "jax", "pytorch"]
-"""What made a profile, and so what its advice should speak of."""
+
 Place = tuple[str | None, int | None]
 
 

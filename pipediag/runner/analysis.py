@@ -130,7 +130,8 @@ def _run(
 
     def draft() -> Session:
         from pipediag.runner.diagnosis import diagnose
-        from pipediag.session.store import SESSION_FILE, save_session
+        from pipediag.session.files import SESSION_FILE
+        from pipediag.session.store import save_session
 
         waiting = child_that_waits(started_ns)
         session = diagnose(output.capture, waiting, sampler.so_far(), settings)
@@ -189,7 +190,8 @@ def _run(
 def _record(settings: RunSettings, run: _Run, budget_s: float, output: OutputDirectory) -> Session:
     from pipediag.runner.diagnosis import diagnose
     from pipediag.runner.trials_of_run import with_trials
-    from pipediag.session.store import SESSION_FILE, save_session
+    from pipediag.session.files import SESSION_FILE
+    from pipediag.session.store import save_session
 
     with _keeping_the_recording(output):
         session = diagnose(output.capture, run.child, run.host, settings)

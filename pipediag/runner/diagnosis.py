@@ -22,16 +22,10 @@ from pipediag.runner.supervisor import ChildResult
 from pipediag.sensors.machine import describe_machine
 from pipediag.session.host_track import HostTrack
 from pipediag.session.model import SCHEMA_VERSION, Session
-from pipediag.session.reading import (
-    JOURNAL_FILE,
-    RECORDING_FILE,
-    read_journal,
-    read_recording,
-    recover,
-)
+from pipediag.session.reading import read_journal, read_recording, recover
 from pipediag.session.recording import RecordedLoop, Recording
 from pipediag.session.run import Environment, OtherProcesses, OtherUse, ProfilerConflict, Script
-from pipediag.session.settings import RunSettings
+from pipediag.session.settings import JOURNAL_FILE, RECORDING_FILE, RunSettings
 
 NO_RECORDING = "The script ended before TensorFlow was seen, so nothing was recorded."
 NO_LOOP = "No training loop was seen."

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from pipediag.errors import PipediagError
 from pipediag.runner.directory_lock import DirectoryLock
+from pipediag.session.files import SESSION_FILE
 
 REPORT_FILES = frozenset(
     {
-        "session.json",
+        SESSION_FILE,
         "report.html",
         "steps.csv",
         "pipeline.csv",

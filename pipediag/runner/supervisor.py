@@ -24,6 +24,7 @@ from pipediag.runner.progress import Event, EventReader, OnProgress
 from pipediag.runner.signals import HeldSignals
 from pipediag.sensors import cgroup
 from pipediag.session.settings import RunSettings
+from pipediag.vocabulary import ScriptOutcome
 
 TERMINATE_GRACE_S = 5.0
 """How long a script that timed out may take over SIGTERM."""
@@ -31,23 +32,12 @@ TERMINATE_GRACE_S = 5.0
 WATCH_INTERVAL_S = 0.1
 CHILD = Path(__file__).parents[1] / "child" / "start.py"
 
-ChildOutcome = Literal[
-    "finished",
-    "stopped",
-    "exited",
-    "raised",
-    "interrupted",
-    "killed",
-    "timed-out",
-    "hung-in-exit",
-]
-
 
 @dataclass(frozen=True)
 class ChildResult:
     """How the child ended. Times are `time.monotonic_ns()`."""
 
-    outcome: ChildOutcome
+    outcome: ScriptOutcome
     script_status: int | None
     """The script's own status, negative for a signal; None where pipediag ended it."""
     detail: str | None
@@ -275,9 +265,9 @@ class _Watch:
 
     def _ending(
         self, shortage: cgroup.MemoryShortage | None
-    ) -> tuple[ChildOutcome, int | None, str | None]:
+    ) -> tuple[ScriptOutcome, int | None, str | None]:
         ended = self._told.get("ended", {})
-        told: ChildOutcome | None = ended.get("outcome")
+        told: ScriptOutcome | None = ended.get("outcome")
         status = self._process.returncode
         if self._lost_in_trial is not None and status != 0 and self._ended_by_us != "timed-out":
             return "stopped", None, f"A trial ended it: {self._lost_in_trial}"

@@ -5,24 +5,8 @@ The session holds it for the profile window of a run, and a trace report for any
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pipediag.session.record import Record
-
-GapCause = Literal[
-    "input", "compile", "copy", "collective", "sync", "launch", "python", "queued", "unknown"
-]
-"""What held the device up.
-
-input: the consumer was blocked in GetNext. copy: the host was in a blocking copy. compile: a trace
-of a function or a compilation. collective: another device was still busy. sync: the host waited for
-a result. launch: the host was dispatching operations. python: Python between the calls. queued: the
-work was launched before the device went idle and waited on the device. unknown: none of these.
-"""
-
-CopyDirection = Literal[
-    "host_to_device", "device_to_host", "device_to_device", "peer_to_peer", "set", "unknown"
-]
+from pipediag.vocabulary import CopyDirection
 
 
 class DeviceGap(Record):

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Setting = int | float | str | bool | None
+from pipediag.vocabulary import Scalar
+
 AUTOTUNE = -1
 """The value of `tf.data.AUTOTUNE`."""
 
@@ -20,7 +21,7 @@ class SetParameters:
     """An operation is called with other arguments: `map(f, num_parallel_calls=-1)`."""
 
     op_id: str
-    parameters: dict[str, Setting]
+    parameters: dict[str, Scalar]
     do: Literal["set"] = "set"
 
 
@@ -30,7 +31,7 @@ class Insert:
 
     after: str
     kind: str
-    parameters: dict[str, Setting] = field(default_factory=dict)
+    parameters: dict[str, Scalar] = field(default_factory=dict)
     do: Literal["insert"] = "insert"
 
 
@@ -57,7 +58,7 @@ class Replace:
 
     op_id: str
     kind: str
-    parameters: dict[str, Setting] = field(default_factory=dict)
+    parameters: dict[str, Scalar] = field(default_factory=dict)
     do: Literal["replace"] = "replace"
 
 
@@ -65,7 +66,7 @@ class Replace:
 class SetOptions:
     """Options of the dataset, by their dotted names: `threading.private_threadpool_size`."""
 
-    options: dict[str, Setting]
+    options: dict[str, Scalar]
     do: Literal["options"] = "options"
 
 
@@ -73,7 +74,7 @@ class SetOptions:
 class SetModel:
     """The same Keras model compiled otherwise: `jit_compile`, `steps_per_execution`, ..."""
 
-    settings: dict[str, Setting]
+    settings: dict[str, Scalar]
     do: Literal["model"] = "model"
 
 

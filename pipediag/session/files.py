@@ -12,6 +12,8 @@ from typing import BinaryIO
 
 from pipediag.errors import PipediagError
 
+SESSION_FILE = "session.json"
+
 _WHAT_TO_DO = {
     errno.ENOSPC: "The disk is full. Free some space, or choose another directory with -o.",
     errno.EDQUOT: "Your quota is used up. Free some space, or choose another directory with -o.",

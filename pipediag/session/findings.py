@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.session.edits import Edit
-from pipediag.session.record import Record, Scalar
+from pipediag.session.record import Record
 from pipediag.session.trials import NOT_TRIED, Trial
 from pipediag.vocabulary import (
     Bottleneck,
@@ -12,6 +12,7 @@ from pipediag.vocabulary import (
     FindingSeverity,
     FindingStatus,
     FindingSubject,
+    Scalar,
     VerdictSeverity,
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from pipediag.session.record import Record
+from pipediag.vocabulary import LoopKind, LoopRole
 
 
 class Embedding(Record):
@@ -77,10 +78,8 @@ class Loop(Record):
     """A place in the script that consumes batches."""
 
     id: str
-    kind: Literal["keras", "eager", "tf_function", "in_graph", "distributed"]
-    role: Literal[
-        "training", "validation", "evaluate", "predict", "adapt", "preview", "preparation", "other"
-    ]
+    kind: LoopKind
+    role: LoopRole
     role_reason: str
     diagnosed: bool
     file: str | None

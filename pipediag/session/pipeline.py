@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipediag.session.record import Record, Scalar
+from pipediag.session.record import Record
+from pipediag.vocabulary import Scalar
 
 
 class OperationFunction(Record):

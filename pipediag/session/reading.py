@@ -14,16 +14,9 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from pipediag.errors import PipediagError
-from pipediag.session.recording import (
-    RECORDING_FORMAT,
-    RecordedBlock,
-    RecordedWindow,
-    Recording,
-    WindowKind,
-)
+from pipediag.session.recording import RECORDING_FORMAT, RecordedBlock, RecordedWindow, Recording
+from pipediag.vocabulary import WindowKind
 
-RECORDING_FILE = "recording.json"
-JOURNAL_FILE = "steps.journal"
 JOURNAL_COLUMNS = 6
 """Ordinals of loop and window, start, duration, wait (nanoseconds), batches."""
 

@@ -12,7 +12,6 @@ from pipediag.encoding.json import harmless
 from pipediag.session.parsing import storable
 
 Interval = Annotated[tuple[float, float], Field(description="95 % interval: low, high")]
-Scalar = int | float | str | bool | None
 
 
 class Record(BaseModel):

@@ -8,18 +8,10 @@ share on one machine, so that the parent can lay its host samples over the child
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+
+from pipediag.vocabulary import LoopKind, LoopRole, RecordedOutcome, Scalar, WindowKind
 
 RECORDING_FORMAT = 1
-
-LoopKind = Literal["keras", "eager", "tf_function", "in_graph", "distributed"]
-LoopRole = Literal[
-    "training", "validation", "evaluate", "predict", "adapt", "preview", "preparation", "other"
-]
-WindowKind = Literal["warmup", "baseline", "stacks", "profile", "repeat"]
-Outcome = Literal["running", "finished", "stopped", "exited", "raised", "interrupted"]
-
-ParameterValue = int | float | str | bool | None
 
 
 @dataclass
@@ -58,7 +50,7 @@ class RecordedOperation:
     line: int | None
     parent_ids: list[str] = field(default_factory=list)
     """Operations whose elements this one consumes."""
-    parameters: dict[str, ParameterValue] = field(default_factory=dict)
+    parameters: dict[str, Scalar] = field(default_factory=dict)
     """Buffer sizes, batch sizes, parallel calls, file counts; what was left out is not here."""
     function: RecordedFunction | None = None
     cardinality: int | None = None
@@ -175,7 +167,7 @@ class RecordedLoop:
     element_spec: str | None = None
     replicas: int = 1
     keras: RecordedKeras | None = None
-    dataset_options: dict[str, ParameterValue] = field(default_factory=dict)
+    dataset_options: dict[str, Scalar] = field(default_factory=dict)
     autotune_enabled: bool = True
     step_functions: list[str] = field(default_factory=list)
     """The tf.functions that run within a step, as `file:line name`."""
@@ -348,7 +340,7 @@ class Recording:
     format: int
     pid: int
     started_ns: int
-    outcome: Outcome
+    outcome: RecordedOutcome
     exit_status: int | None
     """The script's own exit status; None while it runs or when it was stopped."""
     ended_ns: int | None

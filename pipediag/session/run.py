@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pipediag.session.record import Record
+from pipediag.vocabulary import ScriptOutcome
 
 
 class Script(Record):
@@ -14,16 +13,7 @@ class Script(Record):
     module: bool = False
     status: int | None = None
     """The script's own exit status; negative for a signal; None where pipediag stopped it."""
-    outcome: Literal[
-        "finished",
-        "stopped",
-        "exited",
-        "raised",
-        "interrupted",
-        "killed",
-        "timed-out",
-        "hung-in-exit",
-    ]
+    outcome: ScriptOutcome
     """How it ended."""
     detail: str | None = None
     """One sentence on that: the exception, the signal, where it was stopped."""

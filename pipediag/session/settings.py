@@ -6,6 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+RECORDING_FILE = "recording.json"
+JOURNAL_FILE = "steps.journal"
+
 
 @dataclass(frozen=True)
 class RunSettings:
@@ -33,11 +36,11 @@ class RunSettings:
 
     @property
     def recording_path(self) -> Path:
-        return Path(self.capture_directory) / "recording.json"
+        return Path(self.capture_directory) / RECORDING_FILE
 
     @property
     def journal_path(self) -> Path:
-        return Path(self.capture_directory) / "steps.journal"
+        return Path(self.capture_directory) / JOURNAL_FILE
 
     @property
     def trace_directory(self) -> Path:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pipediag.session.record import Interval, Record
-from pipediag.vocabulary import Contention, StepClass
+from pipediag.vocabulary import Contention, InputMethod, StepClass, WindowKind
 
 
 class Steps(Record):
@@ -47,7 +45,7 @@ class InputWait(Record):
     native_ci95_percent: Interval | None
     trace_percent: float | None
     """From the profile: waiting in GetNext while no device computes."""
-    method: Literal["native", "trace", "differential", "none"]
+    method: InputMethod
     """The one that the breakdown uses."""
     contention: Contention | None = None
     """Where it slows the loop, the consumer alone on a repeated batch tells what input costs."""
@@ -88,7 +86,7 @@ class Differential(Record):
 
 
 class Window(Record):
-    kind: Literal["warmup", "baseline", "stacks", "profile", "repeat"]
+    kind: WindowKind
     loop_id: str
     start_ms: float
     """Since the script was started."""

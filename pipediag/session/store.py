@@ -10,12 +10,11 @@ from pydantic import ValidationError
 
 from pipediag.encoding.terminal import one_line
 from pipediag.errors import PipediagError
-from pipediag.session.files import write_text
+from pipediag.session.files import SESSION_FILE, write_text
 from pipediag.session.model import SCHEMA_VERSION, Session
 from pipediag.session.parsing import is_regular, parse_json, read_limited
 from pipediag.session.record import to_json
 
-SESSION_FILE = "session.json"
 MOST_PROBLEMS_SHOWN = 3
 _LONGEST_PLACE = 200
 """Characters; keys in the file are quoted, and can be endless."""

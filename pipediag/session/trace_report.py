@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.record import Record
+from pipediag.vocabulary import StepBasis, TraceFormat
 
 TRACE_SCHEMA_VERSION = "1"
-
-StepBasis = Literal["markers", "annotations", "scan", "get_next", "roots", "period"]
-"""How steps were told apart: pipediag's markers; Keras', JAX's or Kineto's annotations; the scan of
-a loop inside a graph; the hand-over of batches; repeated calls of a function; a period in the
-device's activity."""
 
 
 class ClassShare(Record):
@@ -39,7 +33,7 @@ class TraceHost(Record):
 
     path: str
     host: str
-    format: Literal["xplane", "kineto"]
+    format: TraceFormat
     events: int
     span_ms: float
     steps: TraceSteps | None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from pipediag.session.record import Interval, Record
+from pipediag.vocabulary import TrialState
 
-TrialState = Literal["confirmed", "refuted", "inconclusive", "not_tried"]
 Consumer = Literal["training", "pipeline alone"]
 """What took the batches: the script's own training loop, or nothing, as fast as they came."""
 Basis = Literal["step", "pipeline"]
@@ -17,9 +17,6 @@ what the rest of the step was measured to take."""
 WORTHWHILE = 1.03
 """Confirmed: the whole interval lies above; refuted: the whole interval lies below. Blocks of one
 and the same pipeline agree within 2 to 5 %, and less than 3 % is not worth an edit."""
-
-BASE = "base"
-"""The arm that every edit is compared with: the pipeline as written, replayed."""
 
 
 class Trial(Record):

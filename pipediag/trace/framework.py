@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pipediag.trace.events import TraceEvents
-
-Framework = Literal["tensorflow", "jax", "pytorch"]
+from pipediag.vocabulary import Framework
 
 _SIGNS: tuple[tuple[Framework, tuple[str, ...]], ...] = (
     ("pytorch", ("aten::", "ProfilerStep#")),

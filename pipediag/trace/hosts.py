@@ -19,12 +19,13 @@ from typing import Self
 
 from pipediag.errors import PipediagError
 from pipediag.trace.file_bytes import MAPPED_FROM_BYTES
-from pipediag.trace.framework import Framework, framework_of
+from pipediag.trace.framework import framework_of
 from pipediag.trace.freed_memory import give_back_freed_memory, keep_freed_memory
 from pipediag.trace.gap_floor import GAP_FLOOR_NS
 from pipediag.trace.profile_files import host_of
-from pipediag.trace.reader import TraceFormat, read_profile
+from pipediag.trace.reader import read_profile
 from pipediag.trace.summary import TraceSummary, summarise_events
+from pipediag.vocabulary import Framework, TraceFormat
 
 _THREADS = Path("/proc/self/task")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from pipediag.errors import PipediagError
 from pipediag.trace.events import TraceEvents
@@ -13,12 +12,11 @@ from pipediag.trace.file_bytes import Release, file_bytes
 from pipediag.trace.malformed import MalformedError, TooLargeError
 from pipediag.trace.profile_files import find_profiles
 from pipediag.trace.xplane import file as xplane
+from pipediag.vocabulary import TraceFormat
 
 # An XPlane file begins with a line feed too, and a length that may be a brace.
 _JSON = re.compile(rb'\s*(\{\s*"|\[\s*\{)')
 _PLANE_PREFIX = "/"
-
-TraceFormat = Literal["xplane", "kineto"]
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pipediag.session.trials import BASE, TrialBlock
+from pipediag.session.trials import TrialBlock
 from pipediag.trials.arms import Arm, ArmRefusedError, Block, Executor, ExecutorLostError
 from pipediag.trials.consumers import Gauge, examples_per_s
 from pipediag.trials.outcome import OnEvent
+from pipediag.vocabulary import BASE
 
 BLOCK_S = 0.4
 """Measured part of a block: long against a step, short against the drift of a machine. The process

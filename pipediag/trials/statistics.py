@@ -21,13 +21,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pipediag.session.record import Interval
 from pipediag.session.trials import WORTHWHILE
+from pipediag.vocabulary import Judgement
 
 FEWEST_ROUNDS = 3
 """Fewer are not judged: with two rounds Student's t spans a factor of thirty standard errors."""
@@ -46,8 +46,6 @@ misses the truth in 5.3 % of 150,000 simulated trials at that level, and in 4.9 
 
 _DRAWS = 4999
 _SEED = 20240229
-
-Judgement = Literal["confirmed", "refuted", "inconclusive"]
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,8 @@ from benchmarks.comparison import (
     summarise,
 )
 from benchmarks.overhead import Rounds, report, table
-from pipediag.session.recording import (
-    RecordedBlock,
-    RecordedEnvironment,
-    RecordedWindow,
-    Recording,
-    WindowKind,
-)
+from pipediag.session.recording import RecordedBlock, RecordedEnvironment, RecordedWindow, Recording
+from pipediag.vocabulary import WindowKind
 
 
 def stamps(*numbers: int) -> np.ndarray:

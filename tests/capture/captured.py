@@ -12,14 +12,9 @@ from typing import Any
 
 from pipediag.runner.supervisor import CHILD
 from pipediag.session.reading import read_recording
-from pipediag.session.recording import (
-    RecordedLoop,
-    RecordedOperation,
-    RecordedWindow,
-    Recording,
-    WindowKind,
-)
+from pipediag.session.recording import RecordedLoop, RecordedOperation, RecordedWindow, Recording
 from pipediag.session.settings import RunSettings
+from pipediag.vocabulary import WindowKind
 
 CHECKOUT = Path(__file__).parents[2]
 LIMIT_S = 120

@@ -7,14 +7,20 @@ from hypothesis import strategies as st
 
 from pipediag.gate.config import GateConfig
 from pipediag.gate.findings import finding_checks
-from pipediag.measures.conclusion import SEVERITY_ORDER, concluded, in_order, to_act_on
+from pipediag.measures.conclusion import concluded, in_order, to_act_on
 from pipediag.reporters.words.findings import group
 from pipediag.rules.registry import run_rules
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.trials import Trial, TrialState
+from pipediag.session.trials import Trial
 from pipediag.trials.candidates import candidates
-from pipediag.vocabulary import FindingSeverity, FindingStatus, FindingSubject
+from pipediag.vocabulary import (
+    SEVERITY_ORDER,
+    FindingSeverity,
+    FindingStatus,
+    FindingSubject,
+    TrialState,
+)
 from tests.factories import make_breakdown, make_finding, make_loop, make_session
 from tests.rules.devices import copies, gpu, session_on
 from tests.trials.bench import make_edit

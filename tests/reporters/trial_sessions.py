@@ -10,7 +10,6 @@ from pipediag.session.edits import Edit, Insert, SetModel, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.trials import (
-    BASE,
     Combined,
     DroppedEdit,
     PipelineAlone,
@@ -18,6 +17,7 @@ from pipediag.session.trials import (
     TrialBlock,
     TrialRun,
 )
+from pipediag.vocabulary import BASE
 from tests import factories
 
 PARALLEL = Edit(

@@ -5,16 +5,10 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from pipediag.rules.rule import Framework
-from pipediag.session.devices import (
-    DeviceActivity,
-    DeviceCopies,
-    DeviceGap,
-    DeviceLaunches,
-    GapCause,
-)
+from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceGap, DeviceLaunches
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.vocabulary import Framework, GapCause
 from tests.factories import make_compute_bound_session, make_device
 
 SPAN_MS = 100.0

@@ -10,11 +10,11 @@ from pipediag.rules import registry
 from pipediag.rules.device.registry import DEVICE_RULES, run_device_rules
 from pipediag.rules.pipeline import misplaced_cache, serial_stateful_map
 from pipediag.rules.registry import RULES, run_rules
-from pipediag.rules.rule import Framework, Rule
+from pipediag.rules.rule import Rule
 from pipediag.rules.step import gpu_unused
-from pipediag.session.devices import GapCause
 from pipediag.session.model import Session
 from pipediag.session.trials import NOT_TRIED
+from pipediag.vocabulary import Framework, GapCause
 from tests.factories import (
     make_compute_bound_session,
     make_environment,

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.session.trials import BASE, Combined
+from pipediag.session.trials import Combined
 from pipediag.trials.combination import FINAL_ROUNDS, RETUNE
+from pipediag.vocabulary import BASE
 from tests.trials.bench import FakeExecutor, make_finding, try_edits
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from pipediag.session.trials import BASE
 from pipediag.trials.contest import MOST_AT_ONCE
 from pipediag.trials.statistics import FEWEST_ROUNDS, LOOKS, MOST_ROUNDS
+from pipediag.vocabulary import BASE
 from tests.trials.bench import MODEL_CHANGE, FakeExecutor, make_edit, make_finding, try_edits
 
 

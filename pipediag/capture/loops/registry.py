@@ -24,7 +24,8 @@ from pipediag.capture.frameworks.tensorflow.datasets import options_of
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
-from pipediag.session.recording import LoopKind, RecordedLoop
+from pipediag.session.recording import RecordedLoop
+from pipediag.vocabulary import LoopKind
 
 # Own choice: a fit that is less than twice as long is stood for by the one before it.
 _MUCH_LONGER = 2

@@ -15,7 +15,7 @@ from pipediag.capture.measuring.open_window import OpenWindow
 from pipediag.capture.measuring.snapshots import Snapshots
 from pipediag.capture.measuring.stacks import StackSampler, ThreadCpu
 from pipediag.capture.measuring.stock import Stock
-from pipediag.session.recording import WindowKind
+from pipediag.vocabulary import WindowKind
 
 # Of shorter epochs no step can be spared.
 _LONG_EPOCH = 10

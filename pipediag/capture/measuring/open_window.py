@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from pipediag.capture.frameworks.tensorflow.model_proto import IteratorModel
 from pipediag.capture.journal import StepJournal
-from pipediag.session.recording import RecordedBlock, RecordedWindow, Recording, WindowKind
+from pipediag.session.recording import RecordedBlock, RecordedWindow, Recording
+from pipediag.vocabulary import WindowKind
 
 
 @dataclass

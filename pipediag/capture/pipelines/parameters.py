@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pipediag.capture.pipelines.source_files import uncompressed_bytes
-from pipediag.session.recording import ParameterValue
+from pipediag.vocabulary import Scalar
 
 _PARAMETERS = frozenset(
     "num_parallel_calls deterministic buffer_size batch_size drop_remainder count cycle_length "
@@ -31,7 +31,7 @@ def takes_name(function: Callable[..., Any]) -> bool:
 
 def parameters_of(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> dict[str, ParameterValue]:
+) -> dict[str, Scalar]:
     """Those that are worth knowing, among the ones that were given."""
     given = _signature(function).bind(*args, **kwargs).arguments
     parameters = {
@@ -47,7 +47,7 @@ def parameters_of(
     return parameters
 
 
-def _plain(value: Any) -> ParameterValue:
+def _plain(value: Any) -> Scalar:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     for convert in (int, str):

@@ -8,8 +8,8 @@ from typing import Any
 
 from pipediag.capture.pipelines.call import Call
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
-from pipediag.session.edits import Setting
 from pipediag.session.recording import RecordedOperation
+from pipediag.vocabulary import Scalar
 
 
 def datasets_read_by(call: Call) -> list[Any]:
@@ -27,7 +27,7 @@ def with_datasets(call: Call, inputs: list[Any]) -> tuple[tuple[Any, ...], dict[
 
 
 def given_arguments(
-    call: Call, inputs: list[Any], parameters: dict[str, Setting]
+    call: Call, inputs: list[Any], parameters: dict[str, Scalar]
 ) -> inspect.BoundArguments:
     """The arguments by name, with other datasets and changed parameters.
 
@@ -47,7 +47,7 @@ def given_arguments(
 
 
 def set_parameters(
-    given: inspect.BoundArguments, parameters: dict[str, Setting], operation: RecordedOperation
+    given: inspect.BoundArguments, parameters: dict[str, Scalar], operation: RecordedOperation
 ) -> None:
     """Set arguments by their names.
 

@@ -8,7 +8,7 @@ from pipediag.capture.replay.arguments import given_arguments
 from pipediag.capture.replay.elements import first_elements
 from pipediag.capture.replay.graph import Node
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
-from pipediag.session.edits import Setting
+from pipediag.vocabulary import Scalar
 
 MEASURED_LENGTHS = 1000
 """Enough for quartiles to be right within some percent of the elements."""
@@ -16,7 +16,7 @@ READING_LIMIT_S = 5.0
 """Of a slow pipeline fewer lengths are measured."""
 
 
-def bucketed(node: Node, parameters: dict[str, Setting], inputs: list[Any]) -> Any:
+def bucketed(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
     """Batches of the same size as before, each of elements of similar length.
 
     Raises:

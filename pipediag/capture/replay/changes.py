@@ -13,17 +13,9 @@ from pipediag.capture.replay.options import with_options
 from pipediag.capture.replay.randomness import draws_random
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, first_line, said
 from pipediag.capture.replay.replacing import replacement
-from pipediag.session.edits import (
-    Change,
-    Insert,
-    Move,
-    Remove,
-    Replace,
-    SetOptions,
-    SetParameters,
-    Setting,
-)
+from pipediag.session.edits import Change, Insert, Move, Remove, Replace, SetOptions, SetParameters
 from pipediag.session.recording import RecordedOperation
+from pipediag.vocabulary import Scalar
 
 _AT_THE_END = "prefetch_to_device"
 _INFINITE = -1
@@ -83,7 +75,7 @@ def _of(changes: Sequence[Change], kind: type[C]) -> list[C]:
 
 def _refuse_contradictions(graph: Graph, changes: Sequence[Change]) -> None:
     removed = {change.op_id for change in _of(changes, Remove)}
-    settings: dict[tuple[str, str], Setting] = {}
+    settings: dict[tuple[str, str], Scalar] = {}
     placed: set[tuple[str, str]] = set()
     for change in changes:
         if isinstance(change, SetParameters):
@@ -156,7 +148,7 @@ def _insert(graph: Graph, changes: list[Insert]) -> None:
         graph.splice_in(Node([], partial(_add, change.kind, change.parameters)), after)
 
 
-def _add(kind: str, parameters: dict[str, Setting], inputs: list[Any]) -> Any:
+def _add(kind: str, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
     return inserted(inputs[0], kind, parameters)
 
 
@@ -264,7 +256,7 @@ def _call_hoisted(inner: Inner, operation: RecordedOperation, inputs: list[Any])
 
 
 def _set_options(graph: Graph, changes: list[SetOptions]) -> None:
-    options: dict[str, Setting] = {}
+    options: dict[str, Scalar] = {}
     for change in changes:
         for name, value in change.options.items():
             if options.setdefault(name, value) != value:

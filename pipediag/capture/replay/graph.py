@@ -12,8 +12,8 @@ from pipediag.capture.replay.arguments import datasets_read_by, given_arguments,
 from pipediag.capture.replay.inner import Inner
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.replay.wrappers import wrapped_again
-from pipediag.session.edits import Setting
 from pipediag.session.recording import RecordedOperation
+from pipediag.vocabulary import Scalar
 
 Make = Callable[[list[Any]], Any]
 """Builds a dataset from the datasets that it reads from."""
@@ -29,7 +29,7 @@ class Node:
     call: Call | None = None
     dataset: Any = None
     """What the script made; used as it is where nothing changed up to here."""
-    parameters: dict[str, Setting] = field(default_factory=dict)
+    parameters: dict[str, Scalar] = field(default_factory=dict)
     inner: Inner | None = None
     """Changes within its function."""
 

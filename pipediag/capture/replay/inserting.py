@@ -8,7 +8,7 @@ from pipediag.capture.memory import free_memory_bytes
 from pipediag.capture.replay.disk_cache import filled_on_disk
 from pipediag.capture.replay.elements import first_elements, tensor_bytes
 from pipediag.capture.replay.refusal import NotReplayableError
-from pipediag.session.edits import Setting
+from pipediag.vocabulary import Scalar
 
 _METHODS = frozenset(
     "batch cache enumerate ignore_errors padded_batch prefetch ragged_batch rebatch repeat shard "
@@ -19,7 +19,7 @@ _SHARE_OF_MEMORY = 0.5
 """Of what is free: the script goes on beside the cache."""
 
 
-def inserted(dataset: Any, kind: str, parameters: dict[str, Setting]) -> Any:
+def inserted(dataset: Any, kind: str, parameters: dict[str, Scalar]) -> Any:
     """The dataset with a new operation behind it.
 
     Raises:
@@ -34,7 +34,7 @@ def inserted(dataset: Any, kind: str, parameters: dict[str, Setting]) -> Any:
     return getattr(dataset, kind)(**parameters)
 
 
-def _on_device(dataset: Any, device: Setting, buffer_size: Setting = None) -> Any:
+def _on_device(dataset: Any, device: Scalar, buffer_size: Scalar = None) -> Any:
     from tensorflow.python.data.experimental.ops import prefetching_ops
     from tensorflow.python.framework import config, device_spec
 
@@ -45,7 +45,7 @@ def _on_device(dataset: Any, device: Setting, buffer_size: Setting = None) -> An
     return dataset.apply(prefetching_ops.prefetch_to_device(device, buffer_size))
 
 
-def _filled_cache(dataset: Any, elements: Setting, on_disk: Setting = False) -> Any:
+def _filled_cache(dataset: Any, elements: Scalar, on_disk: Scalar = False) -> Any:
     """A cache that holds its elements already, handed out again and again."""
     assert isinstance(elements, int)
     if on_disk:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from pipediag.capture.replay.refusal import NotReplayableError
-from pipediag.session.edits import Setting
+from pipediag.vocabulary import Scalar
 
 
-def with_options(options: dict[str, Setting], inputs: list[Any]) -> Any:
+def with_options(options: dict[str, Scalar], inputs: list[Any]) -> Any:
     """The dataset with these options set over those it has.
 
     Raises:

@@ -10,10 +10,10 @@ from pipediag.capture.replay.arguments import given_arguments
 from pipediag.capture.replay.bucketing import bucketed
 from pipediag.capture.replay.graph import Make, Node
 from pipediag.capture.replay.refusal import NotReplayableError, said
-from pipediag.session.edits import Setting
+from pipediag.vocabulary import Scalar
 
 
-def replacement(node: Node, kind: str, parameters: dict[str, Setting]) -> Make:
+def replacement(node: Node, kind: str, parameters: dict[str, Scalar]) -> Make:
     """How to build the other kind of operation in a node's place.
 
     Raises:
@@ -27,14 +27,14 @@ def replacement(node: Node, kind: str, parameters: dict[str, Setting]) -> Make:
     return partial(make, node, parameters)
 
 
-def _interleaved(node: Node, parameters: dict[str, Setting], inputs: list[Any]) -> Any:
+def _interleaved(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
     assert node.call is not None
     given = given_arguments(node.call, inputs, node.parameters).arguments
     (dataset,) = inputs
     return dataset.interleave(given["map_func"], name=given.get("name"), **parameters)
 
 
-def _interleaved_reader(node: Node, parameters: dict[str, Setting], inputs: list[Any]) -> Any:
+def _interleaved_reader(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
     """One reader for each file, several of them at a time."""
     assert node.call is not None
     given = given_arguments(node.call, inputs, node.parameters).arguments
@@ -49,7 +49,7 @@ def _interleaved_reader(node: Node, parameters: dict[str, Setting], inputs: list
     return filenames.interleave(read, name=name, **parameters)
 
 
-def _rebatched(node: Node, parameters: dict[str, Setting], inputs: list[Any]) -> Any:
+def _rebatched(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
     assert node.call is not None
     given = given_arguments(node.call, inputs, node.parameters).arguments
     kept = ("batch_size", "drop_remainder", "name")
@@ -59,7 +59,7 @@ def _rebatched(node: Node, parameters: dict[str, Setting], inputs: list[Any]) ->
     return dataset.rebatch(**arguments)
 
 
-_Replacing = Callable[[Node, dict[str, Setting], list[Any]], Any]
+_Replacing = Callable[[Node, dict[str, Scalar], list[Any]], Any]
 _REPLACEMENTS: dict[tuple[str, str], _Replacing] = {
     ("flat_map", "interleave"): _interleaved,
     ("TFRecordDataset", "interleave"): _interleaved_reader,

@@ -13,8 +13,8 @@ from pipediag.capture.loops.loop import Loop
 from pipediag.capture.replay import FilledCaches, NotReplayableError, rebuild, verify
 from pipediag.capture.trying.fidelity import compiling_runs_the_scripts_code
 from pipediag.session.edits import Change, SetModel
+from pipediag.vocabulary import BASE
 
-_BASE = "base"
 """The arm without changes."""
 
 
@@ -53,7 +53,7 @@ class Arms:
     @property
     def base(self) -> Arm | None:
         """That without changes, once it was built."""
-        return self._built.get(_BASE)
+        return self._built.get(BASE)
 
     def build(self, name: str, changes: tuple[Change, ...], check: Any) -> None:
         """Make it ready to hand out batches, and compare its elements where `check` asks for that.

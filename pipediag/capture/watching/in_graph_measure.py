@@ -8,7 +8,7 @@ from typing import Any
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.measuring.open_window import OpenWindow
-from pipediag.session.recording import WindowKind
+from pipediag.vocabulary import WindowKind
 
 INTERVAL_S = 0.2
 """Own choice: seldom enough to cost nothing, and often enough for a window of a few seconds."""

@@ -11,13 +11,10 @@ later, with the first iterator. Seen in TensorFlow 2.21.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, get_args
 
 from pipediag.session.host_track import HostTrack, ThreadSeen
 from pipediag.session.recording import RecordedWindow
-
-Pool = Literal["tf_data", "eigen", "python_main", "python_other", "others"]
-POOLS: tuple[Pool, ...] = get_args(Pool)
+from pipediag.vocabulary import Pool
 
 # TensorFlow's start takes milliseconds; 100 Hz ticks, and a loaded machine, stretch that.
 _START_TICKS = 10

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean
 
-from pipediag.measures.host.pools import POOLS, Pool, python_threads, thread_pools
+from pipediag.measures.host.pools import python_threads, thread_pools
 from pipediag.session.host import HostSample
 from pipediag.session.host_track import HostReading, HostTrack
 from pipediag.session.recording import RecordedWindow
+from pipediag.vocabulary import POOLS, Pool
 
 OUTSIDE = "outside"
 

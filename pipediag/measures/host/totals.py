@@ -9,10 +9,11 @@ from statistics import fmean
 
 import numpy as np
 
-from pipediag.measures.host.pools import POOLS, Pool, python_threads, thread_pools
+from pipediag.measures.host.pools import python_threads, thread_pools
 from pipediag.session.host import GpuUse, Host, HotLine
 from pipediag.session.host_track import HostReading, HostTrack
 from pipediag.session.recording import RecordedStacks, RecordedWindow
+from pipediag.vocabulary import POOLS, Pool
 
 WindowNs = tuple[int, int]
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from pipediag.measures.recorded_windows import Floats, blocks_of
 from pipediag.session.loops import Loop, LoopTime
-from pipediag.session.recording import RecordedLoop, RecordedSeam, Recording, WindowKind
+from pipediag.session.recording import RecordedLoop, RecordedSeam, Recording
+from pipediag.vocabulary import WindowKind
 
 EXPLAINED_PERCENT = 70.0
 """Part of a loop's time that its steps should explain. Own choice: beneath it, what is said of the

@@ -19,10 +19,10 @@ from pipediag.session.devices import (
 from pipediag.session.pipeline import Pipeline
 from pipediag.trace.device.copies import Copies
 from pipediag.trace.device.gap_histogram import LengthBucket
-from pipediag.trace.device.gaps import GAP_CAUSES
 from pipediag.trace.device.kernels import Kernel
 from pipediag.trace.device.traces import DeviceTrace
 from pipediag.trace.summary import TraceSummary
+from pipediag.vocabulary import GAP_CAUSES
 
 MOST_GAPS = 2000
 """A profile of small operations has a hundred thousand gaps, and each takes 300 bytes of JSON: the

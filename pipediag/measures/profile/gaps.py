@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipediag.measures.pipeline.iterators import IteratorKey
-from pipediag.trace.device.gaps import GAP_CAUSES, GapCause
 from pipediag.trace.device.traces import DeviceTrace
 from pipediag.trace.events import Indices
 from pipediag.trace.summary import TraceSummary
+from pipediag.vocabulary import GAP_CAUSES, GapCause
 
 _Value = TypeVar("_Value")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipediag.measures.groups import Group, group_percents
+from pipediag.measures.groups import group_percents
 from pipediag.measures.step.differential import FEWEST_STEPS
 from pipediag.measures.step.steps import uneven
 from pipediag.measures.verdict.case import Case
@@ -36,7 +36,7 @@ from pipediag.measures.verdict.wording import (
 from pipediag.session.findings import Verdict
 from pipediag.session.record import Interval
 from pipediag.session.steps import Share
-from pipediag.vocabulary import Bottleneck, StepClass, VerdictSeverity
+from pipediag.vocabulary import Bottleneck, Group, StepClass, VerdictSeverity
 
 INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT = INPUT_LIMITS
 OVERHEAD_MODERATE_PERCENT = 3.0

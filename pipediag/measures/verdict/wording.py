@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePath
 
-from pipediag.measures.groups import GROUPS, Group
+from pipediag.measures.groups import GROUPS
 from pipediag.measures.verdict.culprits import Culprit
 from pipediag.session.steps import Ceiling, InputWait, Share
-from pipediag.vocabulary import StepClass
+from pipediag.vocabulary import Group, StepClass
 
 _CLASS_WORDS: dict[StepClass, str] = {
     "device_compute": "device compute",

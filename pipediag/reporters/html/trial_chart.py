@@ -15,7 +15,8 @@ from markupsafe import Markup
 from pipediag.reporters.words.pipeline_estimate import is_estimate
 from pipediag.reporters.words.quantities import counted, speedup, speedup_interval
 from pipediag.session.record import Interval
-from pipediag.session.trials import BASE, WORTHWHILE, Combined, Trial, TrialRun
+from pipediag.session.trials import WORTHWHILE, Combined, Trial, TrialRun
+from pipediag.vocabulary import BASE
 
 _JOINT = " + "
 _MARGIN = 0.08

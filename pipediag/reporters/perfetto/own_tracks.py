@@ -10,13 +10,13 @@ from pipediag.measures.profile.gaps import GapColumns, all_gaps
 from pipediag.reporters.perfetto.writer import TraceWriter, Track, arguments_of, encoded
 from pipediag.reporters.words import labels
 from pipediag.session.findings import Finding
-from pipediag.trace.device.gaps import GAP_CAUSES
 from pipediag.trace.device.launches import CORRELATION
 from pipediag.trace.device.traces import DeviceTrace
 from pipediag.trace.events import Indices
 from pipediag.trace.intervals import covered
 from pipediag.trace.steps.splitting import StepSplit
 from pipediag.trace.summary import TraceSummary
+from pipediag.vocabulary import GAP_CAUSES
 
 BUSY_INTERVALS = 1_000
 """The window is drawn as that many values of how busy the device was."""

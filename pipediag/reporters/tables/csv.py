@@ -15,9 +15,7 @@ from pipediag.reporters.tables.device_rows import (
 )
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.model import Session
-from pipediag.session.record import Scalar
-
-POOLS = ("tf_data", "eigen", "python_main", "python_other", "others")
+from pipediag.vocabulary import POOLS, Scalar
 
 STEP_COLUMNS = (
     "index",

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import get_args
 
-from pipediag.session.devices import CopyDirection, DeviceActivity, DeviceCopies, GapCause
-from pipediag.session.record import Record, Scalar
+from pipediag.session.devices import DeviceActivity, DeviceCopies
+from pipediag.session.record import Record
+from pipediag.vocabulary import COPY_DIRECTIONS, GAP_CAUSES, Scalar
 
 Row = Mapping[str, Scalar]
 
-CAUSES: tuple[GapCause, ...] = get_args(GapCause)
-DIRECTIONS: tuple[CopyDirection, ...] = get_args(CopyDirection)
 
 GAP_COLUMNS = (
     "device",
@@ -27,7 +25,7 @@ GAP_COLUMNS = (
     "doing",
     "step",
     "host",
-    *(f"{cause}_ms" for cause in CAUSES),
+    *(f"{cause}_ms" for cause in GAP_CAUSES),
 )
 
 _ACTIVITY = (
@@ -73,10 +71,10 @@ _COPIES = {
 
 DEVICE_COLUMNS = (
     *_ACTIVITY,
-    *(f"idle_{cause}_ms" for cause in CAUSES),
+    *(f"idle_{cause}_ms" for cause in GAP_CAUSES),
     *_OVERLAP,
     *_LAUNCHES.values(),
-    *(f"{direction}_{column}" for direction in DIRECTIONS for column in _COPIES.values()),
+    *(f"{direction}_{column}" for direction in COPY_DIRECTIONS for column in _COPIES.values()),
 )
 
 
@@ -103,7 +101,7 @@ def device_rows(devices: Sequence[DeviceActivity]) -> Iterator[Row]:
             **_fields(device.launches, _LAUNCHES),
             **{
                 f"{direction}_{column}": value
-                for direction in DIRECTIONS
+                for direction in COPY_DIRECTIONS
                 for column, value in _copied(copies.get(direction)).items()
             },
         }
@@ -120,4 +118,4 @@ def _fields(record: Record | None, columns: Mapping[str, str]) -> dict[str, Scal
 def _by_cause(causes_ms: Mapping[str, float], column: str) -> dict[str, Scalar]:
     """A cause that the gap does not have took no time; without any, nothing is known."""
     missing = 0.0 if causes_ms else None
-    return {column.format(cause): causes_ms.get(cause, missing) for cause in CAUSES}
+    return {column.format(cause): causes_ms.get(cause, missing) for cause in GAP_CAUSES}

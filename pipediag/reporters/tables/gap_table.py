@@ -13,9 +13,9 @@ from pipediag.encoding.csv import TableWriter
 from pipediag.measures.profile.gaps import all_gaps
 from pipediag.reporters.tables.device_rows import GAP_COLUMNS
 from pipediag.session.files import replacing
-from pipediag.session.record import Scalar
 from pipediag.trace.device.traces import DeviceTrace
 from pipediag.trace.summary import TraceSummary
+from pipediag.vocabulary import Scalar
 
 
 def write_gap_table(path: Path, summaries: Sequence[tuple[str, TraceSummary]]) -> None:

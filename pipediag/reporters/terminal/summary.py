@@ -24,6 +24,7 @@ from pipediag.reporters.words.source_names import Places
 from pipediag.reporters.words.step_words import free_input, loop_time, step_time
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.vocabulary import BY_ITSELF
 
 _VERDICT_STYLE = {"ok": "green", "moderate": "yellow", "high": "red", "unknown": "cyan"}
 _FINDING_STYLE = {"error": "red", "warn": "yellow", "info": "cyan"}
@@ -92,7 +93,7 @@ class _Summary:
         for label, reason in trials.dropped(self._session)[: self._limits.dropped]:
             grid.add_row(Text("Left out", "dim"), self._paragraph(f"{label}: {reason}"))
         script = self._session.script
-        if script.outcome not in ("finished", "stopped", "exited") and script.detail:
+        if script.outcome not in BY_ITSELF and script.detail:
             grid.add_row(Text("Script", "dim"), self._paragraph(script.detail))
         for index, reason in enumerate(verdict.reasons[: self._limits.reasons]):
             grid.add_row(Text("Why" if index == 0 else "", "dim"), self._paragraph(reason))

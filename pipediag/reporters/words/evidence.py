@@ -16,7 +16,7 @@ from pipediag.reporters.words.quantities import (
     speedup,
 )
 from pipediag.session.model import Session
-from pipediag.session.record import Scalar
+from pipediag.vocabulary import Scalar
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipediag.session.devices import CopyDirection, GapCause
 from pipediag.session.loops import Loop
 from pipediag.session.run import Script
 from pipediag.session.steps import InputWait
-from pipediag.session.trace_report import StepBasis
-from pipediag.session.trials import TrialState
 from pipediag.vocabulary import (
     Bottleneck,
+    CopyDirection,
     EffectOnResults,
     FindingStatus,
+    GapCause,
+    LoopKind,
+    Pool,
+    ScriptOutcome,
+    StepBasis,
     StepClass,
+    TrialState,
     VerdictSeverity,
 )
 
@@ -87,7 +91,7 @@ EFFECT: dict[EffectOnResults, str] = {
     "not safe here": "not safe here: the results would not be the same",
 }
 
-LOOP_KIND: dict[str, str] = {
+LOOP_KIND: dict[LoopKind, str] = {
     "keras": "Keras",
     "eager": "Python loop",
     "tf_function": "tf.function",
@@ -95,7 +99,7 @@ LOOP_KIND: dict[str, str] = {
     "distributed": "distributed",
 }
 
-OUTCOME: dict[str, str] = {
+OUTCOME: dict[ScriptOutcome, str] = {
     "finished": "ran to its end",
     "stopped": "was stopped when enough had been measured",
     "exited": "ended by itself with an exit call",
@@ -106,7 +110,7 @@ OUTCOME: dict[str, str] = {
     "hung-in-exit": "finished, then hung while the interpreter exited, and was ended",
 }
 
-POOL: dict[str, str] = {
+POOL: dict[Pool, str] = {
     "tf_data": "tf.data",
     "eigen": "TensorFlow compute (Eigen)",
     "python_main": "Python, training loop",

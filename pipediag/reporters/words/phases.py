@@ -12,7 +12,7 @@ from pipediag.measures.bootstrap import interval, resampled_means
 from pipediag.reporters.words.quantities import counted, milliseconds, percent
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
-from pipediag.session.trials import BASE
+from pipediag.vocabulary import BASE
 
 TOLERANCE = 0.1
 """The three were measured one after the other, and blocks of one pipeline that lie some seconds

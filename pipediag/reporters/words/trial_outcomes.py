@@ -8,7 +8,8 @@ from pipediag.reporters.words import labels, pipeline_estimate
 from pipediag.reporters.words.quantities import counted, speedup
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.trials import NOT_TRIED, WORTHWHILE, Trial, TrialState
+from pipediag.session.trials import NOT_TRIED, WORTHWHILE, Trial
+from pipediag.vocabulary import TrialState
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
 from pipediag.rules.devices import NO_ACCELERATOR, accelerators, full_name, percent_of_span
-from pipediag.rules.rule import Framework, Meta, Prediction, Threshold
+from pipediag.rules.rule import Meta, Prediction, Threshold
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.record import Scalar
+from pipediag.vocabulary import Framework, Scalar
 
 WAITING = Threshold(
     "time in which the other devices wait",

@@ -19,11 +19,11 @@ from pipediag.rules.devices import (
     worst,
 )
 from pipediag.rules.model_edits import PROFILE_ALONE
-from pipediag.rules.rule import Framework, Meta, Prediction, Threshold, with_edit
+from pipediag.rules.rule import Meta, Prediction, Threshold, with_edit
 from pipediag.session.devices import DeviceActivity, DeviceCopies
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.record import Scalar
+from pipediag.vocabulary import Framework, Scalar
 
 EXPOSED = Threshold(
     "copies from the host while no kernel runs",

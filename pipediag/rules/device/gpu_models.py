@@ -8,9 +8,8 @@ of 9 and up counts only beside a name of NVIDIA's; theirs of 7 and 8 are older t
 from __future__ import annotations
 
 import re
-from typing import Literal
 
-Policy = Literal["mixed_bfloat16", "mixed_float16", "none"]
+from pipediag.vocabulary import Policy
 
 _CAPABILITY = re.compile(r"compute capability (\d+)\.\d+")
 _NVIDIA = re.compile(r"NVIDIA|Tesla|Quadro|GeForce|TITAN|RTX", re.IGNORECASE)

@@ -26,11 +26,12 @@ from pipediag.rules.devices import (
 )
 from pipediag.rules.model_edits import PROFILE_ALONE
 from pipediag.rules.relevance import weigh_input
-from pipediag.rules.rule import Framework, Meta, Prediction, Threshold, with_edit
+from pipediag.rules.rule import Meta, Prediction, Threshold, with_edit
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.vocabulary import Framework
 
 IDLE = Threshold(
     "idle for input",

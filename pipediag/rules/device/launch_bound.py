@@ -31,10 +31,11 @@ from pipediag.rules.model_edits import (
     compiled_by_xla,
     several_steps_a_call,
 )
-from pipediag.rules.rule import Framework, Meta, Prediction, Threshold, with_edit
+from pipediag.rules.rule import Meta, Prediction, Threshold, with_edit
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.vocabulary import Framework
 
 IDLE = Threshold(
     "idle for launches",

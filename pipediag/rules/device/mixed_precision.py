@@ -7,7 +7,6 @@ depends on instructions that a profile does not name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from pipediag.rules.device.gpu_models import sixteen_bit_policy
 from pipediag.rules.device.relevance import INPUT_GAPS, input_first_on
@@ -20,11 +19,11 @@ from pipediag.rules.devices import (
     worst,
 )
 from pipediag.rules.model_edits import OWN_LOOP, PROFILE_ALONE, in_sixteen_bits
-from pipediag.rules.rule import Framework, Meta, Prediction, Threshold
+from pipediag.rules.rule import Meta, Prediction, Threshold
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.record import Scalar
+from pipediag.vocabulary import Framework, Scalar, SixteenBitPolicy
 
 MATMUL = Threshold(
     "matrix products and convolutions",
@@ -72,7 +71,8 @@ META = Meta(
 
 FACTOR = 2.0
 
-_SIXTEEN_BITS: Mapping[Framework, Mapping[Literal["mixed_bfloat16", "mixed_float16"], str]] = {
+
+_SIXTEEN_BITS: Mapping[Framework, Mapping[SixteenBitPolicy, str]] = {
     "tensorflow": {
         "mixed_bfloat16": "`keras.mixed_precision.set_global_policy('mixed_bfloat16')` before the "
         'model is built, with `dtype="float32"` for the last layer',

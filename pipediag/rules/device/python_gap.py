@@ -28,10 +28,11 @@ from pipediag.rules.devices import (
     worst,
 )
 from pipediag.rules.model_edits import NO_MODEL_EDIT, PROFILE_ALONE, several_steps_a_call
-from pipediag.rules.rule import Framework, Meta, Threshold, with_edit
+from pipediag.rules.rule import Meta, Threshold, with_edit
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.vocabulary import Framework
 
 IDLE = Threshold(
     "idle for Python",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from pipediag.measures.conclusion import SEVERITY_ORDER, STATUS_ORDER
 from pipediag.rules.device import (
     device_straggler,
     exposed_host_copy,
@@ -16,10 +15,11 @@ from pipediag.rules.device import (
     small_kernels,
     sync_point,
 )
-from pipediag.rules.rule import DeviceRule, Framework
+from pipediag.rules.rule import DeviceRule
 from pipediag.rules.running import guarded, yielding
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
+from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER, Framework
 
 DEVICE_RULES: tuple[DeviceRule, ...] = (
     input_gap,

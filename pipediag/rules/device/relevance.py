@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from pipediag.rules.devices import cause_percent, percent_of_span
 from pipediag.rules.rule import Meta, Threshold
-from pipediag.session.devices import DeviceActivity, GapCause
+from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.record import Scalar
+from pipediag.vocabulary import GapCause, Scalar
 
 INPUT_GAPS = Threshold(
     "idle for input above which the device's other pauses are not what limits",

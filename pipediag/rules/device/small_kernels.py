@@ -23,11 +23,11 @@ from pipediag.rules.devices import (
     worst,
 )
 from pipediag.rules.model_edits import NO_MODEL_EDIT, PROFILE_ALONE, compiled_by_xla
-from pipediag.rules.rule import Framework, Meta, Prediction, Threshold, with_edit
+from pipediag.rules.rule import Meta, Prediction, Threshold, with_edit
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.record import Scalar
+from pipediag.vocabulary import Framework, Scalar
 
 SHORT = Threshold(
     "kernels that ran for less time than their launch took",

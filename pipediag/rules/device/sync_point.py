@@ -27,10 +27,11 @@ from pipediag.rules.devices import (
     without_idle,
     worst,
 )
-from pipediag.rules.rule import Framework, Meta, Threshold
+from pipediag.rules.rule import Meta, Threshold
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.vocabulary import Framework
 
 IDLE = Threshold(
     "idle after a read-back or synchronisation",

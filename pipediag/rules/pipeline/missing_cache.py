@@ -30,12 +30,11 @@ from pipediag.rules.plan import (
 from pipediag.rules.prediction import FORECAST, class_ms, less_input
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, Weight, weigh
 from pipediag.rules.rule import Meta, Prediction, Threshold
-from pipediag.session.edits import Edit, Insert, Move, Setting
+from pipediag.session.edits import Edit, Insert, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.record import Scalar
-from pipediag.vocabulary import EffectOnResults
+from pipediag.vocabulary import EffectOnResults, Scalar
 
 MEMORY = Threshold(
     "size of the cache",
@@ -170,7 +169,7 @@ def _edit(session: Session, op: Operation, *, on_disk: bool) -> Edit | None:
     if elements is None or _calls_python(session, op) or not _can_move(session, op, moved):
         return None
     behind = [op, *moved]
-    where: dict[str, Setting] = {"on_disk": True} if on_disk else {}
+    where: dict[str, Scalar] = {"on_disk": True} if on_disk else {}
     return Edit(
         id=f"{META.id}:{op.id}",
         label=f"cache{' on disk' if on_disk else ''} behind the {place_name(op)}",

@@ -18,7 +18,7 @@ from pipediag.session.findings import Finding
 from pipediag.session.loops import KerasUse
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.record import Scalar
+from pipediag.vocabulary import Scalar
 
 META = Meta(
     id="python-source-lock",

@@ -27,7 +27,7 @@ from pipediag.session.findings import Finding
 from pipediag.session.loops import LoopTime
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.record import Scalar
+from pipediag.vocabulary import Scalar
 
 FILL_SHARE = Threshold(
     "time to fill the buffer",

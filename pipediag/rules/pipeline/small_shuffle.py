@@ -14,7 +14,7 @@ from pipediag.rules.rule import Meta, Prediction, Threshold
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.record import Scalar
+from pipediag.vocabulary import Scalar
 
 COVERAGE = Threshold(
     "buffer size",

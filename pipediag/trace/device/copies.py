@@ -9,20 +9,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipediag.trace.device.streams import DeviceEvents
 from pipediag.trace.intervals import Intervals, normalise, subtract, total
+from pipediag.vocabulary import COPY_DIRECTIONS, CopyDirection
 
-Direction = Literal[
-    "host_to_device", "device_to_host", "device_to_device", "peer_to_peer", "set", "unknown"
-]
-DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
-
-_BY_NAME: tuple[tuple[re.Pattern[str], Direction], ...] = (
+_BY_NAME: tuple[tuple[re.Pattern[str], CopyDirection], ...] = (
     (re.compile(r"Mem(set)|__amd_rocclr_fill"), "set"),
     (re.compile(r"Memcpy ?H(2|to)D|CopyHostToDevice"), "host_to_device"),
     (re.compile(r"Memcpy ?D(2|to)H|CopyDeviceToHost"), "device_to_host"),
@@ -38,7 +33,7 @@ _HOST_MEMORY = ("pageable", "pinned", "host")
 class Copies:
     """All copies of one direction."""
 
-    direction: Direction
+    direction: CopyDirection
     count: int
     running_ns: int
     """In which at least one of them ran."""
@@ -53,18 +48,18 @@ def device_copies(device: DeviceEvents, kernels: Intervals) -> tuple[Copies, ...
     """The copies of each direction that occurs, longest first; `kernels` is when any kernel ran."""
     chosen = np.flatnonzero(device.of_class("device_copy"))
     details = [_details(device, index) for index in chosen.tolist()]
-    directions = np.array([DIRECTIONS.index(direction) for direction, _ in details], int)
+    directions = np.array([COPY_DIRECTIONS.index(direction) for direction, _ in details], int)
     found = []
     for number in np.unique(directions).tolist():
         here = directions == number
         sizes = [size for (_, size), inside in zip(details, here, strict=True) if inside]
-        found.append(_copies(device, DIRECTIONS[number], chosen[here], sizes, kernels))
+        found.append(_copies(device, COPY_DIRECTIONS[number], chosen[here], sizes, kernels))
     return tuple(sorted(found, key=lambda copies: -copies.summed_ns))
 
 
 def _copies(
     device: DeviceEvents,
-    direction: Direction,
+    direction: CopyDirection,
     chosen: NDArray[np.intp],
     sizes: list[int | None],
     kernels: Intervals,
@@ -82,7 +77,7 @@ def _copies(
     )
 
 
-def _details(device: DeviceEvents, index: int) -> tuple[Direction, int | None]:
+def _details(device: DeviceEvents, index: int) -> tuple[CopyDirection, int | None]:
     line = device.lines[int(device.line_ids[index])]
     place = int(device.indices[index])
     stats = line.stats(place)
@@ -94,7 +89,7 @@ def _details(device: DeviceEvents, index: int) -> tuple[Direction, int | None]:
     return _direction(line.event_name(place), details), size
 
 
-def _direction(name: str, details: str) -> Direction:
+def _direction(name: str, details: str) -> CopyDirection:
     for pattern, direction in _BY_NAME:
         if pattern.match(name):
             return direction

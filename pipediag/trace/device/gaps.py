@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +32,9 @@ from numpy.typing import NDArray
 from pipediag.trace.device.launches import COPY_CALL, NOT_FOUND, LaunchCalls
 from pipediag.trace.device.streams import DeviceEvents
 from pipediag.trace.events import TraceEvents
-from pipediag.trace.host.classes import StepClass
 from pipediag.trace.host.threads import is_pipeline_thread, named_intervals
 from pipediag.trace.intervals import Intervals, covered, intersect, rows, union, without_earlier
-
-GapCause = Literal[
-    "input", "compile", "copy", "collective", "sync", "launch", "python", "queued", "unknown"
-]
-GAP_CAUSES: tuple[GapCause, ...] = get_args(GapCause)
+from pipediag.vocabulary import GAP_CAUSES, GapCause, StepClass
 
 _PYTHON_OPERATION = re.compile(r"[^\s:]+:(Eager)?PyFunc\w*$")
 _Column = NDArray[np.int64]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from pipediag.trace.events import Line, Plane
 from pipediag.trace.host.training_graph import names_with
 from pipediag.trace.intervals import Intervals, normalise
+from pipediag.vocabulary import DeviceClass
 
-DeviceClass = Literal["device_compute", "device_copy", "collective"]
 DEVICE_CLASSES: tuple[DeviceClass, ...] = get_args(DeviceClass)
 
 _DERIVED_LINES = re.compile(

@@ -15,14 +15,7 @@ from numpy.typing import NDArray
 from pipediag.trace.device.copies import Copies, device_copies
 from pipediag.trace.device.gap_details import GapDetails, gap_details
 from pipediag.trace.device.gap_histogram import LengthBucket, gap_histogram
-from pipediag.trace.device.gaps import (
-    GAP_CAUSES,
-    GapCause,
-    HostActivity,
-    divide_gaps,
-    host_activity,
-    next_launches,
-)
+from pipediag.trace.device.gaps import HostActivity, divide_gaps, host_activity, next_launches
 from pipediag.trace.device.kernels import Kernel, KernelLaunches, device_kernels, kernel_launches
 from pipediag.trace.device.launches import LaunchCalls, host_lead_ns, launch_calls
 from pipediag.trace.device.streams import DeviceEvents, device_events
@@ -31,6 +24,7 @@ from pipediag.trace.gap_floor import GAP_FLOOR_NS
 from pipediag.trace.host.classes import Activity
 from pipediag.trace.intervals import EMPTY, Intervals, clip, gaps, subtract, total, union
 from pipediag.trace.pipeline.records import Records
+from pipediag.vocabulary import GAP_CAUSES, GapCause
 
 Window = tuple[int, int]
 

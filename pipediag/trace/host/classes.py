@@ -36,7 +36,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Literal, get_args
 
 import numpy as np
 
@@ -65,8 +64,9 @@ from pipediag.trace.intervals import (
     union,
     without_earlier,
 )
+from pipediag.vocabulary import StepClass
 
-StepClass = Literal[
+STEP_CLASSES: tuple[StepClass, ...] = (
     "device_compute",
     "input_wait",
     "device_copy",
@@ -76,8 +76,7 @@ StepClass = Literal[
     "dispatch",
     "python",
     "unattributed",
-]
-STEP_CLASSES: tuple[StepClass, ...] = get_args(StepClass)
+)
 """In order of priority: where several hold at once, the first takes the time.
 
 Input wait stands below compute and above copies, as in XProf (`event_span.h`): input that arrives

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipediag.trace.events import Indices, Times, TraceEvents
-from pipediag.trace.host.classes import STEP_CLASSES, Activity, StepClass, sweep
+from pipediag.trace.host.classes import STEP_CLASSES, Activity, sweep
 from pipediag.trace.host.graph_loop import FEWEST_BATCHES
 from pipediag.trace.host.threads import events_named
 from pipediag.trace.intervals import covered
@@ -17,8 +16,7 @@ from pipediag.trace.marker import STEP_MARKER
 from pipediag.trace.steps.annotations import annotated_steps
 from pipediag.trace.steps.period import periodic_windows
 from pipediag.trace.steps.roots import root_windows
-
-Basis = Literal["markers", "annotations", "scan", "get_next", "roots", "period"]
+from pipediag.vocabulary import StepBasis, StepClass
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class StepWindows:
     """Shape (steps, 2): start and end in nanoseconds; disjoint, in order of time."""
     numbers: tuple[int, ...]
     """As the marker or the annotation says; counted from 0 where neither does."""
-    basis: Basis
+    basis: StepBasis
 
     def at(self, times_ns: Times) -> Indices:
         """For each time the place of the step that it lies in, or -1."""
@@ -122,7 +120,7 @@ def _fetched_steps(activity: Activity) -> StepWindows | None:
     return _counted(np.column_stack((handed_over[:-1], handed_over[1:])), "get_next")
 
 
-def _counted(windows: NDArray[np.int64] | None, basis: Basis) -> StepWindows | None:
+def _counted(windows: NDArray[np.int64] | None, basis: StepBasis) -> StepWindows | None:
     if windows is None or not len(windows):
         return None
     return StepWindows(windows, tuple(range(len(windows))), basis)

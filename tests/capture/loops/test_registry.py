@@ -14,7 +14,7 @@ from pipediag.capture.loops import registry as module
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.recorder import Recorder
-from pipediag.session.recording import LoopRole
+from pipediag.vocabulary import LoopRole
 
 
 class Walker:

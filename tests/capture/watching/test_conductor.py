@@ -23,8 +23,9 @@ from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching import conductor as module
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
-from pipediag.session.recording import LoopKind, LoopRole, RecordedLoop
+from pipediag.session.recording import RecordedLoop
 from pipediag.session.settings import RunSettings
+from pipediag.vocabulary import LoopKind, LoopRole
 
 SECOND = 1_000_000_000
 

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 from pipediag.measures.profile.clocks import step_lateness
-from pipediag.trace.steps.splitting import Basis, StepSplit, StepWindows
+from pipediag.trace.steps.splitting import StepSplit, StepWindows
 from pipediag.trace.summary import TraceSummary
+from pipediag.vocabulary import StepBasis
 from tests.measures.traces import make_split, make_trace
 
 MS = 1_000_000
 EPOCH = 1_700_000_000_000_000_000
 
 
-def steps(starts_ms: list[int], first: int = 0, basis: Basis = "markers") -> StepSplit:
+def steps(starts_ms: list[int], first: int = 0, basis: StepBasis = "markers") -> StepSplit:
     starts = np.array(starts_ms, np.int64) * MS
     windows = np.column_stack((starts, starts + 10 * MS))
     numbers = tuple(range(first, first + len(starts_ms)))

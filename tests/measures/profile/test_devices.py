@@ -7,10 +7,10 @@ from pipediag.measures.profile.devices import MOST_GAPS, describe_devices
 from pipediag.trace.device.copies import Copies
 from pipediag.trace.device.gap_details import GapDetails
 from pipediag.trace.device.gap_histogram import gap_histogram
-from pipediag.trace.device.gaps import GAP_CAUSES, GapCause
 from pipediag.trace.device.kernels import Kernel, KernelLaunches
 from pipediag.trace.device.traces import DeviceGaps, DeviceTrace, Overlap
 from pipediag.trace.pipeline.records import IteratorKey
+from pipediag.vocabulary import GAP_CAUSES, GapCause
 from tests.factories import make_pipeline
 from tests.measures.traces import make_trace
 

@@ -10,7 +10,7 @@ from pipediag import rules
 from pipediag.reporters.words.evidence import LABELS, evidence
 from pipediag.reporters.words.quantities import NOTHING
 from pipediag.rules.registry import run_rules
-from pipediag.session.record import Scalar
+from pipediag.vocabulary import Scalar
 from tests.factories import make_compute_bound_session, make_session
 from tests.rules.devices import copies, gpu, launches
 

@@ -6,8 +6,8 @@ import pytest
 
 from pipediag.reporters.words import trial_outcomes as trials
 from pipediag.session.record import Interval
-from pipediag.session.trials import Trial, TrialState
-from pipediag.vocabulary import EffectOnResults
+from pipediag.session.trials import Trial
+from pipediag.vocabulary import EffectOnResults, TrialState
 from tests import factories
 from tests.reporters import trial_sessions
 

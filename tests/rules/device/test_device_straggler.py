@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from pipediag.rules.device import device_straggler
-from pipediag.session.devices import DeviceActivity, GapCause
+from pipediag.session.devices import DeviceActivity
+from pipediag.vocabulary import GapCause
 from tests.rules.devices import cpu, gpu, on_devices, session_on
 from tests.rules.sessions import only
 

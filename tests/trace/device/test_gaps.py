@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.session import devices as records
-from pipediag.trace.device.gaps import GAP_CAUSES, HostActivity, NextLaunches, divide_gaps
+from pipediag.trace.device.gaps import HostActivity, NextLaunches, divide_gaps
 from pipediag.trace.intervals import EMPTY, normalise
 from pipediag.trace.summary import summarise
 from tests.trace.builder import TraceBuilder, add_graph_call
 from tests.trace.cuda import US, CudaProfile, causes_us
-
-
-def test_the_causes_are_the_records() -> None:
-    assert get_args(records.GapCause) == GAP_CAUSES
 
 
 def test_a_device_that_waits_for_input(tmp_path: Path) -> None:

@@ -5,15 +5,9 @@ from typing import get_args
 
 import pytest
 
-from pipediag import vocabulary
 from pipediag.trace.device.streams import device_class, stream_lines
-from pipediag.trace.host.classes import (
-    STEP_CLASSES,
-    Activity,
-    StepClass,
-    classify,
-    sweep,
-)
+from pipediag.trace.host.classes import STEP_CLASSES, Activity, classify, sweep
+from pipediag.vocabulary import StepClass
 from tests.trace.builder import (
     PlaneBuilder,
     TraceBuilder,
@@ -27,8 +21,8 @@ def spans(activity: Activity, name: StepClass) -> list[list[int]]:
     return [[int(edge) for edge in row] for row in activity.by_class[name]]
 
 
-def test_the_classes_are_the_sessions() -> None:
-    assert set(STEP_CLASSES) == set(get_args(vocabulary.StepClass))
+def test_every_class_has_a_priority() -> None:
+    assert set(STEP_CLASSES) == set(get_args(StepClass))
 
 
 def test_executor_operations_are_the_compute_of_a_machine_without_accelerator(

@@ -2,18 +2,16 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.session.trace_report import StepBasis
 from pipediag.trace.host.classes import STEP_CLASSES, Activity, classify
 from pipediag.trace.intervals import normalise
 from pipediag.trace.reader import read_file
-from pipediag.trace.steps.splitting import Basis, StepSplit, StepWindows, find_steps, split_steps
+from pipediag.trace.steps.splitting import StepSplit, StepWindows, find_steps, split_steps
 from tests.trace.builder import TraceBuilder, add_graph_call, add_steps
 
 
@@ -155,10 +153,6 @@ def test_the_best_sign_of_a_step_decides(
     assert steps.basis == basis
     assert steps.windows[:, 0].tolist() == first_starts
     assert steps.numbers == numbers
-
-
-def test_reports_know_every_basis() -> None:
-    assert get_args(Basis) == get_args(StepBasis)
 
 
 def test_without_any_sign_there_are_no_steps(tmp_path: Path) -> None:

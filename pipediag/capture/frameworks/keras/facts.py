@@ -14,7 +14,8 @@ from typing import Any
 
 from pipediag.capture.callsites import package_of
 from pipediag.capture.pipelines.functions import unwrap
-from pipediag.session.recording import LoopRole, RecordedCallback, RecordedKeras, RecordedVariable
+from pipediag.session.recording import RecordedCallback, RecordedKeras, RecordedVariable
+from pipediag.vocabulary import LoopRole
 
 _PHASES: dict[str, LoopRole] = {
     "fit": "training",

@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from pipediag.session.recording import ParameterValue
+from pipediag.vocabulary import Scalar
 
 # Reading this alias of `threading` makes TensorFlow warn the user.
 _DEPRECATED_OPTION = "experimental_threading"
 
 
-def options_of(dataset: Any) -> dict[str, ParameterValue]:
+def options_of(dataset: Any) -> dict[str, Scalar]:
     """The options that the user set, flattened: `threading.private_threadpool_size`, ..."""
-    found: dict[str, ParameterValue] = {}
+    found: dict[str, Scalar] = {}
     options = dataset.options()
     for name in type(options).__dict__:
         if name.startswith("_") or name == _DEPRECATED_OPTION:
@@ -26,8 +26,8 @@ def options_of(dataset: Any) -> dict[str, ParameterValue]:
     return found
 
 
-def _nested(prefix: str, options: Any) -> dict[str, ParameterValue]:
-    found: dict[str, ParameterValue] = {}
+def _nested(prefix: str, options: Any) -> dict[str, Scalar]:
+    found: dict[str, Scalar] = {}
     for name in type(options).__dict__:
         value = getattr(options, name, None)
         if not name.startswith("_") and isinstance(value, bool | int | float | str):
