@@ -8,6 +8,7 @@ from pipediag.forecast.network import Network, Station, outermost, stages
 from pipediag.forecast.unknown import UnknownError
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import BATCHING, PREFETCH_SWITCHES, PYTHON_OPERATIONS, works_ahead
 
 WAITS_PERCENT = 5.0
 """Of a step, from which it counts as waiting for input: XProf's limit."""
@@ -33,18 +34,6 @@ SEVERAL_AT_ONCE = 1.2
 COMPUTES = 0.5
 """CPU time over time in calls, from which Python computes rather than waits. Own choice: below one
 half, waiting is the larger part."""
-
-PYTHON = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
-_WORK_AHEAD = (
-    "MapAndBatch",
-    "ParallelMap",
-    "ParallelBatch",
-    "ParallelFilter",
-    "ParallelInterleave",
-    "Prefetch",
-)
-BATCHES = ("batch", "padded_batch", "ragged_batch")
-_SWITCHES = ("apply_default_optimizations", "optimization.inject_prefetch", "autotune.enabled")
 
 
 def network_of(session: Session) -> Network:
@@ -177,7 +166,7 @@ def _inputs(
 
 def _station(op: Operation, inputs: tuple[str, ...], batch: Operation | None) -> Station:
     calls = float(op.parallelism or 1)
-    python = op.function is not None and bool(PYTHON & op.function.graph_ops.keys())
+    python = op.function is not None and bool(PYTHON_OPERATIONS & op.function.graph_ops.keys())
     return Station(
         id=op.id,
         kind=op.kind,
@@ -197,13 +186,13 @@ def _station(op: Operation, inputs: tuple[str, ...], batch: Operation | None) ->
 
 def _works_ahead(op: Operation) -> bool:
     if op.iterator_name is not None:
-        return op.iterator_name.startswith(_WORK_AHEAD)
+        return works_ahead(op.iterator_name)
     return op.kind == "prefetch" or (op.parallelism or 1) > 1
 
 
 def _fused_batch(op: Operation, every: dict[str, Operation]) -> Operation | None:
     fused = (every[id] for id in op.fused_from if id in every)
-    return next((one for one in fused if one.kind in BATCHES), None)
+    return next((one for one in fused if one.kind in BATCHING), None)
 
 
 def _size(batch: Operation) -> int | None:
@@ -321,7 +310,8 @@ def _prefetch_is_injected(session: Session) -> bool:
     if pipeline is None or session.environment.tf_data_debug_mode:
         return False
     off = any(
-        value is False and name.endswith(_SWITCHES) for name, value in pipeline.options.items()
+        value is False and name.endswith(PREFETCH_SWITCHES)
+        for name, value in pipeline.options.items()
     )
     return pipeline.autotune_enabled and not off
 

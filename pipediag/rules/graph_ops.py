@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pipediag.session.pipeline import OperationFunction
+from pipediag.tensorflow_names import LOOKUP, VARIABLES
 
-PYTHON = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
-LOOKUP = frozenset({"LookupTableFind", "LookupTableFindV2"})
 RANDOM = frozenset(
     {
         "Multinomial",
@@ -32,7 +31,6 @@ RANDOM = frozenset(
         "TruncatedNormal",
     }
 )
-VARIABLE = frozenset({"AssignAddVariableOp", "AssignVariableOp", "ReadVariableOp"})
 
 _BOOKKEEPING = {"Arg", "Const", "Identity", "IdentityN", "NoOp", "Placeholder", "Retval"}
 _ELEMENTWISE = {
@@ -70,4 +68,4 @@ def draws_random(function: OperationFunction | None) -> bool:
     if function is None:
         return False
     seeded = any(name.startswith("StatelessRandom") for name in function.graph_ops)
-    return bool(uses(function, RANDOM)) or (seeded and bool(uses(function, VARIABLE)))
+    return bool(uses(function, RANDOM)) or (seeded and bool(uses(function, VARIABLES)))

@@ -8,19 +8,8 @@ from collections.abc import Iterable
 
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import BATCHING, KEEPS_ELEMENTS
 from pipediag.vocabulary import Scalar
-
-BATCHING = ("batch", "padded_batch", "ragged_batch")
-_KEEP_ELEMENTS = (
-    "map",
-    "shuffle",
-    "repeat",
-    "filter",
-    "prefetch",
-    "with_options",
-    "ignore_errors",
-)
-READERS = ("TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset", "CsvDataset")
 
 
 def operations(session: Session, *kinds: str) -> list[Operation]:
@@ -166,7 +155,7 @@ def keeps_elements(ops: Iterable[Operation]) -> bool:
     A take or a shard would choose other elements, a cache would freeze the order, and behind a
     batch or an interleave they are no longer the same things.
     """
-    return all(op.kind in _KEEP_ELEMENTS for op in ops)
+    return all(op.kind in KEEPS_ELEMENTS for op in ops)
 
 
 def option(session: Session, name: str) -> tuple[str, Scalar] | None:

@@ -11,8 +11,8 @@ from typing import Any
 from pipediag.capture.callsites import is_users
 from pipediag.capture.purity.side_effects import side_effect
 from pipediag.session.recording import RecordedFunction
+from pipediag.tensorflow_names import PYTHON_OPERATIONS
 
-_PYTHON_OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
 # Marked stateful in the op registry, yet tf.data parallelises over them: they keep no state.
 _HARMLESS_STATEFUL = frozenset({"Assert", "Placeholder", "NoOp"})
 
@@ -105,7 +105,7 @@ def _python_functions(operations: list[Any]) -> Iterator[Callable[..., Any]]:
     from tensorflow.python.ops import script_ops
 
     for operation in operations:
-        if operation.type not in _PYTHON_OPS:
+        if operation.type not in PYTHON_OPERATIONS:
             continue
         token = operation.get_attr("token").decode()
         function = script_ops._py_funcs._funcs.get(token)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from pipediag.tensorflow_names import PYTHON_OPERATIONS
+
 # What works on variables, which are put back; what passes a call on; what only looks.
 _KEPT = re.compile(
     r"(Resource\w+|\w*VariableOp|VarHandleOp|StatefulPartitionedCall|If|While|Case|Assert|NoOp"
@@ -24,7 +26,6 @@ _OF_AN_ITERATOR = re.compile(
     r"|(Anonymous|Dummy)(MemoryCache|\w*SeedGenerator)|MatchingFiles"
     r"|(?!Snapshot|Save|DataService|Cache)\w+Dataset(V\d)?)"
 )
-_PYTHON = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
 
 
 def state_of_step(function: Any) -> str | None:
@@ -44,7 +45,7 @@ def state_of_pipeline(operations: Iterable[str]) -> str | None:
 
     Python functions are left out: their code tells.
     """
-    others = set(operations) - _PYTHON
+    others = set(operations) - PYTHON_OPERATIONS
     shared = next((name for name in sorted(others) if _SHARED.fullmatch(name)), None)
     own = re.compile(f"{_KEPT.pattern}|{_OF_AN_ITERATOR.pattern}")
     return shared or next(_changed(others, own), None)

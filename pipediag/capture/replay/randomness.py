@@ -7,6 +7,7 @@ from typing import Any
 from pipediag.capture.replay.graph import Graph, Node
 from pipediag.capture.replay.refusal import said
 from pipediag.session.recording import RecordedOperation
+from pipediag.tensorflow_names import VARIABLES
 
 _RANDOM_PREFIXES = ("Random", "StatefulRandom", "StatefulStandardNormal", "StatefulUniform")
 _RANDOM = frozenset(
@@ -21,7 +22,6 @@ _RANDOM = frozenset(
         "TruncatedNormal",
     }
 )
-_VARIABLES = frozenset({"AssignAddVariableOp", "AssignVariableOp", "ReadVariableOp"})
 _DRAWING_KINDS = frozenset({"random", "sample_from_datasets", "rejection_resample"})
 
 
@@ -32,7 +32,7 @@ def draws_random(operation: RecordedOperation) -> bool:
     return (
         operation.kind in _DRAWING_KINDS
         or any(name in _RANDOM or name.startswith(_RANDOM_PREFIXES) for name in names)
-        or (seeded and not _VARIABLES.isdisjoint(names))
+        or (seeded and not VARIABLES.isdisjoint(names))
     )
 
 

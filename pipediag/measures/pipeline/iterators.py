@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 
 from pipediag.measures.pipeline.node_rates import NodeRate
+from pipediag.tensorflow_names import HOLDS_ELEMENTS
 from pipediag.trace.pipeline.iterators import IteratorActivity
 from pipediag.trace.summary import TraceSummary
 
@@ -18,8 +19,6 @@ IteratorKey = tuple[str, tuple[str, ...]]
 
 _STRUCTURAL = frozenset({"Root", "Model", "Options", "MaxIntraOpParallelism", "PrivateThreadPool"})
 """They hand elements through; the root bears the name of the last operation as well."""
-
-_WITH_BUFFER = ("Prefetch", "Shuffle", "Parallel", "MapAndBatch", "Memory", "Cache")
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def _in_a_function(path: str) -> bool:
 
 def _from_model(rate: NodeRate, activity: IteratorActivity | None) -> RanIterator:
     kind = rate.path.rpartition("::")[2]
-    buffered = rate.buffered_elements if kind.startswith(_WITH_BUFFER) else None
+    buffered = rate.buffered_elements if kind.startswith(HOLDS_ELEMENTS) else None
     return RanIterator(
         path=rate.path,
         names=activity.names if activity else None,

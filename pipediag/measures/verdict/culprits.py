@@ -9,12 +9,8 @@ from pipediag.session.host import Host, HotLine
 from pipediag.session.loops import Loop
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.steps import Share
+from pipediag.tensorflow_names import PYTHON_ADAPTERS, RUNS_A_FUNCTION
 from pipediag.vocabulary import StepClass
-
-COSTLY = ("map", "from_generator", "flat_map", "interleave", "filter")
-"""Operations that run a function of the user's for each element."""
-
-_PYTHON_ADAPTERS = ("PyDatasetAdapter", "GeneratorDataAdapter")
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ def input_culprit(
     op = _bottleneck(pipeline)
     hot = hot_line(host, "source")
     keras = loop.keras if loop else None
-    if keras is not None and keras.data_adapter in _PYTHON_ADAPTERS:
+    if keras is not None and keras.data_adapter in PYTHON_ADAPTERS:
         source = _quoted(keras.source) or "the Python source"
         if hot is not None:
             return Culprit(source, hot.file, hot.line, op.id if op else None)
@@ -66,7 +62,7 @@ def shuffle_fill(pipeline: Pipeline | None) -> ShuffleFill | None:
     ops = pipeline.ops if pipeline is not None else []
     shuffles = [op for op in ops if op.kind == "shuffle" and not op.made_by_framework]
     for shuffle in reversed(shuffles):
-        costly = [op for op in _upstream(ops, shuffle) if op.kind in COSTLY]
+        costly = [op for op in _upstream(ops, shuffle) if op.kind in RUNS_A_FUNCTION]
         if costly:
             maker = max(costly, key=lambda op: op.latency_ms_per_step or 0.0)
             return ShuffleFill(_operation(shuffle), _operation(maker))

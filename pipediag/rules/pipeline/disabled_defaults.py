@@ -9,6 +9,7 @@ from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.tensorflow_names import DEFAULT_SWITCHES
 
 META = Meta(
     id="disabled-defaults",
@@ -28,17 +29,6 @@ META = Meta(
     severity="warn",
     effect_on_results="same results",
     frees=("input_wait",),
-)
-
-_DEFAULTS = (
-    "apply_default_optimizations",
-    "autotune.enabled",
-    "inject_prefetch",
-    "map_parallelization",
-    "parallel_batch",
-    "map_and_batch_fusion",
-    "noop_elimination",
-    "shuffle_and_repeat_fusion",
 )
 
 
@@ -74,7 +64,7 @@ def _edit(names: list[str]) -> Edit:
 def _switched_off(session: Session) -> dict[str, str]:
     """The options that are off, as a session names them, and as they are written."""
     off: dict[str, str] = {}
-    for name in _DEFAULTS:
+    for name in DEFAULT_SWITCHES:
         given = option(session, name)
         if given is not None and given[1] is False:
             key = given[0].removeprefix("options.").removeprefix("experimental_")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from pipediag.rules.graph_ops import draws_random
 from pipediag.rules.plan import (
-    BATCHING,
     between,
     call_name,
     downstream,
@@ -22,6 +21,7 @@ from pipediag.session.edits import Edit, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import BATCHING
 
 META = Meta(
     id="misplaced-cache",

@@ -13,7 +13,7 @@ from pipediag.rules.epoch_ends import (
     seen_time,
     without_first_batches,
 )
-from pipediag.rules.graph_ops import PYTHON, draws_random, uses
+from pipediag.rules.graph_ops import draws_random, uses
 from pipediag.rules.plan import (
     between,
     call_name,
@@ -34,6 +34,7 @@ from pipediag.session.edits import Edit, Insert, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import PYTHON_OPERATIONS
 from pipediag.vocabulary import EffectOnResults, Scalar
 
 MEMORY = Threshold(
@@ -327,7 +328,7 @@ def _side_effect(session: Session, op: Operation) -> str | None:
 
 
 def _calls_python(session: Session, op: Operation) -> bool:
-    return any(uses(other.function, PYTHON) for other in [op, *upstream(session, op)])
+    return any(uses(other.function, PYTHON_OPERATIONS) for other in [op, *upstream(session, op)])
 
 
 def _advice(session: Session, op: Operation, size: float, *, on_disk: bool) -> str:

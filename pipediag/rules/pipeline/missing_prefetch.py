@@ -10,6 +10,7 @@ from pipediag.session.edits import AUTOTUNE, Edit, Insert
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import PREFETCH_SWITCHES
 
 META = Meta(
     id="missing-prefetch",
@@ -100,7 +101,7 @@ def _made_ahead(session: Session, last: Operation) -> str | None:
 def _switched_off(session: Session) -> str | None:
     if session.environment.tf_data_debug_mode:
         return "tf.data.experimental.enable_debug_mode()"
-    for name in ("apply_default_optimizations", "inject_prefetch", "autotune.enabled"):
+    for name in PREFETCH_SWITCHES:
         given = option(session, name)
         if given is not None and given[1] is False:
             return f"{given[0]} = False"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.rules.graph_ops import PYTHON, uses
+from pipediag.rules.graph_ops import uses
 from pipediag.rules.interpreter_lock import CPU_OF_CALLS, LOCK, SEEN, python_use
 from pipediag.rules.plan import call_name, delay_ms, operations, option
 from pipediag.rules.prediction import cpus, pool_size
@@ -12,6 +12,7 @@ from pipediag.session.edits import Edit, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import PYTHON_OPERATIONS
 
 DISK = Threshold(
     "CPU time that waits for the disk",
@@ -78,6 +79,6 @@ def _waits(session: Session, op: Operation) -> bool:
         waited = session.host.io_wait_percent if session.host else None
         return waited is not None and waited >= DISK.value
     pool = pool_size(session, op)
-    if not uses(op.function, PYTHON) or (pool is not None and pool <= cpus(session)):
+    if not uses(op.function, PYTHON_OPERATIONS) or (pool is not None and pool <= cpus(session)):
         return False
     return python_use(session, op).work == "waits"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.rules.graph_ops import PYTHON, uses
+from pipediag.rules.graph_ops import uses
 from pipediag.rules.interpreter_lock import (
     CPU_OF_CALLS,
     LOCK,
@@ -17,6 +17,7 @@ from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import PYTHON_OPERATIONS
 
 META = Meta(
     id="python-map-lock",
@@ -46,7 +47,7 @@ META = Meta(
 
 def check(session: Session) -> list[Finding]:
     """One finding for each map that calls Python."""
-    maps = [op for op in operations(session, "map") if uses(op.function, PYTHON)]
+    maps = [op for op in operations(session, "map") if uses(op.function, PYTHON_OPERATIONS)]
     if not maps:
         return [META.finding("not-applicable", "No map calls Python while training runs.")]
     return [_finding(session, op, python_use(session, op)) for op in maps]

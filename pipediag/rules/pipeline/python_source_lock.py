@@ -18,6 +18,7 @@ from pipediag.session.findings import Finding
 from pipediag.session.loops import KerasUse
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import PYTHON_ADAPTERS
 from pipediag.vocabulary import Scalar
 
 META = Meta(
@@ -46,8 +47,6 @@ META = Meta(
     untried="It needs the source rewritten, or run in other processes; pipediag can't do that for "
     "you.",
 )
-
-_PYTHON_ADAPTERS = ("PyDatasetAdapter", "GeneratorDataAdapter")
 
 
 def check(session: Session) -> list[Finding]:
@@ -85,7 +84,7 @@ def check(session: Session) -> list[Finding]:
 def _keras_source(session: Session) -> KerasUse | None:
     loop = session.diagnosed_loop()
     keras = loop.keras if loop else None
-    return keras if keras and keras.data_adapter in _PYTHON_ADAPTERS else None
+    return keras if keras and keras.data_adapter in PYTHON_ADAPTERS else None
 
 
 def _generator(session: Session) -> Operation | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.rules.pipeline.opened_in_turn import opened_at_once, opens_in_turn
-from pipediag.rules.plan import READERS, call_name, costlier, delay_ms, operations, place_name
+from pipediag.rules.plan import call_name, costlier, delay_ms, operations, place_name
 from pipediag.rules.prediction import FORECAST, class_ms, cpus, less_input
 from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
 from pipediag.rules.rule import Meta, Prediction, Threshold
@@ -11,6 +11,7 @@ from pipediag.session.edits import AUTOTUNE, Change, Edit, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import READERS
 
 FROM_DISK = Threshold(
     "bytes read from disk",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipediag.rules.graph_ops import LOOKUP, PYTHON, VARIABLE, draws_random, uses
+from pipediag.rules.graph_ops import draws_random, uses
 from pipediag.rules.interpreter_lock import CPU_OF_CALLS, LOCK, SEEN, PythonUse, python_use
 from pipediag.rules.plan import call_name, operations, place_name
 from pipediag.rules.prediction import PARALLEL_CALLS, cpus, parallel, pool_size
@@ -14,6 +14,7 @@ from pipediag.session.edits import AUTOTUNE, Change, Edit, SetOptions, SetParame
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, OperationFunction
+from pipediag.tensorflow_names import LOOKUP, PYTHON_OPERATIONS, VARIABLES
 
 OVERLAPS = Threshold(
     "waiting of a function's calls",
@@ -73,7 +74,7 @@ def is_serial_and_stateful(op: Operation) -> bool:
 
 def _finding(session: Session, op: Operation) -> Finding:
     assert op.function is not None
-    python = bool(uses(op.function, PYTHON))
+    python = bool(uses(op.function, PYTHON_OPERATIONS))
     use = python_use(session, op) if python else None
     weight = weigh(session, op)
     evidence = {
@@ -101,7 +102,9 @@ def _finding(session: Session, op: Operation) -> Finding:
 
 def _only_looks_up(function: OperationFunction) -> bool:
     """Elements keep their order, so calls without side effects give the same results."""
-    changes = uses(function, PYTHON) or uses(function, VARIABLE) or draws_random(function)
+    changes = (
+        uses(function, PYTHON_OPERATIONS) or uses(function, VARIABLES) or draws_random(function)
+    )
     return bool(uses(function, LOOKUP)) and not changes
 
 
@@ -150,12 +153,12 @@ def _tuned_calls(op: Operation) -> Edit:
 def reason(function: OperationFunction | None) -> str:
     """Which kinds of operation make the function stateful, in words."""
     kinds: list[str] = []
-    if python := uses(function, PYTHON):
+    if python := uses(function, PYTHON_OPERATIONS):
         kinds.append("Python (" + ", ".join(python) + ")")
     if uses(function, LOOKUP):
         kinds.append("a table lookup")
     if draws_random(function):
         kinds.append("random numbers")
-    elif uses(function, VARIABLE):
+    elif uses(function, VARIABLES):
         kinds.append("a variable")
     return " and ".join(kinds) or "a stateful operation"

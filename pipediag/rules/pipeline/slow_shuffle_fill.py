@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 
 from pipediag.measures.loop.time import first_batch_percent
-from pipediag.measures.verdict.culprits import COSTLY
 from pipediag.rules.epoch_ends import (
     FIRST_BATCHES,
     UNTRIED,
@@ -27,6 +26,7 @@ from pipediag.session.findings import Finding
 from pipediag.session.loops import LoopTime
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import RUNS_A_FUNCTION
 from pipediag.vocabulary import Scalar
 
 FILL_SHARE = Threshold(
@@ -171,7 +171,7 @@ def _by_costs(
 
 
 def _is_costly(op: Operation) -> bool:
-    return op.kind in COSTLY and not op.removed_by_tensorflow
+    return op.kind in RUNS_A_FUNCTION and not op.removed_by_tensorflow
 
 
 def _fill_estimate_ms(session: Session, op: Operation) -> float | None:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from pipediag.rules.plan import (
-    BATCHING,
-    call_name,
-    following_batch,
-    framework_call,
-    operations,
-    upstream,
-)
+from pipediag.rules.plan import call_name, following_batch, framework_call, operations, upstream
 from pipediag.rules.rule import Meta, Prediction, Threshold
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import BATCHING
 from pipediag.vocabulary import Scalar
 
 COVERAGE = Threshold(

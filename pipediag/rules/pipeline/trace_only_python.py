@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pipediag.rules.graph_ops import PYTHON, RANDOM, uses
+from pipediag.rules.graph_ops import RANDOM, uses
 from pipediag.rules.plan import call_name
 from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, OperationFunction
+from pipediag.tensorflow_names import PYTHON_OPERATIONS
 
 META = Meta(
     id="trace-only-python",
@@ -43,7 +44,7 @@ def check(session: Session) -> list[Finding]:
 
 
 def _idle(function: OperationFunction) -> list[str]:
-    if uses(function, PYTHON):
+    if uses(function, PYTHON_OPERATIONS):
         return []
     names = set(function.python_names)
     idle = names & _IDLE_NAMES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.rules.graph_ops import PYTHON, uses
+from pipediag.rules.graph_ops import uses
 from pipediag.rules.interpreter_lock import CPU_OF_CALLS, LOCK, SEEN, python_use
 from pipediag.rules.plan import call_name, measured_at, operations, place_name
 from pipediag.rules.prediction import FORECAST, less_input, pool_size
@@ -12,6 +12,7 @@ from pipediag.session.edits import Edit, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import PYTHON_OPERATIONS
 
 META = Meta(
     id="waiting-map-pool",
@@ -38,7 +39,11 @@ POOL = 16
 
 def check(session: Session) -> list[Finding]:
     """One finding for each parallel map that calls Python."""
-    maps = [op for op in operations(session, "map") if uses(op.function, PYTHON) and _parallel(op)]
+    maps = [
+        op
+        for op in operations(session, "map")
+        if uses(op.function, PYTHON_OPERATIONS) and _parallel(op)
+    ]
     if not maps:
         return [META.finding("not-applicable", "No parallel map calls Python.")]
     return [_finding(session, op) for op in maps]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.rules.callbacks import callbacks_percent
-from pipediag.rules.plan import BATCHING, operations, place_name
+from pipediag.rules.plan import operations, place_name
 from pipediag.rules.prediction import FORECAST, class_percent
 from pipediag.rules.relevance import INPUT_BOUND, input_first
 from pipediag.rules.rule import Meta, Place, Prediction, Threshold
@@ -11,6 +11,7 @@ from pipediag.session.edits import Edit, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import BATCHING
 
 FIXED_COST = Threshold(
     "dispatch and Python",

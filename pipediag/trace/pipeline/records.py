@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from pipediag.tensorflow_names import works_ahead
 from pipediag.trace.events import Indices, Line, TraceEvents
 from pipediag.trace.host.nesting import TOP, Nesting, nested_events
 from pipediag.trace.host.threads import CAPTURED_FUNCTION, events_named, executor_work, step_ids
@@ -43,7 +44,6 @@ NO_SPANS: Spans = np.empty((0, 2), np.int64)
 _CALL = "Iterator::"
 _RUN_ASYNC = CAPTURED_FUNCTION + "RunAsync"
 _WORKER = re.compile(r"([A-Z]\w*?)(Produce|InitializeInput)$")
-_ASYNCHRONOUS = ("Prefetch", "MapAndBatch", "Parallel")
 _INSTANCE = re.compile(r"\[\d+\]")
 _NUMBERED_NAME = re.compile(r"\w*Dataset\w*:\d+$")
 _UNKNOWN, _NOBODYS = -1, -2
@@ -295,7 +295,7 @@ def _split_arguments(text: str) -> list[str]:
 
 
 def _is_asynchronous(key: IteratorKey) -> bool:
-    return kind_of(key[0]).startswith(_ASYNCHRONOUS)
+    return works_ahead(kind_of(key[0]))
 
 
 def kind_of(path: str) -> str:
