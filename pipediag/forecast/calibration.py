@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipediag.facts.graph_ops import calls_python
+from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
+from pipediag.facts.machine import cpus, on_accelerator, pool_threads
+from pipediag.facts.pipeline import prefetch_switched_off
+from pipediag.facts.python_work import data_cores
+from pipediag.facts.step import CALL_CLASSES, class_ms
 from pipediag.forecast.network import Network, Station, outermost, stages
 from pipediag.forecast.unknown import UnknownError
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.tensorflow_names import BATCHING, PREFETCH_SWITCHES, PYTHON_OPERATIONS, works_ahead
-
-WAITS_PERCENT = 5.0
-"""Of a step, from which it counts as waiting for input: XProf's limit."""
-
-BOUND_PERCENT = 20.0
-"""Of a step, from which waiting for input is what bounds it: XProf's limit."""
+from pipediag.tensorflow_names import BATCHING, works_ahead
 
 IDLE = 0.5
 """Slowest stage over consumer, below which a pipeline rests for so long that short waits are those
@@ -67,13 +67,17 @@ def network_of(session: Session) -> Network:
         consumer_cpu_ms=min(consumer_cpu, consumer * capacity),
         pipeline_cpu_ms=pipeline_cpu,
         fixed_ms=_fixed_ms(session),
-        per_call_ms=_class_ms(session, "python")
-        + (0.0 if _on_accelerator(session) else _class_ms(session, "dispatch") * (1 - IN_GRAPH)),
+        per_call_ms=class_ms(session, ["python"])
+        + (
+            0.0
+            if on_accelerator(session.environment.devices)
+            else class_ms(session, ["dispatch"]) * (1 - IN_GRAPH)
+        ),
         cpus=allowed,
         capacity=capacity,
-        threads=_threads(session, allowed),
+        threads=float(pool_threads(session)),
         consumer_share=_consumer_share(session),
-        overlaps=_prefetch_is_injected(session),
+        overlaps=prefetch_switched_off(session) is None,
     )
     return _with_cpu(_calibrated(network))
 
@@ -89,7 +93,7 @@ def _consumer_ms(session: Session, step_ms: float) -> float:
         return step_ms * (1 - waited / 100.0)
     if session.ceiling is not None and session.ceiling.speedup_if_input_free:
         return step_ms / session.ceiling.speedup_if_input_free
-    return step_ms - _class_ms(session, "input_wait")
+    return step_ms - class_ms(session, ["input_wait"])
 
 
 def _fixed_ms(session: Session) -> float:
@@ -98,18 +102,12 @@ def _fixed_ms(session: Session) -> float:
     Operations are what is dispatched: where that takes little, they are few, and their own price is
     little too.
     """
-    dispatch = _class_ms(session, "dispatch")
-    called = dispatch + _class_ms(session, "python")
-    if _on_accelerator(session):
+    called = class_ms(session, CALL_CLASSES)
+    if on_accelerator(session.environment.devices):
         return called
-    return called + min(OF_NO_ROW * _class_ms(session, "device_compute"), dispatch / 2)
-
-
-def cpus(session: Session) -> float:
-    """CPUs that the process may use."""
-    if session.host is not None:
-        return session.host.cores_allowed
-    return session.environment.cpu_quota or float(session.environment.cores)
+    return called + min(
+        OF_NO_ROW * class_ms(session, ["device_compute"]), class_ms(session, ["dispatch"]) / 2
+    )
 
 
 def _capacity(session: Session, allowed: float) -> float:
@@ -166,7 +164,6 @@ def _inputs(
 
 def _station(op: Operation, inputs: tuple[str, ...], batch: Operation | None) -> Station:
     calls = float(op.parallelism or 1)
-    python = op.function is not None and bool(PYTHON_OPERATIONS & op.function.graph_ops.keys())
     return Station(
         id=op.id,
         kind=op.kind,
@@ -176,7 +173,7 @@ def _station(op: Operation, inputs: tuple[str, ...], batch: Operation | None) ->
         cpu_ms=0.0,
         calls=calls,
         asynchronous=_works_ahead(op),
-        holds_lock=python,
+        holds_lock=calls_python(op),
         unbounded=bool(op.parameters.get("use_unbounded_threadpool")),
         inside=op.inside_function_of,
         batch_id=batch.id if batch else None,
@@ -206,7 +203,7 @@ def _calibrated(network: Network) -> Network:
     if slowest is None or slowest.ms <= 0:
         return network
     late = network.step_ms - network.consumer_ms
-    short = late < network.step_ms * BOUND_PERCENT / 100.0
+    short = late < network.step_ms * INPUT_BOUND_PERCENT / 100.0
     if slowest.ahead and short and slowest.ms < IDLE * network.consumer_ms:
         return replace(network, consumer_share=1.0)
     if slowest.ahead:
@@ -242,10 +239,10 @@ def _supply_ms(network: Network) -> float:
 def _consumer_share(session: Session) -> float:
     """Part of the steps that did not wait for input, by XProf's limit, as is the run as a whole."""
     percent = _waited_percent(session)
-    if percent is not None and percent < WAITS_PERCENT:
+    if percent is not None and percent < INPUT_FINE_PERCENT:
         return 1.0
     waits = [
-        100.0 * row.input_wait_ms > WAITS_PERCENT * row.duration_ms
+        100.0 * row.input_wait_ms > INPUT_FINE_PERCENT * row.duration_ms
         for row in session.step_rows
         if row.window == "baseline" and row.input_wait_ms is not None
     ]
@@ -289,38 +286,6 @@ def _cpu_ms(session: Session) -> tuple[float, float]:
     host = session.host
     if host is None or session.steps is None:
         return 0.0, 0.0
-    makers = host.threads.get("tf_data", 0.0) + host.threads.get("python_other", 0.0)
-    pipeline = min(makers / 100.0, host.cores_busy)
+    pipeline = min(data_cores(host), host.cores_busy)
     step_ms = session.steps.mean_ms
     return pipeline * step_ms, (host.cores_busy - pipeline) * step_ms
-
-
-def _threads(session: Session, allowed: float) -> float:
-    """tf.data's pool has one thread a CPU, unless the dataset asks for another number."""
-    options = session.pipeline.options if session.pipeline else {}
-    for name, value in options.items():
-        if name.endswith("private_threadpool_size") and isinstance(value, int) and value > 0:
-            return float(value)
-    return max(1.0, float(int(allowed)))
-
-
-def _prefetch_is_injected(session: Session) -> bool:
-    """By TensorFlow's defaults, unless an option or debug mode switches them off."""
-    pipeline = session.pipeline
-    if pipeline is None or session.environment.tf_data_debug_mode:
-        return False
-    off = any(
-        value is False and name.endswith(PREFETCH_SWITCHES)
-        for name, value in pipeline.options.items()
-    )
-    return pipeline.autotune_enabled and not off
-
-
-def _on_accelerator(session: Session) -> bool:
-    """There, dispatch is launching kernels too, which no sharing of calls saves."""
-    return any(device.kind.upper() != "CPU" for device in session.environment.devices)
-
-
-def _class_ms(session: Session, name: str) -> float:
-    shares = {str(key): share for key, share in (session.breakdown or {}).items()}
-    return shares[name].ms if name in shares else 0.0

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from pipediag.facts.ending import cut_short, ending
 from pipediag.gate.config import GateConfig
 from pipediag.gate.findings import finding_checks
 from pipediag.gate.limits import limit_checks
 from pipediag.gate.result import Check, GateResult
 from pipediag.gate.verdicts import verdict_check
 from pipediag.session.model import Session
-from pipediag.session.run import Script
-from pipediag.vocabulary import CUT_SHORT
 
 
 def evaluate(session: Session, config: GateConfig, label: str | None = None) -> GateResult:
@@ -37,14 +36,6 @@ def evaluate(session: Session, config: GateConfig, label: str | None = None) -> 
 def script_failure(session: Session) -> str | None:
     """How the script failed before enough steps were seen, in a sentence; None if it did not."""
     script = session.script
-    failed = script.outcome in CUT_SHORT or script.status not in (None, 0)
-    if not failed or (session.steps is not None and session.breakdown is not None):
+    if not cut_short(script) or (session.steps is not None and session.breakdown is not None):
         return None
-    return f"The script ended before enough steps were seen: {_ending(script)}"
-
-
-def _ending(script: Script) -> str:
-    ending = (script.detail or script.outcome).rstrip(".")
-    if script.status is None:
-        return f"{ending}."
-    return f"{ending} (its own status: {script.status})."
+    return f"The script ended before enough steps were seen: {ending(script)}"

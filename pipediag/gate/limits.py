@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipediag.facts.step import GROUPS
 from pipediag.gate.config import GateConfig
 from pipediag.gate.result import Check, CheckOutcome, Level, past_limit
 from pipediag.session.model import Session
 from pipediag.vocabulary import StepClass
-
-OVERHEAD_CLASSES: tuple[StepClass, ...] = ("dispatch", "python", "compile", "device_wait")
-"""Host work that neither computes nor moves data, and the waits that it causes."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ def limit_checks(session: Session, config: GateConfig) -> list[Check]:
             "max-overhead-percent",
             "Overhead (dispatch, Python, compilation, waiting for the device)",
             config.max_overhead_percent,
-            OVERHEAD_CLASSES,
+            GROUPS["overhead"],
         ),
     )
     return [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipediag.rules.rule import Meta, Threshold
+from pipediag.facts.limits import Threshold
+from pipediag.rules.rule import Meta
 
 _SUBJECTS = {
     "precondition": "the machine; comes before all other advice",

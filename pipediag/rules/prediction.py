@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pipediag.facts.pipeline import delay_ms
+from pipediag.facts.step import class_ms, class_percent
 from pipediag.forecast import forecast
-from pipediag.rules.plan import delay_ms, option
 from pipediag.rules.rule import Prediction
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -59,23 +60,6 @@ def limited(session: Session, finding: Finding, frees: Iterable[StepClass]) -> F
     return finding.model_copy(update={"speedup_at_most": round(at_most, 3)})
 
 
-def cpus(session: Session) -> float:
-    """CPUs that the process may use."""
-    if session.host is not None:
-        return session.host.cores_allowed
-    return session.environment.cpu_quota or float(session.environment.cores)
-
-
-def pool_size(session: Session, op: Operation) -> int | None:
-    """Threads that this map's calls share; None where there is no limit."""
-    if op.parameters.get("use_unbounded_threadpool"):
-        return None
-    private = option(session, "private_threadpool_size")
-    if private is not None and isinstance(private[1], int) and private[1] > 0:
-        return private[1]
-    return max(1, int(cpus(session)))
-
-
 def parallel(session: Session, op: Operation, calls: float, *, on_cpu: bool) -> Prediction:
     """The operation with `calls` in flight instead of one."""
     delay = delay_ms(session, op)
@@ -126,18 +110,6 @@ def without(session: Session, saved_ms: float) -> Prediction:
         return Prediction(None, "What would remain of the step is not known.")
     step_ms = session.steps.mean_ms
     return Prediction(_at_least_one(step_ms / (step_ms - saved_ms)))
-
-
-def class_ms(session: Session, classes: Iterable[StepClass]) -> float:
-    """Milliseconds of the step in these classes together."""
-    shares = session.breakdown or {}
-    return sum(shares[name].ms for name in classes if name in shares)
-
-
-def class_percent(session: Session, classes: Iterable[StepClass]) -> float:
-    """Percent of the step in these classes together."""
-    shares = session.breakdown or {}
-    return sum(shares[name].percent for name in classes if name in shares)
 
 
 def _at_least_one(speedup: float) -> float:

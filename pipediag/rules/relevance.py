@@ -4,34 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.measures.loop.time import steps_percent
-from pipediag.rules.epoch_ends import long_percent
-from pipediag.rules.plan import delay_ms, measured_at
-from pipediag.rules.rule import Threshold
+from pipediag.facts.epochs import long_percent, steps_percent
+from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT, OPERATION_SHARE
+from pipediag.facts.pipeline import delay_ms, measured_at
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.steps import Share
 from pipediag.vocabulary import FindingStatus, Scalar
-
-INPUT_WAIT = Threshold(
-    "input wait",
-    5.0,
-    "% of the step",
-    "XProf's input-pipeline analysis: under 5 % the input is fine, over 20 % it is the bottleneck",
-)
-INPUT_BOUND = Threshold(
-    "input wait above which the consumer is not what limits",
-    20.0,
-    "% of the step",
-    "XProf's input-pipeline analysis: over 20 % the input is the bottleneck",
-)
-OPERATION_SHARE = Threshold(
-    "delay of the operation",
-    5.0,
-    "% of the step",
-    "own choice, equal to the limit on input wait: an operation below it can't lift the wait over "
-    "it",
-)
 
 
 @dataclass(frozen=True)

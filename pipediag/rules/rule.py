@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from pipediag.facts.limits import Threshold
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
@@ -25,16 +26,6 @@ from pipediag.vocabulary import (
 Section = Literal["loop", "keras", "steps", "breakdown", "pipeline", "host", "devices"]
 
 Place = tuple[str | None, int | None]
-
-
-@dataclass(frozen=True)
-class Threshold:
-    """A limit, with the place it comes from, so that a reader can disagree with it."""
-
-    name: str
-    value: float
-    unit: str
-    source: str
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.rules.devices import NO_DEVICE
+from pipediag.facts.devices import NO_DEVICE
 from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
+from pipediag.facts.report_directory import default_directory
 from pipediag.runner.asking import Ask
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import Event, OnProgress
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 NO_BUDGET = "No trials were asked for (`--budget 0`)."
 NOT_WAITED = "The script ended before its loop was measured and could be held for trials."
-
-REPORTS = "reports"
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,9 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
     """
     if not request.module:
         check_script(request.script)
-    output = prepare_output(request.output or default_output(request), request.force)
+    output = prepare_output(
+        request.output or default_directory(request.script, module=request.module), request.force
+    )
     settings = _settings(request, output)
     try:
         run = _run(request, settings, output, on_progress)
@@ -80,12 +81,6 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
     finally:
         output.release()
     return AnalysisResult(session, output.path, output.kept_aside, run.child)
-
-
-def default_output(request: AnalysisRequest) -> Path:
-    """`reports/<script stem>`; a module goes by its full name, a directory by its own."""
-    name = request.script if request.module else Path(request.script).resolve().stem
-    return Path(REPORTS) / name
 
 
 def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:

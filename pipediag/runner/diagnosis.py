@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pipediag import __version__
-from pipediag.measures.conclusion import concluded
+from pipediag.facts.machine import cores_allowed
+from pipediag.facts.order import concluded
 from pipediag.measures.host.of_loop import host_of_loop
 from pipediag.measures.host.samples import host_samples
 from pipediag.measures.loop.embeddings import describe_embeddings
@@ -70,7 +71,7 @@ def _conclude_loop(
     session: dict[str, Any], recording: Recording, loop: RecordedLoop, track: HostTrack
 ) -> Session:
     environment: Environment = session["environment"]
-    host, host_missing = host_of_loop(track, recording, loop, _cores_allowed(environment))
+    host, host_missing = host_of_loop(track, recording, loop, cores_allowed(environment))
     measures = measure_loop(recording, loop, host)
     notes = [*session["notes"], *([measures.trace_missing] if measures.trace_missing else [])]
     session |= {
@@ -138,7 +139,7 @@ def _of_run(recording: Recording, host: HostTrack, recovered: int) -> dict[str, 
         "embeddings": describe_embeddings(recording.variables),
         "windows": window_rows(recording),
         "host_samples": host_samples(
-            host, recording.windows, recording.started_ns, _cores_allowed(environment)
+            host, recording.windows, recording.started_ns, cores_allowed(environment)
         ),
         "other_uses": [OtherUse(**asdict(use)) for use in recording.other_uses],
         "other_processes": _other_processes(host),
@@ -179,9 +180,3 @@ def _sections(measures: LoopMeasures) -> dict[str, Any]:
         "pipeline": measures.pipeline,
         "devices": measures.devices,
     }
-
-
-def _cores_allowed(environment: Environment) -> float:
-    """CPUs that affinity and the control group's quota leave."""
-    quota = environment.cpu_quota
-    return min(float(environment.cores), quota) if quota else float(environment.cores)

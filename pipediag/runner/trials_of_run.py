@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pipediag.measures.conclusion import concluded
+from pipediag.facts.order import concluded
 from pipediag.runner.asking import Ask, ChildGone
 from pipediag.runner.progress import Event, OnProgress
 from pipediag.session.edits import Change, changes_to_json

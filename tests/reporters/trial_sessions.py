@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipediag.measures.conclusion import in_order
+from pipediag.facts.order import in_order
 from pipediag.session.edits import Edit, Insert, SetModel, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipediag.facts.machine import on_accelerator
 from pipediag.measures.host.of_loop import stacks_of
 from pipediag.measures.loop.time import time_of
 from pipediag.measures.pipeline.operations import measure_pipeline
@@ -94,6 +95,7 @@ def _contention(
 ) -> Contention | None:
     if steps is None:
         return None
+    environment = recording.environment
     plan = plan_of(recording.operations, loop.root_op_id)
     calls_python = any(operation.calls_python for operation in plan) if plan else None
     return contention_of(
@@ -101,14 +103,8 @@ def _contention(
         stacks_of(recording, loop),
         steps.mean_ms,
         calls_python=calls_python,
-        accelerated=_accelerated(recording),
+        accelerated=environment is not None and on_accelerator(environment.devices),
     )
-
-
-def _accelerated(recording: Recording) -> bool:
-    environment = recording.environment
-    devices = environment.devices if environment is not None else []
-    return any(device.kind.upper() != "CPU" for device in devices)
 
 
 def _breakdown(

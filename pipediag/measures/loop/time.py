@@ -8,13 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipediag.measures.recorded_windows import Floats, blocks_of
-from pipediag.session.loops import Loop, LoopTime
+from pipediag.session.loops import LoopTime
 from pipediag.session.recording import RecordedLoop, RecordedSeam, Recording
 from pipediag.vocabulary import WindowKind
-
-EXPLAINED_PERCENT = 70.0
-"""Part of a loop's time that its steps should explain. Own choice: beneath it, what is said of the
-step says less of the loop than of something else by more than a quarter of the whole."""
 
 IN_GRAPH = "The loop runs inside a tf.function, where no clock sees what lies between its epochs."
 TOO_SHORT = "No step followed the first one, or none was measured without a profiler."
@@ -69,18 +65,6 @@ def seen_s(loop: RecordedLoop) -> float:
     if loop.asked_ns is None or loop.last_ns is None:
         return loop.elapsed_ns / 1e9
     return max(loop.elapsed_ns, loop.last_ns - loop.asked_ns - loop.set_aside_ns) / 1e9
-
-
-def first_batch_percent(loop: Loop | None) -> float:
-    """Percent of the loop's time spent waiting for an epoch's first batch; 0 where not known."""
-    time = loop.time if loop is not None else None
-    return 100.0 * time.first_batches_s / time.total_s if time is not None and time.total_s else 0.0
-
-
-def steps_percent(loop: Loop | None) -> float | None:
-    """Percent of the loop's time that steps times their mean explain."""
-    time = loop.time if loop is not None else None
-    return None if time is None or not time.total_s else 100.0 * time.steps_s / time.total_s
 
 
 def steady_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:

@@ -20,6 +20,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipediag.facts.limits import SLOWED_RATIO
+from pipediag.facts.python_work import (
+    LOCK_FOUGHT_FOR_PERCENT,
+    PYTHON_PIPELINE_CPU_PERCENT,
+    SOURCE_BUSY_PERCENT,
+    SOURCE_SAMPLES_PERCENT,
+    WAITING_CPU_PERCENT,
+    data_cores,
+)
 from pipediag.measures.bootstrap import Floats, interval, resampled_means
 from pipediag.measures.recorded_windows import blocks_of, gap_waits_ms, next_waits_ms
 from pipediag.measures.step.differential import FEWEST_STEPS, ConsumerAlone
@@ -30,28 +39,6 @@ from pipediag.session.recording import RecordedLoop, RecordedStacks, Recording
 from pipediag.session.steps import InputWait, Perturbation
 from pipediag.trace.steps.splitting import StepSplit
 from pipediag.vocabulary import Contention
-
-LOCK_PERCENT = 10.0
-"""Share of time spent waiting for the interpreter lock from which it may be fought for. Own choice:
-with an idle lock the sampler's late wake-ups stay under it on the samples of this project. Busy
-CPUs make wake-ups late as well, so it counts only where Python threads were seen running."""
-
-SOURCE_SAMPLES_PERCENT = 10.0
-"""Share of the stack samples that met a Python thread beside the training loop in the user's code.
-Own choice. It counts only with waits for the lock, as a thread in `sleep` is met there too."""
-
-SOURCE_CPU_PERCENT = 10.0
-"""CPU time of other Python threads, in percent of the step, from which they count as busy. Own
-choice: below it they can't have slowed the loop by more than twice the 5 % that matter."""
-
-PYTHON_PIPELINE_CPU_PERCENT = 50.0
-"""CPU use of the threads that make the input, of one CPU, from which Python functions in them
-compute rather than wait. Own choice: on this project's samples those that wait stay under 35, those
-that compute lie over 55."""
-
-WAITING_CPU_PERCENT = 35.0
-"""The same, up to which they rather wait, as measured there: what waits does not hold the lock,
-whatever made the sampler's wake-ups late."""
 
 PIPELINE_CPU_PERCENT = 50.0
 """CPU use of the threads that make the input, of one CPU, from which they slow a consumer on the
@@ -166,7 +153,7 @@ def contention_of(
     """
     if calls_python is not False and _fights_for_the_lock(host, stacks, step_ms, calls_python):
         return "lock"
-    if not accelerated and _pipeline_cpu_percent(host) >= PIPELINE_CPU_PERCENT:
+    if not accelerated and 100.0 * data_cores(host) >= PIPELINE_CPU_PERCENT:
         return "cpu"
     return None
 
@@ -177,13 +164,8 @@ def _fights_for_the_lock(
     """A pipeline of Python that keeps its threads busy does, however well short calls hide it."""
     if python_threads_fight(host, stacks, step_ms):
         return True
-    busy = _pipeline_cpu_percent(host) >= PYTHON_PIPELINE_CPU_PERCENT
+    busy = 100.0 * data_cores(host) >= PYTHON_PIPELINE_CPU_PERCENT
     return calls_python is True and busy
-
-
-def _pipeline_cpu_percent(host: Host | None) -> float:
-    pools = host.threads if host is not None else {}
-    return pools.get("tf_data", 0.0) + pools.get("python_other", 0.0)
 
 
 def python_threads_fight(host: Host | None, stacks: list[RecordedStacks], step_ms: float) -> bool:
@@ -199,11 +181,11 @@ def python_threads_fight(host: Host | None, stacks: list[RecordedStacks], step_m
     if _lock_was_waited_for(host):
         computes = _cpu_beside_the_loop(host) >= WAITING_CPU_PERCENT
     else:
-        computes = _pipeline_cpu_percent(host) >= PYTHON_PIPELINE_CPU_PERCENT
+        computes = 100.0 * data_cores(host) >= PYTHON_PIPELINE_CPU_PERCENT
     if not computes:
         return False
     spent = host.python_source_cpu_ms_per_step
-    if spent is not None and 100.0 * spent / step_ms >= SOURCE_CPU_PERCENT:
+    if spent is not None and 100.0 * spent / step_ms >= SOURCE_BUSY_PERCENT:
         return True
     samples = sum(stack.samples for stack in stacks)
     sources = sum(stack.thread_samples.get("source", 0) for stack in stacks)
@@ -211,7 +193,7 @@ def python_threads_fight(host: Host | None, stacks: list[RecordedStacks], step_m
 
 
 def _lock_was_waited_for(host: Host) -> bool:
-    return host.lock_percent is not None and host.lock_percent >= LOCK_PERCENT
+    return host.lock_percent is not None and host.lock_percent >= LOCK_FOUGHT_FOR_PERCENT
 
 
 def _cpu_beside_the_loop(host: Host) -> float:
@@ -301,7 +283,7 @@ def _trace_sentence(
     first = f"The profile sees {trace.percent:.0f} % where the unprofiled clock sees "
     first += f"{native.percent:.0f} %: "
     ratio = perturbation.ratio if perturbation else None
-    if ratio is not None and ratio >= 1.1:
+    if ratio is not None and ratio >= SLOWED_RATIO:
         return first + f"the profiler made the step {ratio:.2f} times as long."
     if trace.percent < native.percent:
         return first + "GetNext that overlaps with device compute is no wait in the profile."

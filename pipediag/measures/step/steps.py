@@ -40,23 +40,6 @@ def measure_steps(recording: Recording, loop: RecordedLoop) -> Steps | None:
     )
 
 
-UNEVEN = 1.2
-"""Mean over median, or the other way round, from which they speak of different steps. Own choice:
-twice the tenth by which repeated runs of one script differ."""
-
-
-def uneven(steps: Steps) -> str | None:
-    """Why the mean is not what most steps take, as a sentence; None where it is about that."""
-    if steps.mean_ms > UNEVEN * steps.median_ms:
-        return (
-            "Few long steps dominate: they make the mean, which the breakdown adds up to, larger "
-            "than what most steps take."
-        )
-    if steps.mean_ms * UNEVEN < steps.median_ms:
-        return "Some steps are much shorter than most, which makes the mean smaller."
-    return None
-
-
 def steps_missing(recording: Recording, loop: RecordedLoop) -> str:
     """Why there is no baseline step."""
     warmed = windows_of(recording, loop, "warmup")

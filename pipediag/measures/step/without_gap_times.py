@@ -11,10 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
 from pipediag.measures.step.differential import ConsumerAlone
 from pipediag.measures.step.input_share import Measured, clearly_apart
-from pipediag.measures.verdict.confidence import INPUT_LIMITS
 from pipediag.vocabulary import Contention
+
+_LIMITS = (INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT)
 
 WARM_ROWS_PERCENT = 28.0
 """How much shorter the step may be on a repeated batch because its rows stay in the caches, as
@@ -62,4 +64,4 @@ def _decides(share: Measured, trace: Measured) -> bool:
     """Whether they are clearly apart, and on different sides of a limit."""
     if not clearly_apart(share, trace):
         return False
-    return any((share.percent < limit) != (trace.percent < limit) for limit in INPUT_LIMITS)
+    return any((share.percent < limit) != (trace.percent < limit) for limit in _LIMITS)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipediag.measures.loop.time import EXPLAINED_PERCENT, steps_percent
+from pipediag.facts.epochs import EXPLAINED_PERCENT, steps_percent
+from pipediag.facts.limits import (
+    INPUT_BOUND_PERCENT,
+    INPUT_FINE_PERCENT,
+    PERTURBED_RATIO,
+    SLOWED_RATIO,
+)
 from pipediag.measures.verdict.case import Case
 from pipediag.measures.verdict.loop_wording import elsewhere, length
 from pipediag.measures.verdict.wording import place
@@ -16,16 +22,6 @@ from pipediag.vocabulary import Bottleneck, Confidence, Contention
 ENOUGH_STEPS = 20
 """Own choice: with fewer, the interval of a bootstrap is known to be too narrow. Samples that are
 means of many steps each scatter less, so of those the fewest that a verdict needs are enough."""
-
-PERTURBED_RATIO = 1.5
-"""Own choice: the proportions of a profile that made steps half as long again are doubtful."""
-
-SLOWED_RATIO = 1.1
-"""Own choice: under it, a share of the profiled step is off by about a tenth of itself at most."""
-
-INPUT_LIMITS = (5.0, 20.0)
-"""Percent of the step: below the first, input is fine; from the second on, it is the bottleneck
-(XProf's input-pipeline analysis)."""
 
 _FOUGHT_FOR: dict[Contention, str] = {"lock": "the interpreter lock", "cpu": "the CPUs"}
 
@@ -117,7 +113,9 @@ def _is_another_verdict(wait: InputWait) -> bool:
     believed, other = wait.native_percent, wait.contested_by_percent
     if believed is None or other is None:
         return False
-    return any((believed < limit) != (other < limit) for limit in INPUT_LIMITS)
+    return any(
+        (believed < limit) != (other < limit) for limit in (INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT)
+    )
 
 
 def _about_trace(perturbation: Perturbation | None) -> Doubt:

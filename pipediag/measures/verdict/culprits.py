@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipediag.session.host import Host, HotLine
+from pipediag.facts.pipeline import bottleneck, upstream_of
+from pipediag.facts.python_work import hot_line
+from pipediag.session.host import Host
 from pipediag.session.loops import Loop
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.steps import Share
@@ -39,7 +41,7 @@ def input_culprit(
     A source in Python is named by the line that runs most, where stacks were sampled: the call
     that made the dataset says little. An operation of a framework is named by what was passed in.
     """
-    op = _bottleneck(pipeline)
+    op = bottleneck(pipeline)
     hot = hot_line(host, "source")
     keras = loop.keras if loop else None
     if keras is not None and keras.data_adapter in PYTHON_ADAPTERS:
@@ -62,7 +64,7 @@ def shuffle_fill(pipeline: Pipeline | None) -> ShuffleFill | None:
     ops = pipeline.ops if pipeline is not None else []
     shuffles = [op for op in ops if op.kind == "shuffle" and not op.made_by_framework]
     for shuffle in reversed(shuffles):
-        costly = [op for op in _upstream(ops, shuffle) if op.kind in RUNS_A_FUNCTION]
+        costly = [op for op in upstream_of(ops, shuffle) if op.kind in RUNS_A_FUNCTION]
         if costly:
             maker = max(costly, key=lambda op: op.latency_ms_per_step or 0.0)
             return ShuffleFill(_operation(shuffle), _operation(maker))
@@ -73,19 +75,6 @@ def _operation(op: Operation) -> Culprit:
     return Culprit(f"`{op.kind}`", op.file, op.line, op.id)
 
 
-def _upstream(ops: list[Operation], op: Operation) -> list[Operation]:
-    """Every operation whose elements reach this one, nearest first."""
-    by_id = {other.id: other for other in ops}
-    found: list[Operation] = []
-    waiting = list(op.parent_ids)
-    while waiting:
-        parent = by_id.get(waiting.pop(0))
-        if parent is not None and parent not in found:
-            found.append(parent)
-            waiting.extend(parent.parent_ids)
-    return found
-
-
 def python_culprit(breakdown: Mapping[StepClass, Share], host: Host | None) -> Culprit | None:
     """The hottest line of the training thread, where Python is the largest part of the overhead."""
     python = breakdown["python"].percent
@@ -93,19 +82,6 @@ def python_culprit(breakdown: Mapping[StepClass, Share], host: Host | None) -> C
         return None
     hot = hot_line(host, "main")
     return Culprit(f"`{hot.function}`", hot.file, hot.line) if hot else None
-
-
-def hot_line(host: Host | None, thread: str) -> HotLine | None:
-    """The line that was seen running most often on threads of that kind."""
-    lines = host.hot_python if host else []
-    of_thread = [line for line in lines if line.thread == thread]
-    return max(of_thread, key=lambda line: line.percent, default=None)
-
-
-def _bottleneck(pipeline: Pipeline | None) -> Operation | None:
-    if pipeline is None:
-        return None
-    return next((op for op in pipeline.ops if op.id == pipeline.bottleneck_op_id), None)
 
 
 def _quoted(name: str | None) -> str | None:

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipediag.measures.groups import group_percents
+from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
+from pipediag.facts.step import group_percents, uneven
 from pipediag.measures.step.differential import FEWEST_STEPS
-from pipediag.measures.step.steps import uneven
 from pipediag.measures.verdict.case import Case
 from pipediag.measures.verdict.confidence import (
-    INPUT_LIMITS,
     Doubt,
     about_loop_time,
     confidence_of,
@@ -38,7 +37,6 @@ from pipediag.session.record import Interval
 from pipediag.session.steps import Share
 from pipediag.vocabulary import Bottleneck, Group, StepClass, VerdictSeverity
 
-INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT = INPUT_LIMITS
 OVERHEAD_MODERATE_PERCENT = 3.0
 OVERHEAD_HIGH_PERCENT = 15.0
 BALANCED_POINTS = 5.0

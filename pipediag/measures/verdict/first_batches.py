@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipediag.measures.groups import group_percents
-from pipediag.measures.loop.time import first_batch_percent, steps_percent
+from pipediag.facts.epochs import first_batch_percent, steps_percent
+from pipediag.facts.limits import INPUT_BOUND_PERCENT
+from pipediag.facts.step import group_percents
 from pipediag.measures.verdict.case import Case
 from pipediag.session.steps import Share
 from pipediag.vocabulary import StepClass
 
-BOUND_PERCENT = 20.0
-"""Of the loop's time, from which it is the bottleneck: XProf's limit for the input wait of a step,
-held against the loop."""
-
 
 def outweigh_the_steps(case: Case) -> bool:
-    """Whether waits for an epoch's first batch take more of the loop than any part of its steps."""
+    """Whether waits for an epoch's first batch take more of the loop than any part of its steps.
+
+    XProf's limit for the input wait of a step is held against the loop.
+    """
     waiting, steps = first_batch_percent(case.loop), steps_percent(case.loop)
-    if steps is None or waiting < BOUND_PERCENT:
+    if steps is None or waiting < INPUT_BOUND_PERCENT:
         return False
     if case.breakdown is None:
         return waiting > steps

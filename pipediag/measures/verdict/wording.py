@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePath
 
-from pipediag.measures.groups import GROUPS
+from pipediag.facts.step import GROUPS
 from pipediag.measures.verdict.culprits import Culprit
 from pipediag.session.steps import Ceiling, InputWait, Share
 from pipediag.vocabulary import Group, StepClass

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pipediag.encoding.html import shown
-from pipediag.measures.step.steps import uneven
+from pipediag.facts.step import uneven
 from pipediag.reporters.html import charts, trial_chart
 from pipediag.reporters.html.embedded import embed
 from pipediag.reporters.words import (

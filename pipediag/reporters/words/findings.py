@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pipediag.measures.conclusion import to_act_on
+from pipediag.facts.order import to_act_on
 from pipediag.reporters.words.quantities import speedup
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
-from pipediag.rules.devices import NO_ACCELERATOR, accelerators, full_name, percent_of_span
-from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.facts.devices import NO_ACCELERATOR, accelerators, full_name, percent_of_span
+from pipediag.facts.limits import Threshold
+from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session

@@ -7,19 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pipediag.facts.devices import NO_ACCELERATOR, accelerators, full_name, percent_of_span, worst
+from pipediag.facts.limits import INPUT_GAPS, Threshold
 from pipediag.rules.device.gpu_models import pcie_gb_per_s
 from pipediag.rules.device.prefetch import UNTRIED, prefetched_to
-from pipediag.rules.device.relevance import INPUT_GAPS, input_first_on
-from pipediag.rules.devices import (
-    NO_ACCELERATOR,
-    accelerators,
-    full_name,
-    percent_of_span,
-    without_idle,
-    worst,
-)
+from pipediag.rules.device.relevance import input_first_on, without_idle
 from pipediag.rules.model_edits import PROFILE_ALONE
-from pipediag.rules.rule import Meta, Prediction, Threshold, with_edit
+from pipediag.rules.rule import Meta, Prediction, with_edit
 from pipediag.session.devices import DeviceActivity, DeviceCopies
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session

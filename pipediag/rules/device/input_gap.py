@@ -10,10 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipediag.rules.device.iterator_advice import advice_for
-from pipediag.rules.device.prefetch import prefetched_to
-from pipediag.rules.device.relevance import SHORTEST_HOST_GAP_US, UNDER_FLOOR, unexplained
-from pipediag.rules.devices import (
+from pipediag.facts.devices import (
     NO_DEVICE,
     accelerators,
     accelerators_or_cpus,
@@ -21,12 +18,20 @@ from pipediag.rules.devices import (
     full_name,
     held_up,
     idle_evidence,
-    without_idle,
     worst,
+)
+from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT, Threshold
+from pipediag.rules.device.iterator_advice import advice_for
+from pipediag.rules.device.prefetch import prefetched_to
+from pipediag.rules.device.relevance import (
+    SHORTEST_HOST_GAP_US,
+    UNDER_FLOOR,
+    unexplained,
+    without_idle,
 )
 from pipediag.rules.model_edits import PROFILE_ALONE
 from pipediag.rules.relevance import weigh_input
-from pipediag.rules.rule import Meta, Prediction, Threshold, with_edit
+from pipediag.rules.rule import Meta, Prediction, with_edit
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
@@ -35,13 +40,13 @@ from pipediag.vocabulary import Framework
 
 IDLE = Threshold(
     "idle for input",
-    5.0,
+    INPUT_FINE_PERCENT,
     "% of the device's span",
     "XProf's input-pipeline analysis: from 5 % moderately input-bound",
 )
 HIGHLY = Threshold(
     "idle for input that is called the bottleneck",
-    20.0,
+    INPUT_BOUND_PERCENT,
     "% of the device's span",
     "XProf's input-pipeline analysis: from 20 % highly input-bound",
 )

@@ -8,30 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipediag.rules.device.relevance import (
-    INPUT_GAPS,
-    PERTURBED,
-    UNDER_FLOOR,
-    set_aside,
-    unless_perturbed,
-)
-from pipediag.rules.devices import (
+from pipediag.facts.devices import (
     NO_ACCELERATOR,
     accelerators,
     cause_percent,
     full_name,
     idle_evidence,
     longest_doing,
-    without_idle,
     worst,
 )
+from pipediag.facts.limits import INPUT_GAPS, PERTURBED, Threshold
+from pipediag.rules.device.relevance import UNDER_FLOOR, set_aside, unless_perturbed, without_idle
 from pipediag.rules.model_edits import (
     NO_MODEL_EDIT,
     PROFILE_ALONE,
     compiled_by_xla,
     several_steps_a_call,
 )
-from pipediag.rules.rule import Meta, Prediction, Threshold, with_edit
+from pipediag.rules.rule import Meta, Prediction, with_edit
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session

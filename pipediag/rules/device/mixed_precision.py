@@ -8,18 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pipediag.facts.devices import NO_ACCELERATOR, accelerators, full_name, percent_of_span, worst
+from pipediag.facts.limits import INPUT_GAPS, Threshold
 from pipediag.rules.device.gpu_models import sixteen_bit_policy
-from pipediag.rules.device.relevance import INPUT_GAPS, input_first_on
-from pipediag.rules.devices import (
-    NO_ACCELERATOR,
-    accelerators,
-    full_name,
-    percent_of_span,
-    without_idle,
-    worst,
-)
+from pipediag.rules.device.relevance import input_first_on, without_idle
 from pipediag.rules.model_edits import OWN_LOOP, PROFILE_ALONE, in_sixteen_bits
-from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipediag.rules.plan import last_operation
+from pipediag.facts.pipeline import last_operation
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit, Insert
 from pipediag.session.model import Session

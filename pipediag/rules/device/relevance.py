@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipediag.rules.devices import cause_percent, percent_of_span
-from pipediag.rules.rule import Meta, Threshold
+from pipediag.facts.devices import cause_percent, percent_of_span
+from pipediag.facts.limits import INPUT_GAPS, PERTURBED, Threshold
+from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import GapCause, Scalar
 
-INPUT_GAPS = Threshold(
-    "idle for input above which the device's other pauses are not what limits",
-    20.0,
-    "% of the device's span",
-    "XProf's input-pipeline analysis: over 20 % the input is the bottleneck",
-)
 UNDER_FLOOR = Threshold(
     "idle in gaps too short to be looked into, where they are most of the idle time, above which "
     "their cause counts as unknown",
@@ -26,13 +21,6 @@ UNDER_FLOOR = Threshold(
 )
 SHORTEST_HOST_GAP_US = 50.0
 """Waits for input, for Python or for a result leave no shorter gaps, so none hides among them."""
-PERTURBED = Threshold(
-    "profiled step over a step without the profiler, above which host time in the profile is not "
-    "believed",
-    1.5,
-    "times",
-    "own choice: the proportions of a profile that made steps half as long again are doubtful",
-)
 
 
 def set_aside(
@@ -110,3 +98,11 @@ def unless_perturbed(meta: Meta, session: Session, findings: Sequence[Finding]) 
 
 def _numbers(finding: Finding) -> list[str]:
     return [key for key in finding.evidence if key != "prediction_missing"]
+
+
+def without_idle(device: DeviceActivity, saved_ms: float) -> Prediction:
+    """Amdahl's law: the span over the span without `saved_ms` of it."""
+    left = device.span_ms - saved_ms
+    if left <= 0:
+        return Prediction(None, "What would remain of the device's time is not known.")
+    return Prediction(round(max(1.0, device.span_ms / left), 3))

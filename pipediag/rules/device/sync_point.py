@@ -8,15 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipediag.rules.device.relevance import (
-    INPUT_GAPS,
-    PERTURBED,
-    SHORTEST_HOST_GAP_US,
-    UNDER_FLOOR,
-    set_aside,
-    unless_perturbed,
-)
-from pipediag.rules.devices import (
+from pipediag.facts.devices import (
     NO_ACCELERATOR,
     accelerators,
     cause_percent,
@@ -24,10 +16,17 @@ from pipediag.rules.devices import (
     held_up,
     idle_evidence,
     longest_doing,
-    without_idle,
     worst,
 )
-from pipediag.rules.rule import Meta, Threshold
+from pipediag.facts.limits import INPUT_GAPS, PERTURBED, Threshold
+from pipediag.rules.device.relevance import (
+    SHORTEST_HOST_GAP_US,
+    UNDER_FLOOR,
+    set_aside,
+    unless_perturbed,
+    without_idle,
+)
+from pipediag.rules.rule import Meta
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipediag.rules.relevance import INPUT_WAIT, weigh_input
+from pipediag.facts.limits import INPUT_WAIT
+from pipediag.rules.relevance import weigh_input
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pipediag.rules.plan import operations, option
+from pipediag.facts.limits import INPUT_WAIT
+from pipediag.facts.pipeline import operations, option
 from pipediag.rules.prediction import FORECAST
-from pipediag.rules.relevance import INPUT_WAIT, weigh_input
+from pipediag.rules.relevance import weigh_input
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, SetOptions
 from pipediag.session.findings import Finding

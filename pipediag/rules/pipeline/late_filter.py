@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pipediag.rules.graph_ops import draws_random
-from pipediag.rules.plan import call_name, delay_ms, operations, place_name
-from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
+from pipediag.facts.graph_ops import draws_random
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
+from pipediag.facts.pipeline import call_name, delay_ms, operations, place_name
+from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta
 from pipediag.session.edits import Edit, Move
 from pipediag.session.findings import Finding

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.rules.graph_ops import draws_random
-from pipediag.rules.plan import (
+from pipediag.facts.graph_ops import draws_random
+from pipediag.facts.pipeline import (
     between,
     call_name,
     downstream,

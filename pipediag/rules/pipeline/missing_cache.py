@@ -5,16 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from pipediag.rules.epoch_ends import (
-    FIRST_BATCHES,
-    UNTRIED,
-    fills_a_shuffle,
-    long_percent,
-    seen_time,
-    without_first_batches,
-)
-from pipediag.rules.graph_ops import draws_random, uses
-from pipediag.rules.plan import (
+from pipediag.facts.epochs import FIRST_BATCHES, fills_a_shuffle, long_percent, seen_time
+from pipediag.facts.graph_ops import calls_python, draws_random
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
+from pipediag.facts.pipeline import (
     between,
     call_name,
     delay_ms,
@@ -27,14 +21,15 @@ from pipediag.rules.plan import (
     reaches_the_loop,
     upstream,
 )
-from pipediag.rules.prediction import FORECAST, class_ms, less_input
-from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, Weight, weigh
-from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.facts.step import class_ms
+from pipediag.rules.pipeline.epoch_ends import UNTRIED, without_first_batches
+from pipediag.rules.prediction import FORECAST, less_input
+from pipediag.rules.relevance import Weight, weigh
+from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, Insert, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.tensorflow_names import PYTHON_OPERATIONS
 from pipediag.vocabulary import EffectOnResults, Scalar
 
 MEMORY = Threshold(
@@ -328,7 +323,7 @@ def _side_effect(session: Session, op: Operation) -> str | None:
 
 
 def _calls_python(session: Session, op: Operation) -> bool:
-    return any(uses(other.function, PYTHON_OPERATIONS) for other in [op, *upstream(session, op)])
+    return any(calls_python(other) for other in [op, *upstream(session, op)])
 
 
 def _advice(session: Session, op: Operation, size: float, *, on_disk: bool) -> str:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from pipediag.rules.plan import call_name, last_operation, operations, option, place_name
+from pipediag.facts.limits import INPUT_WAIT
+from pipediag.facts.pipeline import (
+    call_name,
+    last_operation,
+    operations,
+    place_name,
+    prefetch_switched_off,
+)
 from pipediag.rules.prediction import FORECAST, overlapped
-from pipediag.rules.relevance import INPUT_WAIT, weigh_input
+from pipediag.rules.relevance import weigh_input
 from pipediag.rules.rule import Meta
 from pipediag.session.edits import AUTOTUNE, Edit, Insert
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.tensorflow_names import PREFETCH_SWITCHES
 
 META = Meta(
     id="missing-prefetch",
@@ -46,7 +52,7 @@ def check(session: Session) -> list[Finding]:
     ahead = _made_ahead(session, last)
     if ahead is not None:
         return [META.finding("pass", ahead, op=last)]
-    switch = _switched_off(session)
+    switch = prefetch_switched_off(session)
     if switch is None:
         advice = (
             "TensorFlow's defaults are on, and these append a prefetch: adding one gains nothing."
@@ -96,14 +102,3 @@ def _made_ahead(session: Session, last: Operation) -> str | None:
             "gains nothing."
         )
     return None
-
-
-def _switched_off(session: Session) -> str | None:
-    if session.environment.tf_data_debug_mode:
-        return "tf.data.experimental.enable_debug_mode()"
-    for name in PREFETCH_SWITCHES:
-        given = option(session, name)
-        if given is not None and given[1] is False:
-            return f"{given[0]} = False"
-    tuned = session.pipeline is None or session.pipeline.autotune_enabled
-    return None if tuned else "options.autotune.enabled = False"

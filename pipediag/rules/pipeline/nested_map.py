@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from pipediag.rules.plan import call_name, costlier, operations, place_name
-from pipediag.rules.prediction import PARALLEL_CALLS, cpus, parallel
-from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
+from pipediag.facts.machine import cpus
+from pipediag.facts.pipeline import call_name, costlier, operations, place_name
+from pipediag.rules.prediction import PARALLEL_CALLS, parallel
+from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta
 from pipediag.session.edits import AUTOTUNE, Edit, SetParameters
 from pipediag.session.findings import Finding

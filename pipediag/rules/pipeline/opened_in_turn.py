@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.rules.plan import place_name
+from pipediag.facts.pipeline import place_name
 from pipediag.session.edits import AUTOTUNE, Change, Replace, SetParameters
 from pipediag.session.pipeline import Operation
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pipediag.rules.graph_ops import uses
-from pipediag.rules.interpreter_lock import CPU_OF_CALLS, LOCK, SEEN, python_use
-from pipediag.rules.plan import call_name, delay_ms, operations, option
-from pipediag.rules.prediction import cpus, pool_size
-from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
-from pipediag.rules.rule import Meta, Threshold
+from pipediag.facts.graph_ops import calls_python
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
+from pipediag.facts.machine import cpus, pool_size
+from pipediag.facts.pipeline import call_name, delay_ms, operations, option
+from pipediag.facts.python_work import CPU_OF_CALLS, LOCK, SEEN, python_use
+from pipediag.rules.relevance import weigh
+from pipediag.rules.rule import Meta
 from pipediag.session.edits import Edit, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.tensorflow_names import PYTHON_OPERATIONS
 
 DISK = Threshold(
     "CPU time that waits for the disk",
@@ -79,6 +79,6 @@ def _waits(session: Session, op: Operation) -> bool:
         waited = session.host.io_wait_percent if session.host else None
         return waited is not None and waited >= DISK.value
     pool = pool_size(session, op)
-    if not uses(op.function, PYTHON_OPERATIONS) or (pool is not None and pool <= cpus(session)):
+    if not calls_python(op) or (pool is not None and pool <= cpus(session)):
         return False
     return python_use(session, op).work == "waits"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipediag.rules.graph_ops import BATCH_FORMS, BROADCASTS, REWRITTEN
-from pipediag.rules.plan import (
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
+from pipediag.facts.pipeline import (
     between,
     call_name,
     delay_ms,
@@ -13,9 +13,10 @@ from pipediag.rules.plan import (
     place_name,
     upstream,
 )
+from pipediag.rules.pipeline.batch_forms import BATCH_FORMS, BROADCASTS, REWRITTEN
 from pipediag.rules.prediction import FORECAST, less_input, unexplained_factor
-from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
-from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.rules.relevance import weigh
+from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session

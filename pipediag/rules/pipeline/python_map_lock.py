@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from pipediag.rules.graph_ops import uses
-from pipediag.rules.interpreter_lock import (
+from pipediag.facts.graph_ops import calls_python
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
+from pipediag.facts.pipeline import call_name, measured_at, operations
+from pipediag.facts.python_work import (
     CPU_OF_CALLS,
     LOCK,
     SEEN,
@@ -11,13 +13,11 @@ from pipediag.rules.interpreter_lock import (
     hottest_line_sentence,
     python_use,
 )
-from pipediag.rules.plan import call_name, measured_at, operations
-from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
+from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.tensorflow_names import PYTHON_OPERATIONS
 
 META = Meta(
     id="python-map-lock",
@@ -47,7 +47,7 @@ META = Meta(
 
 def check(session: Session) -> list[Finding]:
     """One finding for each map that calls Python."""
-    maps = [op for op in operations(session, "map") if uses(op.function, PYTHON_OPERATIONS)]
+    maps = [op for op in operations(session, "map") if calls_python(op)]
     if not maps:
         return [META.finding("not-applicable", "No map calls Python while training runs.")]
     return [_finding(session, op, python_use(session, op)) for op in maps]

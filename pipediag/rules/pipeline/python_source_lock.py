@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from pipediag.rules.interpreter_lock import LOCK, hottest_line, hottest_line_sentence
-from pipediag.rules.plan import operations
-from pipediag.rules.prediction import cpus
-from pipediag.rules.python_source import (
+from pipediag.facts.limits import INPUT_WAIT
+from pipediag.facts.machine import cpus
+from pipediag.facts.pipeline import operations
+from pipediag.facts.python_work import (
     COMPUTES,
+    LOCK,
     SOURCE_CPU,
+    hottest_line,
+    hottest_line_sentence,
     input_share,
     python_is_busy,
     source_cpu_ms,
 )
-from pipediag.rules.relevance import INPUT_WAIT
 from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.session.findings import Finding
 from pipediag.session.loops import KerasUse

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
+from pipediag.facts.machine import cpus
+from pipediag.facts.pipeline import call_name, costlier, delay_ms, operations, place_name
+from pipediag.facts.step import class_ms
 from pipediag.rules.pipeline.opened_in_turn import opened_at_once, opens_in_turn
-from pipediag.rules.plan import call_name, costlier, delay_ms, operations, place_name
-from pipediag.rules.prediction import FORECAST, class_ms, cpus, less_input
-from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
-from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.rules.prediction import FORECAST, less_input
+from pipediag.rules.relevance import weigh
+from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import AUTOTUNE, Change, Edit, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session

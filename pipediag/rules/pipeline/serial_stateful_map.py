@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipediag.rules.graph_ops import draws_random, uses
-from pipediag.rules.interpreter_lock import CPU_OF_CALLS, LOCK, SEEN, PythonUse, python_use
-from pipediag.rules.plan import call_name, operations, place_name
-from pipediag.rules.prediction import PARALLEL_CALLS, cpus, parallel, pool_size
-from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
-from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.facts.graph_ops import calls_python, draws_random, uses
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
+from pipediag.facts.machine import cpus, pool_size
+from pipediag.facts.pipeline import call_name, operations, place_name
+from pipediag.facts.python_work import CPU_OF_CALLS, LOCK, SEEN, PythonUse, python_use
+from pipediag.rules.pipeline.waiting_calls import WAITING_CALLS
+from pipediag.rules.prediction import PARALLEL_CALLS, parallel
+from pipediag.rules.relevance import weigh
+from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import AUTOTUNE, Change, Edit, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -46,8 +49,6 @@ META = Meta(
     frees=("input_wait",),
 )
 
-WAITING_CALLS = 16
-
 
 class Remedy(NamedTuple):
     advice: str
@@ -74,7 +75,7 @@ def is_serial_and_stateful(op: Operation) -> bool:
 
 def _finding(session: Session, op: Operation) -> Finding:
     assert op.function is not None
-    python = bool(uses(op.function, PYTHON_OPERATIONS))
+    python = calls_python(op)
     use = python_use(session, op) if python else None
     weight = weigh(session, op)
     evidence = {

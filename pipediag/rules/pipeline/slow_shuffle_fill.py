@@ -5,23 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from pipediag.measures.loop.time import first_batch_percent
-from pipediag.rules.epoch_ends import (
+from pipediag.facts.epochs import (
     FIRST_BATCHES,
-    UNTRIED,
+    first_batch_percent,
     holds_all,
     long_percent,
     seen_time,
-    without_first_batches,
 )
-from pipediag.rules.plan import (
-    call_name,
-    delay_ms,
-    operations,
-    passes_over_data,
-    upstream,
-)
-from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.facts.limits import Threshold
+from pipediag.facts.pipeline import call_name, delay_ms, operations, passes_over_data, upstream
+from pipediag.rules.pipeline.epoch_ends import UNTRIED, without_first_batches
+from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.findings import Finding
 from pipediag.session.loops import LoopTime
 from pipediag.session.model import Session

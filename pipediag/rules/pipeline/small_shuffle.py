@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pipediag.rules.plan import call_name, following_batch, framework_call, operations, upstream
-from pipediag.rules.rule import Meta, Prediction, Threshold
+from pipediag.facts.limits import Threshold
+from pipediag.facts.pipeline import call_name, following_batch, framework_call, operations, upstream
+from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipediag.rules.graph_ops import RANDOM, uses
-from pipediag.rules.plan import call_name
+from pipediag.facts.graph_ops import RANDOM, uses
+from pipediag.facts.pipeline import call_name
 from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session

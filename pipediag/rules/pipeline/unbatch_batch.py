@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pipediag.rules.plan import call_name, delay_ms, operations, place_name
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
+from pipediag.facts.pipeline import call_name, delay_ms, operations, place_name
 from pipediag.rules.prediction import FORECAST, less_input
-from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
+from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Change, Edit, Remove, Replace
 from pipediag.session.findings import Finding

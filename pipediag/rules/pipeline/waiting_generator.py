@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
+from pipediag.facts.pipeline import call_name, costlier, delay_ms, operations, upstream
+from pipediag.facts.python_work import COMPUTES, SOURCE_CPU, python_is_busy, source_cpu_ms
 from pipediag.rules.pipeline.opened_in_turn import opened_at_once, opens_in_turn
-from pipediag.rules.plan import call_name, costlier, delay_ms, operations, upstream
+from pipediag.rules.pipeline.waiting_calls import WAITING_CALLS
 from pipediag.rules.prediction import FORECAST
-from pipediag.rules.python_source import COMPUTES, SOURCE_CPU, python_is_busy, source_cpu_ms
-from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
+from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, SetOptions
 from pipediag.session.findings import Finding
@@ -37,13 +39,9 @@ META = Meta(
     frees=("input_wait",),
 )
 
-MOST_AT_ONCE = THREADS = 16
-"""A waiting call keeps its thread, and tf.data's own pool has one a CPU: with it, eight generators
-on two CPUs gave 2.1 times the examples, and with 16 threads 4.5 times."""
-
-
 _POOL = (
-    f", with `options.threading.private_threadpool_size = {THREADS}` by `ds.with_options(options)`."
+    f", with `options.threading.private_threadpool_size = {WAITING_CALLS}` by "
+    "`ds.with_options(options)`."
 )
 
 
@@ -89,8 +87,8 @@ def _edit(session: Session, op: Operation, outer: Operation | None) -> Edit | No
     change, label = opened_at_once(outer, count, count, "generators")
     return Edit(
         id=f"{META.id}:{op.id}",
-        label=f"{label}, on {THREADS} threads",
-        changes=(change, SetOptions({"threading.private_threadpool_size": THREADS})),
+        label=f"{label}, on {WAITING_CALLS} threads",
+        changes=(change, SetOptions({"threading.private_threadpool_size": WAITING_CALLS})),
         caveat="Elements of several generators alternate.",
     )
 
@@ -101,7 +99,7 @@ def _at_once(session: Session, outer: Operation) -> int:
     if outer.kind == "interleave" and isinstance(cycle, int) and cycle > 1:
         return cycle
     known = [op.cardinality or 0 for op in upstream(session, outer)]
-    return max(2, min([MOST_AT_ONCE, *(count for count in known if count > 0)]))
+    return max(2, min([WAITING_CALLS, *(count for count in known if count > 0)]))
 
 
 def _advice(session: Session, op: Operation, outer: Operation | None) -> str:

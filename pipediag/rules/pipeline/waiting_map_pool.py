@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from pipediag.rules.graph_ops import uses
-from pipediag.rules.interpreter_lock import CPU_OF_CALLS, LOCK, SEEN, python_use
-from pipediag.rules.plan import call_name, measured_at, operations, place_name
-from pipediag.rules.prediction import FORECAST, less_input, pool_size
-from pipediag.rules.relevance import INPUT_WAIT, OPERATION_SHARE, weigh
+from pipediag.facts.graph_ops import calls_python
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
+from pipediag.facts.machine import pool_size
+from pipediag.facts.pipeline import call_name, measured_at, operations, place_name
+from pipediag.facts.python_work import CPU_OF_CALLS, LOCK, SEEN, python_use
+from pipediag.rules.pipeline.waiting_calls import WAITING_CALLS
+from pipediag.rules.prediction import FORECAST, less_input
+from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.tensorflow_names import PYTHON_OPERATIONS
 
 META = Meta(
     id="waiting-map-pool",
@@ -34,16 +36,10 @@ META = Meta(
     frees=("input_wait",),
 )
 
-POOL = 16
-
 
 def check(session: Session) -> list[Finding]:
     """One finding for each parallel map that calls Python."""
-    maps = [
-        op
-        for op in operations(session, "map")
-        if uses(op.function, PYTHON_OPERATIONS) and _parallel(op)
-    ]
+    maps = [op for op in operations(session, "map") if calls_python(op) and _parallel(op)]
     if not maps:
         return [META.finding("not-applicable", "No parallel map calls Python.")]
     return [_finding(session, op) for op in maps]
@@ -60,13 +56,13 @@ def _finding(session: Session, op: Operation) -> Finding:
     if use.work == "unclear":
         advice = f"How the Python behind {call_name(op)} spends its time could not be measured."
         return META.finding("inconclusive", advice, op=op, evidence=evidence)
-    if use.work != "waits" or pool is None or pool >= POOL:
+    if use.work != "waits" or pool is None or pool >= WAITING_CALLS:
         return META.finding("pass", "", op=op, evidence=evidence)
     weight = weigh(session, op, _pooled_delay_ms(session, op, pool))
     advice = (
         f"The calls of {call_name(op)} mostly wait, and only {pool} run at once. Add "
-        f"`options.threading.private_threadpool_size = {POOL}` with `ds.with_options(options)`, "
-        f"and `num_parallel_calls={POOL}`."
+        f"`options.threading.private_threadpool_size = {WAITING_CALLS}` with "
+        f"`ds.with_options(options)`, and `num_parallel_calls={WAITING_CALLS}`."
     )
     return META.finding(
         weight.status,
@@ -81,10 +77,11 @@ def _finding(session: Session, op: Operation) -> Finding:
 def _edit(op: Operation) -> Edit:
     return Edit(
         id=f"{META.id}:{op.id}",
-        label=f"{POOL} threads and {POOL} parallel calls for the {place_name(op)}",
+        label=f"{WAITING_CALLS} threads and {WAITING_CALLS} parallel calls for the "
+        f"{place_name(op)}",
         changes=(
-            SetParameters(op.id, {"num_parallel_calls": POOL}),
-            SetOptions({"threading.private_threadpool_size": POOL}),
+            SetParameters(op.id, {"num_parallel_calls": WAITING_CALLS}),
+            SetOptions({"threading.private_threadpool_size": WAITING_CALLS}),
         ),
     )
 
@@ -99,4 +96,4 @@ def _prediction(session: Session, op: Operation, pool: int) -> Prediction:
     delay = _pooled_delay_ms(session, op, pool)
     if delay is None:
         return Prediction(None, "What the map costs was not measured.")
-    return less_input(session, delay * (1 - pool / POOL), on_cpu=False)
+    return less_input(session, delay * (1 - pool / WAITING_CALLS), on_cpu=False)

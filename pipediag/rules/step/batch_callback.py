@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from pipediag.rules.callbacks import lines_of, per_batch_callbacks
-from pipediag.rules.prediction import class_percent, without
-from pipediag.rules.relevance import INPUT_BOUND, input_first
-from pipediag.rules.rule import Meta, Place, Prediction, Threshold
+from pipediag.facts.callbacks import lines_of, per_batch_callbacks
+from pipediag.facts.limits import INPUT_BOUND, Threshold
+from pipediag.facts.step import class_percent
+from pipediag.rules.prediction import without
+from pipediag.rules.relevance import input_first
+from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.session.findings import Finding
 from pipediag.session.host import HotLine
 from pipediag.session.loops import Callback

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipediag.rules.rule import Meta, Threshold
+from pipediag.facts.limits import Threshold
+from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Embedding
 from pipediag.session.model import Session

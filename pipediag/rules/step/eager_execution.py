@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pipediag.facts.step import CALL_CLASSES, class_percent
 from pipediag.rules.model_edits import OWN_LOOP
-from pipediag.rules.prediction import class_percent
 from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.session.edits import Edit, SetModel
 from pipediag.session.findings import Finding
@@ -26,7 +26,7 @@ META = Meta(
     thresholds=(),
     severity="warn",
     effect_on_results="same up to order or rounding",
-    frees=("dispatch", "python"),
+    frees=CALL_CLASSES,
 )
 
 
@@ -44,7 +44,7 @@ def check(session: Session) -> list[Finding]:
             place=place,
             evidence={
                 "run_functions_eagerly": session.environment.run_functions_eagerly,
-                "dispatch_and_python_percent": class_percent(session, ["dispatch", "python"])
+                "dispatch_and_python_percent": class_percent(session, CALL_CLASSES)
                 if session.breakdown
                 else None,
             },

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pipediag.rules.callbacks import callbacks_percent
+from pipediag.facts.callbacks import callbacks_percent
+from pipediag.facts.limits import INPUT_BOUND, Threshold
+from pipediag.facts.step import CALL_CLASSES, class_percent
 from pipediag.rules.model_edits import OWN_LOOP, STEPS_PER_CALL, several_steps_a_call
-from pipediag.rules.prediction import FORECAST, class_percent, without
-from pipediag.rules.relevance import INPUT_BOUND, input_first
-from pipediag.rules.rule import Meta, Place, Prediction, Threshold
+from pipediag.rules.prediction import FORECAST, without
+from pipediag.rules.relevance import input_first
+from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
@@ -41,7 +43,7 @@ META = Meta(
     thresholds=(OVERHEAD, GAIN, INPUT_BOUND),
     severity="warn",
     effect_on_results="same results",
-    frees=("dispatch", "python"),
+    frees=CALL_CLASSES,
 )
 
 
@@ -49,7 +51,7 @@ def check(session: Session) -> list[Finding]:
     """One finding on the diagnosed loop."""
     loop = session.diagnosed_loop()
     assert loop is not None
-    percent = class_percent(session, ["dispatch", "python"]) - callbacks_percent(session)
+    percent = class_percent(session, CALL_CLASSES) - callbacks_percent(session)
     evidence = {
         "dispatch_percent": class_percent(session, ["dispatch"]),
         "python_percent": class_percent(session, ["python"]),

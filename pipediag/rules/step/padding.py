@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from pipediag.rules.plan import call_name, operations, place_name
-from pipediag.rules.prediction import class_percent
-from pipediag.rules.relevance import INPUT_BOUND, input_first
-from pipediag.rules.rule import Meta, Threshold
+from pipediag.facts.limits import INPUT_BOUND, Threshold
+from pipediag.facts.pipeline import call_name, operations, place_name
+from pipediag.facts.step import class_percent
+from pipediag.rules.relevance import input_first
+from pipediag.rules.rule import Meta
 from pipediag.session.edits import Edit, Replace
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from pipediag.rules.prediction import class_ms, class_percent, without
-from pipediag.rules.rule import Meta, Place, Prediction, Threshold
+from pipediag.facts.limits import Threshold
+from pipediag.facts.step import class_ms, class_percent
+from pipediag.rules.prediction import without
+from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session

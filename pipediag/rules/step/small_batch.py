@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pipediag.rules.callbacks import callbacks_percent
-from pipediag.rules.plan import operations, place_name
-from pipediag.rules.prediction import FORECAST, class_percent
-from pipediag.rules.relevance import INPUT_BOUND, input_first
-from pipediag.rules.rule import Meta, Place, Prediction, Threshold
+from pipediag.facts.callbacks import callbacks_percent
+from pipediag.facts.limits import INPUT_BOUND, Threshold
+from pipediag.facts.pipeline import operations, place_name
+from pipediag.facts.step import CALL_CLASSES, class_percent
+from pipediag.rules.prediction import FORECAST
+from pipediag.rules.relevance import input_first
+from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.session.edits import Edit, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -43,7 +45,7 @@ META = Meta(
     thresholds=(FIXED_COST, BATCH, INPUT_BOUND),
     severity="warn",
     effect_on_results="changes a hyper-parameter",
-    frees=("dispatch", "python"),
+    frees=CALL_CLASSES,
 )
 
 FACTOR = 4
@@ -55,7 +57,7 @@ def check(session: Session) -> list[Finding]:
     assert loop is not None
     assert steps is not None
     size = steps.batch_size or loop.batch_size
-    percent = class_percent(session, ["dispatch", "python"]) - callbacks_percent(session)
+    percent = class_percent(session, CALL_CLASSES) - callbacks_percent(session)
     evidence = {"batch_size": size, "fixed_cost_percent": percent, "step_ms": steps.mean_ms}
     if size is None:
         return [META.finding("inconclusive", "The batch size is not known.", evidence=evidence)]

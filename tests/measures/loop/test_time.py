@@ -7,15 +7,9 @@ from typing import Any
 
 import pytest
 
+from pipediag.facts.epochs import first_batch_percent, steps_percent
 from pipediag.measures.loop.loops import loop_rows, projected_s
-from pipediag.measures.loop.time import (
-    IN_GRAPH,
-    TOO_SHORT,
-    first_batch_percent,
-    steps_percent,
-    time_missing,
-    time_of,
-)
+from pipediag.measures.loop.time import IN_GRAPH, TOO_SHORT, time_missing, time_of
 from pipediag.session.loops import Loop, LoopTime
 from pipediag.session.recording import RecordedLoop, RecordedSeam, Recording
 from tests.factories import MS, make_block, make_recorded_loop, make_recording, make_window

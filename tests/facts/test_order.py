@@ -5,9 +5,9 @@ from typing import Any, get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipediag.facts.order import concluded, in_order, to_act_on
 from pipediag.gate.config import GateConfig
 from pipediag.gate.findings import finding_checks
-from pipediag.measures.conclusion import concluded, in_order, to_act_on
 from pipediag.reporters.words.findings import group
 from pipediag.rules.registry import run_rules
 from pipediag.session.findings import Finding

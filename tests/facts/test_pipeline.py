@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pipediag.rules.plan import (
+from pipediag.facts.pipeline import (
     between,
     downstream,
     following_batch,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from pipediag.rules.rule import Prediction
 from pipediag.session.devices import DeviceActivity, DeviceGap
 from pipediag.vocabulary import GapCause, Scalar
 
@@ -73,14 +72,6 @@ def idle_evidence(device: DeviceActivity, cause: GapCause) -> dict[str, Scalar]:
         f"longest_{cause}_gap_ms": max(parts, default=None),
         "busy_percent": device.busy_percent,
     }
-
-
-def without_idle(device: DeviceActivity, saved_ms: float) -> Prediction:
-    """Amdahl's law: the span over the span without `saved_ms` of it."""
-    left = device.span_ms - saved_ms
-    if left <= 0:
-        return Prediction(None, "What would remain of the device's time is not known.")
-    return Prediction(round(max(1.0, device.span_ms / left), 3))
 
 
 def _part(gap: DeviceGap, cause: GapCause) -> float:

@@ -1,4 +1,8 @@
-"""What Python in a map does with its time: hold the interpreter lock, release it, or wait.
+"""What Python in a pipeline does with its time: hold the interpreter lock, release it, or wait.
+
+Three limits on waits for the lock answer three questions: whether it may be fought for at all, as
+far as the sampler tells (`LOCK_FOUGHT_FOR_PERCENT`); whether one call of a map holds it (`LOCK`);
+whether several calls at once do (`LOCK_OF_SEVERAL`).
 
 Waiting shows in CPU time: a call that waits takes time and no CPU. Whether a call that computes
 holds the lock shows in who was seen. A sampler needs the lock to look, so it rarely meets a thread
@@ -12,16 +16,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pipediag.rules.plan import measured_at
-from pipediag.rules.rule import Threshold
+from pipediag.facts.limits import INPUT_FINE_PERCENT, Threshold
+from pipediag.facts.pipeline import measured_at
 from pipediag.session.host import Host, HotLine
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.vocabulary import Scalar
+from pipediag.vocabulary import HotThread, Scalar
+
+COMPUTES_PERCENT = 50.0
+"""CPU time, of the time that Python takes, from which it computes more than it waits. Own choice:
+below one half, waiting is the larger part."""
 
 CPU_OF_CALLS = Threshold(
     "CPU time of the data threads",
-    50.0,
+    COMPUTES_PERCENT,
     "% of the time in which a call of the map is in flight",
     "own choice: below one half, waiting is the larger part",
 )
@@ -49,6 +57,41 @@ allow. Of a serial map it says nothing: what is beyond one core is other threads
 NEARLY_IDLE = 0.25
 """Cores below which a function that is not seen waits inside a library. A function that holds the
 lock took 0.3 on a machine with twice as many busy threads as cores."""
+
+SOURCE_CPU = Threshold(
+    "CPU time of the threads that make batches",
+    INPUT_FINE_PERCENT,
+    "% of the step",
+    "own choice, equal to the limit on input wait: less can't take that much from the step",
+)
+COMPUTES = Threshold(
+    "CPU time of the threads that make batches",
+    COMPUTES_PERCENT,
+    "% of what input costs",
+    "own choice: below one half, the source waits for something else more than it computes",
+)
+
+LOCK_FOUGHT_FOR_PERCENT = 10.0
+"""Share of time spent waiting for the interpreter lock from which it may be fought for. Own choice:
+with an idle lock the sampler's late wake-ups stay under it on the samples of this project. Busy
+CPUs make wake-ups late as well, so it counts only where Python threads were seen running."""
+
+SOURCE_SAMPLES_PERCENT = 10.0
+"""Share of the stack samples that met a Python thread beside the training loop in the user's code.
+Own choice. It counts only with waits for the lock, as a thread in `sleep` is met there too."""
+
+SOURCE_BUSY_PERCENT = 10.0
+"""CPU time of other Python threads, in percent of the step, from which they count as busy. Own
+choice: below it they can't have slowed the loop by more than twice the 5 % that matter."""
+
+PYTHON_PIPELINE_CPU_PERCENT = 50.0
+"""CPU use of the threads that make the input, of one CPU, from which Python functions in them
+compute rather than wait. Own choice: on this project's samples those that wait stay under 35, those
+that compute lie over 55."""
+
+WAITING_CPU_PERCENT = 35.0
+"""The same, up to which they rather wait, as measured there: what waits does not hold the lock,
+whatever made the sampler's wake-ups late."""
 
 PythonWork = Literal["holds the lock", "releases the lock", "waits", "unclear"]
 
@@ -85,9 +128,10 @@ def python_use(session: Session, op: Operation) -> PythonUse:
     return PythonUse(work, evidence, waits)
 
 
-def data_cores(host: Host) -> float:
-    """Cores that tf.data's threads and other Python threads keep busy."""
-    return (host.threads.get("tf_data", 0.0) + host.threads.get("python_other", 0.0)) / 100.0
+def data_cores(host: Host | None) -> float:
+    """Cores that tf.data's and other Python threads keep busy; 0 where they were not sampled."""
+    pools = host.threads if host is not None else {}
+    return (pools.get("tf_data", 0.0) + pools.get("python_other", 0.0)) / 100.0
 
 
 def _work_seen(host: Host, cores: float, calls: float, *, several: bool) -> PythonWork:
@@ -114,14 +158,57 @@ def _work_unseen(host: Host, cores: float, at_work: float, *, several: bool) -> 
     return "unclear" if host.lock_percent is None else "holds the lock"
 
 
+def hot_line(host: Host | None, *threads: HotThread) -> HotLine | None:
+    """The line that was seen running most often on threads of these kinds."""
+    lines = host.hot_python if host else []
+    of_threads = [line for line in lines if line.thread in threads]
+    return max(of_threads, key=lambda line: line.percent, default=None)
+
+
 def hottest_line(session: Session) -> HotLine | None:
     """The line of Python outside the training loop's thread that was met most often."""
-    lines = session.host.hot_python if session.host else []
-    others = [line for line in lines if line.thread != "main"]
-    return max(others, key=lambda line: line.percent, default=None)
+    return hot_line(session.host, "source", "other")
 
 
 def hottest_line_sentence(session: Session) -> str:
     """Names the hottest line, or nothing where none was sampled."""
     line = hottest_line(session)
     return f" The hottest line is {line.file}:{line.line} in {line.function}." if line else ""
+
+
+def input_share(session: Session) -> float | None:
+    """Percent of the step that input costs: by the consumer alone, else by what it waits."""
+    if session.differential is not None:
+        return session.differential.input_share_percent
+    share = (session.breakdown or {}).get("input_wait")
+    return share.percent if share else None
+
+
+def python_is_busy(session: Session) -> bool | None:
+    """Whether the source's threads could slow the loop; None where that was not measured."""
+    if _hides_from_get_next(session):
+        return True
+    cpu_ms = source_cpu_ms(session)
+    if cpu_ms is None or session.steps is None or session.host is None:
+        return None
+    lock = session.host.lock_percent
+    cost_ms = session.steps.mean_ms * (input_share(session) or 0.0) / 100.0
+    least_ms = session.steps.mean_ms * SOURCE_CPU.value / 100.0
+    computes = cpu_ms >= max(least_ms, cost_ms * COMPUTES.value / 100.0)
+    return computes or (lock is not None and lock >= LOCK.value)
+
+
+def _hides_from_get_next(session: Session) -> bool:
+    """Whether the measures found that busy Python threads hide the input's cost in the loop."""
+    wait = session.input_wait
+    if wait is None or wait.native_percent is None:
+        return False
+    return wait.method == "differential" and wait.contention == "lock"
+
+
+def source_cpu_ms(session: Session) -> float | None:
+    """CPU time per step that making batches takes: a generator runs on a thread of tf.data."""
+    if session.host is None or session.steps is None:
+        return None
+    own = session.host.python_source_cpu_ms_per_step or 0.0
+    return max(own, session.steps.mean_ms * data_cores(session.host))

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from pipediag.measures.loop.time import first_batch_percent
-from pipediag.rules.plan import operations, upstream
-from pipediag.rules.rule import Prediction, Threshold
-from pipediag.session.loops import LoopTime
+from pipediag.facts.limits import INPUT_FINE_PERCENT, Threshold
+from pipediag.facts.pipeline import operations, upstream
+from pipediag.session.loops import Loop, LoopTime
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 
+EXPLAINED_PERCENT = 70.0
+"""Part of a loop's time that its steps should explain. Own choice: beneath it, what is said of the
+step says less of the loop than of something else by more than a quarter of the whole."""
+
 FIRST_BATCHES = Threshold(
     "waiting for the first batch of each epoch",
-    5.0,
+    INPUT_FINE_PERCENT,
     "% of the loop",
     "own choice, equal to the limit on the input wait of a step",
 )
-UNTRIED = "A trial compares steady steps, and the fill comes before them."
+
+
+def first_batch_percent(loop: Loop | None) -> float:
+    """Percent of the loop's time spent waiting for an epoch's first batch; 0 where not known."""
+    time = loop.time if loop is not None else None
+    return 100.0 * time.first_batches_s / time.total_s if time is not None and time.total_s else 0.0
+
+
+def steps_percent(loop: Loop | None) -> float | None:
+    """Percent of the loop's time that steps times their mean explain."""
+    time = loop.time if loop is not None else None
+    return None if time is None or not time.total_s else 100.0 * time.steps_s / time.total_s
 
 
 def seen_time(session: Session) -> LoopTime | None:
@@ -41,16 +55,3 @@ def holds_all(session: Session, shuffle: Operation) -> bool:
     above = upstream(session, shuffle)
     running = shuffle.self_ms_per_step is not None
     return running and bool(above) and all(op.self_ms_per_step is None for op in above)
-
-
-def without_first_batches(session: Session, time: LoopTime, instead_s: float = 0.0) -> Prediction:
-    """The loop over the loop without those waits, its start included where that is known.
-
-    `instead_s`: what the steps take longer then.
-    """
-    loop = session.diagnosed_loop()
-    whole = (loop.projected_s if loop is not None else None) or time.total_s
-    left = whole - time.first_batches_s + instead_s
-    if left <= 0.001 * whole:
-        return Prediction(None, "Next to nothing of the loop would be left.")
-    return Prediction(round(max(1.0, whole / left), 3))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pipediag.session.model import Session
-from pipediag.session.pipeline import Operation
-from pipediag.tensorflow_names import BATCHING, KEEPS_ELEMENTS
+from pipediag.session.pipeline import Operation, Pipeline
+from pipediag.tensorflow_names import BATCHING, KEEPS_ELEMENTS, PREFETCH_SWITCHES
 from pipediag.vocabulary import Scalar
 
 
@@ -25,7 +25,12 @@ def operations(session: Session, *kinds: str) -> list[Operation]:
 
 def upstream(session: Session, op: Operation) -> list[Operation]:
     """Every operation whose elements reach this one, nearest first."""
-    by_id = {one.id: one for one in session.pipeline.ops} if session.pipeline else {}
+    return upstream_of(session.pipeline.ops if session.pipeline else (), op)
+
+
+def upstream_of(ops: Sequence[Operation], op: Operation) -> list[Operation]:
+    """The same within these operations, where there is no session yet."""
+    by_id = {one.id: one for one in ops}
     found: dict[str, Operation] = {}
     waiting = deque(op.parent_ids)
     while waiting:
@@ -125,6 +130,13 @@ def place_name(op: Operation) -> str:
     return f"{op.kind} in line {op.line}" if op.line else op.kind
 
 
+def bottleneck(pipeline: Pipeline | None) -> Operation | None:
+    """The operation that limits the pipeline, where that is known."""
+    if pipeline is None:
+        return None
+    return next((op for op in pipeline.ops if op.id == pipeline.bottleneck_op_id), None)
+
+
 def last_operation(session: Session) -> Operation | None:
     """The operation that hands batches to the loop, as it was written."""
     ops = session.pipeline.ops if session.pipeline else []
@@ -183,3 +195,15 @@ def passes_over_data(session: Session) -> float | None:
         loop is not None and loop.iterators > 1
     )
     return 2 if several else None
+
+
+def prefetch_switched_off(session: Session) -> str | None:
+    """What keeps TensorFlow from appending a prefetch, as it is written, or None."""
+    if session.environment.tf_data_debug_mode:
+        return "tf.data.experimental.enable_debug_mode()"
+    for name in PREFETCH_SWITCHES:
+        given = option(session, name)
+        if given is not None and given[1] is False:
+            return f"{given[0]} = False"
+    tuned = session.pipeline is None or session.pipeline.autotune_enabled
+    return None if tuned else "options.autotune.enabled = False"

@@ -1,0 +1,1 @@
+"""Questions about a session that several ask; each is answered here, once."""

@@ -1,0 +1,63 @@
+"""Limits that several hold against a run, each with where it comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+INPUT_FINE_PERCENT = 5.0
+"""Of the step; below it, input is fine (XProf's input-pipeline analysis)."""
+
+INPUT_BOUND_PERCENT = 20.0
+"""Of the step; from it on, input is the bottleneck (XProf's input-pipeline analysis)."""
+
+PERTURBED_RATIO = 1.5
+"""Profiled step over a step without the profiler. Own choice: the proportions of a profile that
+made steps half as long again are doubtful."""
+
+SLOWED_RATIO = 1.1
+"""The same, under which nothing is made of it. Own choice: a share of the profiled step is then off
+by about a tenth of itself at most."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A limit, with the place it comes from, so that a reader can disagree with it."""
+
+    name: str
+    value: float
+    unit: str
+    source: str
+
+
+INPUT_WAIT = Threshold(
+    "input wait",
+    INPUT_FINE_PERCENT,
+    "% of the step",
+    "XProf's input-pipeline analysis: under 5 % the input is fine, over 20 % it is the bottleneck",
+)
+INPUT_BOUND = Threshold(
+    "input wait above which the consumer is not what limits",
+    INPUT_BOUND_PERCENT,
+    "% of the step",
+    "XProf's input-pipeline analysis: over 20 % the input is the bottleneck",
+)
+OPERATION_SHARE = Threshold(
+    "delay of the operation",
+    INPUT_FINE_PERCENT,
+    "% of the step",
+    "own choice, equal to the limit on input wait: an operation below it can't lift the wait over "
+    "it",
+)
+INPUT_GAPS = Threshold(
+    "idle for input above which the device's other pauses are not what limits",
+    INPUT_BOUND_PERCENT,
+    "% of the device's span",
+    "XProf's input-pipeline analysis: over 20 % the input is the bottleneck",
+)
+PERTURBED = Threshold(
+    "profiled step over a step without the profiler, above which host time in the profile is not "
+    "believed",
+    PERTURBED_RATIO,
+    "times",
+    "own choice: the proportions of a profile that made steps half as long again are doubtful",
+)

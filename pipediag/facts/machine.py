@@ -1,0 +1,53 @@
+"""What the machine gave the process: CPUs, threads for tf.data, and whether a device computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from pipediag.facts.pipeline import option
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
+from pipediag.session.run import Environment
+
+
+class OfAKind(Protocol):
+    """A device as TensorFlow lists it."""
+
+    @property
+    def kind(self) -> str:
+        """`CPU`, `GPU`, ..."""
+        ...
+
+
+def cores_allowed(environment: Environment) -> float:
+    """CPUs that affinity and the control group's quota leave."""
+    quota = environment.cpu_quota
+    return min(float(environment.cores), quota) if quota else float(environment.cores)
+
+
+def cpus(session: Session) -> float:
+    """CPUs that the process may use, as the host sampler saw them."""
+    if session.host is not None:
+        return session.host.cores_allowed
+    return session.environment.cpu_quota or float(session.environment.cores)
+
+
+def pool_threads(session: Session) -> int:
+    """tf.data's pool has one thread a CPU, unless the dataset asks for another number."""
+    private = option(session, "private_threadpool_size")
+    if private is not None and isinstance(private[1], int) and private[1] > 0:
+        return private[1]
+    return max(1, int(cpus(session)))
+
+
+def pool_size(session: Session, op: Operation) -> int | None:
+    """Threads that this map's calls share; None where there is no limit."""
+    if op.parameters.get("use_unbounded_threadpool"):
+        return None
+    return pool_threads(session)
+
+
+def on_accelerator(devices: Iterable[OfAKind]) -> bool:
+    """Whether one of TensorFlow's devices is no CPU."""
+    return any(device.kind.upper() != "CPU" for device in devices)

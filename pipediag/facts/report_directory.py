@@ -1,0 +1,18 @@
+"""Where a report goes that was given no `-o`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+REPORTS = "reports"
+
+
+def default_directory(script: str, *, module: bool) -> Path:
+    """`reports/<script stem>`; a module goes by its full name, a directory by its own.
+
+    Args:
+        script: as typed, a path from the working directory or a module's name.
+        module: whether it is the latter.
+    """
+    name = script if module else Path(script).resolve().stem
+    return Path(REPORTS) / name

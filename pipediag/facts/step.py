@@ -1,0 +1,54 @@
+"""What the step consists of: its classes, grouped by what can be the bottleneck."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pipediag.session.model import Session
+from pipediag.session.steps import Share, Steps
+from pipediag.vocabulary import Group, StepClass
+
+GROUPS: dict[Group, tuple[StepClass, ...]] = {
+    "compute": ("device_compute",),
+    "transfer": ("device_copy", "collective"),
+    "overhead": ("dispatch", "python", "compile", "device_wait"),
+}
+"""Overhead is what the host does, or waits for, while no device computes or copies: XProf's kernel
+launch and host compute, tracing and compiling again at every step, and synchronisation."""
+
+CALL_CLASSES: tuple[StepClass, ...] = ("dispatch", "python")
+"""What the host does for each call of the step, whatever the size of its batch."""
+
+UNEVEN = 1.2
+"""Mean over median, or the other way round, from which they speak of different steps. Own choice:
+twice the tenth by which repeated runs of one script differ."""
+
+
+def group_percents(breakdown: Mapping[StepClass, Share]) -> dict[Group, float]:
+    """Percent of the step in each group, the largest first."""
+    sums = {group: sum(breakdown[name].percent for name in GROUPS[group]) for group in GROUPS}
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
+def class_ms(session: Session, classes: Iterable[StepClass]) -> float:
+    """Milliseconds of the step in these classes together."""
+    shares = session.breakdown or {}
+    return sum(shares[name].ms for name in classes if name in shares)
+
+
+def class_percent(session: Session, classes: Iterable[StepClass]) -> float:
+    """Percent of the step in these classes together."""
+    shares = session.breakdown or {}
+    return sum(shares[name].percent for name in classes if name in shares)
+
+
+def uneven(steps: Steps) -> str | None:
+    """Why the mean is not what most steps take, as a sentence; None where it is about that."""
+    if steps.mean_ms > UNEVEN * steps.median_ms:
+        return (
+            "Few long steps dominate: they make the mean, which the breakdown adds up to, larger "
+            "than what most steps take."
+        )
+    if steps.mean_ms * UNEVEN < steps.median_ms:
+        return "Some steps are much shorter than most, which makes the mean smaller."
+    return None

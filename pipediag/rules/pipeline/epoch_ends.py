@@ -1,0 +1,22 @@
+"""What rules on the waits between epochs predict, and why no trial can settle it."""
+
+from __future__ import annotations
+
+from pipediag.rules.rule import Prediction
+from pipediag.session.loops import LoopTime
+from pipediag.session.model import Session
+
+UNTRIED = "A trial compares steady steps, and the fill comes before them."
+
+
+def without_first_batches(session: Session, time: LoopTime, instead_s: float = 0.0) -> Prediction:
+    """The loop over the loop without those waits, its start included where that is known.
+
+    `instead_s`: what the steps take longer then.
+    """
+    loop = session.diagnosed_loop()
+    whole = (loop.projected_s if loop is not None else None) or time.total_s
+    left = whole - time.first_batches_s + instead_s
+    if left <= 0.001 * whole:
+        return Prediction(None, "Next to nothing of the loop would be left.")
+    return Prediction(round(max(1.0, whole / left), 3))
