@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.errors import PipediagError
-from pipediag.runner.analysis import AnalysisRequest, analyse, default_output
+from pipediag.runner.analysis import AnalysisRequest, analyse
 from pipediag.runner.output import prepare_output
 from pipediag.session import files
 
@@ -25,21 +25,6 @@ def _names(directory: str) -> list[str]:
 
 def _ignore(_event: object) -> None:
     """Nobody watches."""
-
-
-@pytest.mark.parametrize(
-    ("script_name", "module", "expected"),
-    [
-        ("train.py", False, "reports/train"),
-        ("deep/er/train.v2.py", False, "reports/train.v2"),
-        ("package.train", True, "reports/package.train"),
-        ("application/", False, "reports/application"),
-    ],
-)
-def test_default_output(script_name: str, module: bool, expected: str) -> None:
-    request = AnalysisRequest(script=script_name, module=module)
-
-    assert default_output(request) == Path(expected)
 
 
 def test_a_report_that_cannot_be_written_keeps_the_session(

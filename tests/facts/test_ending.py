@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from pipediag.facts.ending import cut_short, ending
+from pipediag.session.run import Script
+from pipediag.vocabulary import ScriptOutcome
+
+
+def script(outcome: ScriptOutcome, status: int | None, detail: str | None = None) -> Script:
+    return Script(path="t.py", args=[], outcome=outcome, status=status, detail=detail)
+
+
+@pytest.mark.parametrize("outcome", ["raised", "killed", "interrupted", "timed-out"])
+def test_what_ended_before_its_end_was_cut_short(outcome: ScriptOutcome) -> None:
+    assert cut_short(script(outcome, None))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"), [("finished", 0), ("exited", 0), ("stopped", None), ("hung-in-exit", 0)]
+)
+def test_what_came_to_its_end_was_not(outcome: ScriptOutcome, status: int | None) -> None:
+    assert not cut_short(script(outcome, status))
+
+
+def test_a_status_of_its_own_says_that_it_failed() -> None:
+    assert cut_short(script("exited", 3))
+
+
+def test_how_it_ended_names_the_status_where_there_is_one() -> None:
+    assert ending(script("raised", 1, "ValueError: no rows.")) == (
+        "ValueError: no rows (its own status: 1)."
+    )
+    assert ending(script("timed-out", None)) == "timed-out."

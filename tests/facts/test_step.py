@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import pytest
+
+from pipediag.facts.step import CALL_CLASSES, class_ms, class_percent, group_percents, uneven
+from tests.factories import make_breakdown, make_session, make_steps
+
+
+def test_groups_come_with_the_largest_first() -> None:
+    breakdown = make_breakdown(input_wait=10.0, device_compute=20.0, dispatch=25.0, python=30.0)
+    assert group_percents(breakdown) == {"overhead": 55.0, "compute": 20.0, "transfer": 0.0}
+    assert next(iter(group_percents(breakdown))) == "overhead"
+
+
+def test_classes_add_up() -> None:
+    session = make_session(breakdown=make_breakdown(10.0, dispatch=25.0, python=30.0))
+    assert class_percent(session, CALL_CLASSES) == pytest.approx(55.0)
+    assert class_ms(session, CALL_CLASSES) == pytest.approx(5.5)
+
+
+def test_without_a_breakdown_they_are_nothing() -> None:
+    session = make_session(breakdown=None)
+    assert class_percent(session, CALL_CLASSES) == class_ms(session, CALL_CLASSES) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("mean_ms", "words"), [(13.0, "Few long steps"), (8.0, "much shorter"), (10.0, None)]
+)
+def test_a_mean_far_from_the_median_speaks_of_other_steps(
+    mean_ms: float, words: str | None
+) -> None:
+    said = uneven(make_steps(mean_ms=mean_ms, median_ms=10.0))
+    assert said is None if words is None else words in str(said)
