@@ -27,10 +27,10 @@ def cores_allowed(environment: Environment) -> float:
 
 
 def cpus(session: Session) -> float:
-    """CPUs that the process may use, as the host sampler saw them."""
+    """CPUs that the process may use, as the host sampler saw them or else as the machine says."""
     if session.host is not None:
         return session.host.cores_allowed
-    return session.environment.cpu_quota or float(session.environment.cores)
+    return cores_allowed(session.environment)
 
 
 def pool_threads(session: Session) -> int:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.facts.machine import cores_allowed, on_accelerator, pool_size, pool_threads
+from pipediag.facts.machine import cores_allowed, cpus, on_accelerator, pool_size, pool_threads
 from pipediag.session.run import Device
 from tests.factories import (
     make_environment,
@@ -41,3 +41,8 @@ def test_a_list_of_cpus_is_no_accelerator() -> None:
     cpu = Device(name="/device:CPU:0", kind="CPU")
     assert not on_accelerator([cpu])
     assert on_accelerator([cpu, Device(name="/device:TPU:0", kind="TPU")])
+
+
+def test_without_a_host_sampler_a_quota_beyond_the_cores_gives_no_more_of_them() -> None:
+    session = make_session(host=None, environment=make_environment(cores=8, cpu_quota=16.0))
+    assert cpus(session) == 8.0
