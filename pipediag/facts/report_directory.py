@@ -14,5 +14,12 @@ def default_directory(script: str, *, module: bool) -> Path:
         script: as typed, a path from the working directory or a module's name.
         module: whether it is the latter.
     """
-    name = script if module else Path(script).resolve().stem
-    return Path(REPORTS) / name
+    return Path(REPORTS) / (script if module else _resolved(Path(script)).stem)
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):
+        # A session from elsewhere may name what is no path here: a loop of links, a NUL.
+        return path

@@ -26,3 +26,13 @@ def test_a_directory_goes_by_its_own_name(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "application").mkdir()
     monkeypatch.chdir(tmp_path / "application")
     assert default_directory(".", module=False) == Path("reports/application")
+
+
+@pytest.mark.parametrize("script", ["nul\0.py", "loop"])
+def test_a_name_that_is_no_path_here_goes_by_its_stem(
+    script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session from elsewhere may name anything."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop").symlink_to("loop")
+    assert default_directory(script, module=False) == Path("reports") / Path(script).stem

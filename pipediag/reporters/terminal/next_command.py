@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 
+from pipediag.facts.report_directory import default_directory
 from pipediag.session.model import Session
 
 _LONGER_RUN_STEPS = 200
@@ -47,6 +48,4 @@ def _analyze(session: Session, output_directory: Path | None, *options: str) -> 
 
 
 def _default_directory(session: Session) -> Path:
-    path = session.script.path
-    stem = path.rpartition(".")[2] if session.script.module else PurePath(path).stem
-    return Path("reports") / stem
+    return default_directory(session.script.path, module=session.script.module)

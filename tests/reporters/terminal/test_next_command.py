@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pipediag.facts.report_directory import default_directory
 from pipediag.reporters.terminal.next_command import NextCommand, next_command
 from pipediag.session.run import Script
 from tests import factories
@@ -26,9 +27,24 @@ def test_a_module_and_another_directory() -> None:
     assert next_command(session, Path("out")).command == (
         "pipediag analyze -o out -m package.train"
     )
-    assert next_command(session, Path("reports/train")).command == (
+    assert next_command(session, Path("reports/package.train")).command == (
         "pipediag analyze -m package.train"
     )
+
+
+def test_a_report_is_where_the_analysis_puts_it_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "application").mkdir()
+    monkeypatch.chdir(tmp_path / "application")
+    module = Script(path="package.train", args=[], module=True, outcome="stopped")
+    here = Script(path=".", args=[], outcome="stopped")
+    for script, directory in ((module, "reports/package.train"), (here, "reports/application")):
+        session = factories.make_compute_bound_session(script=script)
+        assert next_command(session, None).command == f"pipediag check {directory}"
+        analysed = default_directory(script.path, module=script.module)
+        failing = factories.make_session(script=script)
+        assert "-o" not in next_command(failing, analysed).command.split()
 
 
 def test_a_clean_run_leads_to_the_gate() -> None:
