@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipediag.facts.ending import cut_short, ending
 from pipediag.measures.verdict.case import Case
 from pipediag.measures.verdict.wording import place
 from pipediag.session.loops import Loop
@@ -28,8 +29,7 @@ def no_loop_sentence(case: Case) -> str:
     others = _others_sentence(case.other_processes)
     where = " in the script's own process" if others else ""
     what = _seen(case) or _tensorflow_sentence(case, own=bool(others))
-    failed = _failed(case.script)
-    ended = f" The script ended early: {_sentence(case.script.detail)}" if failed else ""
+    ended = f" The script ended early: {_how(case.script)}" if cut_short(case.script) else ""
     return f"No training loop was seen{where}.{ended} {what} {others or NEEDS}"
 
 
@@ -68,8 +68,10 @@ def _others_sentence(others: OtherProcesses | None) -> str:
     )
 
 
-def _failed(script: Script) -> bool:
-    return script.outcome in ("raised", "killed", "timed-out", "interrupted")
+def _how(script: Script) -> str:
+    if not script.detail:
+        return ending(script)
+    return script.detail if script.detail.endswith((".", "!", "?")) else f"{script.detail}."
 
 
 def _role(loop: Loop) -> str:
@@ -88,9 +90,3 @@ def _role(loop: Loop) -> str:
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
-
-
-def _sentence(text: str | None) -> str:
-    if not text:
-        return "how is not known."
-    return text if text.endswith((".", "!", "?")) else text + "."

@@ -132,6 +132,15 @@ def test_a_script_that_failed_before_it_trained_says_how() -> None:
     assert "did not import TensorFlow" in verdict.summary
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(3, "The script ended early: exited (its own status: 3). The"), (0, "seen. The script did")],
+)
+def test_an_exit_before_training_is_an_early_end_by_its_status(status: int, said: str) -> None:
+    exited = Script(path="t.py", args=[], outcome="exited", status=status)
+    assert said in decide(case(script=exited, loops=[], tensorflow=None)).summary
+
+
 def test_a_script_that_was_killed_is_not_said_to_have_done_without_tensorflow() -> None:
     killed = Script(path="t.py", args=[], outcome="killed", status=-9, detail="It was killed.")
     before = decide(case(script=killed, loops=[], tensorflow=None)).summary
