@@ -17,6 +17,7 @@ from pipediag.session.edits import AUTOTUNE, Edit, Insert
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import works_ahead
 
 META = Meta(
     id="missing-prefetch",
@@ -38,8 +39,6 @@ META = Meta(
     effect_on_results="same results",
     frees=("input_wait",),
 )
-
-_ASYNCHRONOUS = ("MapAndBatch", "ParallelMap", "ParallelBatch", "Prefetch", "ParallelInterleave")
 
 
 def check(session: Session) -> list[Finding]:
@@ -96,7 +95,7 @@ def _made_ahead(session: Session, last: Operation) -> str | None:
         return "TensorFlow has injected a prefetch at the end: adding one gains nothing."
     running = session.operation(last.fused_into) or last
     name = running.iterator_name or ""
-    if name.startswith(_ASYNCHRONOUS):
+    if works_ahead(name):
         return (
             f"The last operation runs as {name}, which works ahead by itself: a prefetch behind it "
             "gains nothing."

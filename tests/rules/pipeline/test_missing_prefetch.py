@@ -18,6 +18,10 @@ def injected() -> Operation:
     return make_operation("injected", "prefetch", inserted_by_tensorflow=True, file=None, line=None)
 
 
+def kept() -> Operation:
+    return make_operation("filter", "filter", iterator_name="ParallelFilter", parallelism=2)
+
+
 @pytest.mark.parametrize(
     ("pipeline", "environment"),
     [
@@ -58,6 +62,7 @@ def test_prediction_is_bound_by_the_longer_half() -> None:
         (session_of(source(), batch(), injected()), "has injected"),
         (session_of(source(), batch(), make_operation("p", "prefetch"), pipeline=OFF), "its own"),
         (session_of(source(), batch(iterator_name="MapAndBatch"), pipeline=OFF), "MapAndBatch"),
+        (session_of(source(), kept(), pipeline=OFF), "ParallelFilter"),
         (session_of(source(), batch()), "defaults are on"),
     ],
 )
