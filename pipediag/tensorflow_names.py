@@ -1,14 +1,31 @@
 """What TensorFlow and Keras call things: operations of graphs, iterators, datasets and options.
 
-The user's process imports it too: it imports nothing.
+The user's process imports it too: it imports nothing that Python has not imported itself.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection, Iterable
 
 PYTHON_OPERATIONS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
 """Operations of a graph that call back into Python."""
 LOOKUP = frozenset({"LookupTableFind", "LookupTableFindV2"})
 VARIABLES = frozenset({"AssignAddVariableOp", "AssignVariableOp", "ReadVariableOp"})
+_RANDOM_PREFIXES = ("Random", "StatefulRandom", "StatefulStandardNormal", "StatefulUniform")
+_RANDOM = frozenset(
+    {
+        "Multinomial",
+        "ParameterizedTruncatedNormal",
+        "RngReadAndSkip",
+        "RngSkip",
+        "SampleDistortedBoundingBox",
+        "SampleDistortedBoundingBoxV2",
+        "StatefulTruncatedNormal",
+        "TruncatedNormal",
+    }
+)
+DRAWING_KINDS = frozenset({"random", "sample_from_datasets", "rejection_resample"})
+"""Kinds that draw random numbers themselves, whatever their function does."""
 
 BATCHING = ("batch", "padded_batch", "ragged_batch")
 READERS = ("TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset", "CsvDataset")
@@ -45,6 +62,19 @@ DEFAULT_SWITCHES = (
     "shuffle_and_repeat_fusion",
 )
 """Options that are on where nothing is said; what they do is lost where they are False."""
+
+
+def random_operations(graph_ops: Iterable[str]) -> list[str]:
+    """Those of these operations of a graph that draw random numbers, sorted."""
+    return sorted(
+        name for name in graph_ops if name in _RANDOM or name.startswith(_RANDOM_PREFIXES)
+    )
+
+
+def draws_random(graph_ops: Collection[str]) -> bool:
+    """Whether two calls on one element may differ: random operations, or a seed in a variable."""
+    seeded = any(name.startswith("StatelessRandom") for name in graph_ops)
+    return bool(random_operations(graph_ops)) or (seeded and not VARIABLES.isdisjoint(graph_ops))
 
 
 def works_ahead(iterator: str) -> bool:

@@ -13,6 +13,8 @@ from pipediag.tensorflow_names import (
     READERS,
     RUNS_A_FUNCTION,
     VARIABLES,
+    draws_random,
+    random_operations,
     works_ahead,
 )
 
@@ -32,6 +34,34 @@ def test_others_make_an_element_when_it_is_asked_for(iterator: str) -> None:
 
 def test_what_switches_prefetching_off_is_one_of_the_defaults() -> None:
     assert set(PREFETCH_SWITCHES) < set(DEFAULT_SWITCHES)
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        ["RandomUniform"],
+        ["Mul", "TruncatedNormal"],
+        ["StatefulRandomBinomial"],
+        ["StatefulStandardNormalV2"],
+        ["StatefulUniformFullInt"],
+        ["SampleDistortedBoundingBoxV2"],
+        ["StatelessRandomUniformV2", "AssignAddVariableOp"],
+    ],
+)
+def test_what_draws_gives_another_result_on_each_call(operations: list[str]) -> None:
+    assert draws_random(operations)
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [[], ["Mul"], ["StatelessRandomUniformV2"], ["ReadVariableOp"], ["StatelessTruncatedNormalV2"]],
+)
+def test_a_seed_that_came_with_the_element_gives_the_same(operations: list[str]) -> None:
+    assert not draws_random(operations)
+
+
+def test_operations_that_draw_are_named_in_order() -> None:
+    assert random_operations(["RngSkip", "Mul", "RandomUniform"]) == ["RandomUniform", "RngSkip"]
 
 
 @pytest.mark.tensorflow

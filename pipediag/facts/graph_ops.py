@@ -2,35 +2,9 @@
 
 from __future__ import annotations
 
+from pipediag import tensorflow_names
 from pipediag.session.pipeline import Operation, OperationFunction
-from pipediag.tensorflow_names import PYTHON_OPERATIONS, VARIABLES
-
-RANDOM = frozenset(
-    {
-        "Multinomial",
-        "ParameterizedTruncatedNormal",
-        "RandomCrop",
-        "RandomGamma",
-        "RandomPoisson",
-        "RandomPoissonV2",
-        "RandomShuffle",
-        "RandomStandardNormal",
-        "RandomUniform",
-        "RandomUniformInt",
-        "RngReadAndSkip",
-        "RngSkip",
-        "SampleDistortedBoundingBox",
-        "SampleDistortedBoundingBoxV2",
-        "StatefulRandomBinomial",
-        "StatefulStandardNormal",
-        "StatefulStandardNormalV2",
-        "StatefulTruncatedNormal",
-        "StatefulUniform",
-        "StatefulUniformFullInt",
-        "StatefulUniformInt",
-        "TruncatedNormal",
-    }
-)
+from pipediag.tensorflow_names import DRAWING_KINDS, PYTHON_OPERATIONS
 
 
 def uses(function: OperationFunction | None, family: frozenset[str]) -> list[str]:
@@ -39,11 +13,13 @@ def uses(function: OperationFunction | None, family: frozenset[str]) -> list[str
 
 
 def draws_random(function: OperationFunction | None) -> bool:
-    """Whether two calls on one element may differ: random operations, or a seed in a variable."""
-    if function is None:
-        return False
-    seeded = any(name.startswith("StatelessRandom") for name in function.graph_ops)
-    return bool(uses(function, RANDOM)) or (seeded and bool(uses(function, VARIABLES)))
+    """Whether two of its calls on one element may differ."""
+    return function is not None and tensorflow_names.draws_random(function.graph_ops)
+
+
+def differs_by_pass(op: Operation) -> bool:
+    """Whether two passes may give other elements here, as it or its function draws them."""
+    return op.kind in DRAWING_KINDS or draws_random(op.function)
 
 
 def calls_python(op: Operation) -> bool:

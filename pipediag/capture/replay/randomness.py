@@ -4,36 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipediag import tensorflow_names
 from pipediag.capture.replay.graph import Graph, Node
 from pipediag.capture.replay.refusal import said
 from pipediag.session.recording import RecordedOperation
-from pipediag.tensorflow_names import VARIABLES
-
-_RANDOM_PREFIXES = ("Random", "StatefulRandom", "StatefulStandardNormal", "StatefulUniform")
-_RANDOM = frozenset(
-    {
-        "Multinomial",
-        "ParameterizedTruncatedNormal",
-        "RngReadAndSkip",
-        "RngSkip",
-        "SampleDistortedBoundingBox",
-        "SampleDistortedBoundingBoxV2",
-        "StatefulTruncatedNormal",
-        "TruncatedNormal",
-    }
-)
-_DRAWING_KINDS = frozenset({"random", "sample_from_datasets", "rejection_resample"})
+from pipediag.tensorflow_names import DRAWING_KINDS
 
 
 def draws_random(operation: RecordedOperation) -> bool:
-    """Whether its function draws random numbers, or takes a seed from a variable."""
+    """Whether it draws random numbers, by its kind or in its function."""
     names = operation.function.graph_ops if operation.function else {}
-    seeded = any(name.startswith("StatelessRandom") for name in names)
-    return (
-        operation.kind in _DRAWING_KINDS
-        or any(name in _RANDOM or name.startswith(_RANDOM_PREFIXES) for name in names)
-        or (seeded and not VARIABLES.isdisjoint(names))
-    )
+    return operation.kind in DRAWING_KINDS or tensorflow_names.draws_random(names)
 
 
 def _reorders(operation: RecordedOperation) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from pipediag.facts.epochs import FIRST_BATCHES, fills_a_shuffle, long_percent, seen_time
-from pipediag.facts.graph_ops import calls_python, draws_random
+from pipediag.facts.graph_ops import calls_python, differs_by_pass
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.pipeline import (
     between,
@@ -230,7 +230,7 @@ def _cacheable(session: Session, op: Operation) -> bool:
     above = [op, *upstream(session, op)]
     if op.inside_function_of or not reaches_the_loop(session, op, without=_CACHES):
         return False
-    return op.function is not None and not any(draws_random(other.function) for other in above)
+    return op.function is not None and not any(map(differs_by_pass, above))
 
 
 def _against(session: Session, passes: float | None, size: float | None) -> str | None:

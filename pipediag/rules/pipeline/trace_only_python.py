@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pipediag.facts.graph_ops import RANDOM, uses
+from pipediag.facts.graph_ops import uses
 from pipediag.facts.pipeline import call_name
 from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, OperationFunction
-from pipediag.tensorflow_names import PYTHON_OPERATIONS
+from pipediag.tensorflow_names import PYTHON_OPERATIONS, random_operations
 
 META = Meta(
     id="trace-only-python",
@@ -58,7 +58,7 @@ def _idle(function: OperationFunction) -> list[str]:
 def _draws_once(function: OperationFunction) -> bool:
     names = set(function.python_names)
     stateless = any(name.startswith("StatelessRandom") for name in function.graph_ops)
-    drawn = uses(function, RANDOM) or stateless
+    drawn = random_operations(function.graph_ops) or stateless
     return "random" in names and bool(names & _NUMPY_NAMES) and not drawn
 
 

@@ -132,6 +132,8 @@ def test_shuffle_and_repeat_above_are_moved_behind() -> None:
         session_with(costly_map(), make_operation("snapshot", "snapshot")),
         session_with(costly_map(), make_operation("m", "map"), make_operation("cache", "cache")),
         session_with(costly_map(function=make_function(graph_ops={"RandomUniform": 1}))),
+        session_with(costly_map(function=make_function(graph_ops={"RandomGammaGrad": 1}))),
+        session_of(source(), make_operation("mix", "sample_from_datasets"), costly_map(), batch()),
         session_with(costly_map(self_ms_per_step=0.1)),
         session_with(costly_map(), **keeps_up()),
     ],
