@@ -121,11 +121,17 @@ def python_use(session: Session, op: Operation) -> PythonUse:
     }
     at_work = min(1.0, calls)
     waits = 100.0 * (1.0 - min(1.0, cores / at_work)) if at_work else 0.0
-    several = cores >= SEVERAL_AT_ONCE and (at.parallelism or 1) > 1
+    several = computes_at_once(session, op)
     work = _work_unseen(session.host, cores, at_work, several=several)
     if seen >= at_work * SEEN.value:
         work = _work_seen(session.host, cores, calls, several=several)
     return PythonUse(work, evidence, waits)
+
+
+def computes_at_once(session: Session, op: Operation) -> bool:
+    """Whether several calls of this operation compute at once, so that none holds the lock."""
+    at = measured_at(session, op)
+    return (at.parallelism or 1) > 1 and data_cores(session.host) >= SEVERAL_AT_ONCE
 
 
 def data_cores(host: Host | None) -> float:

@@ -8,7 +8,7 @@ from pipediag.facts.graph_ops import calls_python
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
 from pipediag.facts.machine import cpus, on_accelerator, pool_threads
 from pipediag.facts.pipeline import prefetch_switched_off
-from pipediag.facts.python_work import data_cores
+from pipediag.facts.python_work import COMPUTES_PERCENT, computes_at_once, data_cores
 from pipediag.facts.step import CALL_CLASSES, class_ms
 from pipediag.forecast.network import Network, Station, outermost, stages
 from pipediag.forecast.unknown import UnknownError
@@ -27,13 +27,6 @@ each one's operations all the same. Own measurements, by what trials left of the
 OF_NO_ROW = 1 / 3
 """Part of a CPU's compute that a step costs however few rows it holds: each operation has a price
 of its own. Own measurements, by what trials with larger batches left of the step: 24 to 75 %."""
-
-SEVERAL_AT_ONCE = 1.2
-"""CPUs from which more than one thread must be computing, which the interpreter lock forbids."""
-
-COMPUTES = 0.5
-"""CPU time over time in calls, from which Python computes rather than waits. Own choice: below one
-half, waiting is the larger part."""
 
 
 def network_of(session: Session) -> Network:
@@ -54,7 +47,7 @@ def network_of(session: Session) -> Network:
     step_ms = session.steps.mean_ms
     consumer = _consumer_ms(session, step_ms)
     alone = session.differential.step_ms if session.differential else consumer
-    stations, root = _stations(session.pipeline.ops)
+    stations, root = _stations(session, session.pipeline.ops)
     pipeline_cpu, consumer_cpu = _cpu_ms(session)
     allowed = cpus(session)
     capacity = _capacity(session, allowed)
@@ -118,11 +111,11 @@ def _capacity(session: Session, allowed: float) -> float:
     return max(measured, session.host.cores_busy if session.host is not None else 0.0)
 
 
-def _stations(ops: list[Operation]) -> tuple[dict[str, Station], str | None]:
+def _stations(session: Session, ops: list[Operation]) -> tuple[dict[str, Station], str | None]:
     runs = {op.id: op for op in ops if op.fused_into is None and not op.removed_by_tensorflow}
     every = {op.id: op for op in ops}
     stations = {
-        op.id: _station(op, _inputs(op, ops, every, runs), _fused_batch(op, every))
+        op.id: _station(session, op, _inputs(op, ops, every, runs), _fused_batch(op, every))
         for op in runs.values()
     }
     read = {id for station in stations.values() for id in station.inputs}
@@ -162,7 +155,9 @@ def _inputs(
     return tuple(found)
 
 
-def _station(op: Operation, inputs: tuple[str, ...], batch: Operation | None) -> Station:
+def _station(
+    session: Session, op: Operation, inputs: tuple[str, ...], batch: Operation | None
+) -> Station:
     calls = float(op.parallelism or 1)
     return Station(
         id=op.id,
@@ -173,7 +168,7 @@ def _station(op: Operation, inputs: tuple[str, ...], batch: Operation | None) ->
         cpu_ms=0.0,
         calls=calls,
         asynchronous=_works_ahead(op),
-        holds_lock=calls_python(op),
+        holds_lock=calls_python(op) and not computes_at_once(session, op),
         unbounded=bool(op.parameters.get("use_unbounded_threadpool")),
         inside=op.inside_function_of,
         batch_id=batch.id if batch else None,
@@ -266,16 +261,16 @@ def _waited_beside_shared_cpus(session: Session) -> float | None:
 def _with_cpu(network: Network) -> Network:
     """The pipeline's CPU time, shared out in proportion to wall time.
 
-    Python holds the lock for no longer than it computes: calls that mostly wait, and threads that
-    compute on more than one CPU at once, do not queue for it.
+    Python holds the lock for no longer than it computes: calls that mostly wait do not queue for
+    it.
     """
     spent = sum(station.service_ms for station in network.stations.values())
     if spent <= 0:
         return replace(network, pipeline_cpu_ms=0.0)
     busy = network.pipeline_cpu_ms / spent
-    locked = busy >= COMPUTES and network.pipeline_cpu_ms < SEVERAL_AT_ONCE * network.step_ms
+    computes = 100.0 * busy >= COMPUTES_PERCENT
     shared = {
-        id: replace(s, cpu_ms=s.service_ms * busy, holds_lock=s.holds_lock and locked)
+        id: replace(s, cpu_ms=s.service_ms * busy, holds_lock=s.holds_lock and computes)
         for id, s in network.stations.items()
     }
     return replace(network, stations=shared)

@@ -137,7 +137,8 @@ def bounds(network: Network) -> list[Bound]:
     consumer_cpu = network.consumer_cpu_ms
     if network.consumer_ms > 0:
         consumer_cpu *= consumer / network.consumer_ms
-    lock = sum(s.cpu_ms for s in network.stations.values() if s.holds_lock)
+    # CPU time is shared out by wall time: what a call seems to take beyond its own is others'.
+    lock = sum(min(s.cpu_ms, s.service_ms) for s in network.stations.values() if s.holds_lock)
     return [
         Bound(consumer + beside, turns),
         *(Bound(stage.ms, "input") for stage in found if stage.ahead),

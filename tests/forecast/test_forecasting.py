@@ -157,6 +157,28 @@ def test_what_hangs_on_the_interpreter_lock_is_left_out() -> None:
     assert "interpreter lock" in found.missing
 
 
+BUSY = make_host(cores_allowed=8.0, cores_busy=1.9, threads={"tf_data": 170.0})
+"""More than one of tf.data's threads computes."""
+
+
+def test_threads_beside_a_serial_python_map_do_not_show_that_it_releases_the_lock() -> None:
+    assert forecast(make_session(host=BUSY), edit(PARALLEL)).speedup is None
+
+
+def test_parallel_python_calls_that_compute_at_once_do_not_hold_the_lock() -> None:
+    source, mapped, *rest = make_pipeline_ops()
+    parallel = mapped.model_copy(update={"parallelism": 2})
+    session = make_session(host=BUSY, pipeline=make_pipeline(ops=[source, parallel, *rest]))
+    calls = SetParameters("map_0", {"num_parallel_calls": 4})
+    assert forecast(session, edit(calls)).speedup is not None
+
+
+def test_a_serial_python_map_holds_the_lock_for_no_longer_than_it_runs() -> None:
+    """Other threads' CPU time is not its own: what changes nothing of it can be foretold."""
+    fewer_calls = forecast(make_session(host=BUSY), edit(SetModel({"steps_per_execution": 16})))
+    assert fewer_calls.speedup == pytest.approx(1.0)
+
+
 def test_a_cache_frees_the_consumer_of_the_pipelines_cpu_time() -> None:
     """What is left: batch (stretched) and prefetch, and 32 elements of 1 µs out of the cache.
 
