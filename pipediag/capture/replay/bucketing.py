@@ -87,13 +87,17 @@ def _length(element: Any, component: int) -> Any:
 
 
 def _boundaries(dataset: Any, component: int, buckets: int) -> list[int]:
-    import numpy as np
-
     elements = first_elements(dataset, MEASURED_LENGTHS, READING_LIMIT_S).elements
     lengths = [int(_length(element, component)) for element in elements]
-    if not lengths:
-        return []
-    quantiles = np.quantile(lengths, np.arange(1, buckets) / buckets, method="lower")
-    # A boundary is the first length that no longer belongs to its bucket.
-    found = {int(quantile) + 1 for quantile in quantiles}
-    return sorted(boundary for boundary in found if boundary <= max(lengths))
+    return boundaries_between(lengths, buckets)
+
+
+def boundaries_between(lengths: list[int], buckets: int) -> list[int]:
+    """Where buckets begin that share the lengths evenly, fewer where many lengths are equal.
+
+    A boundary is the first length that no longer belongs to the bucket before it.
+    """
+    ordered = sorted(lengths)
+    last = len(ordered) - 1
+    found = {ordered[last * k // buckets] + 1 for k in range(1, buckets)} if ordered else set()
+    return sorted(boundary for boundary in found if boundary <= ordered[last])

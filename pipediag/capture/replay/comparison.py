@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
@@ -84,8 +85,8 @@ def _tensor_difference(old: Any, new: Any, values: bool) -> str | None:
 
 
 def _value_difference(old: Any, new: Any) -> str | None:
-    import numpy as np
-
+    # TensorFlow has imported it; an import of ours could find a module of the script's.
+    np = sys.modules["numpy"]
     if not (old.dtype.is_floating or old.dtype.is_complex):
         same = np.asarray(old.numpy() == new.numpy())
         return None if same.all() else f"differs in {np.size(same) - same.sum()} values"

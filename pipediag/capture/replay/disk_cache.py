@@ -15,6 +15,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+from pipediag.capture.replay.elements import read_through
 from pipediag.capture.replay.refusal import NotReplayableError
 
 _IN_MEMORY = frozenset({"tmpfs", "ramfs"})
@@ -33,8 +34,6 @@ def filled_on_disk(dataset: Any, count: int, element_bytes: int) -> Any:
     Raises:
         NotReplayableError: temporary files lie in memory, or the disk lacks room.
     """
-    import numpy as np
-
     directory = Path(tempfile.mkdtemp(prefix="pipediag-cache-"))
     try:
         size = max(1, count * element_bytes)
@@ -42,7 +41,7 @@ def filled_on_disk(dataset: Any, count: int, element_bytes: int) -> Any:
         _refuse_what_does_not_fit(directory, times * size)
         elements = dataset.take(count) if times == 1 else dataset.take(count).cache().repeat(times)
         cached = elements.cache(str(directory / "elements"))
-        cached.reduce(np.int64(0), lambda n, *_: n + 1)
+        read_through(cached)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise

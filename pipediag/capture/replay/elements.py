@@ -67,6 +67,13 @@ def _iterate(dataset: Any) -> Iterator[Any]:
     return iter(iterator_ops.OwnedIterator(own))
 
 
+def read_through(dataset: Any) -> None:
+    """Have every element made once, and keep none."""
+    from tensorflow.python.framework import constant_op, dtypes
+
+    dataset.reduce(constant_op.constant(0, dtypes.int64), lambda count, *_: count + 1)
+
+
 def dataset_of(elements: Sequence[Any], element_spec: Any) -> Any:
     """A dataset that hands out these elements, in this order, on every pass."""
     from tensorflow.python.data.ops import dataset_ops

@@ -6,7 +6,7 @@ from typing import Any
 
 from pipediag.capture.memory import free_memory_bytes
 from pipediag.capture.replay.disk_cache import filled_on_disk
-from pipediag.capture.replay.elements import first_elements, tensor_bytes
+from pipediag.capture.replay.elements import first_elements, read_through, tensor_bytes
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.vocabulary import Scalar
 
@@ -56,10 +56,8 @@ def _filled_cache(dataset: Any, elements: Scalar, on_disk: Scalar = False) -> An
 
 def filled_cache(dataset: Any) -> Any:
     """All elements of a dataset, from memory, again and again."""
-    import numpy as np
-
     cached = dataset.cache()
-    cached.reduce(np.int64(0), lambda n, *_: n + 1)
+    read_through(cached)
     return cached.repeat()
 
 
