@@ -1,18 +1,16 @@
 """A memory-mapped list of steps, so that a process killed from outside loses none of them.
 
-Each record is six little-endian signed 64-bit integers: ordinal of the loop, ordinal of the window,
-start and duration of the step and the time waited for its batch in nanoseconds, and its batches. A
-record with a zero start is empty.
+A `JOURNAL_RECORD` with a zero start is empty.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-import struct
 from pathlib import Path
 
-_RECORD = struct.Struct("<6q")
+from pipediag.session.settings import JOURNAL_RECORD
+
 _CAPACITY = 200_000
 
 
@@ -29,10 +27,10 @@ class StepJournal:
     ) -> None:
         """Write one step; steps past the capacity are left to the recording alone."""
         if self._pages is not None and self._offset < self._size:
-            _RECORD.pack_into(
+            JOURNAL_RECORD.pack_into(
                 self._pages, self._offset, loop, window, start_ns, duration_ns, wait_ns, batches
             )
-            self._offset += _RECORD.size
+            self._offset += JOURNAL_RECORD.size
 
 
 def open_journal(path: Path) -> StepJournal:
@@ -40,7 +38,7 @@ def open_journal(path: Path) -> StepJournal:
 
     The room is claimed at once: a page that can't be written later would kill the process.
     """
-    size = _RECORD.size * _CAPACITY
+    size = JOURNAL_RECORD.size * _CAPACITY
     try:
         with path.open("wb+") as file:
             os.posix_fallocate(file.fileno(), 0, size)

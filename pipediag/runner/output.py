@@ -12,6 +12,7 @@ from pathlib import Path
 from pipediag.errors import PipediagError
 from pipediag.runner.directory_lock import DirectoryLock
 from pipediag.session.files import SESSION_FILE
+from pipediag.session.settings import TRACE_DIRECTORY
 
 REPORT_FILES = frozenset(
     {
@@ -24,7 +25,7 @@ REPORT_FILES = frozenset(
         "gaps.csv",
         "devices.csv",
         "host.csv",
-        "trace",
+        TRACE_DIRECTORY,
     }
 )
 CAPTURE_PREFIX = ".capture-"
@@ -44,9 +45,10 @@ class OutputDirectory:
 
     def keep_trace(self) -> None:
         """Move the raw profile out of the capture directory, in place of an earlier one."""
-        if (self.capture / "trace").is_dir():
-            shutil.rmtree(self.path / "trace", ignore_errors=True)
-            (self.capture / "trace").replace(self.path / "trace")
+        recorded, kept = self.capture / TRACE_DIRECTORY, self.path / TRACE_DIRECTORY
+        if recorded.is_dir():
+            shutil.rmtree(kept, ignore_errors=True)
+            recorded.replace(kept)
 
     def discard_capture(self) -> None:
         shutil.rmtree(self.capture, ignore_errors=True)

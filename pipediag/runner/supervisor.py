@@ -23,7 +23,7 @@ from pipediag.runner.patience import Patience, activity_of
 from pipediag.runner.progress import Event, EventReader, OnProgress
 from pipediag.runner.signals import HeldSignals
 from pipediag.sensors import cgroup
-from pipediag.session.settings import RunSettings
+from pipediag.session.settings import SETTINGS_FILE, RunSettings
 from pipediag.vocabulary import ScriptOutcome
 
 TERMINATE_GRACE_S = 5.0
@@ -72,7 +72,7 @@ def supervise(
     """
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
-    settings_path = Path(settings.capture_directory) / "settings.json"
+    settings_path = Path(settings.capture_directory) / SETTINGS_FILE
     commands = CommandPipe() if on_trials is not None else None
     command_fd = None if commands is None else commands.childs_end
     replace(settings, progress_fd=writing, command_fd=command_fd).write(settings_path)

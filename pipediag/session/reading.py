@@ -15,10 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipediag.errors import PipediagError
 from pipediag.session.recording import RECORDING_FORMAT, RecordedBlock, RecordedWindow, Recording
+from pipediag.session.settings import JOURNAL_RECORD
 from pipediag.vocabulary import WindowKind
-
-JOURNAL_COLUMNS = 6
-"""Ordinals of loop and window, start, duration, wait (nanoseconds), batches."""
 
 RECOVERED = "the process ended inside this window; its steps come from the journal"
 
@@ -76,7 +74,7 @@ def parse_recording(text: str, path: Path) -> Recording:
 
 
 def read_journal(path: Path) -> Journal:
-    """The journal's steps, shape (steps, 6); empty where there is no journal.
+    """The journal's steps, a row for each `JOURNAL_RECORD`; empty where there is no journal.
 
     Raises:
         PipediagError: it cannot be read.
@@ -89,9 +87,9 @@ def read_journal(path: Path) -> Journal:
         raise PipediagError(
             f"cannot read {path}: {error.strerror}. The steps of an unfinished window are lost."
         ) from error
-    width = JOURNAL_COLUMNS * 8
-    whole = len(raw) // width * width
-    records = np.frombuffer(raw[:whole], dtype="<i8").reshape(-1, JOURNAL_COLUMNS)
+    whole = len(raw) // JOURNAL_RECORD.size * JOURNAL_RECORD.size
+    numbers = np.frombuffer(raw[:whole], dtype="<i8")
+    records = numbers.reshape(-1, JOURNAL_RECORD.size // numbers.itemsize)
     steps: Journal = records[records[:, 2] != 0].astype(np.int64)
     return steps
 

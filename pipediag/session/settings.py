@@ -1,13 +1,23 @@
-"""What the parent asks of the child: which script to run and how long to look at it."""
+"""What the parent asks of the child: which script to run and how long to look at it.
+
+And where the child leaves what it saw: the files of a capture directory, and the form of the one
+that is no JSON.
+"""
 
 from __future__ import annotations
 
 import json
+import struct
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+SETTINGS_FILE = "settings.json"
 RECORDING_FILE = "recording.json"
 JOURNAL_FILE = "steps.journal"
+TRACE_DIRECTORY = "trace"
+
+JOURNAL_RECORD = struct.Struct("<6q")
+"""A step: ordinals of loop and window, start, duration, wait (nanoseconds), batches."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +54,7 @@ class RunSettings:
 
     @property
     def trace_directory(self) -> Path:
-        return Path(self.capture_directory) / "trace"
+        return Path(self.capture_directory) / TRACE_DIRECTORY
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self)), encoding="utf-8")
