@@ -15,11 +15,11 @@ from pathlib import Path
 import click
 
 from pipediag.runner.asking import Ask
-from pipediag.runner.progress import Event
+from pipediag.runner.child_executor import ChildExecutor
 from pipediag.runner.supervisor import supervise
-from pipediag.runner.trials_of_run import ChildExecutor
 from pipediag.session.edits import Change, Edit, Insert, SetOptions
 from pipediag.session.findings import Finding
+from pipediag.session.messages import TrialsAwaited
 from pipediag.session.model import Session
 from pipediag.session.reading import read_recording
 from pipediag.session.settings import RECORDING_FILE, RunSettings
@@ -54,8 +54,8 @@ def _tried(script: Path, budget_s: float) -> dict[str, Trial]:
 
     with tempfile.TemporaryDirectory(prefix="pipediag-aa-") as directory:
 
-        def on_trials(waiting: Event, ask: Ask) -> None:
-            last = _last_operation(Path(directory), waiting["loop"])
+        def on_trials(waiting: TrialsAwaited, ask: Ask) -> None:
+            last = _last_operation(Path(directory), waiting.loop_id)
             outcome = run_trials(
                 Session.model_construct(loops=[]), _nothings(last), ChildExecutor(ask), budget_s
             )

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import atexit
 import gc
-import json
 import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from pipediag.capture.environment import describe_environment, note_tensorflow
 from pipediag.capture.frameworks.tensorflow.cut_caches import remove_cut_caches
@@ -20,7 +18,7 @@ from pipediag.capture.frameworks.tensorflow.live_iterators import (
 )
 from pipediag.capture.guard import Guard
 from pipediag.capture.journal import open_journal
-from pipediag.capture.link import CommandPipe
+from pipediag.capture.link import CommandPipe, Teller
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.measuring.kept_state import KeptState
@@ -34,15 +32,16 @@ from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.in_graph import InGraphLoops
 from pipediag.capture.watching.other_uses import OtherUses
 from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.session.messages import Ended
 from pipediag.session.settings import RunSettings
-from pipediag.vocabulary import BY_ITSELF, RecordedOutcome
+from pipediag.vocabulary import BY_ITSELF, OwnEnding
 
 
 class Capture:
     """Watches the script that this process runs, and writes the recording."""
 
-    def __init__(self, settings: RunSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: RunSettings, teller: Teller) -> None:
+        self._teller = teller
         self._pid = os.getpid()
         self._began_s = time.time()
         Path(settings.capture_directory).mkdir(parents=True, exist_ok=True)
@@ -58,7 +57,7 @@ class Capture:
             profiler=profiler,
             pace=Pace(settings),
             state=KeptState(self._guard),
-            tell=self._tell,
+            tell=teller.tell,
         )
         self._in_graph = InGraphLoops(
             loops, self._updates, instruments, stop_after=not settings.run_to_end
@@ -114,9 +113,7 @@ class Capture:
         remove_cut_caches(self._recorder.recording.operations, self._began_s)
         return True
 
-    def script_ended(
-        self, outcome: RecordedOutcome, exit_status: int | None, error: str | None
-    ) -> None:
+    def script_ended(self, outcome: OwnEnding, exit_status: int | None, error: str | None) -> None:
         """Write the final recording; a forked child and a second call do nothing."""
         if os.getpid() != self._pid:
             return
@@ -131,21 +128,10 @@ class Capture:
             attempt("trying the pipelines alone", self._conductor.try_pipelines_alone)
         self._recorder.end(outcome, exit_status, error)
 
-    def _tell(self, event: str, **details: Any) -> None:
-        """Let the parent know where we are, for its progress line."""
-        if self._settings.progress_fd is None:
-            return
-        line = json.dumps({"event": event, **details}) + "\n"
-        try:
-            os.write(self._settings.progress_fd, line.encode())
-        except OSError:
-            # The parent is gone; the script goes on.
-            return
-
     def _leave_now(self) -> None:
         """The script swallowed our stop: save, run its exit handlers, and go."""
         self.script_ended("stopped", None, None)
-        self._tell("ended", outcome="stopped", status=None)
+        self._teller.tell(Ended("stopped", None))
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

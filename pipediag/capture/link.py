@@ -1,14 +1,73 @@
-"""What the parent asks of this process between two steps: one JSON object a line."""
+"""The two pipes between this process and the parent: what is told, and what is asked."""
 
 from __future__ import annotations
 
-import json
 import os
-from typing import Any
+import time
+from contextlib import suppress
 
-Command = dict[str, Any]
+from pipediag.session.messages import (
+    COMMANDS,
+    Answer,
+    Command,
+    Ended,
+    FromChild,
+    NotSaved,
+    Refused,
+    TrialsOver,
+    decode,
+    encode,
+)
 
+ROOM_LIMIT_S = 5.0
+"""How long a message that the parent needs may wait for room in the pipe. The parent empties it
+ten times a second, so a pipe that is full for longer has nobody at its other end."""
+
+_NEEDED = Answer | TrialsOver | Refused | NotSaved | Ended
+"""The parent waits for these, or says by them what came of the script. Others only show what goes
+on, and are dropped where there is no room."""
+
+_LOOK_EVERY_S = 0.01
 _CHUNK_BYTES = 1 << 16
+
+
+class Teller:
+    """Tells the parent; one that is gone or stuck must not disturb the script."""
+
+    def __init__(self, descriptor: int | None) -> None:
+        self._descriptor = descriptor
+        self._cut = False
+        """Whether the last line may lack its end."""
+        if descriptor is not None:
+            os.set_inheritable(descriptor, False)
+            os.set_blocking(descriptor, False)
+
+    def tell(self, message: FromChild) -> None:
+        """Write one message; without a parent, do nothing."""
+        if self._descriptor is None:
+            return
+        limit_s = ROOM_LIMIT_S if isinstance(message, _NEEDED) else 0.0
+        line = (b"\n" if self._cut else b"") + encode(message)
+        self._cut = True
+        with suppress(OSError):
+            self._cut = not _found_room(self._descriptor, line, limit_s)
+
+
+def _found_room(descriptor: int, line: bytes, limit_s: float) -> bool:
+    """Write a line; returns whether that could be done within the time."""
+    give_up_at = time.monotonic() + limit_s
+    while line:
+        try:
+            line = line[os.write(descriptor, line) :]
+        except BlockingIOError:
+            if time.monotonic() >= give_up_at:
+                return False
+            time.sleep(_LOOK_EVERY_S)
+    return True
+
+
+class UnknownCommandError(Exception):
+    """The parent asked for what this process does not know."""
 
 
 class CommandPipe:
@@ -20,12 +79,18 @@ class CommandPipe:
         self._partial = b""
 
     def next(self) -> Command | None:
-        """The next command, or None once the parent asks nothing more."""
+        """The next command, or None once the parent asks nothing more.
+
+        Raises:
+            UnknownCommandError: a line that is no command.
+        """
         while b"\n" not in self._partial:
             chunk = os.read(self._descriptor, _CHUNK_BYTES)
             if not chunk:
                 return None
             self._partial += chunk
         line, _, self._partial = self._partial.partition(b"\n")
-        command: Command = json.loads(line)
+        command = decode(line, COMMANDS)
+        if command is None:
+            raise UnknownCommandError("a command was not understood")
         return command

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import json
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from types import ModuleType, TracebackType
 from typing import Protocol
 
 from pipediag.capture.callsites import is_users, package_of
+from pipediag.capture.link import Teller
 from pipediag.child.finalisation import close_open_files, finalise_modules
 from pipediag.child.own_frames import contains, remove_own_frames
-from pipediag.vocabulary import RecordedOutcome
+from pipediag.session.messages import Closing, Ended, Leaving, NotSaved
+from pipediag.vocabulary import OwnEnding
 
 FLUSH_FAILED = 120
 """The interpreter's own status when standard output could not be flushed at exit."""
@@ -27,7 +27,7 @@ class Recorder(Protocol):
     """The part of capture that the end of a script needs."""
 
     def script_ended(
-        self, outcome: RecordedOutcome, exit_status: int | None, error: str | None
+        self, outcome: OwnEnding, exit_status: int | None, error: str | None
     ) -> None: ...
 
     def let_go(self) -> bool: ...
@@ -40,14 +40,11 @@ class Ending:
     is then the last one, when the script's threads and handlers are through.
     """
 
-    def __init__(self, progress_fd: int | None) -> None:
+    def __init__(self, teller: Teller) -> None:
         self._pid = os.getpid()
-        self._progress_fd = progress_fd
+        self._teller = teller
         self._recorder: Recorder | None = None
         self._status = 0
-        if progress_fd is not None:
-            os.set_inheritable(progress_fd, False)
-            os.set_blocking(progress_fd, False)
         atexit.register(self._leave)
 
     def record_with(self, recorder: Recorder) -> None:
@@ -67,13 +64,6 @@ class Ending:
             leave_without_finalising(0)
 
         threading.excepthook = hook
-
-    def tell(self, event: str, **details: str | int | None) -> None:
-        """Write one event to the parent. One that is gone or stuck must not disturb the script."""
-        if self._progress_fd is not None:
-            with suppress(OSError):
-                line = json.dumps({"event": event, **details}) + "\n"
-                os.write(self._progress_fd, line.encode())
 
     def finished(self) -> None:
         """The script's last line has run."""
@@ -95,7 +85,7 @@ class Ending:
         else:
             self._end("raised", 1, description)
 
-    def _end(self, outcome: RecordedOutcome, status: int | None, error: str | None) -> None:
+    def _end(self, outcome: OwnEnding, status: int | None, error: str | None) -> None:
         if os.getpid() != self._pid:
             return
         self._status = status or 0
@@ -109,22 +99,22 @@ class Ending:
         else:
             save()
 
-    def _save(self, outcome: RecordedOutcome, status: int | None, error: str | None) -> None:
+    def _save(self, outcome: OwnEnding, status: int | None, error: str | None) -> None:
         if os.getpid() != self._pid or self._recorder is None:
             return
         try:
             self._recorder.script_ended(outcome, status, error)
         except Exception as problem:  # noqa: BLE001 - the script's own ending comes first
-            self.tell("not-saved", message=f"{type(problem).__name__}: {problem}")
-        self.tell("ended", outcome=outcome, status=status, error=error)
+            self._teller.tell(NotSaved(f"{type(problem).__name__}: {problem}"))
+        self._teller.tell(Ended(outcome, status, error))
 
     def _leave(self) -> None:
         if os.getpid() != self._pid:
             return
-        self.tell("closing")
+        self._teller.tell(Closing())
         if self._recorder is not None and self._recorder.let_go():
             finalise_modules(_is_the_scripts)
-            self.tell("leaving")
+            self._teller.tell(Leaving())
             leave_without_finalising(self._status)
 
 

@@ -23,17 +23,20 @@ def main() -> None:
         from pathlib import Path
 
         from pipediag.capture import Capture, StopScript
+        from pipediag.capture.link import Teller
         from pipediag.child.ending import Ending
         from pipediag.child.execution import prepare
         from pipediag.child.own_frames import contains
         from pipediag.descriptors import occupy_closed
+        from pipediag.session.messages import Refused, Started
         from pipediag.session.settings import RunSettings
 
     sys.path[:] = path
     closed = occupy_closed()
     settings = RunSettings.read(Path(sys.argv[-1]))
-    ending = Ending(settings.progress_fd)
-    capture = Capture(settings)
+    teller = Teller(settings.progress_fd)
+    ending = Ending(teller)
+    capture = Capture(settings, teller)
     ending.record_with(capture)
     run = prepare(settings, own_arguments=2 if __spec__ is None else 3)
     ending.end_with_thread(StopScript)
@@ -41,7 +44,7 @@ def main() -> None:
     modules.hide()
     for descriptor in closed:
         os.close(descriptor)
-    ending.tell("started")
+    teller.tell(Started())
     try:
         run()
     except BaseException as error:
@@ -49,7 +52,7 @@ def main() -> None:
             ending.stopped()
             sys.exit(0)
         if settings.module and _found_no_module(error):
-            ending.tell("refused", message=str(error).removeprefix(f"{sys.executable}: "))
+            teller.tell(Refused(str(error).removeprefix(f"{sys.executable}: ")))
             sys.exit(REFUSED)
         ending.failed(error)
         raise

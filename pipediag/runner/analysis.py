@@ -14,13 +14,14 @@ from pipediag.errors import PipediagError
 from pipediag.facts.report_directory import default_directory
 from pipediag.runner.asking import Ask
 from pipediag.runner.output import OutputDirectory, prepare_output
-from pipediag.runner.progress import Event, OnProgress
+from pipediag.runner.progress import OnProgress, Shown
 from pipediag.runner.supervisor import ChildResult, child_that_waits, supervise
 from pipediag.runner.target import check_script
+from pipediag.session.messages import TrialsAwaited, WindowBegun
 from pipediag.session.settings import RunSettings
 
 if TYPE_CHECKING:
-    from pipediag.runner.trials_of_run import TrialDesk
+    from pipediag.runner.trials_of_run import TrialsOfRun
     from pipediag.session.host_track import HostTrack
     from pipediag.session.model import Session
     from pipediag.trials.outcome import TrialOutcome
@@ -139,28 +140,27 @@ def _run(
         sampler.start(pid)
         imports.start()
 
-    def follow(event: Event) -> None:
-        if event.get("event") == "window":
+    def follow(message: Shown) -> None:
+        if isinstance(message, WindowBegun):
             imports.stop()
-        on_progress(event)
+        on_progress(message)
 
-    desks: list[TrialDesk] = []
+    tried: TrialsOfRun | None = None
 
-    def on_trials(waiting: Event, ask: Ask) -> None:
+    def on_trials(waiting: TrialsAwaited, ask: Ask) -> None:
+        nonlocal tried
         # Imported while the script trains, not before it may begin.
-        from pipediag.runner.trials_of_run import TrialDesk
+        from pipediag.runner.trials_of_run import TrialsOfRun
 
-        if not desks:
-            desks.append(
-                TrialDesk(
-                    draft,
-                    on_progress,
-                    request.budget_s,
-                    run_to_end=request.run_to_end,
-                    look_ahead_s=request.look_ahead_s,
-                )
+        if tried is None:
+            tried = TrialsOfRun(
+                draft,
+                on_progress,
+                request.budget_s,
+                run_to_end=request.run_to_end,
+                look_ahead_s=request.look_ahead_s,
             )
-        desks[0](waiting, ask)
+        tried(waiting, ask)
 
     try:
         child = supervise(
@@ -177,14 +177,13 @@ def _run(
     finally:
         imports.close()
         host = sampler.stop()
-    desk = desks[0] if desks else None
-    outcomes, fault = (desk.outcomes, desk.fault) if desk else ({}, None)
+    outcomes, fault = (tried.outcomes, tried.fault) if tried else ({}, None)
     return _Run(child, host, outcomes, fault, began_s)
 
 
 def _record(settings: RunSettings, run: _Run, budget_s: float, output: OutputDirectory) -> Session:
     from pipediag.runner.diagnosis import diagnose
-    from pipediag.runner.trials_of_run import with_trials
+    from pipediag.runner.tried_session import with_trials
     from pipediag.session.files import SESSION_FILE
     from pipediag.session.store import save_session
 

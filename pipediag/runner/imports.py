@@ -10,6 +10,7 @@ from importlib import import_module
 
 NEEDED = (
     "pipediag.runner.diagnosis",
+    "pipediag.runner.tried_session",
     "pipediag.reporters.tables.csv",
     "pipediag.reporters.html.page",
     "pipediag.reporters.terminal.summary",

@@ -1,41 +1,47 @@
-"""What the child tells while it works: events read from a pipe, and the lines that show them."""
+"""What goes on, as lines on a terminal."""
 
 from __future__ import annotations
 
-import json
-import os
 import textwrap
-from collections.abc import Callable, Iterator
-from typing import Any, TextIO
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TextIO
 
 from pipediag.encoding.github import inert
 from pipediag.encoding.terminal import one_line
 from pipediag.runner.screen import ERASE_LINE, columns, fresh_line
+from pipediag.session.messages import (
+    Ended,
+    FromChild,
+    LoopFound,
+    LoopMeasured,
+    Started,
+    TrialsAwaited,
+    WindowBegun,
+)
+from pipediag.trials.events import Decided, TrialEvent, Trying
+from pipediag.vocabulary import WindowKind
 
-Event = dict[str, Any]
-OnProgress = Callable[[Event], None]
 
-CHUNK_BYTES = 1 << 16
+@dataclass(frozen=True)
+class Busy:
+    """A script that was told to stop is waited for."""
 
-WHILE_IT_RUNS = {
-    "started": "running the script",
-    "loop": "warming up {loop}",
+
+@dataclass(frozen=True)
+class Diagnosing:
+    """What was measured is being turned into edits to try."""
+
+
+Shown = FromChild | TrialEvent | Busy | Diagnosing
+OnProgress = Callable[[Shown], None]
+
+WINDOWS: dict[WindowKind, str] = {
     "stacks": "sampling Python stacks",
     "profile": "profiling a few steps",
     "repeat": "repeating one batch",
-    "measured": "{loop} is measured",
-    "busy": "the script was told to stop, and is busy with its own ending; Ctrl-C ends it",
 }
-"""What an event begins while the script prints, too: a whole line, so that nothing is added to it.
-
-Nothing is written when the baseline begins, in which steps are timed.
-"""
-WHILE_IT_WAITS = {
-    "diagnosing": "working out what to try",
-    "trial": "trying {label}",
-    "ended": "the script has ended, reading what was recorded",
-}
-"""What an event begins while the script stands still: a line that the next one takes away."""
+"""Nothing is written when the baseline begins, in which steps are timed."""
 
 TRIED_IN_LOOP = (
     "trying changes in the running loop, for up to {left_s:.0f} s; the script's own output stands "
@@ -43,40 +49,6 @@ TRIED_IN_LOOP = (
 )
 TRIED_ALONE = "trying changes on the pipeline alone, for up to {left_s:.0f} s."
 NOT_ITS_OWN = "Losses and metrics that it prints afterwards are not those of an undisturbed run."
-
-
-class EventReader:
-    """Reads JSON lines from a pipe without ever waiting for its end.
-
-    Grandchildren may hold the pipe open long after the script has gone.
-    """
-
-    def __init__(self, descriptor: int) -> None:
-        os.set_blocking(descriptor, False)
-        self.descriptor = descriptor
-        self._partial = b""
-
-    def read(self) -> Iterator[Event]:
-        """The events that have arrived, in order; lines that are no JSON object are passed over."""
-        for line in self._lines():
-            try:
-                event = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(event, dict):
-                yield event
-
-    def _lines(self) -> list[bytes]:
-        while chunk := self._chunk():
-            self._partial += chunk
-        *lines, self._partial = self._partial.split(b"\n")
-        return lines
-
-    def _chunk(self) -> bytes:
-        try:
-            return os.read(self.descriptor, CHUNK_BYTES)
-        except BlockingIOError:
-            return b""
 
 
 class ProgressLine:
@@ -91,25 +63,24 @@ class ProgressLine:
         self._on_terminal = stream.isatty()
         self._passing = False
         """Whether the last line is one to take away."""
-        self._trials: Event | None = None
+        self._trials: TrialsAwaited | None = None
         """Trials that are about to begin."""
 
-    def __call__(self, event: Event) -> None:
-        """Show what begins with `event`, where that is known, and nothing otherwise."""
+    def __call__(self, message: Shown) -> None:
+        """Show what begins with `message`, and nothing where that is not for a reader."""
         self.clear()
-        name = str(event.get("window") or event.get("event"))
-        if name == "decided" and event.get("state") == "confirmed":
-            self._keep(f"confirmed {_gain(event)}: {event.get('label')}")
-        elif name == "trials":
-            self._trials = event
-        elif name == "trial":
-            self._announce_trials(event)
+        if isinstance(message, Decided) and message.state == "confirmed":
+            self._keep(f"confirmed {_gain(message)}: {message.label}")
+        elif isinstance(message, TrialsAwaited):
+            self._trials = message
+        elif isinstance(message, Trying):
+            self._announce_trials(message.left_s)
         if not self._on_terminal:
             return
-        if name in WHILE_IT_RUNS:
-            self._keep(WHILE_IT_RUNS[name].format(loop=_loop(event)))
-        elif name in WHILE_IT_WAITS:
-            self._pass(WHILE_IT_WAITS[name].format(label=event.get("label")) + _left(event))
+        if lasting := _while_it_runs(message):
+            self._keep(lasting)
+        elif passing := _while_it_stands(message):
+            self._pass(passing)
 
     def clear(self) -> None:
         """Take away what is not to stay."""
@@ -122,13 +93,12 @@ class ProgressLine:
         self.clear()
         self._write(self._start or "\n")
 
-    def _announce_trials(self, trial: Event) -> None:
+    def _announce_trials(self, left_s: float) -> None:
         waiting, self._trials = self._trials, None
-        left_s = trial.get("left_s")
-        if waiting is None or left_s is None:
+        if waiting is None:
             return
-        text = (TRIED_ALONE if waiting.get("alone") else TRIED_IN_LOOP).format(left_s=left_s)
-        own = waiting.get("alone") or waiting.get("goes_on")
+        text = (TRIED_ALONE if waiting.alone else TRIED_IN_LOOP).format(left_s=left_s)
+        own = waiting.alone or waiting.goes_on
         self._keep(text if own else f"{text} {NOT_ITS_OWN}")
 
     def _keep(self, text: str) -> None:
@@ -153,19 +123,43 @@ class ProgressLine:
         self._stream.flush()
 
 
-def _loop(event: Event) -> str:
-    line = event.get("line", event.get("loop"))
+def _while_it_runs(message: Shown) -> str | None:
+    """What it begins while the script prints, too: a whole line, so that nothing is added to it."""
+    match message:
+        case Started():
+            return "running the script"
+        case LoopFound(line):
+            return f"warming up {_loop(line)}"
+        case WindowBegun(window):
+            return WINDOWS.get(window)
+        case LoopMeasured(line):
+            return f"{_loop(line)} is measured"
+        case Busy():
+            return "the script was told to stop, and is busy with its own ending; Ctrl-C ends it"
+    return None
+
+
+def _while_it_stands(message: Shown) -> str | None:
+    """What it begins while the script stands still: a line that the next one takes away."""
+    match message:
+        case Diagnosing():
+            return "working out what to try"
+        case Trying(label, left_s):
+            return f"trying {label}, {left_s:.0f} s left"
+        case Ended():
+            return "the script has ended, reading what was recorded"
+    return None
+
+
+def _loop(line: int | None) -> str:
     return "the loop" if line is None else f"the loop in line {line}"
 
 
-def _left(event: Event) -> str:
-    left = event.get("left_s")
-    return f", {left:.0f} s left" if isinstance(left, (int, float)) else ""
-
-
-def _gain(event: Event) -> str:
+def _gain(decided: Decided) -> str:
+    assert decided.speedup is not None
+    assert decided.ci95 is not None
     # Not by the reporters' words: importing them would cost the blocks that follow.
-    if event.get("basis") == "pipeline":
-        return f"{event['speedup']:.2f}x by estimate from the pipeline alone"
-    low, high = event["ci95"]
-    return f"{event['speedup']:.2f}x [{low:.2f}, {high:.2f}]"
+    if decided.basis == "pipeline":
+        return f"{decided.speedup:.2f}x by estimate from the pipeline alone"
+    low, high = decided.ci95
+    return f"{decided.speedup:.2f}x [{low:.2f}, {high:.2f}]"

@@ -13,16 +13,31 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 from pipediag.errors import PipediagError
-from pipediag.runner.asking import ANSWER_EVENTS, ChildGone, CommandPipe, OnTrials
+from pipediag.runner.asking import ChildGone, CommandPipe, MessageReader, OnTrials
 from pipediag.runner.death import describe_death
 from pipediag.runner.interpreter_flags import interpreter_flags
 from pipediag.runner.patience import Patience, activity_of
-from pipediag.runner.progress import Event, EventReader, OnProgress
+from pipediag.runner.progress import Busy, OnProgress
 from pipediag.runner.signals import HeldSignals
 from pipediag.sensors import cgroup
+from pipediag.session.messages import (
+    Answer,
+    Closing,
+    Command,
+    Ended,
+    EndTrials,
+    FromChild,
+    Leaving,
+    NotSaved,
+    Refused,
+    Started,
+    Stopping,
+    TrialsAwaited,
+    TrialsOver,
+)
 from pipediag.session.settings import SETTINGS_FILE, RunSettings
 from pipediag.vocabulary import ScriptOutcome
 
@@ -31,6 +46,8 @@ TERMINATE_GRACE_S = 5.0
 
 WATCH_INTERVAL_S = 0.1
 CHILD = Path(__file__).parents[1] / "child" / "start.py"
+
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True)
@@ -92,7 +109,7 @@ def supervise(
             if commands is not None:
                 commands.close_childs_end()
             on_started(process.pid)
-            watch = _Watch(process, EventReader(reading), signals, on_progress, timeout_s)
+            watch = _Watch(process, MessageReader(reading), signals, on_progress, timeout_s)
             if commands is not None and on_trials is not None:
                 watch.hold_trials(commands, on_trials)
             try:
@@ -114,27 +131,27 @@ class _Watch:
     def __init__(
         self,
         process: subprocess.Popen[bytes],
-        events: EventReader,
+        messages: MessageReader,
         signals: HeldSignals,
         on_progress: OnProgress,
         timeout_s: float | None,
     ) -> None:
         self._process = process
-        self._events = events
+        self._messages = messages
         self._signals = signals
         self._on_progress = on_progress
         self._started_ns = time.monotonic_ns()
         self._timeout_at = None if timeout_s is None else time.monotonic() + timeout_s
         self._timeout_s = timeout_s
         self._patience = Patience(partial(activity_of, process.pid))
-        self._told: dict[str, Event] = {}
+        self._told: dict[type, FromChild] = {}
         self._ended_ns: int | None = None
         self._ended_by_us: Literal["timed-out", "hung-in-exit", "stopped"] | None = None
         self._commands: CommandPipe | None = None
         self._on_trials: OnTrials | None = None
-        self._waiting_for_trials: Event | None = None
+        self._waiting_for_trials: TrialsAwaited | None = None
         self._exited: list[int] = []
-        self._answer: Event | None = None
+        self._answer: Answer | None = None
         self._lost_in_trial: str | None = None
 
     def hold_trials(self, commands: CommandPipe, on_trials: OnTrials) -> None:
@@ -150,10 +167,10 @@ class _Watch:
         finally:
             for descriptor in self._exited:
                 os.close(descriptor)
-        self._read_events()
+        self._read_messages()
         self._ended_ns = self._ended_ns or time.monotonic_ns()
 
-    def ask(self, command: dict[str, Any], limit_s: float) -> Event:
+    def ask(self, command: Command, limit_s: float) -> Answer:
         """See `Ask`."""
         assert self._commands is not None
         self._answer = None
@@ -164,21 +181,21 @@ class _Watch:
             raise ChildGone("the script's process is gone.") from None
         while self._answer is None:
             if self._process.poll() is not None:
-                self._read_events()
+                self._read_messages()
                 raise self._lost(self._why_gone())
-            if "trials-over" in self._told:
-                raise self._lost(f"the training loop ended: {self._told['trials-over']['reason']}.")
+            if over := self._last(TrialsOver):
+                raise self._lost(f"the training loop ended: {over.reason}.")
             if time.monotonic() > give_up_at:
                 self._ended_by_us = "stopped"
                 self._process.kill()
                 raise self._lost(f"it did not come back within {limit_s:.0f} s.")
-            self._look([*self._exited, self._events.descriptor], WATCH_INTERVAL_S)
+            self._look([*self._exited, self._messages.descriptor], WATCH_INTERVAL_S)
         return self._answer
 
     def _look(self, descriptors: list[int], seconds: float) -> None:
         """Wait until one is readable, then see to events, signals and limits."""
         select.select(descriptors, [], [], seconds)
-        self._read_events()
+        self._read_messages()
         for number in self._signals.to_forward():
             self._process.send_signal(number)
         self._enforce_limits()
@@ -191,8 +208,8 @@ class _Watch:
             self._on_trials(waiting, self.ask)
         finally:
             with suppress(OSError):
-                self._commands.write({"do": "end"})
-            if waiting["alone"]:
+                self._commands.write(EndTrials())
+            if waiting.alone:
                 self._patience.stopping()
 
     def _lost(self, why: str) -> ChildGone:
@@ -211,39 +228,45 @@ class _Watch:
         """How it ended; `shortage` says what a SIGKILL means."""
         self._check_started()
         outcome, status, detail = self._ending(shortage)
-        if "not-saved" in self._told:
-            loss = f"Its last recording could not be saved: {self._told['not-saved']['message']}."
+        if lost := self._last(NotSaved):
+            loss = f"Its last recording could not be saved: {lost.message}."
             detail = f"{detail} {loss}" if detail else loss
         assert self._ended_ns is not None
         return ChildResult(outcome, status, detail, self._started_ns, self._ended_ns)
 
-    def _read_events(self) -> None:
-        for event in self._events.read():
-            name = str(event.get("event"))
-            self._told[name] = event
-            if name in ANSWER_EVENTS:
-                self._answer = event
+    def _read_messages(self) -> None:
+        for message in self._messages.read():
+            self._told[type(message)] = message
+            if isinstance(message, Answer):
+                self._answer = message
                 continue
-            if name == "trials":
-                self._told.pop("trials-over", None)
-                self._waiting_for_trials = event
-                self._patience.running()
-            self._follow(event)
-            self._on_progress(event)
+            self._follow(message)
+            self._on_progress(message)
 
-    def _follow(self, event: Event) -> None:
-        name = event.get("event")
-        if name == "ended":
-            self._ended_ns = time.monotonic_ns()
-        if name == "leaving":
-            self._patience.leaving()
-        elif name in ("stopping", "closing") or (name == "ended" and event["outcome"] == "stopped"):
-            self._patience.stopping()
+    def _last(self, kind: type[_Kind]) -> _Kind | None:
+        """The last message of a kind."""
+        message = self._told.get(kind)
+        return message if isinstance(message, kind) else None
+
+    def _follow(self, message: FromChild) -> None:
+        match message:
+            case TrialsAwaited():
+                self._told.pop(TrialsOver, None)
+                self._waiting_for_trials = message
+                self._patience.running()
+            case Ended(outcome):
+                self._ended_ns = time.monotonic_ns()
+                if outcome == "stopped":
+                    self._patience.stopping()
+            case Stopping() | Closing():
+                self._patience.stopping()
+            case Leaving():
+                self._patience.leaving()
 
     def _enforce_limits(self) -> None:
         timed_out = self._timeout_at is not None and time.monotonic() > self._timeout_at
         if self._patience.is_over() or (timed_out and self._patience.stage != "running"):
-            self._ended_by_us = "hung-in-exit" if "ended" in self._told else "stopped"
+            self._ended_by_us = "hung-in-exit" if Ended in self._told else "stopped"
             self._timeout_at = None
             self._patience.running()
             self._process.kill()
@@ -252,12 +275,12 @@ class _Watch:
             self._ended_by_us = "timed-out"
             end_process_tree(self._process, TERMINATE_GRACE_S)
         elif self._patience.has_to_be_told():
-            self._on_progress({"event": "busy"})
+            self._on_progress(Busy())
 
     def _check_started(self) -> None:
-        if "refused" in self._told:
-            raise PipediagError(f"cannot run it: {self._told['refused']['message']}.")
-        if "started" not in self._told and self._ended_by_us is None:
+        if refused := self._last(Refused):
+            raise PipediagError(f"cannot run it: {refused.message}.")
+        if Started not in self._told and self._ended_by_us is None:
             raise PipediagError(
                 f"the child interpreter {sys.executable} ended with status "
                 f"{self._process.returncode} before the script was run; see its message above."
@@ -266,20 +289,18 @@ class _Watch:
     def _ending(
         self, shortage: cgroup.MemoryShortage | None
     ) -> tuple[ScriptOutcome, int | None, str | None]:
-        ended = self._told.get("ended", {})
-        told: ScriptOutcome | None = ended.get("outcome")
         status = self._process.returncode
+        told = self._last(Ended)
+        ended = told or Ended("exited", status)
         if self._lost_in_trial is not None and status != 0 and self._ended_by_us != "timed-out":
             return "stopped", None, f"A trial ended it: {self._lost_in_trial}"
         if self._ended_by_us is not None:
-            return self._ended_by_us, ended.get("status"), self._why_ended_by_us()
-        if told == "stopped":
+            return self._ended_by_us, told.status if told else None, self._why_ended_by_us()
+        if ended.outcome == "stopped":
             return "stopped", None, "Pipediag stopped it after its measurements."
-        if told == "interrupted":
-            return "interrupted", status, ended.get("error")
-        if status < 0:
+        if status < 0 and ended.outcome != "interrupted":
             return "killed", status, describe_death(-status, shortage)
-        return told or "exited", status, ended.get("error")
+        return ended.outcome, status, ended.error
 
     def _why_ended_by_us(self) -> str:
         if self._ended_by_us == "timed-out":

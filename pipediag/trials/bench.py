@@ -10,7 +10,7 @@ from typing import TypeVar
 from pipediag.session.trials import TrialBlock
 from pipediag.trials.arms import Arm, ArmRefusedError, Block, Executor, ExecutorLostError
 from pipediag.trials.consumers import Gauge, examples_per_s
-from pipediag.trials.outcome import OnEvent
+from pipediag.trials.events import OnEvent, TrialEvent, Trying
 from pipediag.vocabulary import BASE
 
 BLOCK_S = 0.4
@@ -98,9 +98,9 @@ class Bench:
         """Time until the budget ends; negative when it is overdrawn."""
         return self.budget_s - self.used_s()
 
-    def tell(self, **event: object) -> None:
+    def tell(self, event: TrialEvent) -> None:
         """Pass an event on."""
-        self._on_event(dict(event))
+        self._on_event(event)
 
     def prepare(self, arm: Arm, label: str) -> list[str]:
         """Have an arm built and checked; returns what it leaves out.
@@ -199,7 +199,7 @@ class Bench:
         return self._base_built_s
 
     def _announce(self, arm: Arm) -> None:
-        self.tell(event="trial", label=self._labels[arm.name], left_s=max(0.0, self.left_s()))
+        self.tell(Trying(self._labels[arm.name], left_s=max(0.0, self.left_s())))
 
     def _guarded(self, arm: Arm, call: Callable[[], _Answer]) -> _Answer:
         try:

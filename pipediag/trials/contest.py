@@ -10,6 +10,7 @@ from pipediag.session.trials import WORTHWHILE, Trial
 from pipediag.trials.arms import ArmRefusedError
 from pipediag.trials.bench import BASE_ARM, BLOCK_S, Bench, Round
 from pipediag.trials.candidates import Candidate
+from pipediag.trials.events import Decided
 from pipediag.trials.ratios import Ratios
 from pipediag.trials.statistics import (
     FEWEST_ROUNDS,
@@ -219,13 +220,14 @@ class Contest:
         for edit in (candidate.edit.id, *candidate.same_as):
             self.trials[edit] = trial
         self._bench.tell(
-            event="decided",
-            edit=candidate.edit.id,
-            label=candidate.edit.label,
-            state=trial.state,
-            speedup=trial.speedup,
-            ci95=trial.ci95,
-            basis=trial.basis,
+            Decided(
+                edit=candidate.edit.id,
+                label=candidate.edit.label,
+                state=trial.state,
+                speedup=trial.speedup,
+                ci95=trial.ci95,
+                basis=trial.basis,
+            )
         )
 
 

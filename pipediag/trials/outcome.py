@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from pipediag.session.trials import Combined, PipelineAlone, Trial, TrialRun
-
-Event = dict[str, Any]
-OnEvent = Callable[[Event], None]
 
 
 @dataclass(frozen=True)

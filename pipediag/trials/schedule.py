@@ -16,12 +16,13 @@ from pipediag.trials.candidates import Candidate, candidates
 from pipediag.trials.combination import combine
 from pipediag.trials.consumers import Gauge, PulledPipeline, TrainingLoop
 from pipediag.trials.contest import Contest
-from pipediag.trials.outcome import Event, OnEvent, TrialOutcome
+from pipediag.trials.events import OnEvent, TrialEvent
+from pipediag.trials.outcome import TrialOutcome
 
 _SEED = 20240229
 
 
-def _silent(_event: Event) -> None:
+def _silent(_event: TrialEvent) -> None:
     pass
 
 
@@ -45,10 +46,8 @@ def run_trials(
     input; batches are then pulled instead. `goes_on` keeps out edits that may only be tried on
     a script that is stopped afterwards, and says why this one is not, as the start of a sentence.
 
-    `on_event` gets `{"event": "trial", "label", "left_s"}` before each arm is built and before each
-    block, and `{"event": "decided", "edit", "label", "state", "speedup", "ci95",
-    "basis"}` as soon as an
-    edit is settled.
+    `on_event` gets `Trying` before each arm is built and before each block, and `Decided` as soon
+    as an edit is settled.
 
     Never raises for what the executor does: an arm that fails and a process that is gone are said
     in the trials.

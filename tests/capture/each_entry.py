@@ -16,6 +16,7 @@ from typing import Any
 
 from pipediag.capture.capture import Capture
 from pipediag.capture.guard import Entry, Guard
+from pipediag.capture.link import Teller
 from pipediag.session.settings import RunSettings
 
 
@@ -159,7 +160,8 @@ class Trial:
     """Runs the parts under a guard, whole and with one entry failing."""
 
     def __init__(self, directory: str) -> None:
-        self.capture = Capture(RunSettings("script.py", (), False, directory, run_to_end=True))
+        settings = RunSettings("script.py", (), False, directory, run_to_end=True)
+        self.capture = Capture(settings, Teller(None))
         self.guard: Guard = self.capture._guard
         self.capture.install()
 

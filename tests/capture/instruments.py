@@ -9,6 +9,7 @@ from typing import Any
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.recorder import Recorder
+from pipediag.session.messages import FromChild
 from pipediag.session.recording import RecordedLoop, RecordedStacks
 
 
@@ -22,6 +23,8 @@ class CountingPace:
     profile = 1
     repeat = 3
     ends = True
+
+    rehearsal = False
 
     def __init__(self) -> None:
         self.settings = SimpleNamespace(run_to_end=False)
@@ -52,6 +55,9 @@ class CountingPace:
 
     def ends_here(self, _: float | None) -> bool:
         return self.ends
+
+    def may_be_a_rehearsal(self, _: float | None) -> bool:
+        return self.rehearsal
 
 
 class FakeProfiler:
@@ -118,17 +124,14 @@ class FakeInstruments:
         self.profiler = FakeProfiler()
         self.pace = CountingPace()
         self.state = FakeState()
-        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.told: list[FromChild] = []
         journal = SimpleNamespace(append=lambda *_: None)
         played: tuple[Any, ...] = self.recorder, journal, self.profiler, self.pace, self.state
-        self.all = Instruments(*played, self.tell)
-
-    def tell(self, event: str, **details: Any) -> None:
-        self.told.append((event, details))
+        self.all = Instruments(*played, self.told.append)
 
     @property
-    def events(self) -> list[str]:
-        return [event for event, _ in self.told]
+    def events(self) -> list[type[FromChild]]:
+        return [type(message) for message in self.told]
 
     @property
     def windows(self) -> list[tuple[str, bool]]:

@@ -29,6 +29,7 @@ from pipediag.reporters.terminal import trace as trace_terminal
 from pipediag.runner.progress import ProgressLine
 from pipediag.session.model import Session
 from pipediag.session.store import load_session
+from pipediag.trials.events import Decided, Trying
 from tests.encoding.poisoned import (
     CLEAN,
     POISON,
@@ -182,8 +183,8 @@ def test_progress_gives_no_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     stream.isatty = lambda: True  # type: ignore[method-assign]
     show = ProgressLine(stream)
-    show({"event": "trial", "label": POISON})
-    show({"event": "decided", "state": "confirmed", "speedup": 2, "ci95": [1, 3], "label": POISON})
+    show(Trying(POISON, left_s=1))
+    show(Decided("edit", POISON, "confirmed", speedup=2, ci95=(1, 3), basis="step"))
 
     text = stream.getvalue().replace("\r\x1b[2K", "")
     assert commands(text) == []

@@ -5,14 +5,24 @@ The scripts speak for themselves on the pipes that the child was given, so that 
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from pipediag.runner.asking import Ask, ChildGone
-from pipediag.runner.progress import Event
+from pipediag.runner.asking import Ask, ChildGone, MessageReader
 from pipediag.runner.supervisor import ChildResult, supervise
+from pipediag.session.messages import (
+    Answer,
+    BlockRun,
+    Closing,
+    LoopFound,
+    RunBlock,
+    Started,
+    TrialsAwaited,
+    encode,
+)
 from pipediag.session.settings import RunSettings
 
 SPEAKS = """
@@ -22,20 +32,21 @@ import pathlib
 
 pipes = json.loads((pathlib.Path(__file__).parent / "settings.json").read_text())
 
-def tell(**event):
-    os.write(pipes["progress_fd"], (json.dumps(event) + "\\n").encode())
+def tell(message, **fields):
+    line = json.dumps({"is": message, **fields}) + "\\n"
+    os.write(pipes["progress_fd"], line.encode())
 
 def hear():
     return json.loads(os.read(pipes["command_fd"], 4096).decode().splitlines()[0])
 
-tell(event="trials", loop="loop1", alone=False, goes_on=False)
+tell("TrialsAwaited", loop_id="loop1", alone=False, goes_on=False, since_ns=0)
 """
 
 
 class Conversation:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self.answers: list[Event] = []
+        self.answers: list[Answer] = []
         self.gone: list[str] = []
 
     def hold(self, text: str, limit_s: float = 30) -> ChildResult:
@@ -44,10 +55,10 @@ class Conversation:
         script.write_text(SPEAKS + dedent(text))
         settings = RunSettings(str(script), (), False, str(self._directory))
 
-        def talk(waiting: Event, ask: Ask) -> None:
-            assert waiting["loop"] == "loop1"
+        def talk(waiting: TrialsAwaited, ask: Ask) -> None:
+            assert waiting.loop_id == "loop1"
             try:
-                self.answers.append(ask({"do": "block", "arm": "base"}, limit_s))
+                self.answers.append(ask(RunBlock("base", 0.4), limit_s))
             except ChildGone as gone:
                 self.gone.append(str(gone))
 
@@ -69,12 +80,12 @@ def test_an_answer_comes_back_and_then_the_end_is_told(conversation: Conversatio
     result = conversation.hold(
         """
         asked = hear()
-        tell(event="block", arm=asked["arm"], batches=3)
-        assert hear() == {"do": "end"}
+        tell("BlockRun", arm=asked["arm"], batches=3, examples=96, elapsed_ns=7)
+        assert hear() == {"is": "EndTrials"}
         """
     )
 
-    assert conversation.answers == [{"event": "block", "arm": "base", "batches": 3}]
+    assert conversation.answers == [BlockRun("base", 3, 96, 7)]
     assert (result.outcome, result.script_status) == ("finished", 0)
 
 
@@ -96,7 +107,7 @@ def test_a_loop_that_ends_is_gone(conversation: Conversation) -> None:
     result = conversation.hold(
         """
         hear()
-        tell(event="trials-over", reason="the script finished")
+        tell("TrialsOver", reason="the script finished")
         """
     )
 
@@ -116,7 +127,7 @@ def test_a_fault_while_asking_leaves_no_child_behind(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SPEAKS + "hear()")
 
-    def talk(waiting: Event, ask: Ask) -> None:
+    def talk(waiting: TrialsAwaited, ask: Ask) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -127,3 +138,18 @@ def test_a_fault_while_asking_leaves_no_child_behind(tmp_path: Path) -> None:
             on_progress=lambda event: None,
             on_trials=talk,
         )
+
+
+def test_messages_are_read_whole_and_in_order_without_waiting() -> None:
+    reading, writing = os.pipe()
+    reader = MessageReader(reading)
+    second = encode(LoopFound(12))
+
+    os.write(writing, encode(Started()) + second[:8])
+    first = list(reader.read())
+    os.write(writing, second[8:] + b'no json\n[1]\n{"is": "News"}\n' + encode(Closing()))
+    rest = list(reader.read())
+    os.close(writing)
+
+    assert [first, rest, list(reader.read())] == [[Started()], [LoopFound(12), Closing()], []]
+    os.close(reading)

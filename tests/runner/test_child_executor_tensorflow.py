@@ -11,15 +11,24 @@ from typing import Any
 import pytest
 
 from pipediag.runner.asking import Ask
-from pipediag.runner.progress import Event
 from pipediag.runner.supervisor import ChildResult, supervise
-from pipediag.session.edits import Change, Move, SetModel, SetParameters, changes_to_json
+from pipediag.session.edits import Change, Check, Move, SetModel, SetParameters
+from pipediag.session.messages import (
+    Answer,
+    ArmRefused,
+    BlockRun,
+    Prepare,
+    Prepared,
+    Pull,
+    RunBlock,
+    TrialsAwaited,
+)
 from pipediag.session.settings import RunSettings
 from tests.capture.captured import natively
 
 pytestmark = pytest.mark.tensorflow
 
-Talk = Callable[[Event, "Voice"], None]
+Talk = Callable[[TrialsAwaited, "Voice"], None]
 
 FIT = """
     import hashlib
@@ -79,15 +88,24 @@ class Voice:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
-    def prepare(self, arm: str, *changes: Change, check: str | None = None) -> Event:
-        command = {"do": "prepare", "arm": arm, "changes": changes_to_json(changes), "check": check}
-        return self._ask(command, 60)
+    def prepare(self, arm: str, *changes: Change, check: Check | None = None) -> Answer:
+        return self._ask(Prepare(arm, changes, check), 60)
 
-    def block(self, arm: str) -> Event:
-        return self._ask({"do": "block", "arm": arm, "seconds": 0.1}, 60)
+    def block(self, arm: str) -> Answer:
+        return self._ask(RunBlock(arm, 0.1), 60)
 
-    def pull(self, arm: str) -> Event:
-        return self._ask({"do": "pull", "arm": arm, "seconds": 0.1}, 60)
+    def pull(self, arm: str) -> Answer:
+        return self._ask(Pull(arm, 0.1), 60)
+
+
+def block_of(answer: Answer) -> BlockRun:
+    assert isinstance(answer, BlockRun), answer
+    return answer
+
+
+def refusal_of(answer: Answer) -> str:
+    assert isinstance(answer, ArmRefused), answer
+    return answer.reason
 
 
 def tried(directory: Path, text: str, talk: Talk, **settings: Any) -> ChildResult:
@@ -106,10 +124,11 @@ def tried(directory: Path, text: str, talk: Talk, **settings: Any) -> ChildResul
 def test_a_fit_is_the_consumer_of_every_arm_and_goes_on_for_as_long_as_needed(
     tmp_path: Path,
 ) -> None:
-    answers: dict[str, Event] = {}
+    answers: dict[str, Answer] = {}
+    held: list[TrialsAwaited] = []
 
-    def talk(waiting: Event, voice: Voice) -> None:
-        answers["waiting"] = waiting
+    def talk(waiting: TrialsAwaited, voice: Voice) -> None:
+        held.append(waiting)
         answers["base"] = voice.prepare("base")
         answers["wide"] = voice.prepare("wide", SetParameters("op2", {"num_parallel_calls": 2}))
         answers["vectorised"] = voice.prepare("vectorised", Move("op2", "op3"), check="equal")
@@ -124,27 +143,24 @@ def test_a_fit_is_the_consumer_of_every_arm_and_goes_on_for_as_long_as_needed(
     result = tried(tmp_path, FIT.replace("EPOCHS", "2000"), talk)
 
     assert result.outcome == "stopped"
-    assert answers["waiting"].pop("since_ns") < time.monotonic_ns()
-    assert answers["waiting"] == {
-        "event": "trials", "loop": "loop1", "alone": False, "goes_on": False
-    }  # fmt: skip
+    since_ns = held[0].since_ns
+    assert since_ns < time.monotonic_ns()
+    assert held == [TrialsAwaited("loop1", alone=False, goes_on=False, since_ns=since_ns)]
     for arm in ("base", "wide", "vectorised", "large", "long", "short"):
-        assert answers[arm]["event"] == "prepared", answers[arm]
-        block = answers[f"{arm} block"]
-        assert block["event"] == "block", block
-        assert block["examples"] == block["batches"] * (32 if arm == "large" else 16)
-        assert block["elapsed_ns"] >= 100_000_000
-    assert answers["long block"]["batches"] % 4 == 0
-    assert answers["pull"]["batches"] >= 5
-    assert answers["absent"]["event"] == "arm-refused"
-    assert answers["absent"]["reason"].endswith(".")
+        assert answers[arm] == Prepared(arm)
+        block = block_of(answers[f"{arm} block"])
+        assert block.examples == block.batches * (32 if arm == "large" else 16)
+        assert block.elapsed_ns >= 100_000_000
+    assert block_of(answers["long block"]).batches % 4 == 0
+    assert block_of(answers["pull"]).batches >= 5
+    assert refusal_of(answers["absent"]).endswith(".")
 
 
 def test_a_script_that_goes_on_ends_as_if_nothing_had_been_tried(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def talk(waiting: Event, voice: Voice) -> None:
-        assert waiting["goes_on"]
+    def talk(waiting: TrialsAwaited, voice: Voice) -> None:
+        assert waiting.goes_on
         voice.prepare("base")
         voice.prepare("wide", SetParameters("op2", {"num_parallel_calls": 2}))
         voice.block("wide")
@@ -161,9 +177,9 @@ def test_a_script_that_goes_on_ends_as_if_nothing_had_been_tried(
 
 
 def test_a_custom_loop_runs_its_own_body_on_every_arm(tmp_path: Path) -> None:
-    answers: dict[str, Event] = {}
+    answers: dict[str, Answer] = {}
 
-    def talk(waiting: Event, voice: Voice) -> None:
+    def talk(waiting: TrialsAwaited, voice: Voice) -> None:
         answers["base"] = voice.prepare("base")
         # The body was written for eight ids, so that this one fails in it.
         answers["large"] = voice.prepare("large", SetParameters("op3", {"batch_size": 32}))
@@ -172,29 +188,30 @@ def test_a_custom_loop_runs_its_own_body_on_every_arm(tmp_path: Path) -> None:
 
     result = tried(tmp_path, CUSTOM, talk)
 
-    assert answers["base"]["event"] == "prepared"
-    assert answers["model"]["event"] == "arm-refused"
-    assert "Keras" in answers["model"]["reason"]
-    assert answers["large"]["event"] == "arm-refused"
-    assert answers["block"]["batches"] >= 5
+    assert answers["base"] == Prepared("base")
+    assert "Keras" in refusal_of(answers["model"])
+    assert refusal_of(answers["large"])
+    assert block_of(answers["block"]).batches >= 5
     assert result.outcome == "stopped"
 
 
 def test_of_a_loop_that_is_over_the_pipeline_alone_is_tried(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    answers: dict[str, Event] = {}
+    answers: dict[str, Answer] = {}
+    held: list[TrialsAwaited] = []
 
-    def talk(waiting: Event, voice: Voice) -> None:
-        answers["waiting"] = waiting
+    def talk(waiting: TrialsAwaited, voice: Voice) -> None:
+        held.append(waiting)
         answers["base"] = voice.prepare("base")
         answers["pull"] = voice.pull("base")
         answers["block"] = voice.block("base")
 
     result = tried(tmp_path, OVER, talk, steps=1000, warmup=5)
 
-    assert answers["waiting"]["alone"]
-    assert answers["pull"]["examples"] == 4 * answers["pull"]["batches"]
-    assert answers["block"]["event"] == "arm-refused"
+    pull = block_of(answers["pull"])
+    assert held[0].alone
+    assert pull.examples == 4 * pull.batches
+    assert refusal_of(answers["block"])
     assert result.outcome == "finished"
     assert "steps 40" in capfd.readouterr().out

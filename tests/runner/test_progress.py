@@ -1,12 +1,23 @@
 from __future__ import annotations
 
 import io
-import os
+from dataclasses import replace
 
 import pytest
 
-from pipediag.runner.progress import EventReader, ProgressLine
+from pipediag.runner.progress import Busy, Diagnosing, ProgressLine, Shown
 from pipediag.runner.screen import COLUMNS, ERASE_LINE, ERASE_TO_END
+from pipediag.session.messages import (
+    Ended,
+    LoopFound,
+    LoopMeasured,
+    Started,
+    Stopping,
+    TrialsAwaited,
+    WindowBegun,
+)
+from pipediag.trials.events import Decided, Trying
+from pipediag.vocabulary import TrialState
 
 
 class Terminal(io.StringIO):
@@ -14,55 +25,58 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_events_are_read_whole_and_in_order_without_waiting() -> None:
-    reading, writing = os.pipe()
-    reader = EventReader(reading)
-
-    os.write(writing, b'{"event": "a"}\n{"event":')
-    first = list(reader.read())
-    os.write(writing, b' "b"}\nno json\n[1]\n')
-    second = list(reader.read())
-    os.close(writing)
-
-    assert [first, second, list(reader.read())] == [[{"event": "a"}], [{"event": "b"}], []]
-    os.close(reading)
-
-
 START = " " * COLUMNS + "\r" + ERASE_TO_END
 """A line's worth of blanks: wherever the cursor was, it is at the start of an empty line then."""
 
 
-def shown(*events: dict[str, object], terminal: bool = True) -> str:
+def shown(*messages: Shown, terminal: bool = True) -> str:
     stream = Terminal() if terminal else io.StringIO()
     progress = ProgressLine(stream)
-    for event in events:
-        progress(event)
+    for message in messages:
+        progress(message)
     return stream.getvalue()
 
 
 @pytest.mark.parametrize(
-    ("event", "line"),
+    ("message", "line"),
     [
-        ({"event": "started"}, "running the script"),
-        ({"event": "loop", "line": 12}, "warming up the loop in line 12"),
-        ({"event": "loop", "line": None}, "warming up the loop"),
-        ({"event": "window", "window": "profile"}, "profiling a few steps"),
-        ({"event": "measured", "loop": 12}, "the loop in line 12 is measured"),
+        (Started(), "running the script"),
+        (LoopFound(12), "warming up the loop in line 12"),
+        (LoopFound(None), "warming up the loop"),
+        (WindowBegun("stacks"), "sampling Python stacks"),
+        (WindowBegun("profile"), "profiling a few steps"),
+        (WindowBegun("repeat"), "repeating one batch"),
+        (LoopMeasured(12), "the loop in line 12 is measured"),
     ],
 )
 def test_what_begins_while_the_script_prints_has_a_line_of_its_own(
-    event: dict[str, object], line: str
+    message: Shown, line: str
 ) -> None:
-    assert shown(event) == f"{START}pipediag: {line}\n"
+    assert shown(message) == f"{START}pipediag: {line}\n"
 
 
-@pytest.mark.parametrize("event", [{"event": "window", "window": "baseline"}, {"event": "news"}])
-def test_silence_in_the_measured_window_and_on_unknown_events(event: dict[str, object]) -> None:
-    assert shown(event, event) == ""
+def test_of_a_script_that_is_waited_for_it_is_said_what_ends_it() -> None:
+    assert "Ctrl-C ends it" in " ".join(shown(Busy()).split())
+
+
+@pytest.mark.parametrize("message", [WindowBegun("baseline"), WindowBegun("warmup"), Stopping()])
+def test_silence_in_the_measured_window_and_on_what_is_no_readers(message: Shown) -> None:
+    assert shown(message, message) == ""
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        (Diagnosing(), "working out what to try"),
+        (Ended("stopped", None), "the script has ended, reading what was recorded"),
+    ],
+)
+def test_what_begins_while_the_script_stands_still_passes(message: Shown, line: str) -> None:
+    assert shown(message) == f"{START}pipediag: {line} ..."
 
 
 def test_phases_are_not_told_where_there_is_no_terminal() -> None:
-    assert shown({"event": "started"}, {"event": "diagnosing"}, TRIAL, terminal=False) == ""
+    assert shown(Started(), Diagnosing(), TRIAL, terminal=False) == ""
 
 
 def test_the_report_begins_on_a_line_of_its_own() -> None:
@@ -72,16 +86,17 @@ def test_the_report_begins_on_a_line_of_its_own() -> None:
         assert stream.getvalue() == start
 
 
-WAITS = {"event": "trials", "loop": "loop1", "alone": False, "goes_on": False}
-TRIAL = {"event": "trial", "label": "16 parallel calls on the map in line 12", "left_s": 41.3}
+WAITS = TrialsAwaited("loop1", alone=False, goes_on=False, since_ns=0)
+TRIAL = Trying("16 parallel calls on the map in line 12", left_s=41.3)
 TRIES = f"{START}pipediag: trying 16 parallel calls on the map in line 12, 41 s left ..."
-CONFIRMED = {
-    "event": "decided",
-    "label": "16 parallel calls on the map in line 12",
-    "state": "confirmed",
-    "speedup": 1.94,
-    "ci95": [1.88, 2.01],
-}
+CONFIRMED = Decided(
+    edit="serial-map:op2",
+    label=TRIAL.label,
+    state="confirmed",
+    speedup=1.94,
+    ci95=(1.88, 2.01),
+    basis="step",
+)
 STAYS = "pipediag: confirmed 1.94x [1.88, 2.01]: 16 parallel calls on the map in line 12\n"
 
 
@@ -94,7 +109,7 @@ def test_what_is_tried_makes_room_for_what_is_tried_next() -> None:
 
 
 def test_a_line_to_take_away_is_no_longer_than_the_terminal() -> None:
-    text = shown({**TRIAL, "label": "x" * 200}).removeprefix(START)
+    text = shown(replace(TRIAL, label="x" * 200)).removeprefix(START)
 
     assert len(text) == COLUMNS - 1
 
@@ -107,9 +122,18 @@ def test_a_confirmed_change_is_told_where_there_is_no_terminal() -> None:
     assert shown(TRIAL, CONFIRMED, terminal=False) == STAYS
 
 
+def test_an_estimate_is_told_as_one() -> None:
+    estimated = replace(CONFIRMED, basis="pipeline")
+
+    assert shown(estimated, terminal=False) == (
+        "pipediag: confirmed 1.94x by estimate from the pipeline alone: "
+        "16 parallel calls on the map in line 12\n"
+    )
+
+
 @pytest.mark.parametrize("state", ["refuted", "inconclusive", "not_tried"])
-def test_other_outcomes_wait_for_the_report(state: str) -> None:
-    assert shown({**CONFIRMED, "state": state}, terminal=False) == ""
+def test_other_outcomes_wait_for_the_report(state: TrialState) -> None:
+    assert shown(replace(CONFIRMED, state=state), terminal=False) == ""
 
 
 def test_that_trials_begin_is_told_once_and_only_if_there_are_any() -> None:
@@ -123,11 +147,11 @@ def test_that_trials_begin_is_told_once_and_only_if_there_are_any() -> None:
 
 
 def test_of_a_script_that_goes_on_the_losses_are_its_own() -> None:
-    assert "Losses" not in shown({**WAITS, "goes_on": True}, TRIAL, terminal=False)
+    assert "Losses" not in shown(replace(WAITS, goes_on=True), TRIAL, terminal=False)
 
 
 def test_of_a_script_that_is_over_no_output_stands_still() -> None:
-    assert shown({**WAITS, "alone": True}, TRIAL, terminal=False) == (
+    assert shown(replace(WAITS, alone=True), TRIAL, terminal=False) == (
         "pipediag: trying changes on the pipeline alone, for up to 41 s.\n"
     )
 

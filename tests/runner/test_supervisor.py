@@ -13,8 +13,9 @@ import pytest
 
 from pipediag.errors import PipediagError
 from pipediag.runner import patience, supervisor
-from pipediag.runner.progress import Event
+from pipediag.runner.progress import Shown
 from pipediag.runner.supervisor import ChildResult, end_process_tree, supervise
+from pipediag.session.messages import Closing, Ended, Started
 from pipediag.session.settings import RunSettings
 
 Supervise = Callable[..., ChildResult]
@@ -26,7 +27,7 @@ def run_script(tmp_path: Path) -> Supervise:
         text: str,
         *,
         timeout_s: float | None = 60,
-        events: list[Event] | None = None,
+        events: list[Shown] | None = None,
         pids: list[int] | None = None,
         module: bool = False,
     ) -> ChildResult:
@@ -74,6 +75,13 @@ def test_tells_how_the_script_ended(
 
 def test_detail_names_the_exception(run_script: Supervise) -> None:
     assert run_script("raise ValueError('no data')").detail == "ValueError: no data"
+
+
+def test_an_exception_that_says_more_than_a_pipe_holds_is_named(run_script: Supervise) -> None:
+    result = run_script("raise ValueError('x' * 200_000)")
+
+    assert result.outcome == "raised"
+    assert str(result.detail).startswith("ValueError: xxx")
 
 
 def test_detail_of_sigkill_speaks_of_memory(run_script: Supervise) -> None:
@@ -183,9 +191,10 @@ def test_a_script_that_swallows_the_stop_is_ended(
     monkeypatch.setattr(patience, "IDLE_S", 0.3)
     text = """
         import gc, time
-        from pipediag.child.ending import Ending
-        (ending,) = (thing for thing in gc.get_objects() if type(thing) is Ending)
-        ending.tell("stopping")
+        from pipediag.capture.link import Teller
+        from pipediag.session.messages import Stopping
+        (teller,) = (thing for thing in gc.get_objects() if type(thing) is Teller)
+        teller.tell(Stopping())
         time.sleep(600)
     """
 
@@ -212,7 +221,7 @@ def test_slow_exit_handlers_and_threads_are_waited_for(
 
 
 def test_a_process_left_behind_is_not_waited_for_nor_killed(run_script: Supervise) -> None:
-    events: list[Event] = []
+    events: list[Shown] = []
     text = """
         import subprocess, sys
         left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -227,12 +236,12 @@ def test_a_process_left_behind_is_not_waited_for_nor_killed(run_script: Supervis
 
 
 def test_progress_and_start_are_told(run_script: Supervise) -> None:
-    events: list[Event] = []
+    events: list[Shown] = []
     pids: list[int] = []
 
     run_script("import os; print(os.getpid())", events=events, pids=pids)
 
-    assert [event["event"] for event in events] == ["started", "ended", "closing"]
+    assert events == [Started(), Ended("finished", 0), Closing()]
     assert len(pids) == 1
 
 

@@ -8,10 +8,11 @@ from textwrap import dedent
 import pytest
 
 from pipediag.runner.analysis import AnalysisRequest, analyse
-from pipediag.runner.progress import Event
+from pipediag.runner.progress import Shown
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.store import load_session
+from pipediag.trials.events import Decided
 
 pytestmark = pytest.mark.tensorflow
 
@@ -45,10 +46,10 @@ WAITS = """
 """
 
 
-def analysed(directory: Path, overlapped: str) -> tuple[Session, list[Event]]:
+def analysed(directory: Path, overlapped: str) -> tuple[Session, list[Shown]]:
     script = directory / "waits.py"
     script.write_text(dedent(WAITS).replace("OVERLAPPED", overlapped), encoding="utf-8")
-    events: list[Event] = []
+    events: list[Shown] = []
     request = AnalysisRequest(
         script=str(script),
         output=directory / "report",
@@ -79,7 +80,7 @@ def test_more_calls_in_flight_are_confirmed_and_head_the_report(tmp_path: Path) 
     assert session.trials is not None
     assert {block.arm for block in session.trials.blocks} >= {"base", "serial-stateful-map:op2"}
     assert session.findings[0] == finding
-    assert [e["state"] for e in events if e.get("event") == "decided"] == ["confirmed"]
+    assert [event.state for event in events if isinstance(event, Decided)] == ["confirmed"]
 
 
 def test_an_edit_that_kills_the_process_costs_only_itself(tmp_path: Path) -> None:

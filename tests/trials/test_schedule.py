@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pipediag.trials.contest import MOST_AT_ONCE
+from pipediag.trials.events import Decided, TrialEvent, Trying
 from pipediag.trials.statistics import FEWEST_ROUNDS, LOOKS, MOST_ROUNDS
 from pipediag.vocabulary import BASE
 from tests.trials.bench import MODEL_CHANGE, FakeExecutor, make_edit, make_finding, try_edits
@@ -230,23 +229,23 @@ def test_findings_with_the_same_changes_share_a_trial() -> None:
 
 
 def test_events_name_what_runs_and_tell_each_decision_when_it_falls() -> None:
-    told: list[dict[str, Any]] = []
+    told: list[TrialEvent] = []
     executor = FakeExecutor({"a": 2.0, "b": 1.01})
     outcome = try_edits(executor, [make_finding("a", 3.0), make_finding("b")], on_event=told.append)
-    decided = [event for event in told if event["event"] == "decided"]
-    assert [event["edit"] for event in decided] == ["a", "b"]
-    assert decided[0]["state"] == "confirmed"
-    assert decided[0]["label"] == "try a"
-    assert decided[0]["speedup"] == outcome.trials["a"].speedup
-    assert decided[0]["ci95"] == outcome.trials["a"].ci95
-    trials = [event for event in told if event["event"] == "trial"]
-    assert {event["label"] for event in trials} == {"the pipeline as written", "try a", "try b"}
-    left = [event["left_s"] for event in trials]
+    decided = [event for event in told if isinstance(event, Decided)]
+    assert [event.edit for event in decided] == ["a", "b"]
+    assert decided[0].state == "confirmed"
+    assert decided[0].label == "try a"
+    assert decided[0].speedup == outcome.trials["a"].speedup
+    assert decided[0].ci95 == outcome.trials["a"].ci95
+    trials = [event for event in told if isinstance(event, Trying)]
+    assert {event.label for event in trials} == {"the pipeline as written", "try a", "try b"}
+    left = [event.left_s for event in trials]
     assert left == sorted(left, reverse=True)
     assert left[0] == 60.0
     # The first decision is told while the other edit still runs.
     assert told.index(decided[0]) < max(
-        number for number, event in enumerate(told) if event.get("label") == "try b"
+        number for number, event in enumerate(told) if event.label == "try b"
     )
 
 

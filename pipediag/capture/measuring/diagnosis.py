@@ -15,6 +15,7 @@ from pipediag.capture.measuring.open_window import OpenWindow
 from pipediag.capture.measuring.snapshots import Snapshots
 from pipediag.capture.measuring.stacks import StackSampler, ThreadCpu
 from pipediag.capture.measuring.stock import Stock
+from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.vocabulary import WindowKind
 
 # Of shorter epochs no step can be spared.
@@ -170,7 +171,7 @@ class Diagnosis:
             return False
         self._window.record.stable = settled
         self._window.close(complete=True)
-        self._with.tell("window", window="baseline", loop=self.loop.record.line)
+        self._with.tell(WindowBegun("baseline"))
         self._stock.begin(self._snapshots.take(consumer), consumer.batches)
         self._with.recorder.save()
         self._begin_baseline()
@@ -213,7 +214,7 @@ class Diagnosis:
             return True
         self._window.close(complete=True)
         self._with.recorder.save()
-        self._with.tell("window", window="stacks")
+        self._with.tell(WindowBegun("stacks"))
         self.phase = Phase.STACKS
         self._window = self._open("stacks")
         self._thread_cpu.start()
@@ -236,7 +237,7 @@ class Diagnosis:
         self._window.record.python_thread_cpu_ns = self._thread_cpu.used()
 
     def _begin_profile(self, consumer: Consumer) -> None:
-        self._with.tell("window", window="profile")
+        self._with.tell(WindowBegun("profile"))
         self.phase = Phase.PROFILE
         self._window = self._open("profile")
         refused = self._with.profiler.start(self.loop.record.id)
@@ -274,7 +275,7 @@ class Diagnosis:
             self._with.recorder.note(f"The consumer was not measured on a repeated batch: {lack}.")
             self._end()
             return
-        self._with.tell("window", window="repeat")
+        self._with.tell(WindowBegun("repeat"))
         self.phase = Phase.REPEAT
         self._window = self._open("repeat")
         self._hand_out_again(consumer)
@@ -321,7 +322,7 @@ class Diagnosis:
     def _end(self) -> None:
         self.phase = Phase.DONE
         self._with.recorder.save()
-        self._with.tell("measured", loop=self.loop.record.line)
+        self._with.tell(LoopMeasured(self.loop.record.line))
 
     def _open(self, kind: WindowKind) -> OpenWindow:
         recording = self._with.recorder.recording

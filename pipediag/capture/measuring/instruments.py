@@ -10,6 +10,7 @@ from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace
 from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.recorder import Recorder
+from pipediag.session.messages import FromChild
 
 
 @dataclass
@@ -21,4 +22,4 @@ class Instruments:
     profiler: Profiler
     pace: Pace
     state: KeptState
-    tell: Callable[..., None]
+    tell: Callable[[FromChild], None]

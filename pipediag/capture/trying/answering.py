@@ -13,7 +13,7 @@ from typing import Any
 
 from pipediag.capture.frameworks.keras.compiled import CompiledVariants
 from pipediag.capture.frameworks.tensorflow.device_sync import DeviceClock
-from pipediag.capture.link import Command, CommandPipe
+from pipediag.capture.link import CommandPipe, UnknownCommandError
 from pipediag.capture.loops.end_of_data import is_end_of_data
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.replay import NotReplayableError
@@ -25,7 +25,18 @@ from pipediag.capture.trying.step_limit import (
     StepLimit,
     within_limit,
 )
-from pipediag.session.edits import changes_from_json
+from pipediag.session.messages import (
+    ArmCommand,
+    ArmRefused,
+    BlockRun,
+    EndTrials,
+    FromChild,
+    Prepare,
+    Prepared,
+    Pull,
+    RunBlock,
+    TrialsOver,
+)
 
 _NEVER_FREED: list[Any] = []
 _PREPARED_AFTER = 2
@@ -39,7 +50,7 @@ class Trials:
         self,
         loop: Loop,
         commands: CommandPipe,
-        tell: Callable[..., None],
+        tell: Callable[[FromChild], None],
         pull: Callable[[Any], Any],
         *,
         goes_on: bool,
@@ -80,7 +91,7 @@ class Trials:
         self._adopt(consumer)
         if self._failure is not None:
             failure, self._failure = self._failure, None
-            self._tell("arm-refused", arm=self._arm, reason=failure)
+            self._tell(ArmRefused(self._arm, failure))
         elif not self._step(now_ns, continuous):
             return
         self._converse()
@@ -114,7 +125,7 @@ class Trials:
         """The loop is over, by itself or by an error."""
         if not self.over:
             self._end()
-            self._tell("trials-over", reason=reason)
+            self._tell(TrialsOver(reason))
 
     # The conversation.
 
@@ -123,8 +134,12 @@ class Trials:
         # Nothing of an arm runs on while the parent decides.
         self._hand_out(None)
         while not self.over:
-            command = self._commands.next()
-            if command is None or command["do"] == "end":
+            try:
+                command = self._commands.next()
+            except UnknownCommandError as error:
+                self.stop(str(error))
+                return
+            if command is None or isinstance(command, EndTrials):
                 self._end()
                 return
             try:
@@ -133,26 +148,33 @@ class Trials:
             except DidNotComeBackError as hung:
                 self.stop(str(hung))
             except NotReplayableError as refusal:
-                self._tell("arm-refused", arm=command["arm"], reason=str(refusal))
+                self._tell(ArmRefused(command.arm, str(refusal)))
             except Exception as error:
-                self._tell("arm-refused", arm=command["arm"], reason=_sentence(error))
+                self._tell(ArmRefused(command.arm, _sentence(error)))
 
-    def _begin(self, command: Command) -> bool:
+    def _begin(self, command: ArmCommand) -> bool:
         """Start on a command; returns whether it goes on with the loop's next steps."""
-        arm = command["arm"]
-        if command["do"] == "prepare":
-            changes = changes_from_json(command["changes"])
-            self._limited(lambda: self._arms.build(arm, changes, command["check"]))
-            if self._consumer is None:
-                self._tell("prepared", arm=arm)
+        match command:
+            case Prepare():
+                return self._prepare(command)
+            case Pull(arm, seconds):
+                self._wanted_ns = int(seconds * 1e9)
+                self._limited(lambda: self._pull_alone(arm))
                 return False
-            self._preparing = _PREPARED_AFTER
-            self._start(arm)
-            return True
-        self._wanted_ns = int(command["seconds"] * 1e9)
-        if command["do"] == "pull":
-            self._limited(lambda: self._pull_alone(arm))
+            case RunBlock(arm, seconds):
+                self._wanted_ns = int(seconds * 1e9)
+                return self._run_block(arm)
+
+    def _prepare(self, command: Prepare) -> bool:
+        self._limited(lambda: self._arms.build(command.arm, command.changes, command.check))
+        if self._consumer is None:
+            self._tell(Prepared(command.arm))
             return False
+        self._preparing = _PREPARED_AFTER
+        self._start(command.arm)
+        return True
+
+    def _run_block(self, arm: str) -> bool:
         if self._consumer is None:
             raise NotReplayableError("The loop is over, so nothing consumes its batches.")
         self._restarts = 0
@@ -179,7 +201,7 @@ class Trials:
         if self._preparing:
             self._preparing -= 1
             if not self._preparing:
-                self._tell("prepared", arm=self._arm)
+                self._tell(Prepared(self._arm))
             return not self._preparing
         if self._warmup is not None:
             if self._warmup.step(now_ns):
@@ -208,13 +230,7 @@ class Trials:
         self._tell_block(arm, measured.steps, measured.elapsed_ns)
 
     def _tell_block(self, arm: Arm, batches: int, elapsed_ns: int) -> None:
-        self._tell(
-            "block",
-            arm=self._arm,
-            batches=batches,
-            examples=batches * arm.rows,
-            elapsed_ns=elapsed_ns,
-        )
+        self._tell(BlockRun(self._arm, batches, batches * arm.rows, elapsed_ns))
 
     # The loop's iterator.
 

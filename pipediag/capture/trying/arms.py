@@ -15,8 +15,6 @@ from pipediag.capture.trying.fidelity import compiling_runs_the_scripts_code
 from pipediag.session.edits import Change, SetModel
 from pipediag.vocabulary import BASE
 
-"""The arm without changes."""
-
 
 @dataclass(frozen=True)
 class Arm:

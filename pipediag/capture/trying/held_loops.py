@@ -13,6 +13,7 @@ from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.trying.answering import Trials
 from pipediag.capture.trying.fidelity import reading_leaves_traces, step_leaves_traces
 from pipediag.capture.trying.step_limit import StepLimit
+from pipediag.session.messages import TrialsAwaited
 
 _NOT_HELD = (
     "This Keras walks over its data in a way that does not let a step be repeated, so nothing was "
@@ -82,11 +83,12 @@ class HeldLoops:
             return False
         self._seen.add(loop.record.id)
         self._with.tell(
-            "trials",
-            loop=loop.record.id,
-            alone=False,
-            goes_on=goes_on,
-            since_ns=self._looked_closer_ns(loop),
+            TrialsAwaited(
+                loop.record.id,
+                alone=False,
+                goes_on=goes_on,
+                since_ns=self._looked_closer_ns(loop),
+            )
         )
         self.loop = loop
         self._trials = Trials(loop, self._commands, self._with.tell, self.pull, goes_on=goes_on)
@@ -138,7 +140,7 @@ class HeldLoops:
             loop.record.untried = None
             now_ns = time.monotonic_ns()
             self._with.tell(
-                "trials", loop=loop.record.id, alone=True, goes_on=False, since_ns=now_ns
+                TrialsAwaited(loop.record.id, alone=True, goes_on=False, since_ns=now_ns)
             )
             # Exit handlers are still to come, and must not wait for a trial that hangs.
             Trials(

@@ -26,6 +26,7 @@ from pipediag.capture.watching.held_batch import HeldBatch
 from pipediag.capture.watching.startup import EarlySteps
 from pipediag.capture.watching.stopping import Stopping
 from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.session.messages import LoopFound
 from pipediag.session.settings import RunSettings
 
 _MOST_DIAGNOSED = 6
@@ -303,7 +304,7 @@ class Conductor:
         if self._held.may_try:
             loop.dataset = consumer.dataset
         self._diagnosed.append(loop)
-        self._with.tell("loop", line=loop.record.line, file=loop.record.file, kind=loop.record.kind)
+        self._with.tell(LoopFound(loop.record.line))
         describe_environment(self._with.recorder.recording.environment)
         self._with.recorder.save()
         loop.diagnosis.boundary(consumer, now_ns, None, continuous=False)

@@ -22,6 +22,7 @@ from pipediag.capture.pipelines.user_site import user_site
 from pipediag.capture.threads import EachThread
 from pipediag.capture.watching.in_graph_measure import INTERVAL_S, InGraphMeasure
 from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.session.messages import LoopFound
 
 
 @dataclass(eq=False)
@@ -175,7 +176,7 @@ class InGraphLoops:
             if self._updates.trains(call.function) and record.role == "other":
                 record.role, record.role_reason = "training", "its steps write trainable variables"
                 record.updates_variables = True
-                self._with.tell("loop", line=record.line, file=record.file, kind=record.kind)
+                self._with.tell(LoopFound(record.line))
             if not measure.loop.trains:
                 continue
             measure.poll()

@@ -8,6 +8,7 @@ from typing import Any
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.measuring.open_window import OpenWindow
+from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.vocabulary import WindowKind
 
 INTERVAL_S = 0.2
@@ -98,7 +99,7 @@ class InGraphMeasure:
     def _next(self, kind: WindowKind) -> None:
         self._window.close(complete=True)
         self._with.recorder.save()
-        self._with.tell("window", window=kind)
+        self._with.tell(WindowBegun(kind))
         self._window = self._open(kind)
         self._steps_in_window = 0
         # Neither this interval nor what the call did before belongs to the new window.
@@ -112,7 +113,7 @@ class InGraphMeasure:
             f"{INTERVAL_S:g} s, and tf.data gives no gap times for it."
         )
         self._with.recorder.save()
-        self._with.tell("measured", loop=self.loop.record.line)
+        self._with.tell(LoopMeasured(self.loop.record.line))
 
     def _open(self, kind: WindowKind) -> OpenWindow:
         recording = self._with.recorder.recording

@@ -10,6 +10,7 @@ from pipediag.capture.frameworks.tensorflow.live_iterators import handles_of_liv
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.stop_script import StopScript
+from pipediag.session import messages
 from pipediag.session.settings import RunSettings
 
 
@@ -67,7 +68,7 @@ class Stopping:
         self._raised = True
         self._with.state.give_back()
         self.keep_pipelines()
-        self._with.tell("stopping")
+        self._with.tell(messages.Stopping())
         self._with.recorder.recording.stop_reason = "enough was measured"
         raise StopScript
 

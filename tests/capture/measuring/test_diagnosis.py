@@ -15,6 +15,7 @@ from pipediag.capture.loops.stand_in import Stage
 from pipediag.capture.measuring import diagnosis as module
 from pipediag.capture.measuring import snapshots
 from pipediag.capture.measuring.diagnosis import Diagnosis, Phase
+from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.session.recording import RecordedOperation
 from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop
 from tests.capture.measuring.test_stock import model
@@ -95,7 +96,7 @@ def test_each_window_follows_the_one_before(measured: Measured) -> None:
 
     kinds = ["warmup", "baseline", "stacks", "profile", "repeat"]
     assert measured.instruments.windows == [(kind, True) for kind in kinds]
-    assert measured.instruments.events == ["window"] * 4 + ["measured"]
+    assert measured.instruments.events == [WindowBegun] * 4 + [LoopMeasured]
     assert [len(window.blocks) for window in measured.recording.windows] == [1, 1, 1, 1, 1]
     assert measured.recording.windows[3].trace_directory == "trace"
     assert measured.recording.stacks[0].loop_id == "loop1"

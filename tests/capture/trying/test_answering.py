@@ -14,6 +14,18 @@ from pipediag.capture.trying import answering as module
 from pipediag.capture.trying import arms
 from pipediag.capture.trying.answering import Trials
 from pipediag.capture.trying.step_limit import DidNotComeBackError
+from pipediag.session.messages import (
+    ArmRefused,
+    BlockRun,
+    Command,
+    EndTrials,
+    FromChild,
+    Prepare,
+    Prepared,
+    Pull,
+    RunBlock,
+    TrialsOver,
+)
 from tests.capture.instruments import consumer_of, training_loop
 from tests.capture.trying.pipelines import Model, Pipeline, played
 
@@ -31,21 +43,21 @@ class Parent:
     """Asks what it was given, one thing after the other."""
 
     def __init__(self) -> None:
-        self.asks: list[dict[str, Any]] = []
+        self.asks: list[Command] = []
         self.looks: Callable[[], None] = lambda: None
 
-    def next(self) -> dict[str, Any] | None:
+    def next(self) -> Command | None:
         self.looks()
         return self.asks.pop(0) if self.asks else None
 
     def prepare(self, arm: str, check: Any = None) -> None:
-        self.asks.append({"do": "prepare", "arm": arm, "changes": [], "check": check})
+        self.asks.append(Prepare(arm, (), check))
 
     def block(self, arm: str, seconds: float = 1) -> None:
-        self.asks.append({"do": "block", "arm": arm, "seconds": seconds})
+        self.asks.append(RunBlock(arm, seconds))
 
     def pull(self, arm: str, seconds: float = 1) -> None:
-        self.asks.append({"do": "pull", "arm": arm, "seconds": seconds})
+        self.asks.append(Pull(arm, seconds))
 
 
 class Clock:
@@ -79,7 +91,7 @@ class Stage:
         played(monkeypatch)
         self.parent, self.clock, self.model = Parent(), Clock(), Model()
         self.limit = Limit()
-        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.told: list[Any] = []
         self.loop = training_loop(batches_per_call=2)
         self.loop.dataset = Pipeline()
         self.consumer = consumer_of(self.loop)
@@ -93,12 +105,12 @@ class Stage:
         self.step_failed = failed
         return self.model
 
-    def tell(self, event: str, **details: Any) -> None:
-        self.told.append((event, details))
+    def tell(self, message: FromChild) -> None:
+        self.told.append(message)
 
     @property
-    def events(self) -> list[str]:
-        return [event for event, _ in self.told]
+    def events(self) -> list[type]:
+        return [type(message) for message in self.told]
 
     def pull(self, iterator: str) -> str:
         self.clock.now += STEP_NS
@@ -115,10 +127,10 @@ class Stage:
 
     def prepared(self, *, goes_on: bool = False) -> Trials:
         """With an arm that has taken its first steps; what the parent asks next has begun."""
-        self.parent.asks.insert(0, {"do": "prepare", "arm": "base", "changes": [], "check": None})
+        self.parent.asks.insert(0, Prepare("base", (), None))
         trials = self.begun(goes_on=goes_on)
         self.step(trials, times=2)
-        assert self.events == ["prepared"]
+        assert self.events == [Prepared]
         self.told.clear()
         return trials
 
@@ -155,7 +167,7 @@ def test_an_arm_is_prepared_when_it_has_taken_two_steps(stage: Stage) -> None:
     assert stage.told == []
     stage.step(trials)
 
-    assert stage.told == [("prepared", {"arm": "base"})]
+    assert stage.told == [Prepared("base")]
 
 
 def test_a_block_counts_what_follows_the_warm_up(stage: Stage) -> None:
@@ -165,9 +177,7 @@ def test_a_block_counts_what_follows_the_warm_up(stage: Stage) -> None:
     assert stage.told == []
     stage.step(trials)
 
-    assert stage.told == [
-        ("block", {"arm": "base", "batches": 20, "examples": 80, "elapsed_ns": SECOND})
-    ]
+    assert stage.told == [BlockRun("base", 20, 80, SECOND)]
 
 
 def test_a_block_ends_when_the_accelerator_has_caught_up(stage: Stage) -> None:
@@ -177,7 +187,7 @@ def test_a_block_ends_when_the_accelerator_has_caught_up(stage: Stage) -> None:
     stage.clock.behind_ns = 7
     stage.step(trials, times=9)
 
-    assert stage.told[0][1]["elapsed_ns"] == SECOND + 7
+    assert stage.told[0].elapsed_ns == SECOND + 7
 
 
 def test_a_step_that_something_came_between_is_not_counted(stage: Stage) -> None:
@@ -189,7 +199,7 @@ def test_a_step_that_something_came_between_is_not_counted(stage: Stage) -> None
     assert stage.told == []
     stage.step(trials)
 
-    assert stage.told[0][1]["batches"] == 20
+    assert stage.told[0].batches == 20
 
 
 def test_each_block_has_a_fresh_iterator_and_none_runs_between_two(stage: Stage) -> None:
@@ -236,7 +246,7 @@ def test_a_trace_begins_the_warm_up_anew_however_long_it_took(stage: Stage) -> N
     assert stage.told == []
     stage.step(trials)
 
-    assert stage.told[0][1]["elapsed_ns"] == SECOND
+    assert stage.told[0].elapsed_ns == SECOND
 
 
 def test_what_is_traced_at_every_step_does_not_restart_its_arm_for_ever(stage: Stage) -> None:
@@ -249,7 +259,7 @@ def test_what_is_traced_at_every_step_does_not_restart_its_arm_for_ever(stage: S
     stage.step(trials, times=WARM_STEPS + 10)
     stage.parent.block("base")
 
-    assert stage.events == ["block"]
+    assert stage.events == [BlockRun]
 
 
 def test_the_next_block_may_be_restarted_again(stage: Stage) -> None:
@@ -319,8 +329,8 @@ def test_an_arm_that_can_not_be_made_is_refused_and_the_parent_asks_on(
     trials = stage.begun()
 
     assert stage.told == [
-        ("arm-refused", {"arm": "first", "reason": "It can't be replayed."}),
-        ("arm-refused", {"arm": "second", "reason": "It can't be replayed."}),
+        ArmRefused("first", "It can't be replayed."),
+        ArmRefused("second", "It can't be replayed."),
     ]
     assert trials.over
 
@@ -344,7 +354,7 @@ def test_an_arm_that_fails_while_it_is_made_is_refused_with_its_first_line(
     stage.parent.prepare("first")
     stage.begun()
 
-    assert stage.told == [("arm-refused", {"arm": "first", "reason": reason})]
+    assert stage.told == [ArmRefused("first", reason)]
 
 
 def test_a_step_of_an_arm_that_fails_is_made_with_the_pipeline_as_it_is_written(
@@ -359,7 +369,7 @@ def test_a_step_of_an_arm_that_fails_is_made_with_the_pipeline_as_it_is_written(
     stage.step(trials)
 
     reason = "It failed with ValueError: bad record"
-    assert stage.told == [("arm-refused", {"arm": "base", "reason": reason})]
+    assert stage.told == [ArmRefused("base", reason)]
 
 
 def test_an_error_of_the_scripts_own_iterator_is_none_of_an_arm(stage: Stage) -> None:
@@ -376,7 +386,7 @@ def test_a_step_of_a_model_compiled_otherwise_that_fails_is_told(stage: Stage) -
     stage.step(trials)
 
     reason = "It failed with ValueError: no kernel"
-    assert stage.told == [("arm-refused", {"arm": "base", "reason": reason})]
+    assert stage.told == [ArmRefused("base", reason)]
 
 
 def test_a_step_that_hangs_ends_the_trials_and_its_iterator_is_not_freed(
@@ -392,7 +402,7 @@ def test_a_step_that_hangs_ends_the_trials_and_its_iterator_is_not_freed(
     assert trials.failed(ValueError("cancelled"))
     assert (trials.over, kept, stage.limit.ended) == (True, [hanging], True)
     assert stage.consumer.stand_in.stage is InPlace.OWN
-    assert stage.told == [("trials-over", {"reason": "a step did not come back within 20 s"})]
+    assert stage.told == [TrialsOver("a step did not come back within 20 s")]
 
 
 def test_an_arm_that_does_not_come_back_while_it_is_made_ends_the_trials(
@@ -407,7 +417,7 @@ def test_an_arm_that_does_not_come_back_while_it_is_made_ends_the_trials(
     trials = stage.begun(goes_on=True)
 
     assert trials.over
-    assert stage.told == [("trials-over", {"reason": "a trial did not come back within 45 s"})]
+    assert stage.told == [TrialsOver("a trial did not come back within 45 s")]
 
 
 def test_only_a_script_that_goes_on_has_limits(
@@ -430,14 +440,14 @@ def test_at_the_end_the_script_has_its_iterator_and_its_model(
 ) -> None:
     stage.parent.block("base")
     if asks_to_end:
-        stage.parent.asks.append({"do": "end"})
+        stage.parent.asks.append(EndTrials())
         stage.parent.prepare("never asked")
     trials = stage.prepared(goes_on=True)
     stage.step(trials, times=WARM_STEPS + 9)
     stage.model.used.clear()
     stage.step(trials)
 
-    assert stage.events == ["block"]
+    assert stage.events == [BlockRun]
     assert (trials.over, stage.limit.ended, stage.model.used) == (True, True, [{}])
     assert stage.consumer.stand_in.stage is InPlace.OWN
 
@@ -448,7 +458,7 @@ def test_a_loop_that_ends_is_told_once(stage: Stage) -> None:
     trials.stop("the loop ended")
     trials.stop("the script finished")
 
-    assert stage.told == [("trials-over", {"reason": "the loop ended"})]
+    assert stage.told == [TrialsOver("the loop ended")]
     assert stage.handed_out is None
 
 
@@ -461,8 +471,8 @@ def test_without_a_consumer_the_pipeline_is_pulled(stage: Stage) -> None:
     stage.trials().without_consumer()
 
     assert stage.told == [
-        ("prepared", {"arm": "base"}),
-        ("block", {"arm": "base", "batches": 10, "examples": 40, "elapsed_ns": SECOND}),
+        Prepared("base"),
+        BlockRun("base", 10, 40, SECOND),
     ]
 
 
@@ -472,7 +482,7 @@ def test_without_a_consumer_there_is_no_block_of_the_loop(stage: Stage) -> None:
     stage.trials().without_consumer()
 
     reason = "The loop is over, so nothing consumes its batches."
-    assert stage.told[1:] == [("arm-refused", {"arm": "base", "reason": reason})]
+    assert stage.told[1:] == [ArmRefused("base", reason)]
 
 
 def test_an_arm_that_fails_in_its_first_steps_leaves_the_next_block_alone(stage: Stage) -> None:
@@ -482,4 +492,4 @@ def test_an_arm_that_fails_in_its_first_steps_leaves_the_next_block_alone(stage:
     trials.failed(ValueError("bad record"))
     stage.step(trials, times=WARM_STEPS + 11)
 
-    assert stage.events == ["arm-refused", "block"]
+    assert stage.events == [ArmRefused, BlockRun]

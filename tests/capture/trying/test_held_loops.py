@@ -11,6 +11,7 @@ from pipediag.capture.loops.stand_in import StandIn
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.session.messages import FromChild, TrialsAwaited
 
 
 class SilentParent:
@@ -23,19 +24,16 @@ class SilentParent:
 class Stage:
     def __init__(self, directory: Path) -> None:
         self.recorder = Recorder(directory / "recording.json")
-        self.told: list[str] = []
+        self.told: list[FromChild] = []
         commands: Any = SilentParent()
         instruments: Any = SimpleNamespace(
             recorder=self.recorder,
-            tell=self.tell,
+            tell=self.told.append,
             state=KeptState(Guard(self.recorder.note)),
         )
         self.held = HeldLoops(commands, instruments, run_to_end=False)
         record = SimpleNamespace(id="loop1", kind="keras", batches_per_call=1, untried=None)
         self.loop: Any = SimpleNamespace(record=record, dataset=None, model=None)
-
-    def tell(self, event: str, **_: Any) -> None:
-        self.told.append(event)
 
     def hold(self) -> bool:
         consumer: Any = SimpleNamespace(distributed=False, stand_in=StandIn())
@@ -55,7 +53,7 @@ def test_a_fit_whose_steps_repeat_is_held(stage: Stage) -> None:
     with stage.held.in_epoch():
         stage.hold()
 
-    assert stage.told == ["trials"]
+    assert [type(message) for message in stage.told] == [TrialsAwaited]
     assert stage.held.was_held(stage.loop)
     assert stage.loop.record.untried is None
 
@@ -71,4 +69,4 @@ def test_a_loop_of_the_scripts_own_needs_no_epoch_of_keras(stage: Stage) -> None
     stage.loop.record.kind = "eager"
     stage.hold()
 
-    assert stage.told == ["trials"]
+    assert [type(message) for message in stage.told] == [TrialsAwaited]

@@ -13,6 +13,7 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.watching import in_graph as module
 from pipediag.capture.watching.in_graph import InGraphLoops
 from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.session.messages import LoopFound
 from tests.capture.frameworks.tensorflow.test_cancellation import FakeCancellation
 from tests.capture.instruments import FakeInstruments, training_loop
 
@@ -153,11 +154,8 @@ def test_a_function_whose_steps_write_is_a_training(
 
     record = measure.loop.record
     assert (record.role, record.updates_variables) == ("training", True)
-    assert tracing.instruments.told[0] == (
-        "loop",
-        {"line": record.line, "file": record.file, "kind": "in_graph"},
-    )
-    assert tracing.instruments.events.count("loop") == 1
+    assert tracing.instruments.told[0] == LoopFound(record.line)
+    assert tracing.instruments.events.count(LoopFound) == 1
 
 
 def test_the_script_may_be_stopped_once_a_loop_was_measured(tracing: Tracing) -> None:

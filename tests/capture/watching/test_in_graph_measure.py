@@ -10,6 +10,7 @@ import pytest
 
 from pipediag.capture.watching import in_graph_measure as module
 from pipediag.capture.watching.in_graph_measure import InGraphMeasure
+from pipediag.session.messages import LoopMeasured, WindowBegun
 from tests.capture.instruments import FakeInstruments, training_loop
 
 MS = 1_000_000
@@ -110,7 +111,7 @@ def test_each_window_follows_the_one_before(call: Call) -> None:
     assert call.measure.done
     assert call.instruments.windows == [("warmup", True), ("baseline", True), ("profile", True)]
     assert call.recording.windows[2].trace_directory == "trace"
-    assert call.instruments.events == ["window", "window", "measured"]
+    assert call.instruments.events == [WindowBegun, WindowBegun, LoopMeasured]
     assert "inside a tf.function" in call.recording.notes[0]
 
 

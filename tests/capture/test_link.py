@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from pipediag.capture import link
+from pipediag.capture.link import CommandPipe, Teller, UnknownCommandError
+from pipediag.runner.asking import MessageReader
+from pipediag.session.messages import (
+    Closing,
+    Ended,
+    FromChild,
+    LoopFound,
+    Prepared,
+    Pull,
+    RunBlock,
+    Started,
+    encode,
+)
+
+LONG = "x" * 200_000
+"""More than a pipe holds."""
+
+
+class Pipe:
+    def __init__(self) -> None:
+        self.reading, self.writing = os.pipe()
+        self.reader = MessageReader(self.reading)
+        self.teller = Teller(self.writing)
+
+    def told(self) -> list[FromChild]:
+        return list(self.reader.read())
+
+    def fill(self) -> None:
+        """Leave room for less than any message."""
+        for size in (1 << 16, 1):
+            try:
+                while True:
+                    os.write(self.writing, b"\n" * size)
+            except BlockingIOError:
+                pass
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    made = Pipe()
+    yield made
+    os.close(made.reading)
+    os.close(made.writing)
+
+
+def test_what_is_told_arrives_in_order(pipe: Pipe) -> None:
+    pipe.teller.tell(Started())
+    pipe.teller.tell(LoopFound(12))
+    assert pipe.told() == [Started(), LoopFound(12)]
+
+
+def test_without_a_parent_nothing_is_told() -> None:
+    Teller(None).tell(Started())
+
+
+def test_a_parent_that_is_gone_disturbs_nothing() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    Teller(writing).tell(Ended("finished", 0))
+    os.close(writing)
+
+
+def test_what_only_shows_the_progress_does_not_wait_for_room(pipe: Pipe) -> None:
+    pipe.fill()
+    pipe.teller.tell(LoopFound(12))
+    assert pipe.told() == []
+
+
+def test_an_answer_waits_for_room(pipe: Pipe) -> None:
+    pipe.fill()
+    telling = threading.Thread(target=pipe.teller.tell, args=(Prepared("base"),))
+    telling.start()
+    told: list[FromChild] = []
+    while telling.is_alive() or not told:
+        told += pipe.told()
+    assert told == [Prepared("base")]
+
+
+def test_an_answer_is_given_up_where_nobody_reads(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "ROOM_LIMIT_S", 0.05)
+    pipe.fill()
+    pipe.teller.tell(Prepared("base"))
+    assert pipe.told() == []
+
+
+def test_an_error_that_is_longer_than_the_pipe_arrives_whole(pipe: Pipe) -> None:
+    ended = Ended("raised", 1, LONG)
+    telling = threading.Thread(target=pipe.teller.tell, args=(ended,))
+    telling.start()
+    told: list[FromChild] = []
+    while telling.is_alive() or not told:
+        told += pipe.told()
+    assert told == [ended]
+
+
+def test_a_line_that_was_cut_does_not_spoil_the_next(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "ROOM_LIMIT_S", 0.0)
+    pipe.teller.tell(Ended("raised", 1, LONG))
+    assert pipe.told() == []
+    pipe.teller.tell(Closing())
+    assert pipe.told() == [Closing()]
+
+
+def test_commands_come_one_by_one_until_the_end_of_the_pipe() -> None:
+    reading, writing = os.pipe()
+    asked = [RunBlock("base", 0.4), Pull("wide", 0.3)]
+    os.write(writing, b"".join(map(encode, asked)))
+    os.close(writing)
+    commands = CommandPipe(reading)
+    assert [commands.next(), commands.next(), commands.next()] == [*asked, None]
+    os.close(reading)
+
+
+def test_a_line_that_is_no_command_is_said_to_be_none() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b'{"is": "Sing"}\n')
+    with pytest.raises(UnknownCommandError):
+        CommandPipe(reading).next()
+    os.close(reading)
+    os.close(writing)
