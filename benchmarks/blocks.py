@@ -38,7 +38,7 @@ class Schedule:
     """Which arms run in which order, and for how long."""
 
     arms: dict[str, list[dict[str, Any]]]
-    """Changes of each arm, as `changes_to_json` writes them."""
+    """Changes of each arm, as `dataclasses.asdict` gives them."""
     rounds: list[list[str]]
     warmup_s: float
     block_s: float

@@ -16,7 +16,7 @@ import random
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import click
@@ -37,7 +37,6 @@ from benchmarks.edit_arms import (
 )
 from benchmarks.machine import machine_of
 from benchmarks.samples import RunFailedError, analyze
-from pipediag.session.edits import changes_to_json
 from pipediag.session.model import Session
 
 FOLDER = Path(__file__).with_name("workloads")
@@ -158,7 +157,9 @@ class Runner:
         """
         orders = [random.Random(number).sample(list(arms), len(arms)) for number in range(rounds)]
         schedule = {
-            "arms": {name: changes_to_json(arm.changes) for name, arm in arms.items()},
+            "arms": {
+                name: [asdict(change) for change in arm.changes] for name, arm in arms.items()
+            },
             "rounds": orders,
             "warmup_s": self.warmup_s,
             "block_s": self.block_s,

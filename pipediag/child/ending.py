@@ -22,6 +22,10 @@ from pipediag.vocabulary import OwnEnding
 FLUSH_FAILED = 120
 """The interpreter's own status when standard output could not be flushed at exit."""
 
+LONGEST_ERROR = 10_000
+"""Characters of an error that are kept: own choice, as its text can be a dump of data, and the
+interpreter shows it whole."""
+
 
 class Recorder(Protocol):
     """The part of capture that the end of a script needs."""
@@ -75,7 +79,7 @@ class Ending:
 
     def failed(self, error: BaseException) -> None:
         """The script ended by `error`, which the caller lets through to the interpreter."""
-        description = f"{type(error).__name__}: {error}"
+        description = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
         if isinstance(error, SystemExit):
             self._end("exited", exit_status_of(error), None)
             return

@@ -7,7 +7,7 @@ trial and a tool that patches source all speak of the same edit.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pipediag.vocabulary import Scalar
@@ -112,13 +112,8 @@ _BY_NAME: dict[str, type[Change]] = {
 }
 
 
-def changes_to_json(changes: tuple[Change, ...]) -> list[dict[str, Any]]:
-    """The changes as plain values, for the pipe to the user's process."""
-    return [asdict(change) for change in changes]
-
-
 def changes_from_json(values: list[dict[str, Any]]) -> tuple[Change, ...]:
-    """What `changes_to_json` made, read back.
+    """Changes as `asdict` gives them, read back.
 
     Raises:
         KeyError: a change of a kind that is not known.

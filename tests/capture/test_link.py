@@ -34,12 +34,21 @@ class Pipe:
     def told(self) -> list[FromChild]:
         return list(self.reader.read())
 
+    def told_while_telling(self, message: FromChild) -> list[FromChild]:
+        """What arrives at a parent that reads all the time."""
+        telling = threading.Thread(target=self.teller.tell, args=(message,))
+        telling.start()
+        told = []
+        while telling.is_alive():
+            told += self.told()
+        return told + self.told()
+
     def fill(self) -> None:
         """Leave room for less than any message."""
         for size in (1 << 16, 1):
             try:
                 while True:
-                    os.write(self.writing, b"\n" * size)
+                    os.write(self.writing, b" " * size)
             except BlockingIOError:
                 pass
 
@@ -77,12 +86,7 @@ def test_what_only_shows_the_progress_does_not_wait_for_room(pipe: Pipe) -> None
 
 def test_an_answer_waits_for_room(pipe: Pipe) -> None:
     pipe.fill()
-    telling = threading.Thread(target=pipe.teller.tell, args=(Prepared("base"),))
-    telling.start()
-    told: list[FromChild] = []
-    while telling.is_alive() or not told:
-        told += pipe.told()
-    assert told == [Prepared("base")]
+    assert pipe.told_while_telling(Prepared("base")) == [Prepared("base")]
 
 
 def test_an_answer_is_given_up_where_nobody_reads(
@@ -96,12 +100,7 @@ def test_an_answer_is_given_up_where_nobody_reads(
 
 def test_an_error_that_is_longer_than_the_pipe_arrives_whole(pipe: Pipe) -> None:
     ended = Ended("raised", 1, LONG)
-    telling = threading.Thread(target=pipe.teller.tell, args=(ended,))
-    telling.start()
-    told: list[FromChild] = []
-    while telling.is_alive() or not told:
-        told += pipe.told()
-    assert told == [ended]
+    assert pipe.told_while_telling(ended) == [ended]
 
 
 def test_a_line_that_was_cut_does_not_spoil_the_next(

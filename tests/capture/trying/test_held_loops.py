@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from pipediag.capture.guard import Guard
+from pipediag.capture.link import UnknownCommandError
 from pipediag.capture.loops.stand_in import StandIn
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.trying.held_loops import HeldLoops
-from pipediag.session.messages import FromChild, TrialsAwaited
+from pipediag.session.messages import FromChild, TrialsAwaited, TrialsOver
 
 
 class SilentParent:
@@ -21,17 +22,23 @@ class SilentParent:
         return None
 
 
+class StrangeParent:
+    """A parent that asks for what nobody knows."""
+
+    def next(self) -> None:
+        raise UnknownCommandError("a command was not understood")
+
+
 class Stage:
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, commands: Any = None) -> None:
         self.recorder = Recorder(directory / "recording.json")
         self.told: list[FromChild] = []
-        commands: Any = SilentParent()
         instruments: Any = SimpleNamespace(
             recorder=self.recorder,
             tell=self.told.append,
             state=KeptState(Guard(self.recorder.note)),
         )
-        self.held = HeldLoops(commands, instruments, run_to_end=False)
+        self.held = HeldLoops(commands or SilentParent(), instruments, run_to_end=False)
         record = SimpleNamespace(id="loop1", kind="keras", batches_per_call=1, untried=None)
         self.loop: Any = SimpleNamespace(record=record, dataset=None, model=None)
 
@@ -40,12 +47,16 @@ class Stage:
         return self.held.hold(self.loop, consumer, goes_on=False)
 
 
-@pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+@pytest.fixture(autouse=True)
+def no_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     class NoDevices:
         def __init__(self) -> None: ...
 
     monkeypatch.setattr("pipediag.capture.trying.answering.DeviceClock", NoDevices)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
@@ -70,3 +81,14 @@ def test_a_loop_of_the_scripts_own_needs_no_epoch_of_keras(stage: Stage) -> None
     stage.hold()
 
     assert [type(message) for message in stage.told] == [TrialsAwaited]
+
+
+def test_a_command_that_is_not_understood_ends_the_trials_and_not_the_script(
+    tmp_path: Path,
+) -> None:
+    stage = Stage(tmp_path, StrangeParent())
+    with stage.held.in_epoch():
+        assert not stage.hold()
+
+    assert stage.told[1:] == [TrialsOver("a command was not understood")]
+    assert not stage.held.holds(stage.loop)
