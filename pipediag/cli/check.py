@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipediag.cli.gate_config import load_gate_config
-from pipediag.cli.say import deliver
+from pipediag.cli.say import deliver, say
 from pipediag.cli.width import fitted
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def _evaluate_all(paths: tuple[Path, ...], config: GateConfig) -> list[GateResul
     # One script is often run several times: only the path then tells its sessions apart.
     named = len(paths) > 1
     return [
-        evaluate(load_session(path), config, label=str(path) if named else None) for path in paths
+        evaluate(load_session(path, tell=say), config, label=str(path) if named else None)
+        for path in paths
     ]
 
 

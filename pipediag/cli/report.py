@@ -57,7 +57,7 @@ def command(session: Path, formats: tuple[str, ...], output: Path | None) -> Non
     from pipediag.reporters import write_formats
     from pipediag.session.store import load_session
 
-    loaded = load_session(session)
+    loaded = load_session(session, tell=say)
     beside = session if session.is_dir() else session.parent
     for path in write_formats(loaded, output or beside, formats):
         say(f"wrote {path}")

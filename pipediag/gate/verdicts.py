@@ -28,10 +28,11 @@ def verdict_check(session: Session, fail_on: Level) -> Check:
 
 
 def _judge(verdict: Verdict, fail_on: Level) -> tuple[CheckOutcome, Level]:
-    if verdict.bottleneck == "inconclusive":
+    curable = verdict.bottleneck in _CURABLE
+    if verdict.bottleneck == "inconclusive" or (curable and verdict.severity == "unknown"):
         return "inconclusive", "error"
     level = _LEVELS.get(verdict.severity)
-    if verdict.bottleneck not in _CURABLE or level is None:
+    if not curable or level is None:
         return "pass", "error"
     return past_limit(level, fail_on), level
 
