@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -50,3 +52,33 @@ def test_a_missing_session_is_a_sentence(tmp_path: Path) -> None:
     result = CliRunner().invoke(command, [str(tmp_path / "none")])
 
     assert isinstance(result.exception, PipediagError)
+
+
+def rewritten(directory: Path, **changes: Any) -> None:
+    file = directory / "session.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**content, **changes}), encoding="utf-8")
+
+
+def test_a_newer_minor_version_is_reported_and_what_is_unknown_said(
+    session_directory: Path,
+) -> None:
+    loops = [{**factories.make_loop().model_dump(mode="json"), "role": "distillation"}]
+    rewritten(session_directory, schema_version="1.99", loops=loops)
+
+    result = CliRunner().invoke(command, [str(session_directory)])
+
+    assert result.exit_code == 0
+    assert '"loops[].role" is "distillation", read as "other"' in result.stderr
+    assert "Upgrade pipediag" in result.stderr
+    assert "distillation" in (session_directory / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_newer_major_version_is_refused_in_a_sentence(session_directory: Path) -> None:
+    rewritten(session_directory, schema_version="2.0")
+
+    result = CliRunner().invoke(command, [str(session_directory)])
+
+    assert isinstance(result.exception, PipediagError)
+    assert "Upgrade pipediag" in str(result.exception)
+    assert not (session_directory / "report.html").exists()

@@ -110,3 +110,15 @@ def test_numbers_that_json_lacks_are_written_as_null(tmp_path: Path) -> None:
     text = dump_session(make_session(wall_s=float("nan")))
 
     assert json.loads(text)["wall_s"] is None
+
+
+@pytest.mark.parametrize("version", ["1", "1.0"])
+def test_an_older_minor_version_comes_in_the_present_form(version: str, tmp_path: Path) -> None:
+    assert load_session(_write(tmp_path / "s.json", schema_version=version)) == make_session()
+
+
+@pytest.mark.parametrize("rest", ["x", "-1", "9" * 5_000, ""])
+def test_a_minor_that_is_no_number_is_taken_for_the_present_one(rest: str, tmp_path: Path) -> None:
+    file = _write(tmp_path / "s.json", schema_version=f"1.{rest}")
+
+    assert load_session(file).verdict == make_session().verdict
