@@ -15,7 +15,7 @@ DEMO_SCRIPT ?= sample_pipelines/blocking_numpy_function.py
 DEMO_OUTPUT ?= reports/demo
 PYTEST_ARGS ?=
 
-.PHONY: help demo test test-faults test-samples test-jax lint format lock clean
+.PHONY: help demo test test-faults test-samples test-jax sdist lint format lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -38,6 +38,9 @@ test-samples: $(READY) ## Run every sample, also those that `make test` leaves o
 
 test-jax: $(READY_JAX) ## Run the tests of Keras on JAX, in an environment of their own
 	$(VENV_JAX)/bin/python -m pytest -m jax $(PYTEST_ARGS)
+
+sdist: $(READY) ## Build the source distribution, install it, and run the pure tests out of it
+	.ci/sdist $(PYTEST_ARGS)
 
 lint: $(READY) ## Check style, types and the direction of imports
 	$(VENV)/bin/ruff check .
