@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from pipediag.cli.say import say
+from pipediag.errors import PipediagError
 from pipediag.reporters import REPORTERS
 
 
@@ -57,7 +58,24 @@ def command(session: Path, formats: tuple[str, ...], output: Path | None) -> Non
     from pipediag.reporters import write_formats
     from pipediag.session.store import load_session
 
-    loaded = load_session(session, tell=say)
-    beside = session if session.is_dir() else session.parent
-    for path in write_formats(loaded, output or beside, formats):
+    unknown: list[str] = []
+    loaded = load_session(session, tell=unknown.append)
+    for sentence in unknown:
+        say(sentence)
+    directory = output or (session if session.is_dir() else session.parent)
+    if unknown and "json" in formats:
+        _keep_whole(session, directory)
+    for path in write_formats(loaded, directory, formats):
         say(f"wrote {path}")
+
+
+def _keep_whole(session: Path, directory: Path) -> None:
+    """Raises PipediagError where what is known of a newer session would replace its file."""
+    from pipediag.session.files import SESSION_FILE
+
+    read = session / SESSION_FILE if session.is_dir() else session
+    if read.resolve() == (directory / SESSION_FILE).resolve():
+        raise PipediagError(
+            f"{read} would lose what this pipediag does not know of it, so nothing was written. "
+            "Choose another directory with -o, or leave out json."
+        )

@@ -8,6 +8,7 @@ from pipediag.session.record import Record
 from pipediag.vocabulary import StepBasis, TraceFormat
 
 TRACE_SCHEMA_VERSION = "1"
+"""A major alone: pipediag writes these reports and reads none, so it has no words to upgrade."""
 
 
 class ClassShare(Record):

@@ -82,3 +82,18 @@ def test_a_newer_major_version_is_refused_in_a_sentence(session_directory: Path)
     assert isinstance(result.exception, PipediagError)
     assert "Upgrade pipediag" in str(result.exception)
     assert not (session_directory / "report.html").exists()
+
+
+def test_a_newer_session_is_not_replaced_by_what_is_known_of_it(session_directory: Path) -> None:
+    rewritten(session_directory, schema_version="1.99", key_of_the_future=1)
+    file = session_directory / "session.json"
+    before = file.read_bytes()
+    arguments = [str(session_directory), "--format", "json,html"]
+
+    refused = CliRunner().invoke(command, arguments)
+    elsewhere = CliRunner().invoke(command, [*arguments, "-o", str(session_directory / "other")])
+
+    assert isinstance(refused.exception, PipediagError)
+    assert file.read_bytes() == before
+    assert not (session_directory / "report.html").exists()
+    assert elsewhere.exit_code == 0

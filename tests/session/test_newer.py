@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -18,6 +19,7 @@ from pipediag.session import newer
 from pipediag.session.model import SCHEMA_VERSION, Session
 from pipediag.session.schema import session_schema
 from pipediag.session.store import MAJOR, MINOR, dump_session, load_session
+from tests.encoding import mutations
 from tests.encoding.poisoned import CLEAN, session_content
 from tests.encoding.test_malformed_sessions import shown_everywhere
 from tests.factories import make_finding, make_session
@@ -191,6 +193,13 @@ def test_many_unknown_things_are_counted(tmp_path: Path) -> None:
 def test_what_is_of_the_wrong_kind_is_refused_as_ever(tmp_path: Path) -> None:
     with pytest.raises(PipediagError, match=r"notes"):
         load_session(written({**plain(make_session()), "notes": {"a": 1}}, tmp_path))
+
+
+@pytest.mark.parametrize("other", [[], {}, None, 3, FUTURE, [[FUTURE]], {FUTURE: [FUTURE]}])
+def test_no_part_of_another_kind_is_an_error_of_ours(other: Any, tmp_path: Path) -> None:
+    for _, content in mutations.with_each_part(other):
+        with suppress(PipediagError):
+            load_session(written(content, tmp_path))
 
 
 def test_what_is_read_instead_is_a_word_of_its_list() -> None:
