@@ -39,7 +39,7 @@ test-samples: $(READY) ## Run every sample, also those that `make test` leaves o
 test-jax: $(READY_JAX) ## Run the tests of Keras on JAX, in an environment of their own
 	$(VENV_JAX)/bin/python -m pytest -m jax $(PYTEST_ARGS)
 
-sdist: $(READY) ## Build the source distribution, install it, and run the pure tests out of it
+sdist: $(READY) ## Build the source distribution, unpack it, and run the pure tests out of it
 	.ci/sdist $(PYTEST_ARGS)
 
 lint: $(READY) ## Check style, types and the direction of imports
