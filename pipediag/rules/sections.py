@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pipediag.facts.devices import NO_DEVICE
-from pipediag.rules.rule import Meta
+from pipediag.rules.rule import Meta, Section
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import FindingStatus
@@ -18,11 +20,20 @@ Lack = tuple[FindingStatus, str]
 def lacking(meta: Meta, session: Session) -> Finding | None:
     """A not-applicable or inconclusive finding for the first section that is missing, or None."""
     for section in meta.needs:
-        lack = _LACKS[section](session)
+        lack = _lack_of(section, session)
         if lack is not None:
             status, reason = lack
             return meta.finding(status, reason)
     return None
+
+
+def _lack_of(section: Section, session: Session) -> Lack | None:
+    if section in _LACKS:
+        return _LACKS[section](session)
+    if getattr(session, section) is not None:
+        return None
+    reason = getattr(session, f"{section}_missing")
+    return "inconclusive", reason or f"The session has no `{section}`, and no reason for it."
 
 
 def _loop(session: Session) -> Lack | None:
@@ -40,18 +51,6 @@ def _keras(session: Session) -> Lack | None:
     return "not-applicable", "The training loop is not a Keras fit."
 
 
-def _steps(session: Session) -> Lack | None:
-    if session.steps is not None:
-        return None
-    return "inconclusive", session.steps_missing or "No steps were measured."
-
-
-def _breakdown(session: Session) -> Lack | None:
-    if session.breakdown is not None:
-        return None
-    return "inconclusive", session.breakdown_missing or "The step was not broken down."
-
-
 def _pipeline(session: Session) -> Lack | None:
     if session.pipeline is None:
         return "inconclusive", session.pipeline_missing or "The input pipeline was not recorded."
@@ -62,12 +61,6 @@ def _pipeline(session: Session) -> Lack | None:
     return "not-applicable", "The training loop reads no tf.data pipeline."
 
 
-def _host(session: Session) -> Lack | None:
-    if session.host is not None:
-        return None
-    return "inconclusive", session.host_missing or "The host was not sampled."
-
-
 def _devices(session: Session) -> Lack | None:
     if any(device.kind.lower() != "cpu" for device in session.devices):
         return None
@@ -76,12 +69,10 @@ def _devices(session: Session) -> Lack | None:
     return _loop(session) or ("inconclusive", session.breakdown_missing or NO_DEVICE)
 
 
-_LACKS = {
+_LACKS: dict[Section, Callable[[Session], Lack | None]] = {
     "loop": _loop,
     "keras": _keras,
-    "steps": _steps,
-    "breakdown": _breakdown,
     "pipeline": _pipeline,
-    "host": _host,
     "devices": _devices,
 }
+"""What is no section with a reason beside it, or may be there and empty."""

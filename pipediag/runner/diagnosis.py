@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from pipediag import __version__
 from pipediag.facts.machine import cores_allowed
@@ -14,22 +13,48 @@ from pipediag.measures.host.of_loop import host_of_loop
 from pipediag.measures.host.samples import host_samples
 from pipediag.measures.loop.embeddings import describe_embeddings
 from pipediag.measures.loop.loops import diagnosed_loop, loop_rows
-from pipediag.measures.loop.measures import LoopMeasures, measure_loop
-from pipediag.measures.recorded_windows import step_rows, window_rows
-from pipediag.measures.verdict.case import Case
+from pipediag.measures.loop.measures import LoopSections, MeasuredLoop, measure_loop
+from pipediag.measures.recorded_windows import window_rows
 from pipediag.measures.verdict.decision import decide
 from pipediag.rules.registry import run_rules
 from pipediag.runner.supervisor import ChildResult
 from pipediag.sensors.machine import describe_machine
+from pipediag.session.findings import Verdict
+from pipediag.session.host import HostSample
 from pipediag.session.host_track import HostTrack
+from pipediag.session.loops import Embedding, Loop
 from pipediag.session.model import SCHEMA_VERSION, Session
 from pipediag.session.reading import read_journal, read_recording, recover
 from pipediag.session.recording import RecordedLoop, Recording
 from pipediag.session.run import Environment, OtherProcesses, OtherUse, ProfilerConflict, Script
 from pipediag.session.settings import JOURNAL_FILE, RECORDING_FILE, RunSettings
+from pipediag.session.steps import Window
 
 NO_RECORDING = "The script ended before TensorFlow was seen, so nothing was recorded."
 NO_LOOP = "No training loop was seen."
+
+UNDECIDED = Verdict(
+    bottleneck="inconclusive",
+    severity="unknown",
+    summary="The verdict was not reached.",
+    confidence="low",
+    reasons=[],
+)
+"""What a session holds until its verdict is decided, as that rests on all the rest of it."""
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What holds for the run whether or not there was a training loop."""
+
+    environment: Environment
+    loops: list[Loop] = field(default_factory=list)
+    embeddings: list[Embedding] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
+    host_samples: list[HostSample] = field(default_factory=list)
+    other_uses: list[OtherUse] = field(default_factory=list)
+    profiler_conflicts: list[ProfilerConflict] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def diagnose(
@@ -44,74 +69,34 @@ def diagnose(
         PipediagError: the recording is there and can't be read.
     """
     recording = read_recording(capture_directory / RECORDING_FILE)
-    session = {
-        "schema_version": SCHEMA_VERSION,
-        "pipediag_version": __version__,
-        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "script": _script(child, settings),
-        "wall_s": (child.ended_ns - child.started_ns) / 1e9,
-    }
     if recording is None:
-        unknown = {
-            "environment": describe_machine(None),
-            "loops": [],
-            "other_processes": _other_processes(host),
-        }
-        return _conclude(_nothing(NO_RECORDING) | session | unknown)
-    recovered = recover(recording, read_journal(capture_directory / JOURNAL_FILE))
-    session |= _of_run(recording, host, recovered)
-    loop = diagnosed_loop(recording)
-    session["loops"] = loop_rows(recording, loop)
-    if loop is None:
-        return _conclude(_nothing(NO_LOOP) | session)
-    return _conclude_loop(session, recording, loop, host)
-
-
-def _conclude_loop(
-    session: dict[str, Any], recording: Recording, loop: RecordedLoop, track: HostTrack
-) -> Session:
-    environment: Environment = session["environment"]
-    host, host_missing = host_of_loop(track, recording, loop, cores_allowed(environment))
-    measures = measure_loop(recording, loop, host)
-    notes = [*session["notes"], *([measures.trace_missing] if measures.trace_missing else [])]
-    session |= {
-        "host": host,
-        "host_missing": host_missing,
-        "step_rows": step_rows(recording, loop),
-        "notes": notes,
-        **_sections(measures),
-    }
-    return _conclude(session)
-
-
-def _conclude(session: dict[str, Any]) -> Session:
-    """Verdict, then the rules, then what they advise."""
-    sections = {
-        name: session[name]
-        for name in (
-            "script",
-            "loops",
-            "steps",
-            "steps_missing",
-            "breakdown",
-            "breakdown_missing",
-            "input_wait",
-            "perturbation",
-            "ceiling",
-            "pipeline",
-            "host",
-            "other_uses",
-            "other_processes",
-        )
-        if name in session
-    }
-    case = Case(
-        **sections,
-        tensorflow=session["environment"].tensorflow,
-        consumer_alone=session["differential"] is not None,
+        run = RunFacts(describe_machine(None))
+        measured = MeasuredLoop(LoopSections.lacking(NO_RECORDING))
+    else:
+        recovered = recover(recording, read_journal(capture_directory / JOURNAL_FILE))
+        loop = diagnosed_loop(recording)
+        run = _facts_of(recording, loop, host, recovered)
+        measured = _measured(recording, loop, host, cores_allowed(run.environment))
+    draft = Session(
+        schema_version=SCHEMA_VERSION,
+        pipediag_version=__version__,
+        created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        script=_script(child, settings),
+        environment=run.environment,
+        verdict=UNDECIDED,
+        embeddings=run.embeddings,
+        loops=run.loops,
+        windows=run.windows,
+        host_samples=run.host_samples,
+        other_uses=run.other_uses,
+        other_processes=_other_processes(host),
+        profiler_conflicts=run.profiler_conflicts,
+        notes=[*run.notes, *measured.notes],
+        wall_s=(child.ended_ns - child.started_ns) / 1e9,
+        **measured.sections.as_fields(),
     )
-    drafted = Session(**session, combined=None, verdict=decide(case))
-    return concluded(drafted, run_rules(drafted))
+    decided = draft.model_copy(update={"verdict": decide(draft)})
+    return concluded(decided, run_rules(decided))
 
 
 def _script(child: ChildResult, settings: RunSettings) -> Script:
@@ -125,8 +110,9 @@ def _script(child: ChildResult, settings: RunSettings) -> Script:
     )
 
 
-def _of_run(recording: Recording, host: HostTrack, recovered: int) -> dict[str, Any]:
-    """What holds for the run whether or not there was a training loop."""
+def _facts_of(
+    recording: Recording, loop: RecordedLoop | None, host: HostTrack, recovered: int
+) -> RunFacts:
     environment = describe_machine(recording.environment)
     notes = list(recording.notes)
     if recovered:
@@ -134,20 +120,29 @@ def _of_run(recording: Recording, host: HostTrack, recovered: int) -> dict[str, 
             f"{recovered} steps were recovered from the journal: the process ended before it could "
             "write them down."
         )
-    return {
-        "environment": environment,
-        "embeddings": describe_embeddings(recording.variables),
-        "windows": window_rows(recording),
-        "host_samples": host_samples(
+    return RunFacts(
+        environment=environment,
+        loops=loop_rows(recording, loop),
+        embeddings=describe_embeddings(recording.variables),
+        windows=window_rows(recording),
+        host_samples=host_samples(
             host, recording.windows, recording.started_ns, cores_allowed(environment)
         ),
-        "other_uses": [OtherUse(**asdict(use)) for use in recording.other_uses],
-        "other_processes": _other_processes(host),
-        "profiler_conflicts": [
+        other_uses=[OtherUse(**asdict(use)) for use in recording.other_uses],
+        profiler_conflicts=[
             ProfilerConflict(**asdict(conflict)) for conflict in recording.profiler_conflicts
         ],
-        "notes": notes,
-    }
+        notes=notes,
+    )
+
+
+def _measured(
+    recording: Recording, loop: RecordedLoop | None, track: HostTrack, cores_allowed: float
+) -> MeasuredLoop:
+    if loop is None:
+        return MeasuredLoop(LoopSections.lacking(NO_LOOP))
+    host = host_of_loop(track, recording, loop, cores_allowed)
+    return measure_loop(recording, loop, host)
 
 
 def _other_processes(host: HostTrack) -> OtherProcesses | None:
@@ -155,28 +150,3 @@ def _other_processes(host: HostTrack) -> OtherProcesses | None:
     if last is None or not last.children:
         return None
     return OtherProcesses(count=last.children, cpu_s=last.children_cpu_ns / 1e9)
-
-
-def _nothing(reason: str) -> dict[str, Any]:
-    """The sections of a loop, all missing for one reason."""
-    measured = ("steps", "breakdown", "perturbation", "differential", "ceiling", "pipeline", "host")
-    missing: dict[str, Any] = {f"{name}_missing": reason for name in measured}
-    return {**dict.fromkeys(measured), **missing}
-
-
-def _sections(measures: LoopMeasures) -> dict[str, Any]:
-    return {
-        "steps": measures.steps,
-        "steps_missing": measures.steps_missing,
-        "breakdown": measures.breakdown,
-        "breakdown_missing": measures.breakdown_missing,
-        "input_wait": measures.input_wait,
-        "perturbation": measures.perturbation,
-        "perturbation_missing": None if measures.perturbation else measures.steps_missing,
-        "differential": measures.differential,
-        "differential_missing": measures.differential_missing,
-        "ceiling": measures.ceiling,
-        "ceiling_missing": None if measures.ceiling else measures.breakdown_missing,
-        "pipeline": measures.pipeline,
-        "devices": measures.devices,
-    }

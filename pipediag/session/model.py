@@ -1,7 +1,9 @@
 """The session: the versioned record of one run, which reports, rules and gates are functions of.
 
-A measurement that is missing is None, and the field `<name>_missing` or the section's `missing`
-says why. Field names carry their units.
+A section that is missing is None, and the field `<name>_missing` beside it says why; only then is
+that field there. A part of a section that is missing is None, and the section's own `missing` says
+why. `input_wait` is there whenever a loop was measured, so `steps_missing` speaks for it. Field
+names carry their units.
 """
 
 from __future__ import annotations

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from pipediag.measures.loop.loops import loop_rows
-from pipediag.measures.loop.measures import LoopMeasures, measure_loop
-from pipediag.measures.verdict.case import Case
+from pipediag.measures.loop.measures import measure_loop
 from pipediag.measures.verdict.decision import decide
 from pipediag.reporters.html import page as html
 from pipediag.reporters.terminal import summary as terminal
@@ -79,48 +78,25 @@ def recordings(draw: st.DrawFn) -> Recording:
     return make_recording(loops=[loop], windows=windows, snapshots=[])
 
 
-def session_of(recording: Recording) -> tuple[Session, LoopMeasures]:
+def session_of(recording: Recording) -> Session:
     """By the same steps as a run's, without the files."""
     [loop] = recording.loops
-    measures = measure_loop(recording, loop, make_host())
-    rows = loop_rows(recording, loop)
-    sections: dict[str, Any] = {
-        "steps": measures.steps,
-        "steps_missing": measures.steps_missing,
-        "breakdown": measures.breakdown,
-        "breakdown_missing": measures.breakdown_missing,
-        "input_wait": measures.input_wait,
-        "perturbation": measures.perturbation,
-        "ceiling": measures.ceiling,
-        "pipeline": measures.pipeline,
-    }
-    stopped = Script(path="train.py", args=[], outcome="stopped")
-    case = Case(
-        script=stopped,
-        loops=rows,
-        host=make_host(),
-        consumer_alone=measures.differential is not None,
-        tensorflow="2.21.0",
-        **sections,
-    )
-    session = make_session(
-        script=stopped,
-        loops=rows,
+    measured = measure_loop(recording, loop, make_host())
+    draft = make_session(
+        script=Script(path="train.py", args=[], outcome="stopped"),
+        loops=loop_rows(recording, loop),
         environment=make_environment(),
-        verdict=decide(case),
-        differential=measures.differential,
-        differential_missing=measures.differential_missing,
         findings=[],
-        **sections,
+        **measured.sections.as_fields(),
     )
-    return session, measures
+    return draft.model_copy(update={"verdict": decide(draft)})
 
 
 @examples
 @given(recordings())
 def test_the_ceiling_is_the_breakdowns(recording: Recording) -> None:
-    _, measures = session_of(recording)
-    breakdown, ceiling = measures.breakdown, measures.ceiling
+    session = session_of(recording)
+    breakdown, ceiling = session.breakdown, session.ceiling
     assert breakdown is not None
     assert ceiling is not None
     step, wait = sum(share.ms for share in breakdown.values()), breakdown["input_wait"].ms
@@ -136,12 +112,12 @@ def test_the_ceiling_is_the_breakdowns(recording: Recording) -> None:
 def test_percents_add_up_to_a_hundred_and_milliseconds_to_the_mean_step(
     recording: Recording,
 ) -> None:
-    _, measures = session_of(recording)
-    assert measures.steps is not None
-    assert measures.breakdown is not None
-    assert sum(s.percent for s in measures.breakdown.values()) == pytest.approx(100.0)
-    total = sum(share.ms for share in measures.breakdown.values())
-    assert total == pytest.approx(measures.steps.mean_ms)
+    session = session_of(recording)
+    assert session.steps is not None
+    assert session.breakdown is not None
+    assert sum(s.percent for s in session.breakdown.values()) == pytest.approx(100.0)
+    total = sum(share.ms for share in session.breakdown.values())
+    assert total == pytest.approx(session.steps.mean_ms)
 
 
 @examples
@@ -149,7 +125,7 @@ def test_percents_add_up_to_a_hundred_and_milliseconds_to_the_mean_step(
 def test_a_loops_time_adds_up_and_its_projection_is_no_less_than_what_was_seen(
     recording: Recording,
 ) -> None:
-    session, _ = session_of(recording)
+    session = session_of(recording)
     [loop] = session.loops
     if loop.projected_s is not None:
         assert loop.projected_s >= loop.elapsed_s
@@ -167,7 +143,7 @@ def test_a_loops_time_adds_up_and_its_projection_is_no_less_than_what_was_seen(
 def test_a_share_that_is_contested_is_no_high_confidence_in_another_verdict(
     recording: Recording,
 ) -> None:
-    session, _ = session_of(recording)
+    session = session_of(recording)
     wait = session.input_wait
     assert wait is not None
     if wait.contested_by_percent is not None:
@@ -184,7 +160,7 @@ def test_a_share_that_is_contested_is_no_high_confidence_in_another_verdict(
 @settings(examples, max_examples=15)
 @given(recordings())
 def test_no_sentence_claims_a_gain_of_nothing_or_holds_no_number(recording: Recording) -> None:
-    session, _ = session_of(recording)
+    session = session_of(recording)
     console = Console(width=100, record=True, file=io.StringIO())
     terminal.render(session, console, output_directory=None, verbose=True)
     shown = console.export_text()
@@ -198,7 +174,7 @@ def test_no_sentence_claims_a_gain_of_nothing_or_holds_no_number(recording: Reco
 @examples
 @given(recordings())
 def test_every_number_is_finite_and_what_is_missing_has_a_reason(recording: Recording) -> None:
-    session, _ = session_of(recording)
+    session = session_of(recording)
     for name, value in numbers(session.model_dump()):
         assert math.isfinite(value), name
     for section in ("steps", "breakdown", "differential", "perturbation", "ceiling", "host"):

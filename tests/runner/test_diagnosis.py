@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipediag.errors import PipediagError
-from pipediag.runner.diagnosis import NO_LOOP, NO_RECORDING, diagnose
+from pipediag.measures.loop.measures import LoopSections
+from pipediag.runner.diagnosis import NO_LOOP, NO_RECORDING, UNDECIDED, diagnose
 from pipediag.runner.supervisor import ChildResult
 from pipediag.session.host_track import HostTrack
 from pipediag.session.model import Session
@@ -87,6 +88,38 @@ def test_a_script_that_trains_nothing_gets_its_sentence(tmp_path: Path) -> None:
     assert session.breakdown_missing == NO_LOOP
     assert [loop.diagnosed for loop in session.loops] == [False]
     assert session.pipeline is None
+
+
+NO_LOOP_AT_ALL = make_recording(loops=[], windows=[])
+
+
+@pytest.mark.parametrize(
+    "recording",
+    [
+        None,
+        NO_LOOP_AT_ALL,
+        make_recording(windows=[]),
+        make_recording(windows=[make_window("baseline", make_block(4))]),
+        make_recording(),
+    ],
+    ids=["no recording", "no loop", "no window", "four steps", "measured"],
+)
+def test_a_section_of_the_loop_is_there_or_says_why_it_is_not(
+    tmp_path: Path, recording: Recording | None
+) -> None:
+    session = diagnosed(tmp_path, recording)
+    names = {field.name for field in fields(LoopSections)}
+    told = [name for name in names if f"{name}_missing" in Session.model_fields]
+    assert len(told) == 7
+    for name in told:
+        missing = getattr(session, f"{name}_missing")
+        assert (getattr(session, name) is None) is (missing is not None), name
+        assert missing is None or missing.endswith("."), name
+
+
+def test_the_verdict_of_a_draft_is_never_left(tmp_path: Path) -> None:
+    for recording in (None, NO_LOOP_AT_ALL, make_recording()):
+        assert diagnosed(tmp_path, recording).verdict.summary != UNDECIDED.summary
 
 
 def test_a_killed_child_loses_no_step(tmp_path: Path) -> None:

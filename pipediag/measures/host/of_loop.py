@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pipediag.measures.host.totals import host_missing, measure_host
+from functools import partial
+
+from pipediag.measures.host.totals import measure_host
+from pipediag.measures.missing import Missing
 from pipediag.measures.recorded_windows import WindowNs, span_ns
 from pipediag.session.host import Host
 from pipediag.session.host_track import HostTrack
@@ -11,24 +14,21 @@ from pipediag.session.recording import RecordedLoop, RecordedStacks, Recording
 
 def host_of_loop(
     track: HostTrack, recording: Recording, loop: RecordedLoop, cores_allowed: float
-) -> tuple[Host | None, str | None]:
-    """The host in the loop's baseline, or None and why.
+) -> Host | Missing:
+    """The host in the loop's baseline.
 
     A baseline that is too short for the sampler is taken together with the stacks window after it,
     in which the script runs on, watched by a thread that samples its stacks.
     """
     window = span_ns(recording, loop, "baseline")
     if window is None:
-        return None, "There is no baseline window in which the host could be measured."
-    missing = host_missing(track, window)
-    if missing is not None:
-        window = _with_stacks(recording, loop, window)
-        missing = host_missing(track, window)
-    if missing is not None:
-        return None, missing
+        return Missing("There is no baseline window in which the host could be measured.")
     own = [recorded for recorded in recording.windows if recorded.loop_id == loop.id]
-    stacks = stacks_of(recording, loop)
-    return measure_host(track, window, cores_allowed, stacks=stacks, windows=own), None
+    measure = partial(measure_host, track, stacks=stacks_of(recording, loop), windows=own)
+    found = measure(window, cores_allowed)
+    if isinstance(found, Missing):
+        found = measure(_with_stacks(recording, loop, window), cores_allowed)
+    return found
 
 
 def stacks_of(recording: Recording, loop: RecordedLoop) -> list[RecordedStacks]:

@@ -10,6 +10,7 @@ from statistics import fmean
 import numpy as np
 
 from pipediag.measures.host.pools import python_threads, thread_pools
+from pipediag.measures.missing import Missing
 from pipediag.session.host import GpuUse, Host, HotLine
 from pipediag.session.host_track import HostReading, HostTrack
 from pipediag.session.recording import RecordedStacks, RecordedWindow
@@ -25,19 +26,6 @@ MAX_HOT_LINES = 10
 OWN_THREADS = "pipediag"
 
 
-def host_missing(track: HostTrack, window_ns: WindowNs) -> str | None:
-    """Why `measure_host` has nothing to say of the window, or None where it has."""
-    if track.missing is not None:
-        return track.missing
-    samples = _samples(track, window_ns)
-    if samples >= MIN_SAMPLES:
-        return None
-    return (
-        f"The window of {(window_ns[1] - window_ns[0]) / 1e6:.0f} ms holds {samples} host samples;"
-        f" {MIN_SAMPLES} are needed. More --steps make it longer."
-    )
-
-
 def measure_host(
     track: HostTrack,
     window_ns: WindowNs,
@@ -45,14 +33,15 @@ def measure_host(
     *,
     stacks: Sequence[RecordedStacks] = (),
     windows: Sequence[RecordedWindow] = (),
-) -> Host | None:
-    """The host in one window; None where `host_missing` gives a reason.
+) -> Host | Missing:
+    """The host in one window.
 
     `cores_allowed` is what affinity and quota leave. `windows` are all those recorded: they name
     the Python threads and say what these cost. Readings that straddle an edge count in proportion.
     """
-    if host_missing(track, window_ns) is not None:
-        return None
+    unread = _unread(track, window_ns)
+    if unread is not None:
+        return unread
     window = start, end = _clip(track, window_ns)
     inside = [r for r in track.readings if start <= r.at_ns <= end]
     cpu_ns = _gain(track, window, lambda r: r.cpu_ns + r.children_cpu_ns) or 0.0
@@ -75,6 +64,19 @@ def measure_host(
         python_source_cpu_ms_per_step=_source_cpu_ms(track.pid, windows),
         gpus=_gpus(inside),
         samples=_samples(track, window_ns),
+    )
+
+
+def _unread(track: HostTrack, window_ns: WindowNs) -> Missing | None:
+    """Why there is nothing to say of the window, or None where there is."""
+    if track.missing is not None:
+        return Missing(track.missing)
+    samples = _samples(track, window_ns)
+    if samples >= MIN_SAMPLES:
+        return None
+    return Missing(
+        f"The window of {(window_ns[1] - window_ns[0]) / 1e6:.0f} ms holds {samples} host samples;"
+        f" {MIN_SAMPLES} are needed. More --steps make it longer."
     )
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from pipediag.facts.machine import on_accelerator
 from pipediag.measures.host.of_loop import stacks_of
 from pipediag.measures.loop.time import time_of
+from pipediag.measures.missing import Missing
 from pipediag.measures.pipeline.operations import measure_pipeline
 from pipediag.measures.pipeline.written import plan_of
 from pipediag.measures.profile.devices import describe_devices
 from pipediag.measures.profile.traces import trace_of
+from pipediag.measures.recorded_windows import step_rows
 from pipediag.measures.step.breakdown import break_down
 from pipediag.measures.step.ceiling import measure_ceiling
 from pipediag.measures.step.differential import (
@@ -30,7 +33,15 @@ from pipediag.session.devices import DeviceActivity
 from pipediag.session.host import Host
 from pipediag.session.pipeline import Pipeline
 from pipediag.session.recording import RecordedLoop, Recording
-from pipediag.session.steps import Ceiling, Differential, InputWait, Perturbation, Share, Steps
+from pipediag.session.steps import (
+    Ceiling,
+    Differential,
+    InputWait,
+    Perturbation,
+    Share,
+    StepRow,
+    Steps,
+)
 from pipediag.trace.steps.splitting import StepSplit
 from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import Contention, StepClass
@@ -42,64 +53,94 @@ NO_METHOD = (
 
 
 @dataclass(frozen=True)
-class LoopMeasures:
-    """Sections of the session, each None with its reason beside it."""
+class LoopSections:
+    """The sections of the session that tell of one loop, each called as it is there.
 
-    steps: Steps | None
-    steps_missing: str | None
-    breakdown: dict[StepClass, Share] | None
-    breakdown_missing: str | None
-    input_wait: InputWait
-    perturbation: Perturbation | None
-    differential: Differential | None
-    differential_missing: str | None
-    ceiling: Ceiling | None
-    pipeline: Pipeline
-    devices: list[DeviceActivity]
-    trace_missing: str | None
+    Here a new one is declared and measured: `as_fields` gives it to the session as it stands.
+    """
+
+    steps: Steps | Missing
+    breakdown: dict[StepClass, Share] | Missing
+    perturbation: Perturbation | Missing
+    differential: Differential | Missing
+    ceiling: Ceiling | Missing
+    pipeline: Pipeline | Missing
+    host: Host | Missing
+    input_wait: InputWait | None = None
+    devices: list[DeviceActivity] = field(default_factory=list)
+    step_rows: list[StepRow] = field(default_factory=list)
+
+    @classmethod
+    def lacking(cls, reason: str) -> LoopSections:
+        """All of them missing, for one reason."""
+        missing = Missing(reason)
+        return cls(
+            steps=missing,
+            breakdown=missing,
+            perturbation=missing,
+            differential=missing,
+            ceiling=missing,
+            pipeline=missing,
+            host=missing,
+        )
+
+    def as_fields(self) -> dict[str, Any]:
+        """Fields of the session: what is missing is None, with its reason as `<name>_missing`."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        lacking = {name: value for name, value in values.items() if isinstance(value, Missing)}
+        reasons = {f"{name}_missing": missing.reason for name, missing in lacking.items()}
+        return {**values, **dict.fromkeys(lacking), **reasons}
 
 
-def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | None) -> LoopMeasures:
+@dataclass(frozen=True)
+class MeasuredLoop:
+    """What was measured of a loop, and what went otherwise than planned, in sentences."""
+
+    sections: LoopSections
+    notes: tuple[str, ...] = ()
+
+
+def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | Missing) -> MeasuredLoop:
     """Measures the diagnosed loop; `host` is the host in its baseline."""
     trace, trace_missing = trace_of(recording, loop)
     split = trace.steps if trace else None
-    steps = measure_steps(recording, loop)
+    steps = measure_steps(recording, loop) or Missing(steps_missing(recording, loop))
     alone = measure_differential(recording, loop)
     perturbation = measure_perturbation(recording, loop)
     contention = _contention(recording, loop, host, steps)
     wait = settle_input_wait(
         native_input_wait(recording, loop), split, alone, contention, perturbation
     )
-    breakdown, breakdown_missing = _breakdown(steps, wait, split)
+    breakdown = _breakdown(steps, wait, split)
     measured = measure_pipeline(recording, loop, trace)
-    return LoopMeasures(
+    sections = LoopSections(
         steps=steps,
-        steps_missing=None if steps else steps_missing(recording, loop),
         breakdown=breakdown,
-        breakdown_missing=breakdown_missing,
-        input_wait=wait.summary,
-        perturbation=perturbation,
-        differential=alone.differential if alone else None,
-        differential_missing=None if alone else differential_missing(recording, loop),
-        ceiling=measure_ceiling(wait.chosen, breakdown, time_of(recording, loop))
-        if breakdown and wait.chosen
-        else None,
+        perturbation=perturbation or Missing(steps_missing(recording, loop)),
+        differential=alone.differential
+        if alone
+        else Missing(differential_missing(recording, loop)),
+        ceiling=_ceiling(recording, loop, breakdown, wait),
         pipeline=measured.pipeline,
+        host=host,
+        input_wait=wait.summary,
         devices=_devices(trace, measured.pipeline, measured.operation_of),
-        trace_missing=trace_missing or (trace.missing.get("steps") if trace else None),
+        step_rows=step_rows(recording, loop),
     )
+    untold = trace_missing or (trace.missing.get("steps") if trace else None)
+    return MeasuredLoop(sections, (untold,) if untold else ())
 
 
 def _contention(
-    recording: Recording, loop: RecordedLoop, host: Host | None, steps: Steps | None
+    recording: Recording, loop: RecordedLoop, host: Host | Missing, steps: Steps | Missing
 ) -> Contention | None:
-    if steps is None:
+    if isinstance(steps, Missing):
         return None
     environment = recording.environment
     plan = plan_of(recording.operations, loop.root_op_id)
     calls_python = any(operation.calls_python for operation in plan) if plan else None
     return contention_of(
-        host,
+        None if isinstance(host, Missing) else host,
         stacks_of(recording, loop),
         steps.mean_ms,
         calls_python=calls_python,
@@ -108,13 +149,26 @@ def _contention(
 
 
 def _breakdown(
-    steps: Steps | None, wait: SettledInputWait, split: StepSplit | None
-) -> tuple[dict[StepClass, Share] | None, str | None]:
-    if steps is None or steps.count < FEWEST_STEPS:
-        return None, f"Fewer than {FEWEST_STEPS} steps were measured without a profiler."
+    steps: Steps | Missing, wait: SettledInputWait, split: StepSplit | None
+) -> dict[StepClass, Share] | Missing:
+    if isinstance(steps, Missing) or steps.count < FEWEST_STEPS:
+        return Missing(f"Fewer than {FEWEST_STEPS} steps were measured without a profiler.")
     if wait.chosen is None:
-        return None, NO_METHOD
-    return break_down(steps.mean_ms, wait.chosen, split), None
+        return Missing(NO_METHOD)
+    return break_down(steps.mean_ms, wait.chosen, split)
+
+
+def _ceiling(
+    recording: Recording,
+    loop: RecordedLoop,
+    breakdown: dict[StepClass, Share] | Missing,
+    wait: SettledInputWait,
+) -> Ceiling | Missing:
+    if isinstance(breakdown, Missing):
+        return breakdown
+    if wait.chosen is None:
+        return Missing(NO_METHOD)
+    return measure_ceiling(wait.chosen, breakdown, time_of(recording, loop))
 
 
 def _devices(

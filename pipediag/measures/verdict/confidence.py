@@ -12,10 +12,10 @@ from pipediag.facts.limits import (
     PERTURBED_RATIO,
     SLOWED_RATIO,
 )
-from pipediag.measures.verdict.case import Case
 from pipediag.measures.verdict.loop_wording import elsewhere, length
 from pipediag.measures.verdict.wording import place
 from pipediag.session.loops import Loop
+from pipediag.session.model import Session
 from pipediag.session.steps import InputWait, Perturbation
 from pipediag.vocabulary import Bottleneck, Confidence, Contention
 
@@ -42,24 +42,30 @@ def confidence_of(doubts_found: list[Doubt]) -> Confidence:
     return "medium" if weight == 1 else "low"
 
 
-def doubts(case: Case, bottleneck: Bottleneck | None, straddled: list[float]) -> list[Doubt]:
+def doubts(session: Session, bottleneck: Bottleneck | None, straddled: list[float]) -> list[Doubt]:
     """Everything that speaks against relying on the numbers; None: no verdict was reached."""
     return [
-        *_about_steps(case),
-        *about_loop_time(case.loop),
-        *_about_threads(case),
+        *_about_steps(session),
+        *about_loop_time(session.diagnosed_loop()),
+        *_about_threads(session),
         *_about_limits(straddled),
-        *_about_input(case, bottleneck),
-        *_about_profile(case, bottleneck),
+        *_about_input(session, bottleneck),
+        *_about_profile(session, bottleneck),
     ]
 
 
-def _about_steps(case: Case) -> Iterator[Doubt]:
-    if case.steps is None:
+def averaged(session: Session) -> bool:
+    """Whether a timed sample is a mean over an interval: no clock sees steps inside a graph."""
+    loop = session.diagnosed_loop()
+    return loop is not None and loop.kind == "in_graph"
+
+
+def _about_steps(session: Session) -> Iterator[Doubt]:
+    if session.steps is None:
         return
-    if case.steps.count < ENOUGH_STEPS and not case.averaged:
-        yield Doubt(f"Only {case.steps.count} steps; {ENOUGH_STEPS} make the interval reliable.")
-    if not case.steps.stable:
+    if session.steps.count < ENOUGH_STEPS and not averaged(session):
+        yield Doubt(f"Only {session.steps.count} steps; {ENOUGH_STEPS} make the interval reliable.")
+    if not session.steps.stable:
         yield Doubt("The step time had not settled when the baseline began.")
 
 
@@ -76,8 +82,9 @@ def about_loop_time(loop: Loop | None) -> Iterator[Doubt]:
     )
 
 
-def _about_threads(case: Case) -> Iterator[Doubt]:
-    beside = next((one for one in case.loops if case.loop and one.id == case.loop.beside), None)
+def _about_threads(session: Session) -> Iterator[Doubt]:
+    loop = session.diagnosed_loop()
+    beside = next((one for one in session.loops if loop and one.id == loop.beside), None)
     if beside is not None:
         yield Doubt(
             f"Another thread trained at the same time{place(beside.file, beside.line)}: the two "
@@ -90,15 +97,15 @@ def _about_limits(straddled: list[float]) -> Iterator[Doubt]:
         yield Doubt(f"The interval of the input wait straddles the limit of {limit:g} %.")
 
 
-def _about_input(case: Case, bottleneck: Bottleneck | None) -> Iterator[Doubt]:
-    wait = case.input_wait
+def _about_input(session: Session, bottleneck: Bottleneck | None) -> Iterator[Doubt]:
+    wait = session.input_wait
     if wait is None:
         return
     if wait.disagreement is not None:
         yield Doubt(wait.disagreement, weight=1 if _is_another_verdict(wait) else 0)
     if wait.method == "trace":
-        yield _about_trace(case.perturbation)
-    if wait.method == "native" and wait.contention is not None and not case.consumer_alone:
+        yield _about_trace(session.perturbation)
+    if wait.method == "native" and wait.contention is not None and session.differential is None:
         yield Doubt(
             f"The pipeline fights with the training loop for {_FOUGHT_FOR[wait.contention]}, and "
             "the loop was not measured on a repeated batch: input may cost more than it seems.",
@@ -126,8 +133,8 @@ def _about_trace(perturbation: Perturbation | None) -> Doubt:
     return Doubt(f"{first}, and the profiler slows steps down.", weight=2)
 
 
-def _about_profile(case: Case, bottleneck: Bottleneck | None) -> Iterator[Doubt]:
-    perturbation = case.perturbation
+def _about_profile(session: Session, bottleneck: Bottleneck | None) -> Iterator[Doubt]:
+    perturbation = session.perturbation
     if perturbation is None:
         return
     if perturbation.missing is not None:

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
 from pipediag.facts.step import group_percents, uneven
 from pipediag.measures.step.differential import FEWEST_STEPS
-from pipediag.measures.verdict.case import Case
 from pipediag.measures.verdict.confidence import (
     Doubt,
     about_loop_time,
+    averaged,
     confidence_of,
     doubts,
 )
@@ -33,6 +33,7 @@ from pipediag.measures.verdict.wording import (
     other_sentence,
 )
 from pipediag.session.findings import Verdict
+from pipediag.session.model import Session
 from pipediag.session.record import Interval
 from pipediag.session.steps import Share
 from pipediag.vocabulary import Bottleneck, Group, StepClass, VerdictSeverity
@@ -44,47 +45,51 @@ FEWEST_EPOCH_ENDS = 2
 """Own choice: one wait may have been the machine's."""
 
 
-def decide(case: Case) -> Verdict:
-    """The verdict; `inconclusive` without a training loop, with under five steps, or in doubt."""
-    if case.loop is None:
-        return _inconclusive(no_loop_sentence(case), [])
-    if case.steps is None or case.steps.count < FEWEST_STEPS:
-        return _inconclusive(_few_steps(case), [])
-    if outweigh_the_steps(case):
-        return _decide_first_batches(case)
-    if case.breakdown is None:
-        return _inconclusive(missing_sentence(case.breakdown_missing), doubts(case, None, []))
-    return _decide_measured(case, case.breakdown)
+def decide(session: Session) -> Verdict:
+    """The verdict on a session, whatever verdict it holds by now.
+
+    It is `inconclusive` without a training loop, with under five steps, or in doubt.
+    """
+    if session.diagnosed_loop() is None:
+        return _inconclusive(no_loop_sentence(session), [])
+    if session.steps is None or session.steps.count < FEWEST_STEPS:
+        return _inconclusive(_few_steps(session), [])
+    if outweigh_the_steps(session):
+        return _decide_first_batches(session)
+    if session.breakdown is None:
+        return _inconclusive(missing_sentence(session.breakdown_missing), doubts(session, None, []))
+    return _decide_measured(session, session.breakdown)
 
 
-def _decide_measured(case: Case, breakdown: Mapping[StepClass, Share]) -> Verdict:
+def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> Verdict:
     share = breakdown["input_wait"]
     low, high = share.ci95_percent
     straddled = [
         limit for limit in (INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT) if low < limit <= high
     ]
     if len(straddled) == 2:
-        return _too_wide(case, share.ci95_percent, straddled)
+        return _too_wide(session, share.ci95_percent, straddled)
     if share.percent >= INPUT_BOUND_PERCENT:
-        culprit = input_culprit(case.pipeline, case.loop, case.host)
+        culprit = input_culprit(session.pipeline, session.diagnosed_loop(), session.host)
         return _verdict(
-            case,
+            session,
             "input",
             "high",
-            input_sentence(share, culprit, case.ceiling, case.input_wait),
+            input_sentence(share, culprit, session.ceiling, session.input_wait),
             straddled=straddled,
             culprit=culprit,
         )
-    return _decide_consumer(case, breakdown, straddled)
+    return _decide_consumer(session, breakdown, straddled)
 
 
-def _decide_first_batches(case: Case) -> Verdict:
+def _decide_first_batches(session: Session) -> Verdict:
     """What weakens the numbers of a step says nothing against a wait that lies between them."""
-    time = case.loop.time if case.loop is not None else None
+    loop = session.diagnosed_loop()
+    time = loop.time if loop is not None else None
     assert time is not None
-    fill = shuffle_fill(case.pipeline)
-    culprit = fill.shuffle if fill else input_culprit(case.pipeline, case.loop, case.host)
-    reasons = list(about_loop_time(case.loop))
+    fill = shuffle_fill(session.pipeline)
+    culprit = fill.shuffle if fill else input_culprit(session.pipeline, loop, session.host)
+    reasons = list(about_loop_time(loop))
     if time.epoch_ends_seen < FEWEST_EPOCH_ENDS:
         reasons.append(Doubt(epoch_ends_sentence(time)))
     return Verdict(
@@ -92,7 +97,7 @@ def _decide_first_batches(case: Case) -> Verdict:
         severity="high",
         summary=first_batch_sentence(time, fill or culprit),
         confidence=confidence_of(reasons),
-        reasons=_reasons(case, [reason.sentence for reason in reasons]),
+        reasons=_reasons(session, [reason.sentence for reason in reasons]),
         file=culprit.file if culprit else None,
         line=culprit.line if culprit else None,
         op_id=culprit.op_id if culprit else None,
@@ -100,23 +105,23 @@ def _decide_first_batches(case: Case) -> Verdict:
 
 
 def _decide_consumer(
-    case: Case, breakdown: Mapping[StepClass, Share], straddled: list[float]
+    session: Session, breakdown: Mapping[StepClass, Share], straddled: list[float]
 ) -> Verdict:
     groups = group_percents(breakdown)
     (first, most), (second, next_most) = list(groups.items())[:2]
     wait, unknown = breakdown["input_wait"], breakdown["unattributed"].percent
     if unknown > most:
-        return _unattributed(case, wait, unknown, straddled)
+        return _unattributed(session, wait, unknown, straddled)
     moderate = wait.percent >= INPUT_FINE_PERCENT
     also = moderate_input(wait) if moderate else ""
     if most - next_most < BALANCED_POINTS:
         sentence = balanced_sentence(first, most, second, next_most) + also
         severity = _severity("overhead", groups["overhead"], moderate)
-        return _verdict(case, "balanced", severity, sentence, straddled=straddled)
-    sentence = other_sentence(first, most, breakdown, case.ceiling, case.input_wait) + also
-    culprit = python_culprit(breakdown, case.host) if first == "overhead" else None
+        return _verdict(session, "balanced", severity, sentence, straddled=straddled)
+    sentence = other_sentence(first, most, breakdown, session.ceiling, session.input_wait) + also
+    culprit = python_culprit(breakdown, session.host) if first == "overhead" else None
     severity = _severity(first, most, moderate)
-    return _verdict(case, first, severity, sentence, straddled=straddled, culprit=culprit)
+    return _verdict(session, first, severity, sentence, straddled=straddled, culprit=culprit)
 
 
 def _severity(group: Group, percent: float, input_moderate: bool) -> VerdictSeverity:
@@ -128,7 +133,7 @@ def _severity(group: Group, percent: float, input_moderate: bool) -> VerdictSeve
 
 
 def _verdict(
-    case: Case,
+    session: Session,
     bottleneck: Bottleneck,
     severity: VerdictSeverity,
     summary: str,
@@ -136,67 +141,67 @@ def _verdict(
     straddled: list[float],
     culprit: Culprit | None = None,
 ) -> Verdict:
-    reasons = doubts(case, bottleneck, straddled)
+    reasons = doubts(session, bottleneck, straddled)
     return Verdict(
         bottleneck=bottleneck,
         severity=severity,
         summary=summary,
         confidence=confidence_of(reasons),
-        reasons=_reasons(case, [reason.sentence for reason in reasons]),
+        reasons=_reasons(session, [reason.sentence for reason in reasons]),
         file=culprit.file if culprit else None,
         line=culprit.line if culprit else None,
         op_id=culprit.op_id if culprit else None,
     )
 
 
-def _too_wide(case: Case, interval: Interval, straddled: list[float]) -> Verdict:
+def _too_wide(session: Session, interval: Interval, straddled: list[float]) -> Verdict:
     summary = (
         f"Input wait lies somewhere from {interval[0]:.0f} to {interval[1]:.0f} % of the step, so "
         "it may be fine or the bottleneck. Measure longer with --steps."
     )
-    return _inconclusive(summary, doubts(case, None, straddled), case)
+    return _inconclusive(summary, doubts(session, None, straddled), session)
 
 
-def _unattributed(case: Case, wait: Share, unknown: float, straddled: list[float]) -> Verdict:
+def _unattributed(session: Session, wait: Share, unknown: float, straddled: list[float]) -> Verdict:
     fine = "Not input-bound" if wait.percent < INPUT_FINE_PERCENT else "Not mainly input-bound"
     summary = (
         f"{fine} (input wait {wait.percent:.0f} % of the step), but what the rest is bound by is "
         f"not known: {unknown:.0f} % of the step could not be attributed."
     )
-    return _inconclusive(summary, doubts(case, None, straddled), case)
+    return _inconclusive(summary, doubts(session, None, straddled), session)
 
 
-def _inconclusive(summary: str, why: list[Doubt], case: Case | None = None) -> Verdict:
+def _inconclusive(summary: str, why: list[Doubt], session: Session | None = None) -> Verdict:
     sentences = [doubt.sentence for doubt in why]
     return Verdict(
         bottleneck="inconclusive",
         severity="unknown",
         summary=summary,
         confidence="low",
-        reasons=_reasons(case, sentences) if case else sentences,
+        reasons=_reasons(session, sentences) if session else sentences,
     )
 
 
-def _reasons(case: Case, sentences: list[str]) -> list[str]:
-    steps = case.steps
+def _reasons(session: Session, sentences: list[str]) -> list[str]:
+    steps = session.steps
     if steps is None:
         return sentences
-    what = "mean steps over intervals" if case.averaged else "steps"
+    what = "mean steps over intervals" if averaged(session) else "steps"
     measured = (
         f"{steps.count} {what} without a profiler, mean {steps.mean_ms:.4g} ms, median "
         f"{steps.median_ms:.4g} ms (95 % interval {steps.ci95_ms[0]:.4g} to "
         f"{steps.ci95_ms[1]:.4g} ms); {steps.warmup_count} warm-up "
-        f"{'intervals' if case.averaged else 'steps'} left out."
+        f"{'intervals' if averaged(session) else 'steps'} left out."
     )
     apart = uneven(steps)
     return [measured, *([apart] if apart else []), *sentences]
 
 
-def _few_steps(case: Case) -> str:
-    if case.steps is None:
-        return missing_sentence(case.steps_missing)
+def _few_steps(session: Session) -> str:
+    if session.steps is None:
+        return missing_sentence(session.steps_missing)
+    counted = "intervals" if averaged(session) else "steps"
     return (
-        f"Only {case.steps.count} {'intervals' if case.averaged else 'steps'} were seen after the "
-        f"warm-up; a verdict needs "
+        f"Only {session.steps.count} {counted} were seen after the warm-up; a verdict needs "
         f"{FEWEST_STEPS}. Let the script train longer, or ask for a shorter --warmup."
     )

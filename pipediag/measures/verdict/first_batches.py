@@ -7,22 +7,23 @@ from collections.abc import Mapping
 from pipediag.facts.epochs import first_batch_percent, steps_percent
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
 from pipediag.facts.step import group_percents
-from pipediag.measures.verdict.case import Case
+from pipediag.session.model import Session
 from pipediag.session.steps import Share
 from pipediag.vocabulary import StepClass
 
 
-def outweigh_the_steps(case: Case) -> bool:
+def outweigh_the_steps(session: Session) -> bool:
     """Whether waits for an epoch's first batch take more of the loop than any part of its steps.
 
     XProf's limit for the input wait of a step is held against the loop.
     """
-    waiting, steps = first_batch_percent(case.loop), steps_percent(case.loop)
+    loop = session.diagnosed_loop()
+    waiting, steps = first_batch_percent(loop), steps_percent(loop)
     if steps is None or waiting < INPUT_BOUND_PERCENT:
         return False
-    if case.breakdown is None:
+    if session.breakdown is None:
         return waiting > steps
-    return waiting > steps * _largest_percent(case.breakdown) / 100.0
+    return waiting > steps * _largest_percent(session.breakdown) / 100.0
 
 
 def _largest_percent(breakdown: Mapping[StepClass, Share]) -> float:

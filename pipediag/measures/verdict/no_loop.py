@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pipediag.facts.ending import cut_short, ending
-from pipediag.measures.verdict.case import Case
 from pipediag.measures.verdict.wording import place
 from pipediag.session.loops import Loop
+from pipediag.session.model import Session
 from pipediag.session.run import OtherProcesses, Script
 
 NEEDS = (
@@ -24,17 +24,18 @@ BUSY_CPU_S = 1.0
 _MOST_SEEN = 4
 
 
-def no_loop_sentence(case: Case) -> str:
+def no_loop_sentence(session: Session) -> str:
     """What was seen instead of a training loop, and what pipediag needs."""
-    others = _others_sentence(case.other_processes)
+    others = _others_sentence(session.other_processes)
     where = " in the script's own process" if others else ""
-    what = _seen(case) or _tensorflow_sentence(case, own=bool(others))
-    ended = f" The script ended early: {_how(case.script)}" if cut_short(case.script) else ""
+    what = _seen(session) or _tensorflow_sentence(session, own=bool(others))
+    early = cut_short(session.script)
+    ended = f" The script ended early: {_how(session.script)}" if early else ""
     return f"No training loop was seen{where}.{ended} {what} {others or NEEDS}"
 
 
-def _seen(case: Case) -> str | None:
-    uses, loops = case.other_uses, case.loops
+def _seen(session: Session) -> str | None:
+    uses, loops = session.other_uses, session.loops
     seen = [f"{use.what}{place(use.file, use.line)} ({_times(use.count)})" for use in uses]
     seen += [f"{_role(loop)}{place(loop.file, loop.line)} ({loop.steps} batches)" for loop in loops]
     if not seen:
@@ -43,16 +44,16 @@ def _seen(case: Case) -> str | None:
     return "What was seen: " + "; ".join(seen[:_MOST_SEEN]) + more + "."
 
 
-def _tensorflow_sentence(case: Case, own: bool) -> str:
+def _tensorflow_sentence(session: Session, own: bool) -> str:
     """How far it came with TensorFlow; `own` says that other processes may have come further."""
-    if "No module named 'tensorflow'" in (case.script.detail or ""):
+    if "No module named 'tensorflow'" in (session.script.detail or ""):
         return NO_TENSORFLOW
-    if case.script.outcome in ("killed", "timed-out"):
-        if case.tensorflow is None:
+    if session.script.outcome in ("killed", "timed-out"):
+        if session.environment.tensorflow is None:
             return "It had not imported TensorFlow by then."
         return "It had imported TensorFlow by then; no step of a training was recorded yet."
     subject = "That process" if own else "The script"
-    if case.tensorflow is None:
+    if session.environment.tensorflow is None:
         return f"{subject} did not import TensorFlow."
     return f"{subject} imported TensorFlow and took no batch from a dataset."
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pipediag.measures.host.of_loop import host_of_loop, stacks_of
+from pipediag.measures.missing import Missing
 from pipediag.session.host_track import HostTrack
 from pipediag.session.recording import RecordedStacks
 from tests.factories import make_recorded_loop, make_recording
@@ -18,11 +19,11 @@ def test_a_host_that_was_not_sampled_gives_the_reason() -> None:
     recording = make_recording()
     track = HostTrack(pid=1, missing="psutil saw no such process.")
     found = host_of_loop(track, recording, recording.loops[0], 2.0)
-    assert found == (None, "psutil saw no such process.")
+    assert found == Missing("psutil saw no such process.")
 
 
 def test_without_a_baseline_there_is_no_host() -> None:
     recording = make_recording(windows=[])
-    host, reason = host_of_loop(HostTrack(pid=1), recording, recording.loops[0], 2.0)
-    assert host is None
-    assert "no baseline" in (reason or "")
+    found = host_of_loop(HostTrack(pid=1), recording, recording.loops[0], 2.0)
+    assert isinstance(found, Missing)
+    assert "no baseline" in found.reason

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipediag.measures.host.totals import host_missing, hot_lines, lock_percent, measure_host
+from pipediag.measures.host.totals import hot_lines, lock_percent, measure_host
+from pipediag.measures.missing import Missing
 from pipediag.session.host import Host
 from pipediag.session.host_track import GpuReading, HostTrack
 from pipediag.session.recording import RecordedStacks, StackLine
@@ -15,7 +16,7 @@ WINDOW = (500 * MS, 1500 * MS)
 
 def measured(track: HostTrack, window_ns: tuple[int, int] = WINDOW) -> Host:
     host = measure_host(track, window_ns, 2.0, windows=[make_stacks_window(1500, 1700, 10)])
-    assert host is not None
+    assert isinstance(host, Host)
     return host
 
 
@@ -121,20 +122,14 @@ def test_gpus_are_averaged_and_their_memory_is_the_highest() -> None:
     ids=["short", "later than the readings", "short and later"],
 )
 def test_too_few_samples_are_no_measurement(window_ns: tuple[int, int]) -> None:
-    assert measure_host(make_track(), window_ns, 2.0) is None
-    reason = host_missing(make_track(), window_ns)
-    assert reason is not None
-    assert "host samples" in reason
+    found = measure_host(make_track(), window_ns, 2.0)
+    assert isinstance(found, Missing)
+    assert "host samples" in found.reason
 
 
 def test_the_samplers_own_reason_is_passed_on() -> None:
     track = HostTrack(PID, missing="This is darwin.")
-    assert measure_host(track, WINDOW, 2.0) is None
-    assert host_missing(track, WINDOW) == "This is darwin."
-
-
-def test_nothing_is_missing_from_a_good_window() -> None:
-    assert host_missing(make_track(), WINDOW) is None
+    assert measure_host(track, WINDOW, 2.0) == Missing("This is darwin.")
 
 
 def make_stacks(lines: list[StackLine], lock_wait_ms: int = 0) -> RecordedStacks:

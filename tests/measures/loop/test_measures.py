@@ -1,35 +1,63 @@
 from __future__ import annotations
 
+from types import NoneType
+from typing import get_args, get_type_hints
+
 import pytest
 
-from pipediag.measures.loop.measures import NO_METHOD, measure_loop
+from pipediag.measures.loop.measures import NO_METHOD, LoopSections, measure_loop
+from pipediag.measures.missing import Missing
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Pipeline
+from pipediag.session.recording import Recording
+from pipediag.session.steps import Ceiling, Steps
 from tests.factories import make_block, make_recording, make_window
+
+NOT_SAMPLED = Missing("The host was not sampled.")
+
+
+def measured(recording: Recording) -> tuple[LoopSections, tuple[str, ...]]:
+    found = measure_loop(recording, recording.loops[0], NOT_SAMPLED)
+    return found.sections, found.notes
 
 
 def test_sections_of_an_input_bound_loop() -> None:
     recording = make_recording()
-    found = measure_loop(recording, recording.loops[0], None)
-    assert found.steps is not None
+    found, notes = measured(recording)
+    assert isinstance(found.steps, Steps)
     assert found.steps.mean_ms == 10.0
-    assert found.breakdown is not None
+    assert isinstance(found.breakdown, dict)
     assert found.breakdown["input_wait"].ms == pytest.approx(7.0)
     assert found.breakdown["unattributed"].percent == 30.0
-    assert found.ceiling is not None
+    assert isinstance(found.ceiling, Ceiling)
     assert found.ceiling.speedup_if_input_free == pytest.approx(10 / 3)
+    assert isinstance(found.pipeline, Pipeline)
     assert found.pipeline.bottleneck_op_id == "op2"
-    assert "No step was profiled" in (found.trace_missing or "")
+    assert found.host == NOT_SAMPLED
+    assert "No step was profiled" in notes[0]
 
 
 def test_too_few_steps_have_no_breakdown() -> None:
     recording = make_recording(windows=[make_window("baseline", make_block(4))])
-    found = measure_loop(recording, recording.loops[0], None)
-    assert found.steps is not None
-    assert found.breakdown is None
-    assert "Fewer than 5 steps" in (found.breakdown_missing or "")
-    assert found.ceiling is None
+    found, _ = measured(recording)
+    assert isinstance(found.steps, Steps)
+    assert isinstance(found.breakdown, Missing)
+    assert "Fewer than 5 steps" in found.breakdown.reason
+    assert found.ceiling == found.breakdown
 
 
 def test_without_any_method_there_is_no_breakdown() -> None:
     recording = make_recording(windows=[make_window("baseline", make_block(gap_ms=None))])
-    found = measure_loop(recording, recording.loops[0], None)
-    assert found.breakdown_missing == NO_METHOD
+    found, _ = measured(recording)
+    assert found.breakdown == Missing(NO_METHOD)
+
+
+def test_each_is_a_field_of_the_session_and_has_a_place_for_its_reason() -> None:
+    of_session, of_loop = get_type_hints(Session), get_type_hints(LoopSections)
+    for name, kind in of_loop.items():
+        alternatives = set(get_args(kind))
+        if Missing in alternatives:
+            assert alternatives - {Missing} == set(get_args(of_session[name])) - {NoneType}
+            assert of_session[f"{name}_missing"] == str | None
+        else:
+            assert kind == of_session[name]

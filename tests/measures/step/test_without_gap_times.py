@@ -6,11 +6,10 @@ from pipediag.measures.step.differential import ConsumerAlone
 from pipediag.measures.step.input_share import Measured
 from pipediag.measures.step.input_wait import settle_input_wait
 from pipediag.measures.step.without_gap_times import believed_share
-from pipediag.measures.verdict.case import Case
 from pipediag.measures.verdict.confidence import confidence_of, doubts
-from pipediag.session.run import Script
 from pipediag.session.steps import Differential, Perturbation
 from pipediag.vocabulary import Contention
+from tests.factories import make_session
 from tests.measures.traces import make_split
 
 SLOWED = Perturbation(baseline_step_ms=0.48, profiled_step_ms=0.54, ratio=1.14)
@@ -78,9 +77,5 @@ def test_what_nothing_settles_is_no_high_confidence() -> None:
     settled = settle_input_wait(
         None, make_split(input_wait=0.7, dispatch=9.3), alone(45.0), None, None
     )
-    case = Case(
-        script=Script(path="train.py", args=[], outcome="stopped"),
-        loops=[],
-        input_wait=settled.summary,
-    )
-    assert confidence_of(doubts(case, "input", [])) == "medium"
+    session = make_session(input_wait=settled.summary, perturbation=None, loops=[])
+    assert confidence_of(doubts(session, "input", [])) == "medium"

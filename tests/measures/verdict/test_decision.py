@@ -1,18 +1,18 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from pipediag.measures.verdict.case import Case
 from pipediag.measures.verdict.decision import decide
 from pipediag.reporters.terminal.limits import SPARING
 from pipediag.session.host import HotLine
+from pipediag.session.model import Session
 from pipediag.session.run import OtherProcesses, OtherUse, Script
-from pipediag.session.steps import Ceiling, Perturbation, Share
+from pipediag.session.steps import Ceiling, Differential, Perturbation, Share
 from tests.factories import (
     make_breakdown,
+    make_environment,
     make_host,
     make_input_wait,
     make_keras,
@@ -20,26 +20,27 @@ from tests.factories import (
     make_loop_time,
     make_operation,
     make_pipeline,
+    make_session,
     make_steps,
 )
 
 STOPPED = Script(path="train.py", args=[], outcome="stopped")
+MEASURED_ALONE = Differential(step_ms=3.0, ci95_ms=(2.9, 3.1), steps=30, input_share_percent=70.0)
 
 
-def case(**overrides: Any) -> Case:
+def session(**overrides: Any) -> Session:
+    """An input-bound one, whose loop was not measured on a repeated batch."""
     values: dict[str, Any] = {
         "script": STOPPED,
-        "loops": [make_loop()],
-        "steps": make_steps(),
-        "breakdown": make_breakdown(),
-        "input_wait": make_input_wait(),
         "perturbation": Perturbation(baseline_step_ms=10.0, profiled_step_ms=11.0, ratio=1.1),
+        "differential": None,
         "ceiling": Ceiling(speedup_if_input_free=3.333, next_bottleneck="device_compute"),
-        "pipeline": make_pipeline(),
-        "host": make_host(),
-        "tensorflow": "2.21.0",
     }
-    return Case(**{**values, **overrides})
+    return make_session(**{**values, **overrides})
+
+
+def without_tensorflow(**overrides: Any) -> Session:
+    return session(environment=make_environment(tensorflow=None), **overrides)
 
 
 def with_interval(low: float, percent: float, high: float) -> dict[Any, Share]:
@@ -49,7 +50,7 @@ def with_interval(low: float, percent: float, high: float) -> dict[Any, Share]:
 
 
 def test_input_bound_names_the_operation_and_its_line() -> None:
-    verdict = decide(case())
+    verdict = decide(session())
     assert (verdict.bottleneck, verdict.severity, verdict.confidence) == ("input", "high", "high")
     assert (verdict.file, verdict.line, verdict.op_id) == ("train.py", 12, "map_0")
     assert verdict.summary == (
@@ -60,7 +61,7 @@ def test_input_bound_names_the_operation_and_its_line() -> None:
 
 def test_what_the_consumer_alone_told_was_not_seen_waiting() -> None:
     wait = make_input_wait(method="differential", contention="cpu")
-    assert "(7 ms) goes to input" in decide(case(input_wait=wait)).summary
+    assert "(7 ms) goes to input" in decide(session(input_wait=wait)).summary
 
 
 @pytest.mark.parametrize(
@@ -75,13 +76,13 @@ def test_what_the_consumer_alone_told_was_not_seen_waiting() -> None:
     ],
 )
 def test_what_bounds_the_step(percents: dict[str, float], bottleneck: str, severity: str) -> None:
-    verdict = decide(case(breakdown=make_breakdown(**percents)))
+    verdict = decide(session(breakdown=make_breakdown(**percents)))
     assert (verdict.bottleneck, verdict.severity) == (bottleneck, severity)
 
 
 def test_moderate_input_is_mentioned() -> None:
     shares = make_breakdown(input_wait=10.0, device_compute=85.0)
-    assert "Moderately input-bound as well" in decide(case(breakdown=shares)).summary
+    assert "Moderately input-bound as well" in decide(session(breakdown=shares)).summary
 
 
 @pytest.mark.parametrize(
@@ -97,28 +98,30 @@ def test_moderate_input_is_mentioned() -> None:
 def test_an_interval_that_straddles_a_limit_says_so(
     interval: tuple[float, float, float], bottleneck: str, confidence: str
 ) -> None:
-    verdict = decide(case(breakdown=with_interval(*interval)))
+    verdict = decide(session(breakdown=with_interval(*interval)))
     assert (verdict.bottleneck, verdict.confidence) == (bottleneck, confidence)
     straddles = any("straddles" in reason for reason in verdict.reasons)
     assert straddles is (confidence != "high")
 
 
 def test_under_five_steps_there_is_no_verdict() -> None:
-    verdict = decide(case(steps=make_steps(count=4)))
+    verdict = decide(session(steps=make_steps(count=4)))
     assert verdict.bottleneck == "inconclusive"
     assert "Only 4 steps" in verdict.summary
 
 
 def test_no_steps_at_all_give_the_reason() -> None:
-    verdict = decide(case(steps=None, steps_missing="Only 1 steps were seen, all of them warm-up."))
+    verdict = decide(
+        session(steps=None, steps_missing="Only 1 steps were seen, all of them warm-up.")
+    )
     assert verdict.bottleneck == "inconclusive"
     assert "all of them warm-up" in verdict.summary
 
 
 def test_no_training_loop_says_what_was_seen_and_what_is_needed() -> None:
-    session = OtherUse(what="`tf.compat.v1.Session.run`", file="tf1.py", line=9, count=12)
+    used = OtherUse(what="`tf.compat.v1.Session.run`", file="tf1.py", line=9, count=12)
     evaluated = make_loop(role="evaluate", diagnosed=False, line=30, steps=5)
-    verdict = decide(case(loops=[evaluated], other_uses=[session]))
+    verdict = decide(session(loops=[evaluated], other_uses=[used]))
     assert verdict.bottleneck == "inconclusive"
     assert "`tf.compat.v1.Session.run` at tf1.py:9 (12 times)" in verdict.summary
     assert "`evaluate` at train.py:30 (5 batches)" in verdict.summary
@@ -127,7 +130,7 @@ def test_no_training_loop_says_what_was_seen_and_what_is_needed() -> None:
 
 def test_a_script_that_failed_before_it_trained_says_how() -> None:
     script = Script(path="t.py", args=[], outcome="raised", status=1, detail="ValueError: no rows")
-    verdict = decide(case(script=script, loops=[], tensorflow=None))
+    verdict = decide(without_tensorflow(script=script, loops=[]))
     assert "ended early: ValueError: no rows." in verdict.summary
     assert "did not import TensorFlow" in verdict.summary
 
@@ -138,14 +141,14 @@ def test_a_script_that_failed_before_it_trained_says_how() -> None:
 )
 def test_an_exit_before_training_is_an_early_end_by_its_status(status: int, said: str) -> None:
     exited = Script(path="t.py", args=[], outcome="exited", status=status)
-    assert said in decide(case(script=exited, loops=[], tensorflow=None)).summary
+    assert said in decide(without_tensorflow(script=exited, loops=[])).summary
 
 
 def test_a_script_that_was_killed_is_not_said_to_have_done_without_tensorflow() -> None:
     killed = Script(path="t.py", args=[], outcome="killed", status=-9, detail="It was killed.")
-    before = decide(case(script=killed, loops=[], tensorflow=None)).summary
+    before = decide(without_tensorflow(script=killed, loops=[])).summary
     assert "It was killed. It had not imported TensorFlow by then. Pipediag needs" in before
-    after = decide(case(script=killed, loops=[], tensorflow="2.21.0")).summary
+    after = decide(session(script=killed, loops=[])).summary
     assert "It had imported TensorFlow by then; no step of a training was recorded yet." in after
 
 
@@ -160,7 +163,9 @@ def test_a_training_in_another_process_is_not_said_to_be_none(
     tensorflow: str | None, own: str
 ) -> None:
     busy = OtherProcesses(count=2, cpu_s=34.0)
-    verdict = decide(case(loops=[], tensorflow=tensorflow, other_processes=busy))
+    verdict = decide(
+        session(loops=[], environment=make_environment(tensorflow=tensorflow), other_processes=busy)
+    )
     assert verdict.summary == (
         f"No training loop was seen in the script's own process. {own} It started 2 other "
         "processes, with 34 s of CPU time in all, which pipediag does not measure: if the training "
@@ -172,13 +177,13 @@ def test_a_training_in_another_process_is_not_said_to_be_none(
 
 def test_a_helper_that_did_next_to_nothing_is_not_mentioned() -> None:
     idle = OtherProcesses(count=1, cpu_s=0.1)
-    verdict = decide(case(loops=[], tensorflow=None, other_processes=idle))
+    verdict = decide(without_tensorflow(loops=[], other_processes=idle))
     assert verdict.summary.startswith("No training loop was seen. The script did not import Tens")
 
 
 def test_a_training_beside_another_one_is_less_sure() -> None:
     other = make_loop(id="loop9", line=44, diagnosed=False)
-    verdict = decide(case(loops=[make_loop(beside="loop9"), other]))
+    verdict = decide(session(loops=[make_loop(beside="loop9"), other]))
     assert verdict.confidence == "medium"
     assert any(
         "Another thread trained at the same time at train.py:44" in r for r in verdict.reasons
@@ -188,7 +193,7 @@ def test_a_training_beside_another_one_is_less_sure() -> None:
 def test_a_missing_tensorflow_is_told_with_what_to_install() -> None:
     why = "ModuleNotFoundError: No module named 'tensorflow'"
     failed = Script(path="t.py", args=[], outcome="raised", status=1, detail=why)
-    verdict = decide(case(script=failed, loops=[], tensorflow=None))
+    verdict = decide(without_tensorflow(script=failed, loops=[]))
     assert "pip install 'pipediag[tensorflow]'" in verdict.summary
 
 
@@ -197,7 +202,7 @@ def test_a_profile_that_is_missing_leaves_the_consumer_open() -> None:
         baseline_step_ms=10.0, profiled_step_ms=None, ratio=None, missing="No step was profiled."
     )
     verdict = decide(
-        case(breakdown=make_breakdown(input_wait=1.0, python=0.0), perturbation=missing)
+        session(breakdown=make_breakdown(input_wait=1.0, python=0.0), perturbation=missing)
     )
     assert verdict.bottleneck == "inconclusive"
     assert "Not input-bound" in verdict.summary
@@ -205,27 +210,27 @@ def test_a_profile_that_is_missing_leaves_the_consumer_open() -> None:
 
 
 def test_doubts_lower_the_confidence() -> None:
-    shaken = case(steps=make_steps(count=8, stable=False))
+    shaken = session(steps=make_steps(count=8, stable=False))
     assert decide(shaken).confidence == "low"
-    assert decide(case(steps=make_steps(count=8))).confidence == "medium"
-    assert decide(case(input_wait=make_input_wait(method="trace"))).confidence == "low"
+    assert decide(session(steps=make_steps(count=8))).confidence == "medium"
+    assert decide(session(input_wait=make_input_wait(method="trace"))).confidence == "low"
     lock = make_input_wait(contention="lock")
-    assert decide(case(input_wait=lock)).confidence == "medium"
-    assert decide(case(input_wait=lock, consumer_alone=True)).confidence == "high"
+    assert decide(session(input_wait=lock)).confidence == "medium"
+    assert decide(session(input_wait=lock, differential=MEASURED_ALONE)).confidence == "high"
 
 
 def test_cpus_that_are_fought_for_are_a_doubt_where_input_is_not_the_verdict() -> None:
     shared = make_input_wait(contention="cpu")
-    assert decide(case(input_wait=shared)).confidence == "high"
+    assert decide(session(input_wait=shared)).confidence == "high"
     shares = make_breakdown(input_wait=1.0, device_compute=90.0, python=9.0)
-    computing = case(input_wait=shared, breakdown=shares)
+    computing = session(input_wait=shared, breakdown=shares)
     assert decide(computing).confidence == "medium"
     assert any("the CPUs" in reason for reason in decide(computing).reasons)
 
 
 def test_a_python_source_is_named_by_its_hottest_line() -> None:
     keras = make_keras(data_adapter="PyDatasetAdapter", source="Rows", source_line=3)
-    verdict = decide(case(loops=[make_loop(keras=keras)]))
+    verdict = decide(session(loops=[make_loop(keras=keras)]))
     assert (verdict.file, verdict.line) == ("train.py", 6)
     assert "`Rows` at train.py:6" in verdict.summary
 
@@ -234,27 +239,27 @@ def test_without_stacks_a_python_source_is_named_by_its_class() -> None:
     keras = make_keras(
         data_adapter="PyDatasetAdapter", source="Rows", source_file="data.py", source_line=3
     )
-    verdict = decide(case(loops=[make_loop(keras=keras)], host=None))
+    verdict = decide(session(loops=[make_loop(keras=keras)], host=None))
     assert (verdict.file, verdict.line) == ("data.py", 3)
 
 
 def test_a_generator_is_named_by_its_hottest_line_and_else_by_its_call() -> None:
     pipeline = make_pipeline(ops=[make_operation("map_0", "from_generator", line=27)])
-    assert decide(case(pipeline=pipeline)).line == 6
-    assert decide(case(pipeline=pipeline, host=None)).line == 27
+    assert decide(session(pipeline=pipeline)).line == 6
+    assert decide(session(pipeline=pipeline, host=None)).line == 27
 
 
 def test_overhead_in_python_names_the_line_of_the_training_thread() -> None:
     line = HotLine(file="train.py", line=40, function="on_batch", percent=60.0, thread="main")
     shares = make_breakdown(device_compute=10.0, python=70.0, dispatch=15.0)
-    verdict = decide(case(breakdown=shares, host=make_host(hot_python=[line])))
+    verdict = decide(session(breakdown=shares, host=make_host(hot_python=[line])))
     assert (verdict.bottleneck, verdict.line) == ("overhead", 40)
 
 
 def test_an_interval_of_steps_inside_a_graph_counts_as_a_sample() -> None:
     loops = [make_loop(kind="in_graph")]
     wait = make_input_wait(native_percent=None, native_ci95_percent=None, method="trace")
-    verdict = decide(case(loops=loops, steps=make_steps(count=5), input_wait=wait))
+    verdict = decide(session(loops=loops, steps=make_steps(count=5), input_wait=wait))
     assert (verdict.bottleneck, verdict.confidence) == ("input", "low")
     assert verdict.reasons[0].startswith("5 mean steps over intervals without a profiler")
     assert not any("Only 5" in reason for reason in verdict.reasons)
@@ -264,18 +269,18 @@ def test_an_interval_of_steps_inside_a_graph_counts_as_a_sample() -> None:
 def test_a_profile_that_did_not_slow_the_step_is_doubted_less() -> None:
     wait = make_input_wait(method="trace")
     little = Perturbation(baseline_step_ms=10.0, profiled_step_ms=10.4, ratio=1.04)
-    verdict = decide(case(input_wait=wait, perturbation=little))
+    verdict = decide(session(input_wait=wait, perturbation=little))
     assert verdict.confidence == "medium"
     assert any("1.04 times as long" in reason for reason in verdict.reasons)
 
 
 def test_too_few_intervals_of_steps_inside_a_graph() -> None:
-    verdict = decide(case(loops=[make_loop(kind="in_graph")], steps=make_steps(count=4)))
+    verdict = decide(session(loops=[make_loop(kind="in_graph")], steps=make_steps(count=4)))
     assert verdict.bottleneck == "inconclusive"
     assert verdict.summary.startswith("Only 4 intervals were seen after the warm-up")
 
 
-def between_epochs(**time: Any) -> Case:
+def between_epochs(**time: Any) -> Session:
     """A loop that waits for first batches; its steps are launching operations."""
     shares = make_breakdown(input_wait=2.0, device_compute=10.0, dispatch=88.0)
     ops = [
@@ -283,7 +288,7 @@ def between_epochs(**time: Any) -> Case:
         make_operation("map", "map", line=13, parent_ids=["source"]),
         make_operation("shuffle", "shuffle", line=14, parent_ids=["map"]),
     ]
-    return case(
+    return session(
         loops=[make_loop(time=make_loop_time(**time))],
         breakdown=shares,
         pipeline=make_pipeline(ops=ops, bottleneck_op_id=None),
@@ -307,8 +312,9 @@ def test_waits_between_epochs_that_outweigh_the_steps_are_the_verdict() -> None:
 
 def test_an_interval_of_the_step_that_says_nothing_does_not_hide_them() -> None:
     waiting = between_epochs()
-    assert decide(replace(waiting, breakdown=with_interval(0.0, 99.0, 100.0))).bottleneck == "input"
-    assert decide(replace(waiting, breakdown=None)).bottleneck == "input"
+    for breakdown in (with_interval(0.0, 99.0, 100.0), None):
+        unknown = waiting.model_copy(update={"breakdown": breakdown})
+        assert decide(unknown).bottleneck == "input"
 
 
 def test_one_end_of_an_epoch_is_a_doubt() -> None:
@@ -354,7 +360,7 @@ def test_what_free_input_gains_is_said_for_steps_and_loop() -> None:
 def test_a_gain_of_nothing_is_not_a_number() -> None:
     shares = make_breakdown(input_wait=1.0, device_compute=90.0)
     ceiling = Ceiling(speedup_if_input_free=1.0101, next_bottleneck="device_compute")
-    summary = decide(case(breakdown=shares, ceiling=ceiling)).summary
+    summary = decide(session(breakdown=shares, ceiling=ceiling)).summary
     assert "a free input pipeline would gain next to nothing." in summary
 
 
@@ -367,10 +373,10 @@ def test_a_repeated_batch_that_says_otherwise_stands_beside_the_ceiling_and_is_a
         contested_by_percent=26.0,
         disagreement="On a repeated batch the step is 26 % shorter.",
     )
-    verdict = decide(case(breakdown=shares, ceiling=ceiling, input_wait=wait))
+    verdict = decide(session(breakdown=shares, ceiling=ceiling, input_wait=wait))
     assert "gain 1.01x by tf.data's gap times and 1.35x by a repeated batch" in verdict.summary
     assert "at most" not in verdict.summary
     assert verdict.confidence == "medium"
     same = make_input_wait(contested_by_percent=85.0, disagreement="It is 85 % shorter.")
-    assert decide(case(input_wait=same)).confidence == "high"
-    assert "3.33x as fast by tf.data's gap times, 6.67x" in decide(case(input_wait=same)).summary
+    assert decide(session(input_wait=same)).confidence == "high"
+    assert "3.33x as fast by tf.data's gap times, 6.67x" in decide(session(input_wait=same)).summary
