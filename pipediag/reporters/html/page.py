@@ -65,6 +65,7 @@ def _body_context(session: Session) -> dict[str, Any]:
     rows = pipeline_rows.pipeline_rows(pipeline, places) if pipeline else []
     return {
         "session": session,
+        "sections": list(Session.model_fields),
         "places": places,
         "segments": charts.breakdown_segments(session.breakdown) if session.breakdown else [],
         "strip": charts.step_strip(session),

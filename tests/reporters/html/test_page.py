@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -354,3 +355,10 @@ def test_three_phases_with_intervals_or_reasons() -> None:
     assert "Pipeline alone, nothing consuming 4 blocks 9.80 ms 9.60 to 10.0 ms" in full
     assert "they overlap, and the pipeline sets the pace" in full
     assert "Pipeline alone, nothing consuming No time for trials was given" in lacking
+
+
+def test_a_template_of_a_section_bears_the_name_of_a_field() -> None:
+    """Any other one would never be shown."""
+    templates = list((Path(html.__file__).parent / "templates" / "sections").iterdir())
+    assert templates
+    assert {path.name.removesuffix(".html.j2") for path in templates} <= set(Session.model_fields)
