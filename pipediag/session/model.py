@@ -37,45 +37,95 @@ older one say what they do not know. A key that may be missing raises neither.""
 
 class Session(Record):
     schema_version: str
+    """The format, major and minor; a file of a newer major version is refused."""
     pipediag_version: str
+    """Which version wrote it."""
     created_at: str
     """ISO 8601, UTC."""
     script: Script
+    """Path or module, arguments, exit status, how it ended."""
     environment: Environment
+    """Python, TensorFlow, Keras and its backend, CPU, cores and quota, memory, devices; a
+    fingerprint of what makes two machines comparable."""
     verdict: Verdict
+    """Bottleneck (`input`, `compute`, `transfer`, `overhead`, `balanced`, `inconclusive`),
+    severity, one sentence, confidence, reasons, next steps, file and line."""
     steps: Steps | None
+    """Steps of the window without a profiler: count, warm-up excluded, mean, median, 95th
+    percentile, 95 % interval, examples per second, batch size."""
     steps_missing: str | None = None
     breakdown: dict[StepClass, Share] | None
+    """The step divided into `input_wait`, `device_compute`, `device_copy`, `collective`, `compile`,
+    `dispatch`, `python`, `device_wait`, `unattributed`; each with ms, percent and a 95 % interval.
+    The percents add up to 100."""
     breakdown_missing: str | None = None
     input_wait: InputWait | None = None
+    """Input wait by tf.data's own clock and by the trace, which one the breakdown uses, and why
+    they differ where they do; `contested_by_percent` is what a repeated batch says where that
+    contradicts the share that is used; `unsettled` says that another method would give another
+    verdict and nothing better can tell."""
     perturbation: Perturbation | None
+    """How much the profiler slowed the step down."""
     perturbation_missing: str | None = None
     differential: Differential | None = None
+    """The step on a repeated batch, which tells what input costs where its threads hide that in the
+    consumer: they hold the interpreter lock, or compute on the CPUs that the model computes on
+    (`input_wait.contention`)."""
     differential_missing: str | None = None
     ceiling: Ceiling | None
+    """The speed-up of the steps if input cost nothing, as the breakdown has it; the next bottleneck
+    behind it; and the speed-up of the whole loop, with the waits for each epoch's first batch."""
     ceiling_missing: str | None = None
     pipeline: Pipeline | None
+    """Each tf.data operation with its source line, time, elements, bytes, parallelism and buffers;
+    which are TensorFlow's own, fused or removed."""
     pipeline_missing: str | None = None
     devices: list[DeviceActivity] = []
+    """Busy and idle time of each device, and its longest 2,000 gaps with their causes, which are
+    the rows of `gaps.csv`; `gaps_left_out` counts the others, and all sums hold them. `pipediag
+    trace DIR/trace -o OTHER` writes a `gaps.csv` with every gap of the profile."""
     host: Host | None
+    """CPU by thread pool, memory, disk reads, I/O wait, the hottest lines of Python, wait for the
+    interpreter lock, GPU use."""
     host_missing: str | None = None
     embeddings: list[Embedding] = []
+    """Tables: rows, dimensions, bytes."""
     findings: list[Finding] = []
-    """In the order in which to deal with them, which is decided once, when the run is concluded."""
+    """What each rule says: status, severity, `subject` (`precondition`, `correctness`, `quality`,
+    `speed`), place, evidence, advice, its effect on results, predicted speed-up or, where there is
+    none, `speedup_at_most`, edit, trial. They stand in the order in which to deal with them, which
+    is decided once, when the run is concluded; the first that is to be acted on is the verdict's
+    first next step."""
     combined: Combined | None = None
+    """All confirmed edits together: `findings` (the ids of the edits), `speedup`, `ci95`, `blocks`,
+    `basis` as in a trial, and `dropped`: edits that are left out, each with its reason. `null` as
+    long as no edit was confirmed."""
     combined_missing: str | None = None
     pipeline_alone: PipelineAlone | None = None
+    """The pipeline without its consumer: ms per batch, 95 % interval, blocks."""
     pipeline_alone_missing: str | None = None
     trials: TrialRun | None = None
+    """How the trials were made: which loop and consumer, seconds given and used, `base_step_ms`,
+    and `blocks`, one for each stretch of steps: `arm` (`base`, an edit's id, or several joined by `
+    + `), `round`, examples per second, batches, duration. `trials.csv` has the blocks as a
+    table."""
     trials_missing: str | None = None
     loops: list[Loop] = []
+    """Every place in the script that took batches, and which of them the verdict speaks of."""
     windows: list[Window] = []
+    """Stretches of steps in which something was measured, oldest first."""
     step_rows: list[StepRow] = []
+    """Every recorded step of the diagnosed loop; the rows of `steps.csv`."""
     host_samples: list[HostSample] = []
+    """The host, reading by reading; the rows of `host.csv`."""
     other_uses: list[OtherUse] = []
+    """What was seen that is no training loop."""
     other_processes: OtherProcesses | None = None
+    """What the script started beside itself, and the CPU time that took."""
     profiler_conflicts: list[ProfilerConflict] = []
+    """Where the script's own profiler was in the way of ours."""
     notes: list[str] = []
+    """What went otherwise than planned."""
     wall_s: float
     """From the start of the script to its end or stop."""
 
