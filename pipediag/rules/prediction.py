@@ -17,7 +17,7 @@ FORECAST = (
     "By a model of the measured run (stages side by side, calls in flight, CPU time, the consumer, "
     "which is slowed by the pipeline's CPU time; the longest is the step). "
 )
-"""How `forecasted` predicts, for the rules whose edits the model can apply."""
+"""How the forecast predicts, for the rules whose edits the model can apply."""
 
 MOST_FREED_PERCENT = 99.0
 """Of the step; what would remain of less is not known well enough to divide by."""
@@ -28,10 +28,11 @@ PARALLEL_CALLS = (
 )
 
 
-def forecasted(session: Session, finding: Finding) -> Finding:
-    """A failed finding with what the model predicts of its edit, where it can say.
+def prefer_forecast(session: Session, finding: Finding) -> Finding:
+    """A failed finding with the forecast of its edit in place of the rule's own prediction.
 
-    What the rule predicts by itself stays where the model can't.
+    That knows one operation or one class of the step; the forecast has all of the run beside it.
+    The rule's own stays where the forecast can't say, and where there is no edit.
     """
     if finding.status != "fail" or finding.edit is None:
         return finding

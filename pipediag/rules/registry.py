@@ -28,7 +28,7 @@ from pipediag.rules.pipeline import (
     waiting_generator,
     waiting_map_pool,
 )
-from pipediag.rules.prediction import forecasted, limited
+from pipediag.rules.prediction import limited, prefer_forecast
 from pipediag.rules.rule import Rule
 from pipediag.rules.running import guarded, yielding
 from pipediag.rules.sections import lacking
@@ -98,7 +98,7 @@ def _findings_of(rule: Rule, session: Session) -> list[Finding]:
     lack = lacking(rule.META, session)
     if lack is not None:
         return [lack]
-    predicted = [forecasted(session, finding) for finding in rule.check(session)]
+    predicted = [prefer_forecast(session, finding) for finding in rule.check(session)]
     return [limited(session, finding, rule.META.frees) for finding in predicted]
 
 

@@ -30,7 +30,10 @@ Place = tuple[str | None, int | None]
 
 @dataclass(frozen=True)
 class Prediction:
-    """Throughput after the edit divided by throughput before it, or why that can't be said."""
+    """A rule's own: throughput after the edit divided by that before it, or why it can't be said.
+
+    The forecast goes before it wherever it can apply the finding's edit (`prefer_forecast`).
+    """
 
     speedup: float | None
     missing: str | None = None
@@ -79,7 +82,7 @@ class Meta:
         op_id: str | None = None,
         place: Place | None = None,
         evidence: Mapping[str, Scalar] | None = None,
-        prediction: Prediction | None = None,
+        own_prediction: Prediction | None = None,
         title: str | None = None,
         severity: FindingSeverity | None = None,
         effect: EffectOnResults | None = None,
@@ -87,7 +90,7 @@ class Meta:
         edit: Edit | None = None,
         untried: str | None = None,
     ) -> Finding:
-        """A finding; only a failed one carries a severity and a prediction.
+        """A finding; only a failed one carries a severity and a prediction: by now the rule's own.
 
         The edit is kept, with its effect, where it fails, and where it informs if the rule tries
         that too. A failed one without an edit says why there is none (`untried`, or the rule's).
@@ -95,8 +98,8 @@ class Meta:
         file, line = place or ((op.file, op.line) if op else (None, None))
         failed = status == "fail"
         numbers = {key: _rounded(value) for key, value in (evidence or {}).items()}
-        if failed and prediction is not None and prediction.missing:
-            numbers["prediction_missing"] = prediction.missing
+        if failed and own_prediction is not None and own_prediction.missing:
+            numbers["prediction_missing"] = own_prediction.missing
         tried = failed or (status == "informative" and self.tried_when_informing)
         kept = edit if tried else None
         reason = untried or self.untried
@@ -112,7 +115,7 @@ class Meta:
             evidence=numbers,
             advice=advice,
             effect_on_results=(effect or self.effect_on_results) if failed or kept else None,
-            predicted_speedup=prediction.speedup if failed and prediction else None,
+            predicted_speedup=own_prediction.speedup if failed and own_prediction else None,
             edit=kept,
             trial=_not_tried(reason) if failed and kept is None and reason else NOT_TRIED,
         )

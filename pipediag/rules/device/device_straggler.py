@@ -119,7 +119,7 @@ def check_devices(
             f"{_remedy(slow, others)}",
             title=_title(slow, others),
             evidence=evidence,
-            prediction=_prediction(excess),
+            own_prediction=_prediction(excess),
         )
     ]
 

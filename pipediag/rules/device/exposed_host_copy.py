@@ -125,7 +125,7 @@ def _check(
             "fail",
             _advice(device, copies, element_spec, framework),
             evidence=evidence,
-            prediction=_prediction(device, copies),
+            own_prediction=_prediction(device, copies),
             untried=PROFILE_ALONE,
         )
     ]

@@ -142,7 +142,7 @@ def check_devices(
             op_id=behind.op_id,
             place=(behind.file, behind.line),
             evidence=evidence,
-            prediction=without_idle(device, device.causes_ms.get("input", 0.0)),
+            own_prediction=without_idle(device, device.causes_ms.get("input", 0.0)),
             untried=PROFILE_ALONE,
         )
     ]
@@ -163,7 +163,7 @@ def check(session: Session) -> list[Finding]:
             op_id=finding.op_id,
             place=(finding.file, finding.line),
             evidence={**finding.evidence, **weight.evidence},
-            prediction=_within_ceiling(session, finding.predicted_speedup),
+            own_prediction=_within_ceiling(session, finding.predicted_speedup),
             edit=_edit(session),
             untried=_UNTRIED,
         )

@@ -114,7 +114,7 @@ def check_devices(
     advice = _advice(device, framework)
     return [
         META.finding(
-            "fail", advice, evidence=evidence, prediction=prediction, untried=PROFILE_ALONE
+            "fail", advice, evidence=evidence, own_prediction=prediction, untried=PROFILE_ALONE
         )
     ]
 

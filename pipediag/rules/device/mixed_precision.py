@@ -155,7 +155,7 @@ def _weighed(
         "fail",
         advice,
         evidence=evidence,
-        prediction=prediction,
+        own_prediction=prediction,
         edit=None if session is None else in_sixteen_bits(session, META.id, fitting),
         untried=PROFILE_ALONE if session is None else None,
     )

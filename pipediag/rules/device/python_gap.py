@@ -109,7 +109,7 @@ def check_devices(
             "fail",
             _advice(device, doing[0] if doing else None, framework),
             evidence=evidence,
-            prediction=without_idle(device, device.causes_ms["python"]),
+            own_prediction=without_idle(device, device.causes_ms["python"]),
             untried=PROFILE_ALONE,
         )
     ]

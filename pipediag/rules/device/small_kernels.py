@@ -117,7 +117,7 @@ def _weighed(device: DeviceActivity, evidence: dict[str, Scalar], framework: Fra
         prediction = Prediction(None, "What fusion leaves can't be told from a profile.")
         advice = _advice(device, _short_percent(device), framework)
         return META.finding(
-            "fail", advice, evidence=evidence, prediction=prediction, untried=PROFILE_ALONE
+            "fail", advice, evidence=evidence, own_prediction=prediction, untried=PROFILE_ALONE
         )
     if why := unexplained(device):
         return META.finding("inconclusive", why, evidence=evidence)

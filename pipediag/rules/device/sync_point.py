@@ -96,7 +96,7 @@ def check_devices(
             "fail",
             _advice(device, doing[0] if doing else None, framework),
             evidence=evidence,
-            prediction=without_idle(device, device.causes_ms["sync"]),
+            own_prediction=without_idle(device, device.causes_ms["sync"]),
         )
     ]
 

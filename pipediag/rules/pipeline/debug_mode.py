@@ -42,6 +42,6 @@ def check(session: Session) -> list[Finding]:
             if weight.status == "fail"
             else weight.sentence,
             evidence=weight.evidence,
-            prediction=Prediction(None, "The pipeline outside of debug mode was not seen."),
+            own_prediction=Prediction(None, "The pipeline outside of debug mode was not seen."),
         )
     ]

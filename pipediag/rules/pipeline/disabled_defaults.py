@@ -51,7 +51,7 @@ def check(session: Session) -> list[Finding]:
             advice if weight.status == "fail" else weight.sentence,
             op=written,
             evidence={**weight.evidence, "switched_off": ", ".join(off.values())},
-            prediction=Prediction(None, "Which of the defaults would help is not known."),
+            own_prediction=Prediction(None, "Which of the defaults would help is not known."),
             edit=_edit(list(off)),
         )
     ]

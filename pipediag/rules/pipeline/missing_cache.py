@@ -117,7 +117,7 @@ def check(session: Session) -> list[Finding]:
             _advice(session, op, size, on_disk=on_disk),
             op=op,
             evidence=evidence,
-            prediction=_DISK_UNKNOWN if on_disk else _prediction(session, op, passes),
+            own_prediction=_DISK_UNKNOWN if on_disk else _prediction(session, op, passes),
             effect=_effect(session, op),
             edit=_edit(session, op, on_disk=on_disk),
             untried=_untried(session, op),
@@ -144,7 +144,7 @@ def _before_the_steps(
         _advice(session, op, size, on_disk=on_disk),
         op=op,
         evidence=evidence,
-        prediction=without_first_batches(session, time) if time and known else _DISK_UNKNOWN,
+        own_prediction=without_first_batches(session, time) if time and known else _DISK_UNKNOWN,
         effect=_effect(session, op),
         untried=UNTRIED,
     )

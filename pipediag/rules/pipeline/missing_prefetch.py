@@ -68,7 +68,7 @@ def check(session: Session) -> list[Finding]:
             advice if weight.status == "fail" else weight.sentence,
             op=last,
             evidence={**weight.evidence, "switched_off_by": switch},
-            prediction=overlapped(session),
+            own_prediction=overlapped(session),
             edit=_edit(session, last),
             untried="Debug mode drops every prefetch and can't be left within the process.",
         )

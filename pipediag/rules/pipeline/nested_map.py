@@ -60,7 +60,7 @@ def _finding(session: Session, op: Operation) -> Finding:
         advice if weight.status == "fail" else weight.sentence,
         op=op,
         evidence=weight.evidence,
-        prediction=parallel(session, costs, cpus(session), on_cpu=True),
+        own_prediction=parallel(session, costs, cpus(session), on_cpu=True),
         edit=_edit(op, name),
     )
 

@@ -122,7 +122,7 @@ def _finding(session: Session, op: Operation, function: OperationFunction) -> Fi
         _advice(session, op, function),
         op=op,
         evidence=evidence,
-        prediction=_prediction(session, delay),
+        own_prediction=_prediction(session, delay),
         edit=_edit(session, op),
         untried=_untried(session, op),
     )

@@ -64,7 +64,7 @@ def _finding(session: Session, op: Operation, use: PythonUse) -> Finding:
     evidence = {**weight.evidence, **use.evidence}
     advice = _advice(session, op) if weight.status == "fail" else weight.sentence
     missing = Prediction(None, "What the function would cost in TensorFlow operations is unknown.")
-    return META.finding(weight.status, advice, op=op, evidence=evidence, prediction=missing)
+    return META.finding(weight.status, advice, op=op, evidence=evidence, own_prediction=missing)
 
 
 def _advice(session: Session, op: Operation) -> str:

@@ -78,7 +78,7 @@ def check(session: Session) -> list[Finding]:
             op=generator,
             place=(line.file, line.line) if line else place,
             evidence=evidence,
-            prediction=_prediction(session),
+            own_prediction=_prediction(session),
         )
     ]
 

@@ -59,7 +59,7 @@ def _finding(session: Session, op: Operation) -> Finding:
         advice if weight.status == "fail" else weight.sentence,
         op=op,
         evidence={**weight.evidence, "elements_per_step": op.elements},
-        prediction=_prediction(session, op),
+        own_prediction=_prediction(session, op),
     )
 
 

@@ -98,7 +98,7 @@ def _finding(session: Session, op: Operation) -> Finding:
         _advice(session, op, outer),
         op=op,
         evidence=evidence,
-        prediction=_prediction(session, delay, packed),
+        own_prediction=_prediction(session, delay, packed),
         edit=_edit(session, op, outer),
     )
 

@@ -95,7 +95,7 @@ def _finding(session: Session, op: Operation) -> Finding:
         advice,
         op=op,
         evidence=evidence,
-        prediction=remedy.prediction,
+        own_prediction=remedy.prediction,
         effect="same results" if _only_looks_up(op.function) else None,
         edit=remedy.edit,
     )

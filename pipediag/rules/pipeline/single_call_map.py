@@ -53,7 +53,7 @@ def _finding(session: Session, op: Operation) -> Finding:
         advice if weight.status == "fail" else weight.sentence,
         op=op,
         evidence={**weight.evidence, "cpus": cpus(session)},
-        prediction=parallel(session, op, cpus(session), on_cpu=True),
+        own_prediction=parallel(session, op, cpus(session), on_cpu=True),
         edit=_edit(op),
     )
 

@@ -159,7 +159,7 @@ def _by_costs(
         _advice(op, slowest, fill_ms) + (_WORK_LEFT if "work_left_s" in evidence else ""),
         op=op,
         evidence=evidence,
-        prediction=prediction,
+        own_prediction=prediction,
         untried=UNTRIED,
     )
 

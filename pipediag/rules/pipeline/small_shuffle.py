@@ -64,7 +64,7 @@ def _finding(session: Session, op: Operation) -> Finding:
     problem = _problem(session, op, buffer, count)
     if problem is None:
         return META.finding("pass", "", op=op, evidence=evidence)
-    return META.finding("fail", problem, op=op, evidence=evidence, prediction=_NO_SPEED)
+    return META.finding("fail", problem, op=op, evidence=evidence, own_prediction=_NO_SPEED)
 
 
 def _problem(session: Session, op: Operation, buffer: int, count: int | None) -> str | None:

@@ -65,7 +65,7 @@ def _finding(session: Session, op: Operation, batch: Operation) -> Finding:
             "batch_size": size,
             "batch_size_above": first.parameters.get("batch_size") if first else None,
         },
-        prediction=_prediction(session, delay, needless),
+        own_prediction=_prediction(session, delay, needless),
         edit=_edit(op, batch, needless),
     )
 

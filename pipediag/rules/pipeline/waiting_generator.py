@@ -74,7 +74,7 @@ def _finding(session: Session, op: Operation) -> Finding:
         _advice(session, op, outer),
         op=op,
         evidence=evidence,
-        prediction=Prediction(None, "What several generators take at once was not measured."),
+        own_prediction=Prediction(None, "What several generators take at once was not measured."),
         edit=_edit(session, op, outer),
         untried="It needs the generator's source divided; pipediag can't do that for you.",
     )

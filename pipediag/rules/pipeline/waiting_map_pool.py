@@ -69,7 +69,7 @@ def _finding(session: Session, op: Operation) -> Finding:
         advice if weight.status == "fail" else weight.sentence,
         op=op,
         evidence={**weight.evidence, **evidence},
-        prediction=_prediction(session, op, pool),
+        own_prediction=_prediction(session, op, pool),
         edit=_edit(op),
     )
 

@@ -74,7 +74,7 @@ def _finding(session: Session, callback: Callback) -> Finding:
         f"100 == 0`, or once in `on_epoch_end`.{_where(hottest)}",
         place=place,
         evidence=evidence,
-        prediction=_prediction(session, percent),
+        own_prediction=_prediction(session, percent),
     )
 
 

@@ -48,7 +48,7 @@ def check(session: Session) -> list[Finding]:
                 if session.breakdown
                 else None,
             },
-            prediction=Prediction(None, "What the graph would cost was not measured."),
+            own_prediction=Prediction(None, "What the graph would cost was not measured."),
             edit=_edit(session),
             untried=_untried(session),
         )

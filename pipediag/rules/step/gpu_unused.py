@@ -54,7 +54,7 @@ def check(session: Session) -> list[Finding]:
                 "cuda_visible_devices": environment.cuda_visible_devices,
                 "framework_message": _message(environment, _LIBRARY_MARKS + _DRIVER_MARKS),
             },
-            prediction=Prediction(None, "A GPU that is not used can't be measured."),
+            own_prediction=Prediction(None, "A GPU that is not used can't be measured."),
         )
     ]
 

@@ -73,7 +73,7 @@ def check(session: Session) -> list[Finding]:
             _advice(loop),
             place=place,
             evidence=evidence,
-            prediction=prediction,
+            own_prediction=prediction,
             edit=several_steps_a_call(session, META.id),
             untried=OWN_LOOP,
         )

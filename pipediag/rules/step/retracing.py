@@ -66,7 +66,7 @@ def check(session: Session) -> list[Finding]:
                 _advice(loop, steps.retraces),
                 place=place,
                 evidence=evidence,
-                prediction=_prediction(session),
+                own_prediction=_prediction(session),
             )
         ]
     if steps.retraces:

@@ -75,7 +75,7 @@ def check(session: Session) -> list[Finding]:
             op=batch,
             place=place,
             evidence=evidence,
-            prediction=_prediction(percent, steps.mean_ms),
+            own_prediction=_prediction(percent, steps.mean_ms),
             edit=_edit(batch) if batch else None,
             untried="Keras or your own code makes the batches, where a trial can't change them.",
         )
