@@ -26,7 +26,7 @@ from typing import Any
 from pipediag.capture.guard import Guard
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
-from pipediag.session.edits import Change, Insert, changes_from_json
+from pipediag.session.edits import Change, adds_cache, changes_from_json
 
 ENDLESS = 1_000_000
 FEWEST_STEPS = 10
@@ -183,7 +183,7 @@ class Blocks:
     def _measured(self, name: str, number: int) -> BlockResult:
         changes = changes_from_json(self._schedule.arms[name])
         dataset = _changed(self._dataset, changes)
-        if name not in self._examples_per_step or _adds_cache(changes):
+        if name not in self._examples_per_step or any(map(adds_cache, changes)):
             self._examples_per_step[name] = _examples_per_step(dataset)
         clock = Clock(self._schedule.warmup_s, self._schedule.block_s, time.perf_counter)
         self._train(dataset, clock)
@@ -197,10 +197,6 @@ def _changed(dataset: Any, changes: tuple[Change, ...]) -> Any:
     from pipediag.capture.replay import rebuild
 
     return rebuild(dataset, changes)
-
-
-def _adds_cache(changes: tuple[Change, ...]) -> bool:
-    return any(isinstance(change, Insert) and change.kind == "cache" for change in changes)
 
 
 def _examples_per_step(dataset: Any) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 from pipediag.session.edits import (
@@ -11,8 +11,9 @@ from pipediag.session.edits import (
     Change,
     Edit,
     Insert,
-    SetModel,
     SetParameters,
+    as_written,
+    touched,
 )
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -62,7 +63,7 @@ def proposed(session: Session) -> list[Edit]:
         and finding.status == "fail"
         and finding.effect_on_results != "changes a hyper-parameter"
     ]
-    of_pipeline = [e for e in found if not any(isinstance(c, SetModel) for c in e.changes)]
+    of_pipeline = [edit for edit in found if "model" not in touched(edit.changes)]
     return list({edit.id: edit for edit in of_pipeline}.values())
 
 
@@ -77,7 +78,7 @@ def confirmed(session: Session) -> list[Edit]:
 
 def arm_of(name: str, edits: Sequence[Edit]) -> EditArm:
     """All changes of some edits together."""
-    changes = tuple(_as_written(change) for edit in edits for change in edit.changes)
+    changes = tuple(as_written(change) for edit in edits for change in edit.changes)
     return EditArm(name, changes, tuple(edit.id for edit in edits))
 
 
@@ -87,14 +88,6 @@ def subsets(edits: Sequence[Edit]) -> Iterator[EditArm]:
     for size in range(len(edits) + 1):
         for chosen in combinations(edits, size):
             yield arm_of(" + ".join(edit.id for edit in chosen) or "as written", chosen)
-
-
-def _as_written(change: Change) -> Change:
-    """A cache as a user writes it; a trial asks for one that is filled already and never ends."""
-    if isinstance(change, Insert) and change.kind == "cache":
-        others = {key: value for key, value in change.parameters.items() if key != "elements"}
-        return replace(change, parameters=others)
-    return change
 
 
 def _written(session: Session) -> list[Operation]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import assert_never
 
 from pipediag.forecast.network import Network, Station, put_behind, scaled, taken_out, upstream
 from pipediag.forecast.unknown import UnknownError
@@ -53,6 +54,8 @@ def apply(network: Network, change: Change, session: Session) -> Network:
             after = _options(network, change, session)
         case SetModel():
             after = _model(network, change)
+        case unknown:
+            assert_never(unknown)
     return after
 
 

@@ -7,7 +7,8 @@ trial and a tool that patches source all speak of the same edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pipediag.vocabulary import Scalar
@@ -80,6 +81,35 @@ class SetModel:
 
 Change = SetParameters | Insert | Remove | Move | Replace | SetOptions | SetModel
 
+Touched = Literal["elements", "options", "model"]
+"""What a change takes effect on: what the pipeline hands out or how, its options, the model."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What must be known of a kind of change, wherever one is dealt with."""
+
+    made: type[Change]
+    touches: Touched
+
+    @property
+    def do(self) -> str:
+        """How it is called where it is written down."""
+        return self.made.do
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind(SetParameters, "elements"),
+    Kind(Insert, "elements"),
+    Kind(Remove, "elements"),
+    Kind(Move, "elements"),
+    Kind(Replace, "elements"),
+    Kind(SetOptions, "options"),
+    Kind(SetModel, "model"),
+)
+"""All there are. A new one is applied in capture/replay/changes.py and forecast/changes.py too;
+whoever tells kinds apart raises for one that it does not know."""
+
 Check = Literal["equal", "shape"]
 """What must hold on real elements before an edit is timed: the same batches as before, or batches
 of the same structure."""
@@ -101,15 +131,42 @@ class Edit:
     """Whether it may only be tried where the script is stopped afterwards."""
 
 
-_BY_NAME: dict[str, type[Change]] = {
-    "set": SetParameters,
-    "insert": Insert,
-    "remove": Remove,
-    "move": Move,
-    "replace": Replace,
-    "options": SetOptions,
-    "model": SetModel,
-}
+_BY_NAME = {kind.do: kind.made for kind in KINDS}
+_BY_CLASS = {kind.made: kind for kind in KINDS}
+
+
+def kind_of(change: Change) -> Kind:
+    """What is known of the change's kind.
+
+    Raises:
+        TypeError: it is not in the table.
+    """
+    kind = _BY_CLASS.get(type(change))
+    if kind is None:
+        raise TypeError(f"{type(change).__name__} is no kind of change that is known.")
+    return kind
+
+
+def touched(changes: Iterable[Change]) -> set[Touched]:
+    """All that the changes take effect on.
+
+    Raises:
+        TypeError: one is of a kind that is not known.
+    """
+    return {kind_of(change).touches for change in changes}
+
+
+def adds_cache(change: Change) -> bool:
+    """Whether elements are kept from then on."""
+    return isinstance(change, Insert) and change.kind == "cache"
+
+
+def as_written(change: Change) -> Change:
+    """A cache as a user writes it; a trial asks for one that is filled already and never ends."""
+    if isinstance(change, Insert) and adds_cache(change):
+        others = {name: value for name, value in change.parameters.items() if name != "elements"}
+        return replace(change, parameters=others)
+    return change
 
 
 def changes_from_json(values: list[dict[str, Any]]) -> tuple[Change, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from pipediag.session.edits import Change, Check, Edit, SetModel, SetOptions
+from pipediag.session.edits import Check, Edit, touched
 from pipediag.session.findings import Finding
 from pipediag.trials.arms import Arm
 from pipediag.vocabulary import FindingStatus
@@ -30,7 +30,7 @@ class Candidate:
     @property
     def changes_model(self) -> bool:
         """Whether something is tried that the pipeline alone can't show."""
-        return any(isinstance(change, SetModel) for change in self.edit.changes)
+        return "model" in touched(self.edit.changes)
 
 
 def candidates(findings: Iterable[Finding]) -> list[Candidate]:
@@ -89,11 +89,7 @@ def _with_twins(one: Candidate, twins: list[str]) -> Candidate:
 
 def _check_for(chosen: list[Candidate]) -> Check | None:
     # Elements are the same as before only as far as every edit that touches them promises it.
-    promised = {one.edit.check for one in chosen if _touches_elements(one.edit.changes)}
+    promised = {one.edit.check for one in chosen if "elements" in touched(one.edit.changes)}
     if not promised or None in promised:
         return None
     return "shape" if "shape" in promised else "equal"
-
-
-def _touches_elements(changes: tuple[Change, ...]) -> bool:
-    return not all(isinstance(change, SetModel | SetOptions) for change in changes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipediag.capture.replay.changes import model_settings
 from pipediag.capture.replay.one_shot import one_shot_source
 from pipediag.capture.replay.own_caches import FilledCaches
 from pipediag.capture.replay.randomness import random_upstream
@@ -12,6 +13,7 @@ from pipediag.capture.replay.verification import verify
 __all__ = [
     "FilledCaches",
     "NotReplayableError",
+    "model_settings",
     "one_shot_source",
     "random_upstream",
     "rebuild",

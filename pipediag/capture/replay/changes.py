@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -13,7 +13,16 @@ from pipediag.capture.replay.options import with_options
 from pipediag.capture.replay.randomness import draws_random
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, first_line, said
 from pipediag.capture.replay.replacing import replacement
-from pipediag.session.edits import Change, Insert, Move, Remove, Replace, SetOptions, SetParameters
+from pipediag.session.edits import (
+    Change,
+    Insert,
+    Move,
+    Remove,
+    Replace,
+    SetModel,
+    SetOptions,
+    SetParameters,
+)
 from pipediag.session.recording import RecordedOperation
 from pipediag.vocabulary import Scalar
 
@@ -34,25 +43,22 @@ def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> Non
         NotReplayableError: a change names what is not there, or two contradict each other.
     """
     changes = _each_once(changes)
+    _refuse_unknown(changes)
     _refuse_contradictions(graph, changes)
-    for change in _of(changes, SetParameters):
-        _set(graph, change)
-    for replaced in _of(changes, Replace):
-        _replace(graph, replaced)
-    inserts = _of(changes, Insert)
-    # A prefetch belongs behind what is moved to the same place, anything else before it.
-    _insert(graph, [i for i in inserts if i.kind == "prefetch"])
-    _move(graph, _of(changes, Move))
-    _insert(graph, [i for i in inserts if i.kind not in ("prefetch", _AT_THE_END)])
-    for removed in _of(changes, Remove):
-        _remove(graph, removed.op_id)
-    _set_options(graph, _of(changes, SetOptions))
+    for kind, apply_all in _PASSES:
+        apply_all(graph, _of(changes, kind))
     if endless:
         graph.append(Node([], make=_repeated))
-    for last in inserts:
-        if last.kind == _AT_THE_END:
-            _found(graph, last.after)
-            graph.append(Node([], partial(_add, last.kind, last.parameters)))
+    _append(graph, _of(changes, Insert))
+
+
+def model_settings(changes: Sequence[Change]) -> dict[str, Scalar]:
+    """What the changes set of the model, which is no part of the graph.
+
+    Raises:
+        NotReplayableError: two of them contradict each other.
+    """
+    return _agreed("model's", [change.settings for change in _of(changes, SetModel)])
 
 
 def _repeated(inputs: list[Any]) -> Any:
@@ -71,6 +77,13 @@ def _each_once(changes: Sequence[Change]) -> list[Change]:
 
 def _of(changes: Sequence[Change], kind: type[C]) -> list[C]:
     return [change for change in changes if isinstance(change, kind)]
+
+
+def _refuse_unknown(changes: Sequence[Change]) -> None:
+    known = {*(kind for kind, _ in _PASSES), *_MADE_ELSEWHERE}
+    for change in changes:
+        if type(change) not in known:
+            raise NotReplayableError(f"Pipediag can't make a change of the kind `{change.do}`.")
 
 
 def _refuse_contradictions(graph: Graph, changes: Sequence[Change]) -> None:
@@ -122,17 +135,35 @@ def _inner(graph: Graph, op_id: str) -> Inner | None:
     return node.inner
 
 
-def _set(graph: Graph, change: SetParameters) -> None:
-    inner = _inner(graph, change.op_id)
-    if inner is not None:
-        inner.changes.append(change)
-    else:
-        _found(graph, change.op_id).parameters.update(change.parameters)
+def _set(graph: Graph, changes: list[SetParameters]) -> None:
+    for change in changes:
+        inner = _inner(graph, change.op_id)
+        if inner is not None:
+            inner.changes.append(change)
+        else:
+            _found(graph, change.op_id).parameters.update(change.parameters)
 
 
-def _replace(graph: Graph, change: Replace) -> None:
-    node = _found(graph, change.op_id)
-    node.make = replacement(node, change.kind, change.parameters)
+def _replace(graph: Graph, changes: list[Replace]) -> None:
+    for change in changes:
+        node = _found(graph, change.op_id)
+        node.make = replacement(node, change.kind, change.parameters)
+
+
+def _insert_prefetches(graph: Graph, changes: list[Insert]) -> None:
+    """They belong behind what is moved to the same place, anything else before it."""
+    _insert(graph, [change for change in changes if change.kind == "prefetch"])
+
+
+def _insert_others(graph: Graph, changes: list[Insert]) -> None:
+    _insert(graph, [change for change in changes if change.kind not in ("prefetch", _AT_THE_END)])
+
+
+def _append(graph: Graph, changes: list[Insert]) -> None:
+    for last in changes:
+        if last.kind == _AT_THE_END:
+            _found(graph, last.after)
+            graph.append(Node([], partial(_add, last.kind, last.parameters)))
 
 
 def _insert(graph: Graph, changes: list[Insert]) -> None:
@@ -162,7 +193,12 @@ def _refuse_random_cache(node: Node) -> None:
         _refuse_random_cache(upstream)
 
 
-def _remove(graph: Graph, op_id: str) -> None:
+def _remove(graph: Graph, changes: list[Remove]) -> None:
+    for change in changes:
+        _remove_one(graph, change.op_id)
+
+
+def _remove_one(graph: Graph, op_id: str) -> None:
     inner = _inner(graph, op_id)
     if inner is not None:
         inner.changes.append(Remove(op_id))
@@ -256,10 +292,29 @@ def _call_hoisted(inner: Inner, operation: RecordedOperation, inputs: list[Any])
 
 
 def _set_options(graph: Graph, changes: list[SetOptions]) -> None:
-    options: dict[str, Scalar] = {}
-    for change in changes:
-        for name, value in change.options.items():
-            if options.setdefault(name, value) != value:
-                raise NotReplayableError(f"Two changes set the option {name} to other values.")
+    options = _agreed("option", [change.options for change in changes])
     if options:
         graph.append(Node([], partial(with_options, options)))
+
+
+def _agreed(what: str, given: Sequence[dict[str, Scalar]]) -> dict[str, Scalar]:
+    agreed: dict[str, Scalar] = {}
+    for settings in given:
+        for name, value in settings.items():
+            if agreed.setdefault(name, value) != value:
+                raise NotReplayableError(f"Two changes set the {what} {name} to other values.")
+    return agreed
+
+
+_PASSES: tuple[tuple[type[Change], Callable[[Graph, list[Any]], None]], ...] = (
+    (SetParameters, _set),
+    (Replace, _replace),
+    (Insert, _insert_prefetches),
+    (Move, _move),
+    (Insert, _insert_others),
+    (Remove, _remove),
+    (SetOptions, _set_options),
+)
+"""In this order."""
+_MADE_ELSEWHERE = (SetModel,)
+"""What is no part of the graph, see `model_settings`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, assert_never
 
 from pipediag.capture.replay.arguments import set_parameters
 from pipediag.capture.replay.inserting import inserted
@@ -73,4 +73,10 @@ class Inner:
 
 
 def _target(change: InnerChange) -> str:
-    return change.after if isinstance(change, Insert) else change.op_id
+    match change:
+        case Insert():
+            return change.after
+        case SetParameters() | Remove():
+            return change.op_id
+        case unknown:
+            assert_never(unknown)

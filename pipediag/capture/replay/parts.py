@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, assert_never
 
 from pipediag.capture.replay.changes import apply
 from pipediag.capture.replay.elements import dataset_of, first_elements
@@ -15,7 +15,16 @@ from pipediag.capture.replay.preconditions import refuse_files_of_its_own
 from pipediag.capture.replay.randomness import is_random
 from pipediag.capture.replay.rebuilding import built
 from pipediag.capture.replay.refusal import NotReplayableError
-from pipediag.session.edits import Change, Insert, Remove, Replace
+from pipediag.session.edits import (
+    Change,
+    Insert,
+    Move,
+    Remove,
+    Replace,
+    SetModel,
+    SetOptions,
+    SetParameters,
+)
 
 ROWS_OF_A_CHECK = 16
 """Batches are made this small for a check, or a slow function would cost seconds of it."""
@@ -119,8 +128,19 @@ def _sizes_matter(nodes: list[Node], changes: Sequence[Change]) -> bool:
     """Whether batches of another size would be compared with batches as they come in."""
     if any(operation.kind in _SPLITTING for node in nodes for operation in node.operations[:1]):
         return True
-    kinds = {change.kind for change in changes if isinstance(change, Insert | Replace)}
-    return bool(kinds & _SPLITTING) or any(isinstance(change, Remove) for change in changes)
+    return any(map(_size_matters_to, changes))
+
+
+def _size_matters_to(change: Change) -> bool:
+    match change:
+        case Insert() | Replace():
+            return change.kind in _SPLITTING
+        case Remove():
+            return True
+        case SetParameters() | Move() | SetOptions() | SetModel():
+            return False
+        case unknown:
+            assert_never(unknown)
 
 
 def _rows_of_a_batch(nodes: list[Node]) -> int:

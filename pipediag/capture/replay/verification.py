@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from pipediag.capture.replay.comparison import difference_of, spec_difference
@@ -11,7 +10,7 @@ from pipediag.capture.replay.elements import Reading, first_elements
 from pipediag.capture.replay.one_shot import one_shot_source
 from pipediag.capture.replay.parts import Parts, changed_parts
 from pipediag.capture.replay.refusal import NotReplayableError
-from pipediag.session.edits import Change, Check, Insert, Move, SetModel
+from pipediag.session.edits import Change, Check, Move, as_written, touched
 
 READING_LIMIT_S = 5.0
 """No check reads on for longer; what was read by then is compared."""
@@ -27,12 +26,13 @@ def verify(dataset: Any, changes: Sequence[Change], check: Check) -> None:
     Raises:
         NotReplayableError: the batches differ, the changed part fails, or it can't be checked.
     """
-    if all(isinstance(change, SetModel) for change in changes):
+    if touched(changes) <= {"model"}:
         return
     refusal = one_shot_source(dataset)
     if refusal is not None:
         raise NotReplayableError(refusal)
-    parts = changed_parts(dataset, [_for_a_check(change) for change in changes], READING_LIMIT_S)
+    # Filling a cache would cost more than the check.
+    parts = changed_parts(dataset, [as_written(change) for change in changes], READING_LIMIT_S)
     _refuse(spec_difference(parts.before.element_spec, parts.after.element_spec))
     expected, found = _read(parts.before), _read(parts.after)
     by_value = check == "equal" and not parts.random
@@ -52,14 +52,6 @@ def verify(dataset: Any, changes: Sequence[Change], check: Check) -> None:
 def _refuse(difference: str | None) -> None:
     if difference is not None:
         raise NotReplayableError(f"The batches differ: {difference}.")
-
-
-def _for_a_check(change: Change) -> Change:
-    """Filling a cache would cost more than the check."""
-    if isinstance(change, Insert) and change.kind == "cache":
-        others = {name: v for name, v in change.parameters.items() if name != "elements"}
-        return replace(change, parameters=others)
-    return change
 
 
 def _read(dataset: Any) -> Reading:

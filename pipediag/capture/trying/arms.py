@@ -10,9 +10,15 @@ from pipediag.capture.frameworks.keras.compiled import CompiledVariants, Setting
 from pipediag.capture.frameworks.tensorflow.datasets import batch_rows
 from pipediag.capture.frameworks.tensorflow.repeat import unobserved_iterator
 from pipediag.capture.loops.loop import Loop
-from pipediag.capture.replay import FilledCaches, NotReplayableError, rebuild, verify
+from pipediag.capture.replay import (
+    FilledCaches,
+    NotReplayableError,
+    model_settings,
+    rebuild,
+    verify,
+)
 from pipediag.capture.trying.fidelity import compiling_runs_the_scripts_code
-from pipediag.session.edits import Change, SetModel
+from pipediag.session.edits import Change
 from pipediag.vocabulary import BASE
 
 
@@ -59,10 +65,7 @@ class Arms:
         Raises:
             NotReplayableError: it can't be made, or not without changing what the script does.
         """
-        settings: Settings = {}
-        for change in changes:
-            if isinstance(change, SetModel):
-                settings |= change.settings
+        settings: Settings = model_settings(changes)
         self._model.check(settings)
         if settings and self._goes_on and compiling_runs_the_scripts_code(self._model.model):
             raise NotReplayableError(

@@ -91,4 +91,4 @@ def test_a_command_that_is_not_understood_ends_the_trials_and_not_the_script(
         assert not stage.hold()
 
     assert stage.told[1:] == [TrialsOver("a command was not understood")]
-    assert not stage.held.holds(stage.loop)
+    assert stage.held.loop is None

@@ -1,0 +1,161 @@
+"""Kinds of change: one table, and whoever tells them apart knows them all or raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any, cast, get_args
+
+import pytest
+
+from pipediag.capture.replay import NotReplayableError, model_settings, verify
+from pipediag.capture.replay import changes as replayed
+from pipediag.capture.replay.inner import InnerChange, _target
+from pipediag.capture.replay.parts import _size_matters_to
+from pipediag.forecast import changes as foreseen
+from pipediag.forecast.network import Network
+from pipediag.forecast.unknown import UnknownError
+from pipediag.session.edits import (
+    KINDS,
+    Change,
+    Edit,
+    Insert,
+    Move,
+    Remove,
+    Replace,
+    SetModel,
+    SetOptions,
+    SetParameters,
+    adds_cache,
+    as_written,
+    changes_from_json,
+    kind_of,
+    touched,
+)
+from pipediag.trials.candidates import Candidate
+from tests.factories import make_session
+
+ONE_OF_EACH: tuple[Change, ...] = (
+    SetParameters("a", {"num_parallel_calls": -1}),
+    Insert("a", "prefetch", {"buffer_size": -1}),
+    Remove("a"),
+    Move("a", "b"),
+    Replace("a", "interleave"),
+    SetOptions({"autotune.enabled": True}),
+    SetModel({"jit_compile": True}),
+)
+
+
+@dataclass(frozen=True)
+class Unheard:
+    """A kind that nobody has been told of."""
+
+    op_id: str = "a"
+    do: str = "unheard"
+
+
+UNHEARD = cast("Change", Unheard())
+NOTHING = Network(
+    stations={},
+    root=None,
+    step_ms=10.0,
+    consumer_ms=3.0,
+    consumer_alone_ms=3.0,
+    consumer_cpu_ms=0.0,
+    pipeline_cpu_ms=0.0,
+    fixed_ms=0.0,
+    per_call_ms=0.0,
+    cpus=2.0,
+    capacity=2.0,
+    threads=2.0,
+    consumer_share=0.0,
+    overlaps=False,
+)
+
+
+def candidate(*changes: Change) -> Candidate:
+    return Candidate(Edit("a", "a", changes), changes_hyper_parameter=False, safe=True)
+
+
+def test_the_table_has_every_kind_once() -> None:
+    assert sorted(kind.made.__name__ for kind in KINDS) == sorted(
+        kind.__name__ for kind in get_args(Change)
+    )
+    assert len({kind.do for kind in KINDS}) == len(KINDS)
+    assert {type(change) for change in ONE_OF_EACH} == set(get_args(Change))
+
+
+def test_each_survives_the_pipe() -> None:
+    assert changes_from_json([asdict(change) for change in ONE_OF_EACH]) == ONE_OF_EACH
+
+
+def test_replay_makes_every_kind() -> None:
+    passes = {kind for kind, _ in replayed._PASSES}
+    assert passes | set(replayed._MADE_ELSEWHERE) == set(get_args(Change))
+    assert not passes & set(replayed._MADE_ELSEWHERE)
+
+
+@pytest.mark.parametrize("change", ONE_OF_EACH, ids=lambda change: change.do)
+def test_every_consumer_knows_each(change: Change) -> None:
+    assert touched([change]) <= {"elements", "options", "model"}
+    assert candidate(change).changes_model is isinstance(change, SetModel)
+    assert _size_matters_to(change) is isinstance(change, Remove)
+    if isinstance(change, get_args(InnerChange)):
+        assert _target(cast("InnerChange", change)) == "a"
+    with suppress(UnknownError):
+        foreseen.apply(NOTHING, change, make_session())
+
+
+@pytest.mark.parametrize(
+    ("error", "deals_with"),
+    [
+        pytest.param(TypeError, kind_of, id="kind"),
+        pytest.param(TypeError, lambda change: touched([change]), id="touched"),
+        pytest.param(TypeError, lambda change: verify(None, [change], "equal"), id="check"),
+        pytest.param(TypeError, lambda change: candidate(change).changes_model, id="candidate"),
+        pytest.param(KeyError, lambda change: changes_from_json([asdict(change)]), id="pipe"),
+        pytest.param(
+            NotReplayableError,
+            lambda change: replayed.apply(cast("Any", None), [change]),
+            id="replay",
+        ),
+        pytest.param(
+            AssertionError,
+            lambda change: foreseen.apply(NOTHING, change, make_session()),
+            id="forecast",
+        ),
+        pytest.param(AssertionError, _size_matters_to, id="sizes"),
+        pytest.param(AssertionError, _target, id="within functions"),
+    ],
+)
+def test_every_consumer_raises_for_one_that_it_was_not_told_of(
+    error: type[Exception], deals_with: Callable[[Change], object]
+) -> None:
+    with pytest.raises(error):
+        deals_with(UNHEARD)
+
+
+def test_what_touches_what() -> None:
+    assert touched([]) == set()
+    assert touched(ONE_OF_EACH[:5]) == {"elements"}
+    assert touched(ONE_OF_EACH[5:]) == {"options", "model"}
+
+
+def test_a_cache_as_a_user_writes_it_is_not_filled_beforehand() -> None:
+    filled = Insert("a", "cache", {"elements": 10, "on_disk": True})
+    assert adds_cache(filled)
+    assert as_written(filled) == Insert("a", "cache", {"on_disk": True})
+    for other in ONE_OF_EACH:
+        assert not adds_cache(other)
+        assert as_written(other) is other
+
+
+def test_settings_of_the_model_that_contradict_each_other_are_refused() -> None:
+    larger, compiled = SetModel({"steps_per_execution": 16}), SetModel({"jit_compile": True})
+    assert model_settings([*ONE_OF_EACH[:6], larger, compiled, larger]) == {
+        "steps_per_execution": 16,
+        "jit_compile": True,
+    }
+    with pytest.raises(NotReplayableError, match="steps_per_execution to other values"):
+        model_settings([larger, SetModel({"steps_per_execution": 8})])
