@@ -203,6 +203,33 @@ def test_several_batches_asked_for_one_by_one_are_one_step(stage: Stage) -> None
     assert consumer.loop.diagnosis.waits == [None, 12, 12]
 
 
+def test_only_what_was_traced_in_the_first_step_is_told_as_its_tracing(stage: Stage) -> None:
+    consumer = stage.consumer()
+    stage.updates.tracing_ns = 900  # while the script got ready
+    stage.step(consumer)
+    stage.updates.tracing_ns += 40
+    stage.step(consumer)
+    stage.updates.tracing_ns += 70
+    stage.step(consumer)
+
+    assert consumer.loop.traced_in_first_step_ns == 40
+    assert consumer.loop.record.first_step_ns == 10
+
+
+def test_a_loop_that_waits_for_later_ones_is_stopped_when_they_do_not_come(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeDiagnosis, "lasts", 2)
+    consumer = stage.consumer("training")
+    consumer.loop.record.planned_steps = 4
+    for _ in range(4):
+        stage.step(consumer)
+    assert stage.conductor._stopping.deadline_ns is not None
+    stage.now = stage.conductor._stopping.deadline_ns
+    with pytest.raises(StopScript):
+        stage.step(consumer)
+
+
 def test_a_call_that_found_no_batch_is_no_step(stage: Stage) -> None:
     consumer = stage.consumer()
     for _ in range(3):

@@ -11,6 +11,7 @@ import pytest
 
 from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls
 from pipediag.capture.guard import Guard
+from pipediag.capture.loops.stand_in import StandIn
 from pipediag.capture.stop_script import StopScript
 from pipediag.capture.watching.updates import UpdateWatch
 
@@ -92,3 +93,71 @@ def test_what_the_script_calls_while_it_is_stopped_goes_on(function: Any) -> Non
     assert function(lambda: 2) == 2
     with pytest.raises(CancelledError):
         function(fail)
+
+
+class Step:
+    """A tf.function that was traced before, and is given an iterator of ours."""
+
+    def __init__(self, arm_to_blame: bool) -> None:
+        self.stand_in = StandIn()
+        self.stand_in.lend("arm")
+        self.exhausted = 0
+        self.given: list[str] = []
+        self._arm_to_blame = arm_to_blame
+        consumer = SimpleNamespace(stand_in=self.stand_in)
+        step = self
+
+        class Function:
+            def __call__(self, iterator: str, factor: int) -> str:
+                step.given.append(iterator)
+                if iterator == "arm":
+                    raise OutOfRangeError
+                return f"{iterator} {factor}"
+
+            def experimental_get_tracing_count(self) -> int:
+                return 1
+
+        conductor: Any = SimpleNamespace(
+            in_a_loop=True,
+            call_begins=lambda _, iterator: self.stand_in.asked(iterator),
+            exhausted=self._exhausted,
+        )
+        held: Any = SimpleNamespace(failed=self._failed, step_limit=lambda _: None)
+        in_graph: Any = SimpleNamespace(runs=lambda _: False)
+        nobody: Any = None
+        calls = FunctionCalls(
+            conductor, UpdateWatch(), in_graph, held, nobody, lambda args: (consumer, args[0])
+        )
+        errors = SimpleNamespace(OutOfRangeError=OutOfRangeError)
+        calls.install(SimpleNamespace(Function=Function, errors=errors), Guard(lambda _: None))
+        self.function: Any = Function()
+
+    def _exhausted(self, _: Any) -> None:
+        self.exhausted += 1
+
+    def _failed(self, *_: Any) -> bool:
+        if self._arm_to_blame:
+            self.stand_in.lend("base")
+        return self._arm_to_blame
+
+
+def test_a_step_that_an_arm_failed_is_made_with_what_stands_in_now() -> None:
+    step = Step(arm_to_blame=True)
+
+    assert step.function("own", 2) == "base 2"
+    assert (step.given, step.exhausted) == (["arm", "base"], 0)
+
+
+def test_a_step_that_finds_the_end_of_the_scripts_own_data_tells_so() -> None:
+    step = Step(arm_to_blame=False)
+    with pytest.raises(OutOfRangeError):
+        step.function("own", 2)
+
+    assert (step.given, step.exhausted) == (["arm"], 1)
+
+
+def test_a_step_is_given_the_scripts_own_iterator_where_nothing_stands_in() -> None:
+    step = Step(arm_to_blame=False)
+    step.stand_in.give_back()
+
+    assert step.function("own", 3) == "own 3"
