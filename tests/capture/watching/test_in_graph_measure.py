@@ -179,3 +179,10 @@ def test_a_script_that_ends_in_the_profile_leaves_no_profiler_running(call: Call
     assert not call.instruments.profiler.running
     last = call.recording.windows[-1]
     assert (last.complete, last.reason) == (False, "the script finished")
+
+
+def test_steps_of_the_warm_up_are_none_of_the_baseline(call: Call) -> None:
+    call.instruments.pace.warmup, call.instruments.pace.baseline = 40, 40
+    call.until_profile()
+
+    assert len(call.durations(1)) == 10
