@@ -42,6 +42,39 @@ def class_percent(session: Session, classes: Iterable[StepClass]) -> float:
     return sum(shares[name].percent for name in classes if name in shares)
 
 
+def consumer_ms(session: Session) -> float | None:
+    """What a step takes beside its input, while this pipeline runs; None without a breakdown.
+
+    Step over ceiling where there is one, as its definition; otherwise step less input wait. Where
+    the ceiling is that of the consumer alone, as the two share the CPUs, it is the step less what
+    GetNext waited: the pipeline's CPU time slows the consumer, which is no waiting.
+    """
+    if session.steps is None or session.breakdown is None:
+        return None
+    step_ms = session.steps.mean_ms
+    waited = _waited_beside_shared_cpus(session)
+    if waited is not None:
+        return step_ms * (1 - waited / 100.0)
+    if session.ceiling is not None and session.ceiling.speedup_if_input_free:
+        return step_ms / session.ceiling.speedup_if_input_free
+    return step_ms - class_ms(session, ["input_wait"])
+
+
+def get_next_percent(session: Session) -> float | None:
+    """Part of the step in GetNext: the breakdown's, unless that holds more than waiting."""
+    waited = _waited_beside_shared_cpus(session)
+    if waited is not None:
+        return waited
+    share = (session.breakdown or {}).get("input_wait")
+    return share.percent if share is not None else None
+
+
+def _waited_beside_shared_cpus(session: Session) -> float | None:
+    """What GetNext waited, by tf.data's own clock, where the input takes CPUs from the consumer."""
+    wait = session.input_wait
+    return wait.native_percent if wait is not None and wait.contention == "cpu" else None
+
+
 def uneven(steps: Steps) -> str | None:
     """Why the mean is not what most steps take, as a sentence; None where it is about that."""
     if steps.mean_ms > UNEVEN * steps.median_ms:

@@ -9,7 +9,7 @@ from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
 from pipediag.facts.machine import cpus, on_accelerator, pool_threads
 from pipediag.facts.pipeline import prefetch_switched_off
 from pipediag.facts.python_work import COMPUTES_PERCENT, computes_at_once, data_cores
-from pipediag.facts.step import CALL_CLASSES, class_ms
+from pipediag.facts.step import CALL_CLASSES, class_ms, consumer_ms, get_next_percent
 from pipediag.forecast.network import Network, Station, outermost, stages
 from pipediag.forecast.unknown import UnknownError
 from pipediag.session.model import Session
@@ -45,7 +45,8 @@ def network_of(session: Session) -> Network:
     if session.pipeline is None or not session.pipeline.ops:
         raise UnknownError("The pipeline was not recorded.")
     step_ms = session.steps.mean_ms
-    consumer = _consumer_ms(session, step_ms)
+    consumer = consumer_ms(session)
+    assert consumer is not None
     alone = session.differential.step_ms if session.differential else consumer
     stations, root = _stations(session, session.pipeline.ops)
     pipeline_cpu, consumer_cpu = _cpu_ms(session)
@@ -73,20 +74,6 @@ def network_of(session: Session) -> Network:
         overlaps=prefetch_switched_off(session) is None,
     )
     return _with_cpu(_calibrated(network))
-
-
-def _consumer_ms(session: Session, step_ms: float) -> float:
-    """Step over ceiling where there is one, as its definition; otherwise step less input wait.
-
-    Where the ceiling is that of the consumer alone, as the two share the CPUs, it is the step less
-    what GetNext waited: how far the pipeline's CPU time slows the consumer is the model's affair.
-    """
-    waited = _waited_beside_shared_cpus(session)
-    if waited is not None:
-        return step_ms * (1 - waited / 100.0)
-    if session.ceiling is not None and session.ceiling.speedup_if_input_free:
-        return step_ms / session.ceiling.speedup_if_input_free
-    return step_ms - class_ms(session, ["input_wait"])
 
 
 def _fixed_ms(session: Session) -> float:
@@ -233,7 +220,7 @@ def _supply_ms(network: Network) -> float:
 
 def _consumer_share(session: Session) -> float:
     """Part of the steps that did not wait for input, by XProf's limit, as is the run as a whole."""
-    percent = _waited_percent(session)
+    percent = get_next_percent(session)
     if percent is not None and percent < INPUT_FINE_PERCENT:
         return 1.0
     waits = [
@@ -242,20 +229,6 @@ def _consumer_share(session: Session) -> float:
         if row.window == "baseline" and row.input_wait_ms is not None
     ]
     return 1.0 - sum(waits) / len(waits) if waits else 0.0
-
-
-def _waited_percent(session: Session) -> float | None:
-    """Part of the step in GetNext: the breakdown's, unless that holds more than waiting."""
-    waited, share = _waited_beside_shared_cpus(session), (session.breakdown or {}).get("input_wait")
-    if waited is not None:
-        return waited
-    return share.percent if share is not None else None
-
-
-def _waited_beside_shared_cpus(session: Session) -> float | None:
-    """What GetNext waited, by tf.data's own clock, where the input takes CPUs from the consumer."""
-    wait = session.input_wait
-    return wait.native_percent if wait is not None and wait.contention == "cpu" else None
 
 
 def _with_cpu(network: Network) -> Network:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pipediag.facts.step import consumer_ms
 from pipediag.runner.asking import Ask
 from pipediag.runner.child_executor import ChildExecutor
 from pipediag.runner.progress import Diagnosing, OnProgress
@@ -61,7 +62,7 @@ class TrialsOfRun:
             ChildExecutor(ask, fills.changes, fills.caveats),
             self._share_of_budget(waiting),
             on_event=self.on_progress,
-            consumer_ms=_consumer_ms(session) if waiting.alone else None,
+            consumer_ms=(consumer_ms(session) or 0.0) if waiting.alone else None,
             goes_on=self._why_it_goes_on() if waiting.goes_on else None,
             # The clock is one for all processes of a machine.
             began_s=waiting.since_ns / 1e9,
@@ -88,11 +89,3 @@ class TrialsOfRun:
         return before is not None and any(
             trial.state != "not_tried" for trial in before.trials.values()
         )
-
-
-def _consumer_ms(session: Session) -> float:
-    """What a step takes beside its input wait; 0 where that is not known."""
-    if session.steps is None or session.breakdown is None:
-        return 0.0
-    wait = session.breakdown.get("input_wait")
-    return session.steps.mean_ms * (1 - (wait.percent if wait else 0.0) / 100)

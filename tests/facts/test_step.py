@@ -2,8 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.facts.step import CALL_CLASSES, class_ms, class_percent, group_percents, uneven
-from tests.factories import make_breakdown, make_session, make_steps
+from pipediag.facts.step import (
+    CALL_CLASSES,
+    class_ms,
+    class_percent,
+    consumer_ms,
+    get_next_percent,
+    group_percents,
+    uneven,
+)
+from pipediag.session.steps import Ceiling
+from tests.factories import make_breakdown, make_input_wait, make_session, make_steps
 
 
 def test_groups_come_with_the_largest_first() -> None:
@@ -21,6 +30,25 @@ def test_classes_add_up() -> None:
 def test_without_a_breakdown_they_are_nothing() -> None:
     session = make_session(breakdown=None)
     assert class_percent(session, CALL_CLASSES) == class_ms(session, CALL_CLASSES) == 0.0
+
+
+def test_the_consumer_takes_what_a_free_input_would_leave_of_the_step() -> None:
+    session = make_session(breakdown=make_breakdown(10.0, input_wait=70.0), ceiling=None)
+    assert consumer_ms(session) == pytest.approx(3.0)
+    half = Ceiling(speedup_if_input_free=2.0, next_bottleneck=None)
+    assert consumer_ms(session.model_copy(update={"ceiling": half})) == pytest.approx(5.0)
+
+
+def test_beside_a_pipeline_on_its_cpus_it_takes_what_it_does_not_wait() -> None:
+    wait = make_input_wait(native_percent=20.0, method="differential", contention="cpu")
+    session = make_session(input_wait=wait, breakdown=make_breakdown(10.0, input_wait=60.0))
+    assert consumer_ms(session) == pytest.approx(8.0)
+    assert get_next_percent(session) == 20.0
+
+
+@pytest.mark.parametrize("section", ["steps", "breakdown"])
+def test_what_was_not_measured_has_no_consumer(section: str) -> None:
+    assert consumer_ms(make_session(**{section: None})) is None
 
 
 @pytest.mark.parametrize(

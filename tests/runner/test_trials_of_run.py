@@ -1,13 +1,22 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
 from pipediag.runner.trials_of_run import TrialsOfRun
-from pipediag.session.messages import Answer, Command, TrialsAwaited
+from pipediag.session.messages import (
+    Answer,
+    BlockRun,
+    Command,
+    Prepare,
+    Prepared,
+    Pull,
+    TrialsAwaited,
+)
 from pipediag.session.model import Session
-from tests.factories import make_finding, make_session
+from tests.factories import make_breakdown, make_finding, make_input_wait, make_session
 from tests.trials.bench import make_edit
 
 
@@ -19,8 +28,8 @@ def nobody(_command: Command, _limit_s: float) -> Answer:
     raise AssertionError("There was nothing to ask for.")
 
 
-def waiting(goes_on: bool = False) -> TrialsAwaited:
-    return TrialsAwaited("loop_0", alone=False, goes_on=goes_on, since_ns=0)
+def waiting(goes_on: bool = False, alone: bool = False, since_ns: int = 0) -> TrialsAwaited:
+    return TrialsAwaited("loop_0", alone=alone, goes_on=goes_on, since_ns=since_ns)
 
 
 @pytest.mark.parametrize(
@@ -54,3 +63,26 @@ def test_a_short_loop_leaves_half_of_the_budget_to_a_later_one(
     tried(waiting(goes_on=goes_on), nobody)
     assert tried.fault is None
     assert tried.outcomes["loop_0"].run.budget_s == budget_s
+
+
+def test_beside_a_pulled_pipeline_stands_what_the_rest_of_the_step_took() -> None:
+    """Its time alone is 4 ms; beside the pipeline, which takes CPUs from it, it took 8."""
+    wait = make_input_wait(native_percent=20.0, method="differential", contention="cpu")
+    session = make_session(
+        input_wait=wait,
+        breakdown=make_breakdown(input_wait=60.0, device_compute=40.0),
+        findings=[make_finding(edit=make_edit("a"))],
+    )
+
+    def ask(command: Command, _limit_s: float) -> Answer:
+        match command:
+            case Pull(arm):
+                return BlockRun(arm, batches=10, examples=320, elapsed_ns=10**8)
+            case Prepare(arm):
+                return Prepared(arm)
+        raise AssertionError(command)
+
+    tried = trials_of(session)
+    tried(waiting(alone=True, since_ns=time.monotonic_ns()), ask)
+    assert tried.fault is None
+    assert "the 8.0 ms that the rest" in " ".join(tried.outcomes["loop_0"].trials["a"].caveats)
