@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
@@ -21,6 +23,15 @@ def _cost(item: pytest.Item) -> int:
     if item.get_closest_marker("tensorflow") or item.get_closest_marker("jax"):
         return 1
     return 0
+
+
+@pytest.fixture(autouse=True)
+def _pure_tests_do_without_tensorflow(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Its import takes ten seconds and more, and stays with every test that follows."""
+    before = "tensorflow" in sys.modules
+    yield
+    if not any(map(request.node.get_closest_marker, ("tensorflow", "jax", "faults"))):
+        assert ("tensorflow" in sys.modules) == before, "mark the test, or give it a stand-in"
 
 
 @pytest.fixture
