@@ -67,6 +67,8 @@ def test_a_failure_outranks_what_is_inconclusive() -> None:
         make_script(outcome="timed-out"),
         make_script(outcome="interrupted", status=130),
         make_script(outcome="exited", status=7),
+        make_script(outcome="exited", status=1),
+        make_script(outcome="finished", status=1),
     ],
 )
 def test_a_script_that_failed_too_early_is_not_judged(script: Script) -> None:
@@ -82,6 +84,19 @@ def test_the_script_failure_names_the_cause_and_the_status() -> None:
     result = evaluate(make_session(script=script, steps=None), GateConfig())
     assert result.script_failure == (
         "The script ended before enough steps were seen: ValueError: no data (its own status: 1)."
+    )
+
+
+@pytest.mark.parametrize("lacking", ["steps", "breakdown"])
+def test_steps_and_their_breakdown_are_both_needed_to_judge_a_failed_script(lacking: str) -> None:
+    session = make_session(script=make_script(outcome="exited", status=1), **{lacking: None})
+    assert evaluate(session, GateConfig()).status is ExitStatus.SCRIPT_FAILED
+
+
+def test_an_ending_without_words_and_status_is_still_said() -> None:
+    session = make_session(script=make_script(outcome="timed-out"), steps=None)
+    assert evaluate(session, GateConfig()).script_failure == (
+        "The script ended before enough steps were seen: timed-out."
     )
 
 

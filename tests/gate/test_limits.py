@@ -80,3 +80,20 @@ def test_a_class_that_was_not_measured_is_not_zero() -> None:
 
 def test_without_limits_nothing_is_asked() -> None:
     assert limit_checks(make_session(), GateConfig()) == []
+
+
+def test_ends_of_intervals_that_add_up_to_more_than_the_step_are_capped() -> None:
+    """A share over 100 % would call a limit of 100 % too close to call."""
+    shares = make_breakdown(dispatch=60.0, python=39.5)
+    check = only_check(make_session(breakdown=shares), GateConfig(max_overhead_percent=100))
+    assert check.interval == (97.5, 100.0)
+    assert check.outcome == "pass"
+
+
+def test_a_share_under_nothing_is_nothing() -> None:
+    shares = make_breakdown(input_wait=1.0, device_compute=99.0)
+    below = shares["input_wait"].model_copy(update={"ci95_percent": (-2.0, 3.0)})
+    session = make_session(breakdown={**shares, "input_wait": below})
+    check = only_check(session, GateConfig(max_input_wait_percent=0))
+    assert check.interval == (0.0, 3.0)
+    assert check.outcome == "inconclusive"

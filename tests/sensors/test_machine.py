@@ -83,3 +83,17 @@ def test_processor_names_of_other_systems(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_memory_without_a_limit_is_the_machines(tmp_path: Path) -> None:
     assert memory_bytes(tmp_path) == psutil.virtual_memory().total
+
+
+@pytest.mark.parametrize(
+    ("quota", "threads"),
+    [("150000", 2), ("800000", 4), ("max", 4), ("30000", 1)],
+)
+def test_the_cpus_are_tried_with_no_more_threads_than_cores_and_quota_allow(
+    root: Path, monkeypatch: pytest.MonkeyPatch, quota: str, threads: int
+) -> None:
+    asked: list[int] = []
+    add_cgroup_v2(root, "", {"cpu.max": f"{quota} 100000\n"})
+    monkeypatch.setattr(machine, "cpu_capacity", asked.append)
+    describe_machine(recorded(), root)
+    assert asked == [threads]
