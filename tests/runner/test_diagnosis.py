@@ -10,18 +10,29 @@ import pytest
 
 from pipediag.errors import PipediagError
 from pipediag.measures.loop.measures import LoopSections
+from pipediag.runner import diagnosis
 from pipediag.runner.diagnosis import NO_LOOP, NO_RECORDING, UNDECIDED, diagnose
 from pipediag.runner.supervisor import ChildResult
 from pipediag.session.host_track import HostTrack
 from pipediag.session.model import Session
 from pipediag.session.recording import RecordedOtherUse, Recording
 from pipediag.session.settings import RunSettings
-from tests.factories import MS, make_block, make_recorded_loop, make_recording, make_window
+from tests.factories import (
+    MS,
+    make_block,
+    make_environment,
+    make_recorded_loop,
+    make_recording,
+    make_window,
+)
+from tests.measures.tracks import make_track
 
 UNSAMPLED = HostTrack(pid=100, missing="The host was not sampled.")
 
 
-def diagnosed(folder: Path, recording: Recording | None, **ending: Any) -> Session:
+def diagnosed(
+    folder: Path, recording: Recording | None, host: HostTrack = UNSAMPLED, **ending: Any
+) -> Session:
     values: dict[str, Any] = {
         "outcome": "stopped",
         "script_status": None,
@@ -33,7 +44,7 @@ def diagnosed(folder: Path, recording: Recording | None, **ending: Any) -> Sessi
     settings = RunSettings("train.py", ("--fast",), False, str(folder))
     if recording is not None:
         (folder / "recording.json").write_text(json.dumps(asdict(recording)), encoding="utf-8")
-    return diagnose(folder, child, UNSAMPLED, settings)
+    return diagnose(folder, child, host, settings)
 
 
 def test_a_whole_run_becomes_a_session(tmp_path: Path) -> None:
@@ -147,3 +158,16 @@ def test_a_damaged_recording_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "recording.json").write_text("{", encoding="utf-8")
     with pytest.raises(PipediagError, match="not complete JSON"):
         diagnosed(tmp_path, None)
+
+
+@pytest.mark.parametrize(("quota", "allowed"), [(None, 4.0), (1.5, 1.5), (8.0, 4.0)])
+def test_the_host_is_held_to_the_cores_or_the_lower_quota(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: float | None, allowed: float
+) -> None:
+    environment = make_environment(cores=4, cpu_quota=quota)
+    monkeypatch.setattr(diagnosis, "describe_machine", lambda recorded: environment)
+    host = diagnosed(tmp_path, make_recording(), make_track(60)).host
+    assert host is not None
+    assert host.cores_allowed == allowed
+    # The process takes 1.2 cores.
+    assert host.cpu_percent == pytest.approx(120 / allowed)

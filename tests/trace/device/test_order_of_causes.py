@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipediag.trace.device.gaps import (
-    GAP_CAUSES,
-    HostActivity,
-    NextLaunches,
-    divide_gaps,
-    host_activity,
-)
-from pipediag.trace.host.classes import StepClass
+from pipediag.trace.device.gaps import HostActivity, NextLaunches, divide_gaps, host_activity
 from pipediag.trace.intervals import EMPTY, Intervals, normalise
+from pipediag.vocabulary import GAP_CAUSES, StepClass
 from tests.trace.builder import TraceBuilder
 from tests.trace.device.test_gap_details import events_of
 
