@@ -131,3 +131,32 @@ def test_an_unknown_rule_lists_the_valid_ones() -> None:
 
 def test_known_rules_are_accepted() -> None:
     reject_unknown_rules(GateConfig(rules={"retracing": "off"}), ["retracing"])
+
+
+def test_what_to_do_about_a_table_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(PipediagError) as caught:
+        load_config(write_pyproject(tmp_path, "[project]\n"))
+    assert str(caught.value).endswith(
+        "so there is nothing to check against. Add the table, or leave out --config to use the "
+        "defaults."
+    )
+
+
+def test_what_to_do_about_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(PipediagError) as caught:
+        load_config(tmp_path / "absent.toml")
+    assert str(caught.value).endswith("Name a readable pyproject.toml with --config.")
+
+
+def test_all_unknown_keys_are_listed_and_all_valid_ones(tmp_path: Path) -> None:
+    with pytest.raises(PipediagError) as caught:
+        load(tmp_path, "[tool.pipediag]\nmin-wait = 1\nmax-wait = 3\n")
+    assert str(caught.value).endswith(
+        'unknown key "max-wait", "min-wait". Valid keys: max-input-wait-percent, '
+        "max-overhead-percent, fail-on, allow-inconclusive, rules."
+    )
+
+
+def test_a_wrong_value_names_its_file(tmp_path: Path) -> None:
+    with pytest.raises(PipediagError, match=r"In .*pyproject\.toml, fail-on"):
+        load(tmp_path, '[tool.pipediag]\nfail-on = "info"\n')

@@ -28,6 +28,12 @@ def test_by_default_the_verdict_and_the_rules_decide() -> None:
     assert result.status is ExitStatus.GATE_FAILED
 
 
+def test_a_moderate_verdict_fails_a_gate_that_fails_on_warnings() -> None:
+    session = make_session(verdict=make_verdict(severity="moderate"), findings=[])
+    assert evaluate(session, GateConfig()).status is ExitStatus.DONE
+    assert evaluate(session, GateConfig(fail_on="warn")).status is ExitStatus.GATE_FAILED
+
+
 def test_a_compute_bound_run_passes_by_default() -> None:
     assert evaluate(make_compute_bound_session(), GateConfig()).status is ExitStatus.DONE
 

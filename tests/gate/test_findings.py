@@ -98,3 +98,27 @@ def test_an_estimate_is_called_one() -> None:
     )
     (check,) = finding_checks(make_session(findings=[make_finding(trial=trial)]), GateConfig())
     assert check.sentence.endswith(" A trial of its pipeline alone: confirmed, estimated 4.16x.")
+
+
+def test_a_failed_rule_whose_advice_bought_nothing_passes() -> None:
+    trial = Trial(state="refuted", reason=None, speedup=0.9, ci95=(0.88, 0.92), blocks=8)
+    (check,) = finding_checks(make_session(findings=[make_finding(trial=trial)]), GateConfig())
+    assert (check.outcome, check.severity) == ("pass", "error")
+
+
+def test_what_passed_is_given_no_advice() -> None:
+    passed = make_finding(status="pass", title="The map runs in parallel.")
+    (check,) = finding_checks(make_session(findings=[passed]), GateConfig())
+    assert check.sentence == "The map runs in parallel."
+
+
+def test_a_title_keeps_its_letters_and_gets_one_full_stop() -> None:
+    failed = make_finding(title="...of a dataset of XX.", advice="")
+    (check,) = finding_checks(make_session(findings=[failed]), GateConfig())
+    assert check.sentence == "...of a dataset of XX."
+
+
+def test_a_trial_without_an_interval_is_not_told() -> None:
+    trial = Trial(state="inconclusive", reason="Too few rounds.", speedup=1.2, ci95=None, blocks=2)
+    (check,) = finding_checks(make_session(findings=[make_finding(trial=trial)]), GateConfig())
+    assert check.sentence.endswith("Write the function in TensorFlow operations.")

@@ -43,8 +43,10 @@ def test_a_broken_limit_points_to_the_line_of_the_verdict() -> None:
 
 def test_a_straddled_limit_says_what_to_do() -> None:
     check = only_check(make_session(), GateConfig(max_input_wait_percent=70))
-    assert "too close to call" in check.sentence
-    assert "--steps" in check.sentence
+    assert check.sentence.endswith(
+        "and the limit of 70 % lies inside the interval: too close to call. "
+        "More steps (--steps) make the interval narrower."
+    )
 
 
 def test_overhead_adds_four_classes_and_their_intervals() -> None:
@@ -97,3 +99,10 @@ def test_a_share_under_nothing_is_nothing() -> None:
     check = only_check(session, GateConfig(max_input_wait_percent=0))
     assert check.interval == (0.0, 3.0)
     assert check.outcome == "inconclusive"
+
+
+def test_what_was_not_measured_keeps_its_name_and_limit_and_can_stop_the_gate() -> None:
+    session = make_session(breakdown=None, breakdown_missing=None)
+    check = only_check(session, GateConfig(max_overhead_percent=20))
+    assert (check.name, check.limit, check.severity) == ("max-overhead-percent", 20, "error")
+    assert check.sentence.endswith("was not measured: the session has no breakdown of the step.")

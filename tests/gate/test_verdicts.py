@@ -37,3 +37,8 @@ def test_an_inconclusive_verdict_gives_its_reasons() -> None:
     )
     check = verdict_check(make_session(verdict=verdict), "error")
     assert check.sentence == "No verdict. Only 4 steps were seen."
+
+
+def test_the_line_of_the_verdict_is_the_checks() -> None:
+    check = verdict_check(make_session(verdict=make_verdict(file="train.py", line=12)), "error")
+    assert (check.file, check.line) == ("train.py", 12)

@@ -81,3 +81,28 @@ def test_the_text_follows() -> None:
 def test_a_script_that_failed_is_an_error() -> None:
     result = GateResult(label="train.py", checks=(), script_failure="It was killed.")
     assert render([result]).startswith("::error title=pipediag::It was killed.\n")
+
+
+def test_among_errors_the_order_is_that_of_the_checks() -> None:
+    lines = annotation_lines(
+        make_check(name="verdict"), make_check("warn", name="aged"), make_check(name="missing")
+    )
+    assert [line.partition("title=pipediag ")[2].partition(":")[0] for line in lines] == [
+        "verdict",
+        "missing",
+        "aged",
+    ]
+
+
+def test_errors_of_a_later_session_come_before_warnings() -> None:
+    """What comes late may be left out."""
+    results = [
+        GateResult(label="a", checks=(make_check("warn"),)),
+        GateResult(label="b", checks=(make_check(name="verdict"), make_check(name="missing"))),
+    ]
+    lines = [line for line in render(results).splitlines() if line.startswith("::")]
+    assert [line.rpartition("pipediag ")[2].partition(":")[0] for line in lines] == [
+        "verdict",
+        "missing",
+        "missing-cache",
+    ]

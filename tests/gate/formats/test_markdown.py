@@ -37,3 +37,15 @@ def test_a_script_that_failed() -> None:
     result = GateResult(label="train.py", checks=(), script_failure="It was killed.")
     text = render([result])
     assert "### train.py: not judged\n\nIt was killed.\n" in text
+
+
+def test_each_session_has_a_heading_under_that_of_the_tool() -> None:
+    results = [
+        GateResult(label=label, checks=(), script_failure="It was killed.") for label in "ab"
+    ]
+    assert render(results) == (
+        "## pipediag\n\n"
+        "### a: not judged\n\nIt was killed.\n\n"
+        "### b: not judged\n\nIt was killed.\n\n"
+        "Gate: not judged (exit status 3): 2 of 2 sessions.\n"
+    )

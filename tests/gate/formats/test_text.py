@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+from pipediag.gate import formats
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
 from pipediag.gate.formats.text import render
-from pipediag.gate.result import GateResult
+from pipediag.gate.result import Check, GateResult
 from tests.factories import make_compute_bound_session, make_session
 
 CONFIG = GateConfig(max_input_wait_percent=20, max_overhead_percent=30)
@@ -48,3 +49,27 @@ def test_an_allowed_inconclusive_gate_still_says_so() -> None:
     text = render([evaluate(make_session(findings=[]), config)])
     assert "train.py: passed, with inconclusive checks allowed" in text
     assert "INCONCLUSIVE  max-input-wait-percent" in text
+
+
+def test_a_check_without_a_place_has_no_brackets() -> None:
+    check = Check("missing-cache", "warn", "warn", "Read again each epoch.")
+    said = render([GateResult(label="train.py", checks=(check,))])
+    assert "  WARN          missing-cache: Read again each epoch.\n" in said
+
+
+def test_a_gate_that_failed_is_not_said_to_be_allowed_what_it_could_not_decide() -> None:
+    config = GateConfig(max_input_wait_percent=20, max_overhead_percent=9)
+    said = render([evaluate(make_session(findings=[]), config)])
+    assert said.startswith("train.py: failed\n")
+
+
+def test_sessions_that_share_the_worst_status_are_counted() -> None:
+    sessions = [make_session(), make_session(), make_compute_bound_session()]
+    said = render([evaluate(session, CONFIG) for session in sessions])
+    assert said.endswith("Gate: failed (exit status 1): 2 of 3 sessions.\n")
+
+
+def test_each_form_is_rendered_under_its_name() -> None:
+    results = [evaluate(make_session(), CONFIG)]
+    assert formats.NAMES == ("github", "markdown", "text")
+    assert formats.render("text", results) == render(results)
