@@ -11,19 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 
+from pipediag.capture.packages import FRAMEWORKS, ON_BEHALF
+
 _PIPEDIAG = f"{Path(__file__).resolve().parent.parent}{os.sep}"
 _STANDARD_LIBRARY = str(Path(threading.__file__).parent)
-FRAMEWORKS = frozenset({"tensorflow", "keras", "tf_keras", "jax", "jaxlib"})
-# They make or consume a pipeline for the line that calls them. Not all that is installed does: a
-# user's own package may be, and its lines are those to be told of.
-_ON_BEHALF = frozenset(
-    "keras keras_core keras_cv keras_hub keras_nlp keras_tuner tf_keras autokeras "
-    "tensorflow_addons tensorflow_datasets tensorflow_decision_forests tensorflow_hub "
-    "tensorflow_io tensorflow_probability tensorflow_ranking tensorflow_recommenders "
-    "tensorflow_text tensorflow_transform tf_agents torch torchvision lightning pytorch_lightning "
-    "accelerate datasets transformers flax optax numpy pandas scipy sklearn "
-    "alive_progress fastprogress more_itertools rich toolz tqdm".split()
-)
 # AutoGraph writes the converted source of a user's function to a file with this in its name.
 AUTOGRAPH_FILE = "__autograph_generated_file"
 
@@ -62,7 +53,7 @@ def is_users(filename: str) -> bool:
     package = package_of(filename)
     if package is None:
         return not filename.startswith(_STANDARD_LIBRARY)
-    return package not in FRAMEWORKS and package not in _ON_BEHALF
+    return package not in FRAMEWORKS and package not in ON_BEHALF
 
 
 def frames() -> Iterator[FrameType]:
@@ -81,5 +72,5 @@ def call_site() -> CallSite | None:
         filename = frame.f_code.co_filename
         if is_users(filename):
             return CallSite(filename, frame.f_lineno, frame.f_code.co_name, by_framework)
-        by_framework = by_framework or package_of(filename) in _ON_BEHALF
+        by_framework = by_framework or package_of(filename) in ON_BEHALF
     return None

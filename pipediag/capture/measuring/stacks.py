@@ -13,7 +13,8 @@ from collections import Counter
 from pathlib import Path
 from types import FrameType
 
-from pipediag.capture.callsites import FRAMEWORKS, is_users, package_of
+from pipediag.capture.callsites import is_users, package_of
+from pipediag.capture.packages import FRAMEWORKS
 from pipediag.session.recording import RecordedStacks, StackLine
 
 _INTERVAL_NS = 5_000_000

@@ -5,17 +5,13 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from pipediag.capture.packages import HARMLESS, VALUES, package_of_module
+
 _BUILTINS = frozenset(
     "abs all any ascii bin bool bytearray bytes chr complex dict divmod enumerate filter float "
     "format frozenset getattr hasattr hash hex int isinstance issubclass iter len list map max "
     "memoryview min object oct ord pow range repr reversed round set slice sorted str sum tuple "
     "type zip".split()
-)
-_PACKAGES = frozenset(
-    "PIL _bisect _collections _datetime _functools _hashlib _heapq _json _operator _sre _struct "
-    "base64 binascii bisect cmath collections cv2 datetime decimal fractions functools gzip "
-    "hashlib heapq html itertools json keras math numpy operator pandas posixpath re scipy "
-    "statistics string struct tensorflow tf_keras unicodedata zlib".split()
 )
 _CLOCKS = frozenset(
     "monotonic monotonic_ns perf_counter perf_counter_ns sleep time time_ns".split()
@@ -56,7 +52,7 @@ def is_harmless(function: Any) -> bool:
     if module == "time":
         return name in _CLOCKS
     written = name in _NOT_THESE or name.startswith(_WRITERS)
-    return _is_exception(function) or (module.partition(".")[0] in _PACKAGES and not written)
+    return _is_exception(function) or (package_of_module(module) in HARMLESS and not written)
 
 
 def makes_random_operations(function: Any) -> bool:
@@ -71,10 +67,8 @@ def _is_exception(function: Any) -> bool:
 def is_plain(value: Any) -> bool:
     """Whether reading from the value changes nothing: containers, numbers, arrays, tensors."""
     kind = type(value)
-    package = kind.__module__.partition(".")[0]
     return isinstance(value, (*PLAIN, ModuleType)) or (
-        package in ("numpy", "pandas", "tensorflow", "collections")
-        and kind.__name__ not in _SHARED_GENERATORS
+        package_of_module(kind.__module__) in VALUES and kind.__name__ not in _SHARED_GENERATORS
     )
 
 

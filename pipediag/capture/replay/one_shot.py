@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from pipediag.capture.packages import KERAS, package_of_module
 from pipediag.capture.replay.graph import Graph
 from pipediag.capture.replay.refusal import said
 
@@ -52,7 +53,7 @@ def _held_by(function: Any, depth: int) -> Iterator[str]:
     for value in held:
         if _is_one_shot(value):
             yield _ITERATOR
-        elif type(value).__name__ == _KERAS_WORKERS and type(value).__module__.startswith("keras"):
+        elif _is_keras_workers(value):
             yield _WORKERS
         elif isinstance(value, functools.partial) or inspect.isfunction(value):
             yield from _held_by(value, depth - 1)
@@ -78,3 +79,8 @@ def _is_one_shot(value: Any) -> bool:
     # Of other classes, files among them, some can be wound back.
     plain = type(value).__module__ in _MODULES
     return plain and isinstance(value, Iterator) and not isinstance(value, _ENDLESS)
+
+
+def _is_keras_workers(value: Any) -> bool:
+    kind = type(value)
+    return kind.__name__ == _KERAS_WORKERS and package_of_module(kind.__module__) in KERAS

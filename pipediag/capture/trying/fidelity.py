@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pipediag.capture.loops.loop import Loop
+from pipediag.capture.packages import KERAS, package_of_module
 from pipediag.capture.pipelines.graph_state import state_of_pipeline, state_of_step
 from pipediag.capture.purity import doubt
 from pipediag.capture.replay.called_code import called_functions, traced_functions
@@ -18,7 +19,6 @@ from pipediag.capture.replay.graph import Graph
 from pipediag.capture.replay.refusal import said
 
 _TRAINERS = ("keras.src.backend.tensorflow.trainer", "tf_keras.src.engine.training")
-_FRAMEWORKS = ("keras", "tf_keras")
 
 
 def step_leaves_traces(loop: Loop) -> str | None:
@@ -65,7 +65,7 @@ def reading_leaves_traces(dataset: Any) -> str | None:
 def compiling_runs_the_scripts_code(model: Any) -> bool:
     """Whether another training function would be traced through classes of the script."""
     parts = [model, *model._flatten_layers()] if hasattr(model, "_flatten_layers") else [model]
-    return any(type(part).__module__.partition(".")[0] not in _FRAMEWORKS for part in parts)
+    return any(package_of_module(type(part).__module__) not in KERAS for part in parts)
 
 
 def _trained_by_tensorflow(model: Any) -> bool:

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 from pipediag.capture.callsites import package_of
+from pipediag.capture.packages import KERAS
 from pipediag.capture.pipelines.functions import unwrap
 from pipediag.session.recording import RecordedCallback, RecordedKeras, RecordedVariable
 from pipediag.vocabulary import LoopRole
@@ -40,7 +41,7 @@ def phase_of(frames: Iterable[FrameType]) -> KerasPhase | None:
     found: KerasPhase | None = None
     for frame in frames:
         name = frame.f_code.co_name
-        if name not in _PHASES or package_of(frame.f_code.co_filename) not in ("keras", "tf_keras"):
+        if name not in _PHASES or package_of(frame.f_code.co_filename) not in KERAS:
             continue
         if name == "fit" and found is not None and found.role == "evaluate":
             return KerasPhase("validation", "evaluate inside fit", found.frame)
@@ -166,7 +167,7 @@ def _slots_by_shape(optimizer: Any) -> dict[tuple[int, ...], int]:
 def _user_callbacks(callbacks: Any) -> list[Any]:
     listed = getattr(callbacks, "callbacks", callbacks) or []
     listed = listed if isinstance(listed, list | tuple) else [listed]
-    return [c for c in listed if package_of(_file_of(type(c)) or "") not in ("keras", "tf_keras")]
+    return [c for c in listed if package_of(_file_of(type(c)) or "") not in KERAS]
 
 
 def _callback(callback: Any) -> RecordedCallback:
@@ -184,7 +185,7 @@ def _callback(callback: Any) -> RecordedCallback:
 
 
 def _users_bases(own: type) -> list[type]:
-    return [b for b in own.__mro__ if package_of(_file_of(b) or "") not in ("keras", "tf_keras")]
+    return [b for b in own.__mro__ if package_of(_file_of(b) or "") not in KERAS]
 
 
 def _defined_at(own: type) -> tuple[str | None, int | None]:
