@@ -9,9 +9,10 @@ import sys
 import time
 from pathlib import Path
 
-from pipediag.capture.environment import describe_environment, note_tensorflow
+from pipediag.capture.environment import describe_environment
+from pipediag.capture.frameworks.hooking import install_hooks
+from pipediag.capture.frameworks.registry import FRAMEWORKS
 from pipediag.capture.frameworks.tensorflow.cut_caches import remove_cut_caches
-from pipediag.capture.frameworks.tensorflow.hooks import Hooks
 from pipediag.capture.frameworks.tensorflow.live_iterators import (
     live_sessions,
     park_python_functions,
@@ -32,6 +33,7 @@ from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.in_graph import InGraphLoops
 from pipediag.capture.watching.other_uses import OtherUses
 from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.capture.watching.watchers import Watchers
 from pipediag.session.messages import Ended
 from pipediag.session.settings import RunSettings
 from pipediag.vocabulary import BY_ITSELF, OwnEnding
@@ -48,6 +50,7 @@ class Capture:
         self._recorder = Recorder(settings.recording_path)
         self._guard = Guard(self._recorder.note)
         self._updates = UpdateWatch()
+        self._descriptions = [framework.describe for framework in FRAMEWORKS]
         plan = PlanRecorder(self._recorder)
         profiler = Profiler(self._recorder, settings.trace_directory)
         loops = LoopRegistry(self._recorder, plan)
@@ -58,6 +61,7 @@ class Capture:
             pace=Pace(settings),
             state=KeptState(self._guard),
             tell=teller.tell,
+            descriptions=self._descriptions,
         )
         self._in_graph = InGraphLoops(
             loops, self._updates, instruments, stop_after=not settings.run_to_end
@@ -71,28 +75,23 @@ class Capture:
         self._guard.in_forked_child(self._conductor.let_go)
         self._guard.when_given_up(self._in_graph.given_up)
         self._guard.when_given_up(self._conductor.given_up)
-        self._hooks = Hooks(
-            self._conductor,
-            plan,
-            self._updates,
-            profiler,
-            self._in_graph,
-            held,
-            instruments.state,
-            OtherUses(self._recorder.recording.other_uses),
-            self._guard,
-            self._tensorflow_arrived,
+        self._watchers = Watchers(
+            guard=self._guard,
+            recorder=self._recorder,
+            conductor=self._conductor,
+            updates=self._updates,
+            held=held,
+            in_graph=self._in_graph,
+            plan=plan,
+            profiler=profiler,
+            state=instruments.state,
+            other_uses=OtherUses(self._recorder.recording.other_uses),
         )
 
     def install(self) -> None:
-        """Hook onto TensorFlow and Keras as the script imports them, and save a first recording."""
-        self._hooks.install()
+        """Hook onto frameworks as the script imports them, and save a first recording."""
+        install_hooks(FRAMEWORKS, self._watchers)
         self._guard.watch_forks()
-        self._recorder.save()
-
-    def _tensorflow_arrived(self) -> None:
-        # At once: a script that is killed soon afterwards is told from one that never came so far.
-        note_tensorflow(self._recorder.recording.environment)
         self._recorder.save()
 
     def let_go(self) -> bool:
@@ -122,7 +121,7 @@ class Capture:
         attempt("closing a loop inside a tf.function", self._in_graph.finish, reason)
         attempt("closing what was open", self._conductor.script_over, reason)
         environment = self._recorder.recording.environment
-        attempt("describing the environment", describe_environment, environment)
+        attempt("describing the environment", describe_environment, environment, self._descriptions)
         if outcome in BY_ITSELF:
             self._recorder.save()
             attempt("trying the pipelines alone", self._conductor.try_pipelines_alone)

@@ -210,7 +210,6 @@ class Trial:
             for one, ours in kept.items():
                 one.ours = ours
             # What an entry that failed had no chance to end.
-            self.capture._hooks._functions._threads.here.inside = False
             self.capture._updates._threads.here.functions.clear()
 
 

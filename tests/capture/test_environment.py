@@ -6,8 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from pipediag.capture.environment import describe_environment
+from pipediag.capture.frameworks.registry import FRAMEWORKS as KNOWN
 from pipediag.session.recording import RecordedDevice, RecordedEnvironment
 
+DESCRIPTIONS = [framework.describe for framework in KNOWN]
 FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "jax", "numpy")
 
 
@@ -42,7 +44,7 @@ def pretend_tensorflow(monkeypatch: pytest.MonkeyPatch, initialised: bool, cuda:
 
 
 def test_nothing_is_imported_for_it(environment: RecordedEnvironment) -> None:
-    describe_environment(environment)
+    describe_environment(environment, DESCRIPTIONS)
 
     assert environment == RecordedEnvironment(python="3.11", executable="python")
     assert not any(name in sys.modules for name in FRAMEWORKS)
@@ -53,7 +55,7 @@ def test_devices_and_build(
 ) -> None:
     pretend_tensorflow(monkeypatch, initialised=True, cuda=True)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    describe_environment(environment)
+    describe_environment(environment, DESCRIPTIONS)
 
     assert (environment.tensorflow, environment.cuda_build) == ("2.21.0", True)
     assert environment.run_functions_eagerly
@@ -67,7 +69,7 @@ def test_an_uninitialised_runtime_is_left_so(
     environment: RecordedEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pretend_tensorflow(monkeypatch, initialised=False, cuda=False)
-    describe_environment(environment)
+    describe_environment(environment, DESCRIPTIONS)
 
     assert (environment.devices, environment.cuda_build) == ([], False)
 
@@ -75,7 +77,7 @@ def test_an_uninitialised_runtime_is_left_so(
 def test_debug_mode(environment: RecordedEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend_tensorflow(monkeypatch, initialised=False, cuda=False)
     pretend(monkeypatch, "tensorflow.python.data.ops.debug_mode", DEBUG_MODE=True)
-    describe_environment(environment)
+    describe_environment(environment, DESCRIPTIONS)
 
     assert environment.tf_data_debug_mode
 
@@ -97,7 +99,7 @@ def test_keras(
         "keras.src.dtype_policies.dtype_policy",
         dtype_policy=lambda: SimpleNamespace(name=policy),
     )
-    describe_environment(environment)
+    describe_environment(environment, DESCRIPTIONS)
 
     assert (environment.keras, environment.keras_backend, environment.jax) == (
         "3.15.1",
@@ -110,7 +112,7 @@ def test_keras(
 
 def test_legacy_keras(environment: RecordedEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, "tf_keras", __version__="2.21.0")
-    describe_environment(environment)
+    describe_environment(environment, DESCRIPTIONS)
 
     assert (environment.keras, environment.legacy_keras) == ("2.21.0", True)
     assert environment.keras_backend == "tensorflow"

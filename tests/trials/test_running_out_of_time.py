@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from pipediag.session.trials import BASE, Trial
+from pipediag.session.trials import Trial
 from pipediag.trials.arms import Arm, Block
 from pipediag.trials.statistics import FEWEST_ROUNDS
+from pipediag.vocabulary import BASE
 from tests.trials.bench import FakeExecutor, make_edit, make_finding, try_edits
 
 CAVEAT = "Measured once the cache is filled."

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pipediag.capture.environment import Description
 from pipediag.capture.journal import StepJournal
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace
@@ -23,3 +24,5 @@ class Instruments:
     pace: Pace
     state: KeptState
     tell: Callable[[FromChild], None]
+    descriptions: Sequence[Description] = ()
+    """What each framework says of itself."""

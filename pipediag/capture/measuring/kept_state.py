@@ -7,7 +7,6 @@ before the script does anything else with it: before it is stopped, goes on, or 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
 from typing import Any
 
 from pipediag.capture.guard import Guard
@@ -47,29 +46,10 @@ class KeptState:
         if self._state is not None:
             self._state.restore_values()
 
-    def by_module(self) -> Iterator[tuple[str, Callable[[Any], None]]]:
-        """Each module that may come, and what to do once it has."""
-        for name, paths in _LOOKING.items():
-            yield name, functools.partial(self._install, paths)
-
-    def _install(self, paths: tuple[str, ...], module: Any) -> None:
+    def show_before(self, paths: tuple[str, ...], module: Any) -> None:
+        """Hook onto functions of a module, by their paths in it, through which a script looks."""
         for path in paths:
             *owner, name = path.split(".")
             place = functools.reduce(getattr, owner, module)
             if hasattr(place, name):
                 setattr(place, name, self._guard.before(getattr(place, name), self._before_saving))
-
-
-_LOOKING = {
-    "tensorflow.python.checkpoint.checkpoint": ("TrackableSaver.save",),
-    "keras.src.saving.saving_lib": ("save_model", "save_weights_only"),
-    "keras.src.legacy.saving.legacy_h5_format": (
-        "save_model_to_hdf5",
-        "save_weights_to_hdf5_group",
-    ),
-    "keras.src.layers.layer": ("Layer.get_weights",),
-    "tf_keras.src.saving.saving_api": ("save_model", "save_weights"),
-    "tf_keras.src.engine.base_layer": ("Layer.get_weights",),
-    "tf_keras.src.engine.training": ("Model.get_weights",),
-}
-"""Through these everything goes that TensorFlow and Keras write to disk of a model."""

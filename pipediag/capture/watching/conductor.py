@@ -305,7 +305,7 @@ class Conductor:
             loop.dataset = consumer.dataset
         self._diagnosed.append(loop)
         self._with.tell(LoopFound(loop.record.line))
-        describe_environment(self._with.recorder.recording.environment)
+        describe_environment(self._with.recorder.recording.environment, self._with.descriptions)
         self._with.recorder.save()
         loop.diagnosis.boundary(consumer, now_ns, None, continuous=False)
 

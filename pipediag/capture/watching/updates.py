@@ -1,24 +1,19 @@
 """Tells training from looking: a step trains when it writes a trainable variable.
 
-Methods of TensorFlow's variables are wrapped. Inside a tf.function they run only while it is
-traced, and mark the function; in steady state a traced step costs nothing here.
+A function that is compiled by tracing it writes while it is traced, and is marked then. What writes
+is the framework's to tell.
 """
 
 from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from pipediag.capture.guard import Guard
 from pipediag.capture.threads import EachThread
-
-_WRITES = (
-    "assign assign_add assign_sub scatter_add scatter_sub scatter_update scatter_nd_add "
-    "scatter_nd_sub scatter_nd_update batch_scatter_update"
-).split()
 
 
 @dataclass(eq=False)
@@ -60,13 +55,15 @@ class UpdateWatch:
     def tracing_ns(self, value: int) -> None:
         self._threads.here.tracing_ns = value
 
-    def install_variables(self, variable_class: type, guard: Guard) -> None:
-        """Watch the writing methods of a variable class."""
-        written = guard.entry("telling which steps train", self._written)
-        for name in _WRITES:
-            method = variable_class.__dict__.get(name)
+    def install_writes(
+        self, owner: type, methods: Iterable[str], written: Callable[..., None], guard: Guard
+    ) -> None:
+        """Watch methods that write; `written`, called with their arguments, says what is noted."""
+        tells = guard.entry("telling which steps train", written)
+        for name in methods:
+            method = owner.__dict__.get(name)
             if method is not None:
-                setattr(variable_class, name, guard.before(method, written))
+                setattr(owner, name, guard.before(method, tells))
 
     def install_optimizer(self, optimizer_class: type, method: str, guard: Guard) -> None:
         """Watch an optimiser's step, for those that write by native operations."""
@@ -97,7 +94,7 @@ class UpdateWatch:
 
     @property
     def outermost(self) -> Any:
-        """The tf.function that the script's own level has called, while it is traced or runs."""
+        """The function that the script's own level has called, while it is traced or runs."""
         functions = self._threads.here.functions
         return functions[0] if functions else None
 
@@ -106,7 +103,7 @@ class UpdateWatch:
         return bool(self._threads.here.functions)
 
     def timed(self, trace: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
-        """Wrap TensorFlow's tracing of a Python function, to know what it takes."""
+        """Wrap the tracing of a Python function, to know what it takes."""
         begins = guard.entry("timing how functions are traced", self._trace_begins)
         ended = guard.entry("timing how functions are traced", self._trace_ended)
 
@@ -124,11 +121,6 @@ class UpdateWatch:
     def _note_on(self, running: _Running) -> None:
         running.updated = True
         self._training.update(running.functions)
-
-    def _written(self, variable: Any, *_: Any, **__: Any) -> None:
-        # Counters are made trainable by default too; none of them can be trained.
-        if variable.trainable and variable.dtype.is_floating:
-            self.note()
 
     def _trace_begins(self) -> int | None:
         """When it began; None for what is traced within another trace."""

@@ -67,7 +67,6 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
     monkeypatch.setattr(diagnosis, "StackSampler", FakeSampler)
     monkeypatch.setattr(module, "repeated", lambda batch, spec: f"repeated {batch}")
     monkeypatch.setattr(module, "batch_rows", lambda batch: 8)
-    monkeypatch.setattr(module, "describe_environment", lambda environment: None)
     return Script(tmp_path)
 
 

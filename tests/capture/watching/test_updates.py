@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pipediag.capture.frameworks.tensorflow.variables import watch_writes
 from pipediag.capture.guard import Guard
 from pipediag.capture.watching.updates import UpdateWatch
 
@@ -37,7 +38,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> UpdateWatch:
     monkeypatch.setattr(Variable, "assign", Variable.assign)
     monkeypatch.setattr(Optimizer, "apply_gradients", Optimizer.apply_gradients)
     watch, guard = UpdateWatch(), Guard(print)
-    watch.install_variables(Variable, guard)
+    watch_writes(Variable, watch, guard)
     watch.install_optimizer(Optimizer, "apply_gradients", guard)
     return watch
 

@@ -9,10 +9,10 @@ from pipediag.measures.profile import gaps as gaps_module
 from pipediag.measures.profile.gaps import GapColumns, all_gaps, gap_columns
 from pipediag.trace.device.gap_details import GapDetails
 from pipediag.trace.device.gap_histogram import gap_histogram
-from pipediag.trace.device.gaps import GAP_CAUSES, GapCause
 from pipediag.trace.device.traces import DeviceGaps, DeviceTrace
 from pipediag.trace.pipeline.records import IteratorKey
 from pipediag.trace.summary import TraceSummary
+from pipediag.vocabulary import GAP_CAUSES, GapCause
 from tests.measures.traces import make_split, make_trace
 
 MS = 1_000_000

@@ -9,24 +9,15 @@ from typing import Any
 
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer
-from pipediag.capture.threads import EachThread, runs_tf_data
-from pipediag.capture.trying.held_loops import HeldLoops
-from pipediag.capture.watching.conductor import Conductor
-from pipediag.capture.watching.in_graph import InGraphCall, InGraphLoops
-from pipediag.capture.watching.other_uses import STEP_WITHOUT_DATASET, OtherUses
-from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.capture.threads import runs_tf_data
+from pipediag.capture.watching.in_graph import InGraphCall
+from pipediag.capture.watching.other_uses import STEP_WITHOUT_DATASET
+from pipediag.capture.watching.watchers import Watchers
 
 ConsumerAmong = Callable[[tuple[Any, ...]], tuple[Consumer | None, Any]]
 """Finds the argument that is an iterator of ours, and whose it is."""
 
 _UNCANCELLABLE = contextlib.nullcontext()
-
-
-@dataclass(eq=False)
-class _Thread:
-    """Whether a thread is inside such a call: what that calls is not at the script's level."""
-
-    inside: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -49,22 +40,13 @@ class _Visit:
 class FunctionCalls:
     """Tells of them to whom they concern."""
 
-    def __init__(
-        self,
-        conductor: Conductor,
-        updates: UpdateWatch,
-        in_graph: InGraphLoops,
-        held: HeldLoops,
-        other_uses: OtherUses,
-        consumer_among: ConsumerAmong,
-    ) -> None:
-        self._conductor = conductor
-        self._updates = updates
-        self._in_graph = in_graph
-        self._held = held
-        self._other_uses = other_uses
+    def __init__(self, watchers: Watchers, consumer_among: ConsumerAmong) -> None:
+        self._conductor = watchers.conductor
+        self._updates = watchers.updates
+        self._in_graph = watchers.in_graph
+        self._held = watchers.held
+        self._other_uses = watchers.other_uses
         self._consumer_among = consumer_among
-        self._threads = EachThread(_Thread)
         self._errors: Any = None
 
     def install(self, polymorphic_function: Any, guard: Guard) -> None:
@@ -95,8 +77,7 @@ class FunctionCalls:
 
     def _begins(self, function: Any, args: tuple[Any, ...]) -> _Visit | None:
         """None for what is called inside another call, or by tf.data for its pipeline."""
-        thread = self._threads.here
-        if thread.inside or runs_tf_data():
+        if self._updates.inside_function or runs_tf_data():
             return None
         loops_itself = self._in_graph.runs(function)
         if loops_itself and self._in_graph.enough:
@@ -105,7 +86,6 @@ class FunctionCalls:
         if not loops_itself:
             self._give_iterator(visit)
         self._updates.enter(function)
-        thread.inside = True
         if loops_itself or visit.traced_before == 0:
             visit.in_graph = self._in_graph.call_begins(function, args)
             visit.context = visit.in_graph.cancellation.context
@@ -131,7 +111,7 @@ class FunctionCalls:
         return None
 
     def _ended(self, visit: _Visit) -> None:
-        self._threads.here.inside = False
+        self._updates.leave()
         if visit.in_graph is not None:
             self._in_graph.call_ended(visit.in_graph)
         count = visit.function.experimental_get_tracing_count()
@@ -139,7 +119,6 @@ class FunctionCalls:
             self._other_uses.note(STEP_WITHOUT_DATASET)
         if count != visit.traced_before:
             self._conductor.function_traced(visit.function, again=visit.traced_before > 0)
-        self._updates.leave()
         if visit.in_graph is not None and visit.in_graph.cancellation.started:
             # It may also end as if its data had come to their end.
             self._conductor.stop()

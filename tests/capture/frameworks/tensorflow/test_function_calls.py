@@ -64,10 +64,14 @@ def function() -> Any:
 
     in_graph: Any = FakeInGraph()
     conductor: Any = Conductor()
-    nobody: Any = None
-    calls = FunctionCalls(
-        conductor, UpdateWatch(), in_graph, nobody, nobody, lambda args: (None, None)
+    watchers: Any = SimpleNamespace(
+        conductor=conductor,
+        updates=UpdateWatch(),
+        in_graph=in_graph,
+        held=None,
+        other_uses=None,
     )
+    calls = FunctionCalls(watchers, lambda args: (None, None))
     errors = SimpleNamespace(OutOfRangeError=OutOfRangeError, CancelledError=CancelledError)
     notes: list[str] = []
     calls.install(SimpleNamespace(Function=Function, errors=errors), Guard(notes.append))

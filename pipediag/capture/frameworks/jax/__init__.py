@@ -1,0 +1,1 @@
+"""JAX, which Keras trains with for the script."""

@@ -1,0 +1,173 @@
+"""Iterators: which are the script's, and each batch that they hand over.
+
+Hooks run on every step, so they are short.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pipediag.capture.loops.loop import Consumer
+from pipediag.capture.watching.watchers import Watchers
+
+_CONSUMER = "_pipediag_consumer"
+
+
+class Iterators:
+    """tf.data's own, and a strategy's."""
+
+    def __init__(self, watchers: Watchers) -> None:
+        self._guard = watchers.guard
+        self._conductor = watchers.conductor
+        self._held = watchers.held
+        self._updates = watchers.updates
+        self._distributing = _Distributing()
+        self._classes: tuple[type, ...] = ()
+        self._executing_eagerly: Callable[[], bool] = bool
+        self._out_of_range: type[Exception] = StopIteration
+
+    def install_owned(self, module: Any) -> None:
+        """Hook onto the iterators of `for batch in dataset` and `iter(dataset)`."""
+        guard, owned = self._guard, module.OwnedIterator
+        create, advance = owned._create_iterator, owned._next_internal
+        made = guard.entry("watching iterators", self._iterator_made, vital=True)
+        asked = guard.entry("watching iterators", self._consumer_that_asks, vital=True)
+        failed = guard.entry("watching iterators", self._advance_failed, vital=True)
+        handed_over = self._hand_over()
+        from tensorflow.python.eager import context
+        from tensorflow.python.framework import errors
+
+        def create_iterator(iterator: Any, dataset: Any, *args: Any, **kwargs: Any) -> None:
+            create(iterator, dataset, *args, **kwargs)
+            made(iterator, dataset)
+
+        def next_internal(iterator: Any, *args: Any, **kwargs: Any) -> Any:
+            consumer: Consumer | None = asked(iterator)
+            if consumer is None:
+                return advance(iterator, *args, **kwargs)
+            asked_ns = time.monotonic_ns()
+            try:
+                batch = advance(consumer.stand_in.asked(iterator), *args, **kwargs)
+            except Exception as error:
+                if not failed(consumer, error):
+                    raise
+                batch = advance(consumer.stand_in.asked(iterator), *args, **kwargs)
+            return handed_over(consumer, asked_ns, time.monotonic_ns(), batch)
+
+        self._executing_eagerly = context.executing_eagerly
+        self._out_of_range = errors.OutOfRangeError
+        self._held.pull = advance
+        self._classes += (owned,)
+        owned._create_iterator = guard.hook(create, create_iterator)
+        owned._next_internal = guard.hook(advance, next_internal)
+
+    def _hand_over(self) -> Callable[..., Any]:
+        """An entry that returns the batch to hand over."""
+        conductor = self._conductor
+        return self._guard.entry(
+            "counting the steps of loops", conductor.handed_over, conductor.kept, vital=True
+        )
+
+    def _iterator_made(self, iterator: Any, dataset: Any) -> None:
+        observed = self._executing_eagerly() and not self._distributing.inside
+        if observed and _is_observed(dataset):
+            iterator.__dict__[_CONSUMER] = self._conductor.iterator_made(iterator, dataset)
+
+    def _consumer_that_asks(self, iterator: Any) -> Consumer | None:
+        """Whose batch the script asks for; None where it is TensorFlow that asks."""
+        consumer: Consumer | None = iterator.__dict__.get(_CONSUMER)
+        if consumer is None or self._distributing.inside or self._updates.inside_function:
+            return None
+        return consumer
+
+    def _advance_failed(self, consumer: Consumer, error: Exception) -> bool:
+        """Whether an arm of a trial was to blame, so that the script's own iterator is asked."""
+        if self._held.failed(consumer, error):
+            return True
+        if isinstance(error, self._out_of_range):
+            self._conductor.exhausted(consumer)
+        return False
+
+    def install_distributed(self, module: Any) -> None:
+        """Hook onto the iterators of a tf.distribute strategy."""
+        guard, distributing = self._guard, self._distributing
+        made = guard.entry("watching distributed iterators", self._distributed_made, vital=True)
+        asked = guard.entry("watching distributed iterators", self._consumer_of, vital=True)
+        failed = guard.entry(
+            "watching distributed iterators", self._conductor.exhausted, vital=True
+        )
+        handed_over = self._hand_over()
+
+        def watch_creation(dataset_class: Any) -> None:
+            original = dataset_class.__iter__
+
+            def iterate(dataset: Any) -> Any:
+                distributing.inside = True
+                try:
+                    iterator = original(dataset)
+                finally:
+                    distributing.inside = False
+                made(iterator, dataset)
+                return iterator
+
+            dataset_class.__iter__ = guard.hook(original, iterate)
+
+        watch_creation(module.DistributedDataset)
+        watch_creation(module.DistributedDatasetsFromFunction)
+        advance = module.DistributedIteratorBase.get_next
+
+        def get_next(iterator: Any, *args: Any, **kwargs: Any) -> Any:
+            consumer: Consumer | None = asked(iterator)
+            if consumer is None:
+                return advance(iterator, *args, **kwargs)
+            asked_ns = time.monotonic_ns()
+            distributing.inside = True
+            try:
+                batch = advance(iterator, *args, **kwargs)
+            except Exception:
+                failed(consumer)
+                raise
+            finally:
+                distributing.inside = False
+            return handed_over(consumer, asked_ns, time.monotonic_ns(), batch)
+
+        self._classes += (module.DistributedIteratorBase,)
+        module.DistributedIteratorBase.get_next = guard.hook(advance, get_next)
+
+    def _distributed_made(self, iterator: Any, dataset: Any) -> None:
+        iterator.__dict__[_CONSUMER] = self._conductor.iterator_made(
+            iterator, dataset, distributed=True
+        )
+
+    def _consumer_of(self, iterator: Any) -> Consumer | None:
+        consumer: Consumer | None = iterator.__dict__.get(_CONSUMER)
+        return None if self._updates.inside_function else consumer
+
+    def consumer_among(self, args: tuple[Any, ...]) -> tuple[Consumer | None, Any]:
+        """The first argument that is one of our iterators, and what it belongs to."""
+        for argument in args:
+            # By class first: a tensor has no dictionary until it is asked for one.
+            if isinstance(argument, self._classes):
+                consumer: Consumer | None = argument.__dict__.get(_CONSUMER)
+                if consumer is not None:
+                    return consumer, argument
+        return None, None
+
+
+class _Distributing(threading.local):
+    """Whether a thread is inside a distributed iterator, which asks others for its batches."""
+
+    inside = False
+
+
+def _is_observed(dataset: Any) -> bool:
+    """Leave out the per-device halves of a distributed iterator and pipediag's own datasets."""
+    name = type(dataset).__name__
+    return name not in (
+        "_PerDeviceGenerator",
+        "_ReincarnatedPerDeviceGenerator",
+        "_RestructuredDataset",
+    )

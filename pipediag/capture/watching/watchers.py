@@ -1,0 +1,40 @@
+"""Who wants to hear of what a script does, for the hooks of every framework."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipediag.capture.guard import Guard
+from pipediag.capture.measuring.kept_state import KeptState
+from pipediag.capture.measuring.profiler import Profiler
+from pipediag.capture.pipelines.plan_recorder import PlanRecorder
+from pipediag.capture.recorder import Recorder
+from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.watching.conductor import Conductor
+from pipediag.capture.watching.in_graph import InGraphLoops
+from pipediag.capture.watching.other_uses import OtherUses
+from pipediag.capture.watching.updates import UpdateWatch
+
+
+@dataclass(frozen=True)
+class Watchers:
+    """What hooks tell, and the guard through which they do."""
+
+    guard: Guard
+    recorder: Recorder
+    conductor: Conductor
+    """Of iterators and of each batch that they hand over."""
+    updates: UpdateWatch
+    """Of what writes a trainable variable."""
+    held: HeldLoops
+    """Of steps that fail, and of epochs that could be held."""
+    in_graph: InGraphLoops
+    """Of loops that a function runs by itself."""
+    plan: PlanRecorder
+    """Of calls that make a pipeline."""
+    profiler: Profiler
+    """Of the script's own profiler."""
+    state: KeptState
+    """Of a look that the script takes at what it has trained."""
+    other_uses: OtherUses
+    """Of what is no training loop."""
