@@ -79,6 +79,7 @@ class Stage:
             tell=lambda *_, **__: None,
             pace=Pace(settings),
             state=KeptState(Guard(self.recorder.note)),
+            descriptions=(),
         )
         held = HeldLoops(None, instruments, run_to_end=False)
         self.conductor = Conductor(registry, self.updates, instruments, settings, self.leave, held)
