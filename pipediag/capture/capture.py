@@ -14,6 +14,7 @@ from pipediag.capture.frameworks.hooking import install_hooks
 from pipediag.capture.frameworks.registry import FRAMEWORKS
 from pipediag.capture.frameworks.tensorflow.cut_caches import remove_cut_caches
 from pipediag.capture.frameworks.tensorflow.live_iterators import (
+    handles_of_live_iterators,
     live_sessions,
     park_python_functions,
 )
@@ -53,7 +54,8 @@ class Capture:
         self._descriptions = [framework.describe for framework in FRAMEWORKS]
         plan = PlanRecorder(self._recorder)
         profiler = Profiler(self._recorder, settings.trace_directory)
-        loops = LoopRegistry(self._recorder, plan)
+        trainers = [framework.trainer for framework in FRAMEWORKS if framework.trainer]
+        loops = LoopRegistry(self._recorder, plan, trainers)
         instruments = Instruments(
             recorder=self._recorder,
             journal=open_journal(settings.journal_path),
@@ -61,10 +63,11 @@ class Capture:
             pace=Pace(settings),
             state=KeptState(self._guard),
             tell=teller.tell,
+            running_pipelines=handles_of_live_iterators,
             descriptions=self._descriptions,
         )
         self._in_graph = InGraphLoops(
-            loops, self._updates, instruments, stop_after=not settings.run_to_end
+            loops, self._updates, instruments, self._guard, stop_after=not settings.run_to_end
         )
         commands = None if settings.command_fd is None else CommandPipe(settings.command_fd)
         held = HeldLoops(commands, instruments, run_to_end=settings.run_to_end)

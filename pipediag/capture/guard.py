@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from pipediag.capture.pipelines.functions import unwrap
+from pipediag.capture.python_functions import unwrap
 
 GUARD_FILE = __file__
 """Frames of this file lie between a hook and what it calls."""

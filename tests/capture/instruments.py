@@ -11,6 +11,7 @@ from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.recorder import Recorder
 from pipediag.session.messages import FromChild
 from pipediag.session.recording import RecordedLoop, RecordedStacks
+from tests.capture.runtimes import ToyRuntime
 
 
 class CountingPace:
@@ -163,7 +164,7 @@ def training_loop(number: int = 1, **changes: Any) -> Loop:
     )
     for name, value in changes.items():
         setattr(record, name, value)
-    return Loop(record, ordinal=number - 1)
+    return Loop(record, ordinal=number - 1, runtime=ToyRuntime())
 
 
 def consumer_of(loop: Loop, ordinal: int = 1) -> Consumer:

@@ -18,6 +18,7 @@ from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.threads import EachThread, runs_tf_data
 from pipediag.capture.watching.updates import UpdateWatch
+from tests.capture.runtimes import ToyRuntime
 
 
 class State:
@@ -107,7 +108,7 @@ def registry(path: Path) -> LoopRegistry:
 
 def loop_at_one_line(loops: LoopRegistry) -> Loop:
     dataset = SimpleNamespace(element_spec=None)
-    return loops.consumer_for(State(), dataset, distributed=False).loop
+    return loops.consumer_for(State(), dataset, ToyRuntime(), distributed=False).loop
 
 
 def test_two_threads_at_one_line_are_two_loops(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+from pipediag.capture.trainer import Trainer
 from pipediag.capture.watching.watchers import Watchers
 from pipediag.session.recording import RecordedEnvironment
 
@@ -18,6 +19,10 @@ class Framework(Protocol):
     @property
     def arrives_with(self) -> str:
         """The package whose import comes before that of all modules that are hooked into."""
+
+    @property
+    def trainer(self) -> Trainer | None:
+        """What runs loops for the script, if it does that."""
 
     @property
     def looks_at_training(self) -> Mapping[str, tuple[str, ...]]:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from pipediag.capture.loops.clock import LoopClock
 from pipediag.capture.loops.stand_in import StandIn
+from pipediag.capture.runtime import Runtime
+from pipediag.capture.trainer import Trainer
 from pipediag.session.recording import RecordedLoop
 
 HandOver = Literal["next", "call"]
@@ -21,13 +23,17 @@ class Loop:
 
     record: RecordedLoop
     ordinal: int
+    runtime: Runtime
+    """What runs its steps."""
+    trainer: Trainer | None = None
+    """What runs it for the script, where that does not do so itself."""
     fit_frame: Any = None
     fit_walker: weakref.ref[Any] | None = None
     """What walks over the data of its first `fit`: another one tells of another call."""
     fit_steps: int | None = None
     """Steps that its first `fit` was asked for, as far as Keras knew."""
     model: weakref.ref[Any] | None = None
-    """The Keras model that the loop trains."""
+    """What the loop trains."""
     dataset: Any = None
     """What it reads, kept from when it is diagnosed, to be tried with changes."""
     step_functions: list[weakref.ref[Any]] = field(default_factory=list)

@@ -5,25 +5,17 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
 from pipediag.capture.callsites import CallSite, call_site, frames
-from pipediag.capture.frameworks.keras.facts import (
-    KerasPhase,
-    batch_size_of,
-    batches_per_call,
-    data_walker,
-    describe_fit,
-    embedding_tables,
-    phase_of,
-    planned_steps,
-)
-from pipediag.capture.frameworks.tensorflow.datasets import options_of
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
+from pipediag.capture.runtime import Runtime
+from pipediag.capture.trainer import Trainer, TrainersPhase
 from pipediag.session.recording import RecordedLoop
 from pipediag.vocabulary import LoopKind
 
@@ -31,7 +23,7 @@ from pipediag.vocabulary import LoopKind
 _MUCH_LONGER = 2
 
 Place = tuple[str | None, int | None, str]
-"""File, line and Keras method."""
+"""File, line and the method of what trains."""
 
 
 @dataclass
@@ -44,6 +36,7 @@ class LoopRegistry:
 
     recorder: Recorder
     plan: PlanRecorder
+    trainers: Sequence[Trainer] = ()
     _by_place: dict[Place, list[Loop]] = field(default_factory=dict)
     _loops: list[Loop] = field(default_factory=list)
     _lock: Any = field(default_factory=threading.RLock)
@@ -52,10 +45,12 @@ class LoopRegistry:
         """Every loop seen so far."""
         return self._loops
 
-    def consumer_for(self, iterator: Any, dataset: Any, distributed: bool) -> Consumer:
+    def consumer_for(
+        self, iterator: Any, dataset: Any, runtime: Runtime, distributed: bool
+    ) -> Consumer:
         """Register an iterator that is being made right now, on the current stack."""
         site = call_site()
-        phase = phase_of(frames())
+        trainer, phase = self._phase()
         place = (
             site.file if site else None,
             site.line if site else None,
@@ -63,14 +58,14 @@ class LoopRegistry:
         )
         with self._lock:
             at_place = self._by_place.setdefault(place, [])
-            loop = _loop_among(at_place, phase)
+            loop = _loop_among(at_place, trainer, phase)
             if loop is None:
-                loop = self._new_loop(site, phase, distributed)
+                loop = self._new_loop(site, trainer, phase, runtime, distributed)
                 at_place.append(loop)
             loop.thread = threading.current_thread()
             loop.record.iterators += 1
         if loop.record.root_op_id is None:
-            self._describe_pipeline(loop.record, dataset)
+            self._describe_pipeline(loop, dataset)
         consumer = Consumer(
             loop=loop,
             ordinal=loop.record.iterators,
@@ -82,25 +77,42 @@ class LoopRegistry:
         consumer.iterator = weakref.ref(iterator, consumer.iterator_gone)
         return consumer
 
-    def new_in_graph_loop(self, dataset: Any, site: CallSite | None) -> Loop:
+    def _phase(self) -> tuple[Trainer | None, TrainersPhase | None]:
+        for trainer in self.trainers:
+            phase = trainer.phase_of(frames())
+            if phase is not None:
+                return trainer, phase
+        return None, None
+
+    def new_in_graph_loop(self, dataset: Any, site: CallSite | None, runtime: Runtime) -> Loop:
         """A dataset that a tf.function loops over by itself; no Python iterator exists."""
         with self._lock:
-            loop = self._new_loop(site, None, distributed=False)
+            loop = self._new_loop(site, None, None, runtime, distributed=False)
         loop.thread = threading.current_thread()
         loop.record.kind = "in_graph"
         loop.dataset = dataset
         loop.record.iterators = 1
-        self._describe_pipeline(loop.record, dataset)
+        self._describe_pipeline(loop, dataset)
         return loop
 
-    def _new_loop(self, site: CallSite | None, phase: KerasPhase | None, distributed: bool) -> Loop:
+    def _new_loop(
+        self,
+        site: CallSite | None,
+        trainer: Trainer | None,
+        phase: TrainersPhase | None,
+        runtime: Runtime,
+        distributed: bool,
+    ) -> Loop:
         loops = self.recorder.recording.loops
         kind: LoopKind = "keras" if phase else "distributed" if distributed else "eager"
+        reason = "no trainable variable was written"
+        if trainer is not None and phase is not None:
+            reason = f"{trainer.name} {phase.method}"
         record = RecordedLoop(
             id=f"loop{len(loops) + 1}",
             kind=kind,
             role=phase.role if phase else "other",
-            role_reason=f"Keras {phase.method}" if phase else "no trainable variable was written",
+            role_reason=reason,
             file=site.file if site else None,
             line=site.line if site else None,
             function=site.function if site else None,
@@ -115,25 +127,26 @@ class LoopRegistry:
         loop = Loop(
             record,
             ordinal=len(loops) - 1,
+            runtime=runtime,
+            trainer=trainer,
             fit_frame=phase.frame if phase and phase.role == "training" else None,
         )
-        if loop.fit_frame is not None:
-            record.batches_per_call = batches_per_call(loop.fit_frame)
-            walker = data_walker(loop.fit_frame)
+        if trainer is not None and loop.fit_frame is not None:
+            record.batches_per_call = trainer.batches_per_call(loop.fit_frame)
+            walker = trainer.data_walker(loop.fit_frame)
             loop.fit_walker = weakref.ref(walker) if walker is not None else None
-            loop.fit_steps = planned_steps(loop.fit_frame)
+            loop.fit_steps = trainer.planned_steps(loop.fit_frame)
         self._loops.append(loop)
         return loop
 
-    def _describe_pipeline(self, record: RecordedLoop, dataset: Any) -> None:
-        original = getattr(dataset, "_original_dataset", dataset)
-        strategy = getattr(dataset, "_strategy", None)
-        record.replicas = strategy.num_replicas_in_sync if strategy is not None else 1
-        record.element_spec = str(dataset.element_spec)
-        if not hasattr(original, "_inputs"):
+    def _describe_pipeline(self, loop: Loop, dataset: Any) -> None:
+        record, facts = loop.record, loop.runtime.describe_dataset(dataset)
+        record.replicas = facts.replicas
+        record.element_spec = facts.element_spec
+        if facts.root is None:
             return
-        record.root_op_id = self.plan.operation_of(original)
-        record.dataset_options = options_of(original)
+        record.root_op_id = self.plan.operation_of(facts.root)
+        record.dataset_options = dict(facts.options)
         record.autotune_enabled = record.dataset_options.get("autotune.enabled") is not False
         record.batch_size = self._batch_size(record.root_op_id)
 
@@ -150,40 +163,41 @@ class LoopRegistry:
 
     def describe_keras(self, loop: Loop) -> None:
         """Read the model from the frame of its `fit`, once it has been built by a first step."""
-        if loop.fit_frame is None:
+        if loop.fit_frame is None or loop.trainer is None:
             return
-        record, frame = loop.record, loop.fit_frame
+        record, frame, trainer = loop.record, loop.fit_frame, loop.trainer
         loop.fit_frame = None  # a kept frame would keep the whole data set alive
-        loop.model = weakref.ref(frame.f_locals["self"])
+        loop.model = weakref.ref(trainer.model_of(frame))
         try:
-            record.keras = describe_fit(frame)
-            record.planned_steps = planned_steps(frame) or None
+            record.keras = trainer.describe(frame)
+            record.planned_steps = trainer.planned_steps(frame) or None
             known = self.recorder.recording.variables
-            known.extend(table for table in embedding_tables(frame) if table not in known)
+            known.extend(one for one in trainer.embedding_tables(frame) if one not in known)
             if record.batch_size is None:
-                record.batch_size = batch_size_of(frame)
+                record.batch_size = trainer.batch_size(frame)
         except Exception as error:
             self.recorder.note(
-                f"The Keras model could not be described: {type(error).__name__}: {error}"
+                f"The {trainer.name} model could not be described: {type(error).__name__}: {error}"
             )
 
 
-def _loop_among(at_place: list[Loop], phase: KerasPhase | None) -> Loop | None:
+def _loop_among(
+    at_place: list[Loop], trainer: Trainer | None, phase: TrainersPhase | None
+) -> Loop | None:
     """The loop at this place that a new iterator goes on with, if any."""
     free = [known for known in at_place if not known.runs_elsewhere()]
     if not free:
         return None
-    training = phase is not None and phase.role == "training"
-    if phase is not None and training and _gives_way(free[-1], phase.frame):
-        return None
-    return free[-1] if training else free[0]
+    if trainer is None or phase is None or phase.role != "training":
+        return free[0]
+    return None if _gives_way(free[-1], trainer, phase.frame) else free[-1]
 
 
-def _gives_way(loop: Loop, frame: FrameType) -> bool:
+def _gives_way(loop: Loop, trainer: Trainer, frame: FrameType) -> bool:
     """Whether this `fit` is another call, so much longer that the loop can't stand for it."""
-    walker = data_walker(frame)
+    walker = trainer.data_walker(frame)
     known = loop.fit_walker() if loop.fit_walker is not None else None
     if walker is None or walker is known:
         return False
-    steps = planned_steps(frame)
+    steps = trainer.planned_steps(frame)
     return bool(loop.fit_steps and steps and steps >= _MUCH_LONGER * loop.fit_steps)

@@ -7,7 +7,6 @@ import time
 from enum import Enum
 from statistics import median
 
-from pipediag.capture.frameworks.tensorflow.model_proto import model_of
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.stand_in import Stage, StandIn
 from pipediag.capture.measuring.instruments import Instruments
@@ -107,7 +106,7 @@ class Diagnosis:
         self._start_ns = None
         self.loop.record.seams += 1
         if self.measuring and self._window.block.durations_ns:
-            model = model_of(consumer.iterator())
+            model = self.loop.runtime.model_of(consumer.iterator())
             self._window.close_block(
                 model, 1 if exhausted else 0, self.loop.record.batches_per_call
             )

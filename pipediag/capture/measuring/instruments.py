@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pipediag.capture.environment import Description
 from pipediag.capture.journal import StepJournal
@@ -24,5 +25,7 @@ class Instruments:
     pace: Pace
     state: KeptState
     tell: Callable[[FromChild], None]
+    running_pipelines: Callable[[], list[Any]] = list
+    """What pipelines that run now live by, to be kept until the process is gone."""
     descriptions: Sequence[Description] = ()
     """What each framework says of itself."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from pipediag.capture.frameworks.tensorflow.model_proto import IteratorModel
 from pipediag.capture.journal import StepJournal
+from pipediag.capture.runtime import IteratorModel
 from pipediag.session.recording import RecordedBlock, RecordedWindow, Recording
 from pipediag.vocabulary import WindowKind
 

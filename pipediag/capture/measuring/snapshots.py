@@ -1,16 +1,13 @@
-"""Readings of tf.data's model of a running iterator, as the recording keeps them."""
+"""Readings of what a running pipeline tells of itself, as the recording keeps them."""
 
 from __future__ import annotations
 
-from pipediag.capture.frameworks.tensorflow.model_proto import (
-    NO_MODELS,
-    IteratorModel,
-    model_of,
-    snapshot,
-    tensorflow_has_models,
-)
+import time
+
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.recorder import Recorder
+from pipediag.capture.runtime import IteratorModel
+from pipediag.session.recording import ModelSnapshot
 
 
 class Snapshots:
@@ -21,12 +18,24 @@ class Snapshots:
 
     def take(self, consumer: Consumer) -> IteratorModel | None:
         """Read the model and keep it; None where the iterator has none."""
-        model = model_of(consumer.iterator())
+        runtime = consumer.loop.runtime
+        model = runtime.model_of(consumer.iterator())
         if model is not None:
-            record = consumer.loop.record
-            self._recorder.recording.snapshots.append(
-                snapshot(model, record.id, consumer.ordinal, record.steps, consumer.batches)
-            )
-        elif not tensorflow_has_models():
-            self._recorder.note(NO_MODELS)
+            self._recorder.recording.snapshots.append(_snapshot(model, consumer))
+        elif runtime.no_models is not None:
+            self._recorder.note(runtime.no_models)
         return model
+
+
+def _snapshot(model: IteratorModel, consumer: Consumer) -> ModelSnapshot:
+    """The difference of two gives rates."""
+    record = consumer.loop.record
+    return ModelSnapshot(
+        loop_id=record.id,
+        iterator=consumer.ordinal,
+        at_ns=time.monotonic_ns(),
+        steps=record.steps,
+        iterator_steps=consumer.batches,
+        nodes=model.nodes,
+        output_id=model.output_id,
+    )

@@ -5,7 +5,7 @@ Steps that live on it wait for nothing until it is used up.
 
 from __future__ import annotations
 
-from pipediag.capture.frameworks.tensorflow.model_proto import IteratorModel
+from pipediag.capture.runtime import IteratorModel
 from pipediag.session.recording import ModelNode
 
 _DRAINED_SHARE = 0.2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from types import CodeType
@@ -10,6 +9,7 @@ from typing import Any
 
 from pipediag.capture.callsites import is_users
 from pipediag.capture.purity.side_effects import side_effect
+from pipediag.capture.python_functions import source_location, unwrap
 from pipediag.session.recording import RecordedFunction
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
 
@@ -47,37 +47,10 @@ def called_back(dataset: Any) -> list[Callable[..., Any]]:
     return [found for graph in graphs for found in _python_functions(list(_operations(graph)))]
 
 
-def unwrap(function: Any) -> Any:
-    """The plain function behind partials, decorators, bound methods and callable objects."""
-    for _ in range(20):
-        if isinstance(function, functools.partial):
-            function = function.func
-        elif hasattr(function, "__wrapped__"):
-            function = function.__wrapped__
-        elif hasattr(function, "__func__"):
-            function = function.__func__
-        elif hasattr(function, "python_function"):
-            function = function.python_function
-        elif not hasattr(function, "__code__") and callable(function):
-            called = getattr(type(function), "__call__", None)  # noqa: B004 - its code is wanted
-            return called if hasattr(called, "__code__") else function
-        else:
-            break
-    return function
-
-
 def users_side_effect(function: Callable[..., Any]) -> str | None:
     """What the script's own function visibly changes; frameworks know what they do."""
     code = getattr(unwrap(function), "__code__", None)
     return side_effect(function) if code is not None and is_users(code.co_filename) else None
-
-
-def source_location(function: Callable[..., Any]) -> str:
-    """`file:line name` of a Python function, as the recording names functions."""
-    plain = unwrap(function)
-    code = getattr(plain, "__code__", None)
-    name = getattr(plain, "__qualname__", repr(plain))
-    return f"{code.co_filename}:{code.co_firstlineno} {name}" if code else name
 
 
 def _operations(graph: Any) -> Iterator[Any]:

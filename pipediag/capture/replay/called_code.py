@@ -7,7 +7,8 @@ from typing import Any
 
 from pipediag.capture.callsites import is_users
 from pipediag.capture.pipelines.call import Call
-from pipediag.capture.pipelines.functions import called_back, unwrap
+from pipediag.capture.pipelines.functions import called_back
+from pipediag.capture.python_functions import unwrap
 
 
 def traced_functions(call: Call) -> Iterator[Callable[..., Any]]:

@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pipediag.capture.frameworks.keras.compiled import CompiledVariants
-from pipediag.capture.frameworks.tensorflow.device_sync import DeviceClock
 from pipediag.capture.link import CommandPipe, UnknownCommandError
 from pipediag.capture.loops.end_of_data import is_end_of_data
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.replay import NotReplayableError
+from pipediag.capture.trainer import Variants
 from pipediag.capture.trying.arms import Arm, Arms
+from pipediag.capture.trying.as_it_is import AsItIs
 from pipediag.capture.trying.blocks import MeasuredSteps, Warmup
 from pipediag.capture.trying.step_limit import (
     STEP_LIMIT_S,
@@ -51,7 +51,6 @@ class Trials:
         loop: Loop,
         commands: CommandPipe,
         tell: Callable[[FromChild], None],
-        pull: Callable[[Any], Any],
         *,
         goes_on: bool,
     ) -> None:
@@ -61,10 +60,10 @@ class Trials:
         self.over = False
         self._commands = commands
         self._tell = tell
-        self._pull = pull
-        self._model = CompiledVariants(loop.model() if loop.model else None, self._step_failed)
-        self._clock = DeviceClock()
-        self._arms = Arms(loop, self._model, pull, goes_on=goes_on)
+        self._pull = loop.runtime.pull
+        self._model = self._variants(loop)
+        self._clock = loop.runtime.clock()
+        self._arms = Arms(loop, self._model, goes_on=goes_on)
         self._arm = ""
         self._iterator: Any = None
         self._consumer: Consumer | None = None
@@ -74,8 +73,13 @@ class Trials:
         self._measured: MeasuredSteps | None = None
         self._restarts = 0
         self._failure: str | None = None
-        self.limit = StepLimit() if goes_on else None
+        self.limit = StepLimit(loop.runtime.cancellation()) if goes_on else None
         """What keeps a step that hangs from taking the script with it."""
+
+    def _variants(self, loop: Loop) -> Variants:
+        if loop.trainer is None:
+            return AsItIs()
+        return loop.trainer.variants(loop.model() if loop.model else None, self._step_failed)
 
     def begin(self, consumer: Consumer) -> None:
         """Let the parent ask; the step that follows is the first of the first arm."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pipediag.capture.frameworks.keras.compiled import CompiledVariants, Settings
-from pipediag.capture.frameworks.tensorflow.datasets import batch_rows
-from pipediag.capture.frameworks.tensorflow.repeat import unobserved_iterator
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.replay import (
     FilledCaches,
@@ -17,7 +13,8 @@ from pipediag.capture.replay import (
     rebuild,
     verify,
 )
-from pipediag.capture.trying.fidelity import compiling_runs_the_scripts_code
+from pipediag.capture.runtime import Runtime
+from pipediag.capture.trainer import Settings, Variants
 from pipediag.session.edits import Change
 from pipediag.vocabulary import BASE
 
@@ -27,6 +24,7 @@ class Arm:
     """A variant that can hand out batches."""
 
     dataset: Any
+    runtime: Runtime
     settings: Settings
     """How the model is compiled for it, where that is not as the user compiled it."""
     rows: int
@@ -34,19 +32,16 @@ class Arm:
 
     def iterator(self) -> Any:
         """A fresh one, which the hooks take for none of the script's."""
-        return unobserved_iterator(self.dataset, self.dataset.element_spec)
+        return self.runtime.unobserved(self.dataset)
 
 
 class Arms:
     """Those of one loop, by name."""
 
-    def __init__(
-        self, loop: Loop, model: CompiledVariants, pull: Callable[[Any], Any], *, goes_on: bool
-    ) -> None:
+    def __init__(self, loop: Loop, model: Variants, *, goes_on: bool) -> None:
         self._loop = loop
         self._dataset = getattr(loop.dataset, "_original_dataset", loop.dataset)
         self._model = model
-        self._pull = pull
         self._goes_on = goes_on
         self._caches = FilledCaches()
         self._built: dict[str, Arm] = {}
@@ -67,7 +62,7 @@ class Arms:
         """
         settings: Settings = model_settings(changes)
         self._model.check(settings)
-        if settings and self._goes_on and compiling_runs_the_scripts_code(self._model.model):
+        if settings and self._goes_on and self._model.runs_the_scripts_code:
             raise NotReplayableError(
                 "To compile the model otherwise runs the script's own code once more, and the "
                 "script goes on afterwards."
@@ -76,12 +71,13 @@ class Arms:
             verify(self._dataset, changes, check)
         # Endless, as blocks don't end where the elements do.
         dataset = rebuild(self._dataset, changes, endless=True, caches=self._caches)
-        first = self._pull(unobserved_iterator(dataset, dataset.element_spec))
-        rows = batch_rows(first) or self._loop.record.batch_size or 1
+        runtime = self._loop.runtime
+        first = runtime.pull(runtime.unobserved(dataset))
+        rows = runtime.rows(first) or self._loop.record.batch_size or 1
         self._check_rows(rows)
         own = self._loop.record.batches_per_call
         batches_per_step = self._model.batches_per_step(settings, own)
-        self._built[name] = Arm(dataset, settings, rows, batches_per_step)
+        self._built[name] = Arm(dataset, runtime, settings, rows, batches_per_step)
 
     def clear(self) -> None:
         """Drop them, and the caches that were filled for them."""

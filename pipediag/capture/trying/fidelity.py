@@ -11,31 +11,20 @@ from collections.abc import Iterable
 from typing import Any
 
 from pipediag.capture.loops.loop import Loop
-from pipediag.capture.packages import KERAS, package_of_module
 from pipediag.capture.pipelines.graph_state import state_of_pipeline, state_of_step
 from pipediag.capture.purity import doubt
 from pipediag.capture.replay.called_code import called_functions, traced_functions
 from pipediag.capture.replay.graph import Graph
 from pipediag.capture.replay.refusal import said
 
-_TRAINERS = ("keras.src.backend.tensorflow.trainer", "tf_keras.src.engine.training")
-
 
 def step_leaves_traces(loop: Loop) -> str | None:
     """Why steps of this loop can't be made beside the script's own, as the end of a sentence."""
-    model = loop.model() if loop.model is not None else None
-    keras = loop.record.keras
-    if loop.record.kind != "keras" or model is None or not _trained_by_tensorflow(model):
+    if loop.trainer is None:
         return "only a Keras `fit` on TensorFlow can be taken back to where it was"
-    if keras is None or keras.run_eagerly:
-        return "a step that runs eagerly may do more than train"
-    hooked = [callback.name for callback in keras.callbacks if callback.batch_hooks]
-    if hooked:
-        return (
-            f"{', '.join(hooked)} takes part in every step, and can't be called for a step that "
-            "is only tried"
-        )
-    return _state_of(loop.step_functions)
+    model = loop.model() if loop.model is not None else None
+    reason = loop.trainer.step_leaves_traces(model, loop.record.keras)
+    return reason or _state_of(loop.step_functions)
 
 
 def reading_leaves_traces(dataset: Any) -> str | None:
@@ -60,16 +49,6 @@ def reading_leaves_traces(dataset: Any) -> str | None:
                     f"as it is: {found}"
                 )
     return None
-
-
-def compiling_runs_the_scripts_code(model: Any) -> bool:
-    """Whether another training function would be traced through classes of the script."""
-    parts = [model, *model._flatten_layers()] if hasattr(model, "_flatten_layers") else [model]
-    return any(package_of_module(type(part).__module__) not in KERAS for part in parts)
-
-
-def _trained_by_tensorflow(model: Any) -> bool:
-    return any(base.__module__ in _TRAINERS for base in type(model).__mro__)
 
 
 def _state_of(functions: Iterable[weakref.ref[Any]]) -> str | None:

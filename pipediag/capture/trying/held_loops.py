@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from pipediag.capture.link import CommandPipe
 from pipediag.capture.loops.loop import Consumer, Loop
@@ -30,8 +29,6 @@ class HeldLoops:
         self._commands = commands
         self._with = instruments
         self._run_to_end = run_to_end
-        self.pull: Callable[[Any], Any] = next
-        """Takes a batch from an iterator without telling us."""
         self._trials: Trials | None = None
         self.loop: Loop | None = None
         """The loop that is held: a plain attribute, as it is read on every step."""
@@ -91,7 +88,7 @@ class HeldLoops:
             )
         )
         self.loop = loop
-        self._trials = Trials(loop, self._commands, self._with.tell, self.pull, goes_on=goes_on)
+        self._trials = Trials(loop, self._commands, self._with.tell, goes_on=goes_on)
         self._trials.begin(consumer)
         return not self._released()
 
@@ -143,9 +140,7 @@ class HeldLoops:
                 TrialsAwaited(loop.record.id, alone=True, goes_on=False, since_ns=now_ns)
             )
             # Exit handlers are still to come, and must not wait for a trial that hangs.
-            Trials(
-                loop, self._commands, self._with.tell, self.pull, goes_on=True
-            ).without_consumer()
+            Trials(loop, self._commands, self._with.tell, goes_on=True).without_consumer()
 
     def _leaves_no_traces(self, loop: Loop, *, in_steps: bool) -> bool:
         """Whether the script ends with the results that it has by itself; says why not if not."""

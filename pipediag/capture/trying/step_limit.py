@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pipediag.capture.frameworks.tensorflow.cancellation import Cancellation
+from pipediag.capture.runtime import Cancellation
 
 STEP_LIMIT_S = 20.0
 """Own choice: no step that is worth trying takes longer, and tracing it anew hardly does."""
@@ -57,9 +57,9 @@ class StepLimit:
     does not wait for it where anything prefetches.
     """
 
-    def __init__(self, seconds: float = STEP_LIMIT_S) -> None:
+    def __init__(self, cancellation: Cancellation, seconds: float = STEP_LIMIT_S) -> None:
         self._seconds = seconds
-        self._cancellation = Cancellation()
+        self._cancellation = cancellation
         self._began: float | None = None
         self._over = threading.Event()
         self.exceeded = False

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipediag.capture.environment import describe_environment
-from pipediag.capture.frameworks.tensorflow.datasets import batch_rows
-from pipediag.capture.frameworks.tensorflow.repeat import repeated
 from pipediag.capture.guard import attempt
 from pipediag.capture.loops.end_of_data import is_end_of_data
 from pipediag.capture.loops.loop import Consumer, Loop
@@ -18,7 +16,8 @@ from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.loops.stand_in import Stage
 from pipediag.capture.measuring.diagnosis import Diagnosis
 from pipediag.capture.measuring.instruments import Instruments
-from pipediag.capture.pipelines.functions import source_location
+from pipediag.capture.python_functions import source_location
+from pipediag.capture.runtime import Runtime
 from pipediag.capture.threads import EachThread, runs_tf_data
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching import roles
@@ -92,13 +91,13 @@ class Conductor:
     # What the hooks report.
 
     def iterator_made(
-        self, iterator: Any, dataset: Any, distributed: bool = False
+        self, iterator: Any, dataset: Any, runtime: Runtime, distributed: bool = False
     ) -> Consumer | None:
         """A Python-level iterator was made; None where it is none of the script's own loops."""
         # tf.data's threads run generators, and what those read is part of the pipeline.
         if runs_tf_data():
             return None
-        return self._loops.consumer_for(iterator, dataset, distributed)
+        return self._loops.consumer_for(iterator, dataset, runtime, distributed)
 
     def handed_over(self, consumer: Consumer, asked_ns: int, handed_ns: int, batch: Any) -> Any:
         """`next` got a batch for Python; returns the one to hand over.
@@ -111,7 +110,7 @@ class Conductor:
         if record.fill_ns is None:
             record.fill_ns = handed_ns - asked_ns
         if record.batch_size is None:
-            record.batch_size = batch_rows(batch)
+            record.batch_size = consumer.loop.runtime.rows(batch)
         # Keras on JAX asks for `steps_per_execution` batches one by one, and runs them as one step.
         if (consumer.batches - 1) % record.batches_per_call == 0:
             waited_ns, consumer.waited_ns = consumer.waited_ns, 0
@@ -320,19 +319,20 @@ class Conductor:
     def _repeat_next(self, consumer: Consumer, iterator: Any) -> None:
         """Take the batch that the call would have taken, and hand it out from now on."""
         try:
-            batch = self._held.pull(iterator)
+            batch = consumer.loop.runtime.pull(iterator)
         except Exception as error:
             if is_end_of_data(error):
                 return  # the call finds that out itself
             raise
         if consumer.loop.record.batch_size is None:
-            consumer.loop.record.batch_size = batch_rows(batch)
+            consumer.loop.record.batch_size = consumer.loop.runtime.rows(batch)
         self._repeat(consumer, batch)
 
     def _repeat(self, consumer: Consumer, batch: Any) -> None:
         """Hand out this batch from now on."""
         try:
-            consumer.stand_in.caught(repeated(batch, consumer.element_spec))
+            runtime = consumer.loop.runtime
+            consumer.stand_in.caught(runtime.repeated(batch, consumer.element_spec))
         except Exception as error:
             consumer.stand_in.caught(None)
             self._with.recorder.note(

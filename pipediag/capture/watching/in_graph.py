@@ -1,9 +1,7 @@
 """Loops that a tf.function runs by itself: one Python call covers many steps, or a whole epoch.
 
-AutoGraph turns `for batch in dataset` into graph operations, so that no Python runs between steps.
-While the loop is traced we add a counter to its body, an assignment of about a microsecond that
-leaves the input pipeline as it is; a thread reads it while the call runs. Step times are therefore
-averages over short intervals.
+No Python runs between its steps, so hooks put a counter into its body, and a thread reads that
+while the call runs. Step times are therefore averages over short intervals.
 """
 
 from __future__ import annotations
@@ -14,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipediag.capture.frameworks.tensorflow.cancellation import Cancellation
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.pipelines.user_site import user_site
+from pipediag.capture.runtime import Cancellation, Counter, Runtime
 from pipediag.capture.threads import EachThread
 from pipediag.capture.watching.in_graph_measure import INTERVAL_S, InGraphMeasure
 from pipediag.capture.watching.updates import UpdateWatch
@@ -52,6 +50,7 @@ class InGraphLoops:
         loops: LoopRegistry,
         updates: UpdateWatch,
         instruments: Instruments,
+        guard: Guard,
         stop_after: bool,
     ) -> None:
         self._loops = loops
@@ -64,75 +63,28 @@ class InGraphLoops:
         )
         self._measures: list[InGraphMeasure] = []
         self._calls = EachThread(_Calls)
-        self._watch: Callable[[InGraphCall], None] = self._watch_call
-
-    def install_datasets(self, dataset_autograph: Any, guard: Guard) -> None:
-        """Count the steps of `for batch in dataset` inside a tf.function."""
-        registry = dataset_autograph.control_flow.for_loop_registry
-        dataset_class = dataset_autograph.dataset_ops.DatasetV2
-        original = registry._registry[dataset_class]
-        counted = self._counting(guard, lambda dataset: dataset)
-
-        def for_stmt(dataset: Any, extra_test: Any, body: Any, *rest: Any, **named: Any) -> Any:
-            return original(dataset, extra_test, counted(dataset, body), *rest, **named)
-
-        registry._registry[dataset_class] = guard.hook(original, for_stmt)
-
-    def install_iterators(self, control_flow: Any, guard: Guard) -> None:
-        """Count the steps of `for batch in iterator` inside a tf.function."""
         self._watch = guard.entry("watching a loop inside a tf.function", self._watch_call)
-        counted = self._counting(guard, lambda iterated: getattr(iterated, "_dataset", iterated))
-        for name in ("_tf_iterator_for_stmt", "_tf_distributed_iterable_for_stmt"):
-            original = getattr(control_flow, name)
 
-            def for_stmt(
-                iterated: Any,
-                extra_test: Any,
-                body: Any,
-                *rest: Any,
-                _original: Any = original,
-                **named: Any,
-            ) -> Any:
-                return _original(iterated, extra_test, counted(iterated, body), *rest, **named)
+    def found(
+        self, dataset: Any, runtime: Runtime, new_counter: Callable[[], Counter]
+    ) -> InGraphMeasure | None:
+        """A loop over this is in the function that is being traced; returns what measures it.
 
-            setattr(control_flow, name, guard.hook(original, for_stmt))
-
-    def _counting(self, guard: Guard, dataset_of: Callable[[Any], Any]) -> Callable[..., Any]:
-        """An entry that returns the body of a loop with a counter in it, or the body as it is."""
-        what = "counting the steps of loops inside a tf.function"
-        counts = guard.entry(what, self._count)
-
-        def counted(iterated: Any, body: Callable[[Any], Any]) -> Callable[[Any], Any]:
-            measure = self._measured(dataset_of(iterated))
-            if measure is None:
-                return body
-
-            def body_and_count(batch: Any) -> Any:
-                counts(measure)
-                return body(batch)
-
-            return body_and_count
-
-        return guard.entry(what, counted, lambda _, body: body)
-
-    def _measured(self, dataset: Any) -> InGraphMeasure | None:
-        """What measures the function that is being traced, if any."""
+        None outside of a function. The counter is made where the function has none yet.
+        """
         function = self._updates.outermost
-        if function is None or not hasattr(dataset, "element_spec"):
+        if function is None:
             return None
         measure = self._measure_of.get(function)
         if measure is None:
             call = self._calls.here.current
             given = call.argument if call is not None else None
             known = given if given is not None else dataset
-            loop = self._loops.new_in_graph_loop(known, user_site())
-            measure = InGraphMeasure(loop, _new_counter(), self._with)
+            loop = self._loops.new_in_graph_loop(known, user_site(), runtime)
+            measure = InGraphMeasure(loop, new_counter(), self._with)
             self._measure_of[function] = measure
             self._measures.append(measure)
         return measure
-
-    def _count(self, measure: InGraphMeasure) -> None:
-        measure.counter.assign_add(1)
 
     @property
     def enough(self) -> bool:
@@ -143,10 +95,9 @@ class InGraphLoops:
         """Whether the function is known to loop by itself."""
         return function in self._measure_of
 
-    def call_begins(self, function: Any, args: tuple[Any, ...]) -> InGraphCall:
-        """A tf.function is called; it can be cancelled, and is measured if it turns out to loop."""
-        argument = next((a for a in args if hasattr(a, "_variant_tensor")), None)
-        call = InGraphCall(function, argument, Cancellation())
+    def call_begins(self, function: Any, argument: Any, cancellation: Cancellation) -> InGraphCall:
+        """A function is called, with that dataset or iterator if any, and may turn out to loop."""
+        call = InGraphCall(function, argument, cancellation)
         measure = self._measure_of.get(function)
         if measure is not None:
             measure.call_begins()
@@ -198,12 +149,3 @@ class InGraphLoops:
         """Close what is open."""
         for measure in self._measures:
             measure.finish(reason)
-
-
-def _new_counter() -> Any:
-    from tensorflow.python.framework import dtypes, ops
-    from tensorflow.python.ops import variables
-
-    # Outside of the function that is being traced, so that it may be read while that runs.
-    with ops.init_scope(), ops.device("/CPU:0"):
-        return variables.Variable(0, dtype=dtypes.int64, trainable=False)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.measuring.open_window import OpenWindow
+from pipediag.capture.runtime import Counter
 from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.vocabulary import WindowKind
 
@@ -20,7 +20,7 @@ _FEWEST_INTERVALS = 5
 class InGraphMeasure:
     """Told of calls and asked to read, it adds the steps that the loop's counter counted."""
 
-    def __init__(self, loop: Loop, counter: Any, instruments: Instruments) -> None:
+    def __init__(self, loop: Loop, counter: Counter, instruments: Instruments) -> None:
         self.loop = loop
         self.counter = counter
         self._with = instruments
@@ -33,7 +33,7 @@ class InGraphMeasure:
 
     def poll(self) -> None:
         """Read the counter while the call runs."""
-        now, count = time.monotonic_ns(), int(self.counter.numpy())
+        now, count = time.monotonic_ns(), self.counter.read()
         self.loop.record.steps = count
         last = self._last
         if last is not None and count == last[1]:
@@ -52,7 +52,7 @@ class InGraphMeasure:
 
     def call_begins(self) -> None:
         """Remember where the call began, for calls that end before the first reading."""
-        self._began = (time.monotonic_ns(), int(self.counter.numpy()))
+        self._began = (time.monotonic_ns(), self.counter.read())
 
     def call_ended(self) -> None:
         """Take what the call did since the last reading; between two calls there are no steps.
@@ -64,7 +64,7 @@ class InGraphMeasure:
             self.poll()
         self._last = self._began = None
         self.loop.record.seams += 1
-        self.loop.record.steps = int(self.counter.numpy())
+        self.loop.record.steps = self.counter.read()
 
     def finish(self, reason: str) -> None:
         if self.done:

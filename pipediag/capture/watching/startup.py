@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pipediag.capture.frameworks.tensorflow.model_proto import model_of
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.watching.updates import UpdateWatch
@@ -24,7 +23,7 @@ class EarlySteps:
             self._loops.describe_keras(loop)
         elif record.fill_ns is None and consumer.hand_over == "call":
             # The first batch was asked for inside a call: what tracing and consumer did not take.
-            model = model_of(consumer.iterator())
+            model = loop.runtime.model_of(consumer.iterator())
             if model is not None and model.gaps_us:
                 others = model.gaps_us[0] * 1000 + loop.traced_in_first_step_ns
                 record.fill_ns = max(0, record.first_step_ns - others)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pipediag.capture.frameworks.tensorflow.live_iterators import handles_of_live_iterators
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.stop_script import StopScript
@@ -73,8 +72,8 @@ class Stopping:
         raise StopScript
 
     def keep_pipelines(self) -> None:
-        """Keep the pipelines that run now until the process is gone: see `live_iterators`."""
-        self.kept_alive += handles_of_live_iterators()
+        """Keep the pipelines that run now until the process is gone."""
+        self.kept_alive += self._with.running_pipelines()
 
     def _was_disturbed(self) -> bool:
         return any(

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.keras.facts import KerasPhase
+from pipediag.capture.frameworks.keras.trainer import KerasTrainer
 from pipediag.capture.loops import registry as module
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.recorder import Recorder
+from pipediag.capture.trainer import TrainersPhase
 from pipediag.vocabulary import LoopRole
+from tests.capture.runtimes import ToyRuntime
 
 
 class Walker:
@@ -36,8 +38,8 @@ class Line:
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         plan: Any = SimpleNamespace()
-        self.registry = LoopRegistry(Recorder(path / "recording.json"), plan)
-        self.monkeypatch = monkeypatch
+        self.trainer: Any = KerasTrainer()
+        self.registry = LoopRegistry(Recorder(path / "recording.json"), plan, [self.trainer])
         monkeypatch.setattr(module, "call_site", lambda: None)
 
     def iterator(
@@ -48,10 +50,11 @@ class Line:
         if walker is not None:
             values = {"self": MODEL, "epoch_iterator": walker, "epochs": 1, **arguments}
             frame: Any = SimpleNamespace(f_locals=values)
-            phase = KerasPhase(role, "fit" if role == "training" else role, frame)
-        self.monkeypatch.setattr(module, "phase_of", lambda _frames: phase)
+            phase = TrainersPhase(role, "fit" if role == "training" else role, frame)
+        self.trainer.phase_of = lambda _frames: phase
         dataset: Any = SimpleNamespace(element_spec=None)
-        return self.registry.consumer_for(Walker(None), dataset, distributed=False).loop
+        iterator = Walker(None)
+        return self.registry.consumer_for(iterator, dataset, ToyRuntime(), distributed=False).loop
 
 
 @pytest.fixture

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow.model_proto import NO_MODELS, IteratorModel
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.loops.stand_in import Stage
 from pipediag.capture.measuring import diagnosis as module
-from pipediag.capture.measuring import snapshots
 from pipediag.capture.measuring.diagnosis import Diagnosis, Phase
 from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.session.recording import RecordedOperation
 from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop
 from tests.capture.measuring.test_stock import model
-
-OPERATIONS = "tensorflow.python.ops.gen_experimental_dataset_ops"
-
-
-@pytest.fixture
-def operations(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    made = ModuleType(OPERATIONS)
-    monkeypatch.setitem(sys.modules, OPERATIONS, made)
-    return made
+from tests.capture.runtimes import ToyRuntime
 
 
 class Measured:
@@ -36,14 +24,12 @@ class Measured:
     def __init__(self, directory: Path) -> None:
         self.instruments = FakeInstruments(directory)
         self.pace = self.instruments.pace
+        self.runtime = ToyRuntime()
         self.loop = training_loop()
+        self.loop.runtime = self.runtime
         self.consumer = consumer_of(self.loop)
-        self.models: list[IteratorModel] = []
         self.now = 0
         self.diagnosis = Diagnosis(self.loop, self.instruments.all)
-
-    def model_of(self, _: Any) -> IteratorModel | None:
-        return self.models.pop(0) if self.models else None
 
     @property
     def recording(self) -> Any:
@@ -72,20 +58,17 @@ class Measured:
 def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
     FakeSampler.running = 0
     monkeypatch.setattr(module, "StackSampler", FakeSampler)
-    made = Measured(tmp_path)
-    monkeypatch.setattr(snapshots, "model_of", made.model_of)
-    monkeypatch.setattr(module, "model_of", made.model_of)
-    return made
+    return Measured(tmp_path)
 
 
-def test_a_tensorflow_without_models_is_noted(measured: Measured, operations: ModuleType) -> None:
+def test_a_runtime_without_models_is_noted(measured: Measured) -> None:
     measured.until(Phase.BASELINE)
 
-    assert measured.recording.notes == [NO_MODELS]
+    assert measured.recording.notes == [measured.runtime.no_models]
 
 
-def test_an_iterator_without_a_model_is_not(measured: Measured, operations: Any) -> None:
-    operations.iterator_get_model_proto = None
+def test_an_iterator_without_a_model_is_not(measured: Measured) -> None:
+    measured.runtime.no_models = None
     measured.until(Phase.BASELINE)
 
     assert measured.recording.notes == []
@@ -104,7 +87,7 @@ def test_each_window_follows_the_one_before(measured: Measured) -> None:
 
 
 def test_steps_on_a_stock_of_ready_batches_are_warm_up(measured: Measured) -> None:
-    measured.models = [model(10), model(0), model(0)]
+    measured.runtime.models = [model(10), model(0), model(0)]
     measured.until(Phase.STACKS)
 
     kinds = [window.kind for window in measured.recording.windows]
@@ -127,7 +110,7 @@ def test_tracing_begins_the_warm_up_anew(measured: Measured) -> None:
 
 def test_a_block_ends_with_a_reading_and_the_baseline_goes_on(measured: Measured) -> None:
     measured.pace.block, measured.pace.baseline = 2, 6
-    measured.models = [model(0) for _ in range(9)]
+    measured.runtime.models = [model(0) for _ in range(9)]
     measured.until(Phase.STACKS)
 
     baseline = measured.recording.windows[1]
@@ -220,8 +203,8 @@ def test_a_profile_that_the_script_takes_over_is_incomplete(measured: Measured) 
     assert measured.diagnosis.phase is Phase.REPEAT
 
 
-def test_a_profile_that_was_not_written_is_noted(measured: Measured, operations: Any) -> None:
-    operations.iterator_get_model_proto = None
+def test_a_profile_that_was_not_written_is_noted(measured: Measured) -> None:
+    measured.runtime.no_models = None
     measured.instruments.profiler.fails = "no space left"
     measured.until(Phase.DONE)
 
@@ -236,10 +219,8 @@ def test_only_whole_steps_are_marked_in_the_profile(measured: Measured) -> None:
     assert measured.instruments.profiler.marked == [0, 1, 2]
 
 
-def test_a_training_that_can_not_be_kept_is_given_no_repeated_batch(
-    measured: Measured, operations: Any
-) -> None:
-    operations.iterator_get_model_proto = None
+def test_a_training_that_can_not_be_kept_is_given_no_repeated_batch(measured: Measured) -> None:
+    measured.runtime.no_models = None
     measured.instruments.state.lack = "it does not fit in memory twice"
     measured.until(Phase.DONE)
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow.model_proto import IteratorModel
 from pipediag.capture.journal import open_journal
 from pipediag.capture.measuring.open_window import OpenWindow
 from pipediag.capture.recorder import Recorder
+from pipediag.capture.runtime import IteratorModel
 from pipediag.session.reading import read_journal
 
 

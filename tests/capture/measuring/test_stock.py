@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow.model_proto import IteratorModel
 from pipediag.capture.measuring.stock import Stock
+from pipediag.capture.runtime import IteratorModel
 from pipediag.session.recording import ModelNode
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import arms
+from tests.capture.runtimes import ToyRuntime
 
 
 class Pipeline:
@@ -25,10 +26,23 @@ class Pipeline:
         return f"iterator {Pipeline.made}"
 
 
+class Pipelines(ToyRuntime):
+    """Runs them."""
+
+    def rows(self, batch: Any) -> int:
+        return Pipeline.rows
+
+    def pull(self, iterator: Any) -> Any:
+        return f"batch of {iterator}"
+
+    def unobserved(self, dataset: Pipeline) -> str:
+        return dataset.iterator()
+
+
 class Model:
     """One that can be compiled otherwise."""
 
-    model = None
+    runs_the_scripts_code = False
 
     def __init__(self) -> None:
         self.used: list[dict[str, Any]] = []
@@ -50,5 +64,3 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Pipeline, "made", 0)
     monkeypatch.setattr(Pipeline, "rows", 4)
     monkeypatch.setattr(arms, "rebuild", lambda _, changes, **__: Pipeline(changes))
-    monkeypatch.setattr(arms, "unobserved_iterator", lambda dataset, _: dataset.iterator())
-    monkeypatch.setattr(arms, "batch_rows", lambda _: Pipeline.rows)

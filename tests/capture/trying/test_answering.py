@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ from pipediag.session.messages import (
     TrialsOver,
 )
 from tests.capture.instruments import consumer_of, training_loop
-from tests.capture.trying.pipelines import Model, Pipeline, played
+from tests.capture.trying.pipelines import Model, Pipeline, Pipelines, played
 
 SECOND = 1_000_000_000
 STEP_NS = SECOND // 10
@@ -74,6 +75,21 @@ class Clock:
         return now_ns + self.behind_ns
 
 
+class Taking(Pipelines):
+    """A pull takes as long as a step."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def pull(self, iterator: Any) -> Any:
+        self._clock.now += STEP_NS
+        return super().pull(iterator)
+
+    def clock(self) -> Any:
+        return self._clock
+
+
 class Limit:
     """A step's limit, exceeded when the test says so."""
 
@@ -95,9 +111,10 @@ class Stage:
         self.loop = training_loop(batches_per_call=2)
         self.loop.dataset = Pipeline()
         self.consumer = consumer_of(self.loop)
-        monkeypatch.setattr(module, "DeviceClock", lambda: self.clock)
-        monkeypatch.setattr(module, "CompiledVariants", self.compiled)
-        monkeypatch.setattr(module, "StepLimit", lambda: self.limit)
+        self.loop.runtime = Taking(self.clock)
+        trainer: Any = SimpleNamespace(variants=self.compiled)
+        self.loop.trainer = trainer
+        monkeypatch.setattr(module, "StepLimit", lambda _: self.limit)
         monkeypatch.setattr(module, "within_limit", lambda work: work())
         monkeypatch.setattr(module, "time", self.clock)
 
@@ -112,13 +129,9 @@ class Stage:
     def events(self) -> list[type]:
         return [type(message) for message in self.told]
 
-    def pull(self, iterator: str) -> str:
-        self.clock.now += STEP_NS
-        return f"batch of {iterator}"
-
     def trials(self, *, goes_on: bool = False) -> Trials:
         commands: Any = self.parent
-        return Trials(self.loop, commands, self.tell, self.pull, goes_on=goes_on)
+        return Trials(self.loop, commands, self.tell, goes_on=goes_on)
 
     def begun(self, *, goes_on: bool = False) -> Trials:
         trials = self.trials(goes_on=goes_on)

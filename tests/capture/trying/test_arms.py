@@ -11,7 +11,7 @@ from pipediag.capture.trying import arms as module
 from pipediag.capture.trying.arms import Arms
 from pipediag.session.edits import SetModel
 from tests.capture.instruments import training_loop
-from tests.capture.trying.pipelines import Model, Pipeline, played
+from tests.capture.trying.pipelines import Model, Pipeline, Pipelines, played
 
 COMPILED = SetModel({"steps_per_execution": 8})
 
@@ -21,11 +21,19 @@ def _played(monkeypatch: pytest.MonkeyPatch) -> None:
     played(monkeypatch)
 
 
-def arms_of(dataset: Any = None, *, goes_on: bool = False, **record: Any) -> Arms:
+def arms_of(
+    dataset: Any = None,
+    *,
+    goes_on: bool = False,
+    runs_the_scripts_code: bool = False,
+    **record: Any,
+) -> Arms:
     loop = training_loop(**record)
     loop.dataset = dataset or Pipeline()
     model: Any = Model()
-    return Arms(loop, model, lambda iterator: f"batch of {iterator}", goes_on=goes_on)
+    model.runs_the_scripts_code = runs_the_scripts_code
+    loop.runtime = Pipelines()
+    return Arms(loop, model, goes_on=goes_on)
 
 
 def test_an_arm_knows_its_batches() -> None:
@@ -122,14 +130,12 @@ def test_a_model_that_can_not_be_compiled_so_is_refused_before_anything_is_built
     ],
 )
 def test_the_scripts_code_is_not_traced_once_more_in_a_script_that_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
     goes_on: bool,
     runs_code: bool,
     changes: tuple[Any, ...],
     refused: bool,
 ) -> None:
-    monkeypatch.setattr(module, "compiling_runs_the_scripts_code", lambda _: runs_code)
-    arms = arms_of(goes_on=goes_on)
+    arms = arms_of(goes_on=goes_on, runs_the_scripts_code=runs_code)
     refusal = pytest.raises(NotReplayableError, match="script's own code once more")
     with refusal if refused else nullcontext():
         arms.build("arm", changes, None)

@@ -13,6 +13,7 @@ from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.session.messages import FromChild, TrialsAwaited, TrialsOver
+from tests.capture.runtimes import ToyRuntime
 
 
 class SilentParent:
@@ -40,19 +41,13 @@ class Stage:
         )
         self.held = HeldLoops(commands or SilentParent(), instruments, run_to_end=False)
         record = SimpleNamespace(id="loop1", kind="keras", batches_per_call=1, untried=None)
-        self.loop: Any = SimpleNamespace(record=record, dataset=None, model=None)
+        self.loop: Any = SimpleNamespace(
+            record=record, dataset=None, model=None, runtime=ToyRuntime(), trainer=None
+        )
 
     def hold(self) -> bool:
         consumer: Any = SimpleNamespace(distributed=False, stand_in=StandIn())
         return self.held.hold(self.loop, consumer, goes_on=False)
-
-
-@pytest.fixture(autouse=True)
-def no_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    class NoDevices:
-        def __init__(self) -> None: ...
-
-    monkeypatch.setattr("pipediag.capture.trying.answering.DeviceClock", NoDevices)
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.recording import RecordedLoop
 from pipediag.session.settings import RunSettings
 from pipediag.vocabulary import LoopKind, LoopRole
+from tests.capture.runtimes import ToyRuntime
 
 SECOND = 1_000_000_000
 
@@ -80,6 +81,7 @@ class Stage:
             pace=Pace(settings),
             state=KeptState(Guard(self.recorder.note)),
             descriptions=(),
+            running_pipelines=list,
         )
         held = HeldLoops(None, instruments, run_to_end=False)
         self.conductor = Conductor(registry, self.updates, instruments, settings, self.leave, held)
@@ -107,7 +109,7 @@ class Stage:
             batch_size=8,
             batches_per_call=batches_per_call,
         )
-        self.loops.append(Loop(record, ordinal=len(self.loops)))
+        self.loops.append(Loop(record, ordinal=len(self.loops), runtime=ToyRuntime()))
         return Consumer(self.loops[-1], 1, weakref.ref(self), element_spec=None, dataset=None)
 
     def step(self, consumer: Consumer, trains: bool = False, wait_ns: int = 3) -> None:
@@ -312,7 +314,7 @@ def test_generators_that_tf_data_runs_are_not_watched(stage: Stage) -> None:
     made: list[Any] = []
 
     def make() -> None:
-        made.append(stage.conductor.iterator_made(object(), object()))
+        made.append(stage.conductor.iterator_made(object(), object(), ToyRuntime()))
 
     _thread.start_new_thread(make, ())
     limit = time.monotonic() + 30

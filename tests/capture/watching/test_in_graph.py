@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pipediag.capture.guard import Guard
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.watching import in_graph as module
 from pipediag.capture.watching.in_graph import InGraphLoops
@@ -25,7 +26,7 @@ class Stage:
         self.recorder = Recorder(directory / "recording.json")
         instruments: Any = SimpleNamespace(recorder=self.recorder)
         loops: Any = SimpleNamespace()
-        self.in_graph = InGraphLoops(loops, UpdateWatch(), instruments, stop_after)
+        self.in_graph = InGraphLoops(loops, UpdateWatch(), instruments, Guard(print), stop_after)
         record = SimpleNamespace(role="training")
         self.polled = threading.Event()
         measure: Any = SimpleNamespace(
@@ -38,9 +39,9 @@ class Stage:
         self.function = SimpleFunction()
         self.in_graph._measure_of[self.function] = measure
 
-    def call(self, until: threading.Event) -> bool:
+    def call(self, until: threading.Event, cancellation: FakeCancellation) -> bool:
         """Call it until that happens; returns whether the call was cancelled."""
-        call = self.in_graph.call_begins(self.function, ())
+        call = self.in_graph.call_begins(self.function, None, cancellation)
         assert until.wait(30)
         self.in_graph.call_ended(call)
         return call.cancellation.started
@@ -48,14 +49,14 @@ class Stage:
 
 @pytest.fixture
 def cancellation(monkeypatch: pytest.MonkeyPatch) -> FakeCancellation:
-    made = FakeCancellation()
-    monkeypatch.setattr(module, "Cancellation", lambda: made)
     monkeypatch.setattr(module, "INTERVAL_S", 0.001)
-    return made
+    return FakeCancellation()
 
 
 def test_a_measured_loop_is_cancelled(tmp_path: Path, cancellation: FakeCancellation) -> None:
-    assert Stage(tmp_path, stop_after=True).call(until=cancellation.cancelled)
+    assert Stage(tmp_path, stop_after=True).call(
+        until=cancellation.cancelled, cancellation=cancellation
+    )
 
 
 def test_a_loop_that_cannot_be_cancelled_goes_on_and_the_session_says_so(
@@ -64,7 +65,7 @@ def test_a_loop_that_cannot_be_cancelled_goes_on_and_the_session_says_so(
     cancellation.lack = "There is no way."
     stage = Stage(tmp_path, stop_after=True)
 
-    assert not stage.call(until=stage.polled)
+    assert not stage.call(until=stage.polled, cancellation=cancellation)
     assert stage.recorder.recording.notes == ["There is no way."]
 
 
@@ -73,4 +74,4 @@ def test_a_script_that_runs_to_its_end_is_not_cancelled(
 ) -> None:
     stage = Stage(tmp_path, stop_after=False)
 
-    assert not stage.call(until=stage.polled)
+    assert not stage.call(until=stage.polled, cancellation=cancellation)

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
+from pipediag.capture.frameworks.tensorflow import graph_loops
+from pipediag.capture.frameworks.tensorflow.graph_loops import GraphLoops
 from pipediag.capture.guard import Guard
 from pipediag.capture.watching import in_graph as module
 from pipediag.capture.watching.in_graph import InGraphLoops
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import LoopFound
-from tests.capture.frameworks.tensorflow.test_cancellation import FakeCancellation
 from tests.capture.instruments import FakeInstruments, training_loop
+from tests.capture.runtimes import ToyCancellation, ToyRuntime
 
 
 class Function:
@@ -32,10 +34,10 @@ class Dataset:
 class Counter:
     count = 0
 
-    def assign_add(self, number: int) -> None:
-        self.count += number
+    def add(self) -> None:
+        self.count += 1
 
-    def numpy(self) -> int:
+    def read(self) -> int:
         return self.count
 
 
@@ -43,14 +45,16 @@ class Tracing:
     """AutoGraph, the functions that it converts, and the loops that were found."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "_new_counter", Counter)
-        monkeypatch.setattr(module, "Cancellation", FakeCancellation)
+        monkeypatch.setattr(graph_loops, "StepCounter", Counter)
         monkeypatch.setattr(module, "INTERVAL_S", 30)
         self.instruments = FakeInstruments(directory)
         self.updates, self.function = UpdateWatch(), Function()
         self.found: list[Any] = []
         loops: Any = SimpleNamespace(new_in_graph_loop=self.new_loop)
-        self.in_graph = InGraphLoops(loops, self.updates, self.instruments.all, stop_after=True)
+        guard = Guard(self.instruments.recorder.note)
+        self.in_graph = InGraphLoops(
+            loops, self.updates, self.instruments.all, guard, stop_after=True
+        )
         registry = SimpleNamespace(_registry={Dataset: self.over_dataset})
         autograph: Any = SimpleNamespace(
             control_flow=SimpleNamespace(for_loop_registry=registry),
@@ -60,12 +64,13 @@ class Tracing:
             _tf_iterator_for_stmt=self.over_iterator,
             _tf_distributed_iterable_for_stmt=self.over_iterator,
         )
-        guard = Guard(self.instruments.recorder.note)
-        self.in_graph.install_datasets(autograph, guard)
-        self.in_graph.install_iterators(self.control_flow, guard)
+        watchers: Any = SimpleNamespace(guard=guard, in_graph=self.in_graph)
+        hooks = GraphLoops(watchers, ToyRuntime())
+        hooks.install_datasets(autograph)
+        hooks.install_iterators(self.control_flow)
         self.for_dataset: Any = registry._registry[Dataset]
 
-    def new_loop(self, dataset: Any, _: Any) -> Any:
+    def new_loop(self, dataset: Any, *_: Any) -> Any:
         self.found.append(dataset)
         return training_loop(len(self.found), kind="in_graph", role="other")
 
@@ -129,7 +134,7 @@ def test_a_function_that_is_traced_again_keeps_its_counter(tracing: Tracing) -> 
 
 def test_the_dataset_is_the_one_that_the_function_was_given(tracing: Tracing) -> None:
     given = Dataset()
-    call = tracing.in_graph.call_begins(tracing.function, (1, given))
+    call = tracing.in_graph.call_begins(tracing.function, given, ToyCancellation())
     tracing.updates.enter(tracing.function)
     tracing.for_dataset(Dataset(), None, double)
     tracing.in_graph.call_ended(call)
@@ -148,7 +153,7 @@ def test_a_function_whose_steps_write_is_a_training(
     polled = threading.Event()
     monkeypatch.setattr(measure, "poll", polled.set)
     tracing.updates.note()
-    call = tracing.in_graph.call_begins(tracing.function, ())
+    call = tracing.in_graph.call_begins(tracing.function, None, ToyCancellation())
     assert polled.wait(30)
     tracing.in_graph.call_ended(call)
 
@@ -168,7 +173,7 @@ def test_the_script_may_be_stopped_once_a_loop_was_measured(tracing: Tracing) ->
 
 
 def test_given_up_a_call_that_runs_is_watched_no_more(tracing: Tracing) -> None:
-    call = tracing.in_graph.call_begins(tracing.function, ())
+    call = tracing.in_graph.call_begins(tracing.function, None, ToyCancellation())
     tracing.in_graph.given_up()
 
     assert call.over.is_set()

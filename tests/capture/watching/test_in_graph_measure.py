@@ -25,7 +25,7 @@ class Call:
         self.loop = training_loop(kind="in_graph")
         clock: Any = SimpleNamespace(monotonic_ns=lambda: self.now)
         monkeypatch.setattr(module, "time", clock)
-        counter = SimpleNamespace(numpy=lambda: self.count)
+        counter = SimpleNamespace(read=lambda: self.count)
         self.measure = InGraphMeasure(self.loop, counter, self.instruments.all)
 
     def runs(self, steps: int, ms: int = 200) -> None:

@@ -12,11 +12,11 @@ from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring import diagnosis
 from pipediag.capture.stop_script import StopScript
 from pipediag.capture.trying.held_loops import HeldLoops
-from pipediag.capture.watching import conductor as module
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.settings import RunSettings
 from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop
+from tests.capture.runtimes import ToyRuntime
 
 SECOND = 1_000_000_000
 
@@ -25,26 +25,42 @@ class OutOfRangeError(Exception):
     """TensorFlow's."""
 
 
+class NamedBatches(ToyRuntime):
+    """Batches are named by where they come from."""
+
+    at_its_end = False
+
+    def rows(self, batch: Any) -> int:
+        return 8
+
+    def pull(self, iterator: Any) -> str:
+        if self.at_its_end:
+            raise OutOfRangeError
+        return f"batch of {iterator}"
+
+    def repeated(self, batch: Any, element_spec: Any) -> Any:
+        return f"repeated {batch}"
+
+
 class Script:
     """Loops whose batches are handed over by hand, with a real diagnosis on a made-up clock."""
 
     def __init__(self, directory: Path) -> None:
         self.instruments = FakeInstruments(directory)
+        self.runtime = NamedBatches()
+        self.runtime.no_models = None
         self.now = SECOND
         self.loops: list[Loop] = []
         registry: Any = SimpleNamespace(all=lambda: self.loops, describe_keras=lambda loop: None)
         self.held = HeldLoops(None, self.instruments.all, run_to_end=False)
-        self.held.pull = self.pull
         settings = RunSettings("train.py", (), False, str(directory))
         self.conductor = Conductor(
             registry, UpdateWatch(), self.instruments.all, settings, lambda: None, self.held
         )
 
-    def pull(self, iterator: str) -> str:
-        return f"batch of {iterator}"
-
     def loop(self) -> Loop:
         self.loops.append(training_loop(len(self.loops) + 1))
+        self.loops[-1].runtime = self.runtime
         return self.loops[-1]
 
     def step(self, consumer: Consumer) -> None:
@@ -65,8 +81,6 @@ class Script:
 @pytest.fixture
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
     monkeypatch.setattr(diagnosis, "StackSampler", FakeSampler)
-    monkeypatch.setattr(module, "repeated", lambda batch, spec: f"repeated {batch}")
-    monkeypatch.setattr(module, "batch_rows", lambda batch: 8)
     return Script(tmp_path)
 
 
@@ -126,7 +140,7 @@ def test_a_batch_that_can_not_be_repeated_ends_the_window_before_any_step_of_it(
     def fail(*_: Any) -> Any:
         raise ZeroDivisionError("of ours")
 
-    monkeypatch.setattr(module, "repeated", fail)
+    monkeypatch.setattr(script.runtime, "repeated", fail)
     consumer = consumer_of(script.loop())
     script.into_repeat(consumer)
     with pytest.raises(StopScript):
@@ -154,14 +168,11 @@ def test_an_epoch_that_ends_where_its_batch_was_to_be_kept_ends_as_it_would(
 ) -> None:
     consumer = consumer_of(script.loop())
 
-    def at_its_end(_: str) -> str:
-        raise OutOfRangeError
-
-    script.held.pull = at_its_end
+    script.runtime.at_its_end = True
     given = [script.call(consumer) for _ in range(7)]
     assert given == ["own"] * 7
     script.conductor.exhausted(consumer)
-    script.held.pull = script.pull
+    script.runtime.at_its_end = False
     next_epoch = consumer_of(consumer.loop, ordinal=2)
 
     assert script.call(next_epoch) == "repeated batch of own"

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow.model_proto import IteratorModel
 from pipediag.capture.loops.loop import HandOver
-from pipediag.capture.watching import startup as module
+from pipediag.capture.runtime import IteratorModel
 from pipediag.capture.watching.startup import EarlySteps
 from tests.capture.instruments import consumer_of, training_loop
+from tests.capture.runtimes import ToyRuntime
 
 MS = 1_000_000
 
@@ -35,15 +35,15 @@ def early_steps(registry: Any = None) -> EarlySteps:
 
 
 def first_fill_ns(
-    monkeypatch: pytest.MonkeyPatch,
     gaps_us: list[int] | None,
     hand_over: HandOver = "call",
     known_ns: int | None = None,
 ) -> int | None:
     """The time of the first fill, after a first step of a second with 0.3 s of tracing."""
-    model = None if gaps_us is None else IteratorModel(gaps_us, [], 0)
-    monkeypatch.setattr(module, "model_of", lambda _: model)
-    consumer = consumer_of(training_loop(fill_ns=known_ns))
+    loop, runtime = training_loop(fill_ns=known_ns), ToyRuntime()
+    loop.runtime = runtime
+    runtime.models = [] if gaps_us is None else [IteratorModel(gaps_us, [], 0)]
+    consumer = consumer_of(loop)
     consumer.hand_over = hand_over
     steps = early_steps()
     steps.describe(consumer, 1000 * MS)
@@ -68,25 +68,19 @@ def test_the_model_is_described_once() -> None:
     assert len(registry.described) == 1
 
 
-def test_a_first_batch_that_is_asked_for_in_a_call_took_what_the_rest_did_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert first_fill_ns(monkeypatch, [100_000, 9_000_000]) == 600 * MS
+def test_a_first_batch_that_is_asked_for_in_a_call_took_what_the_rest_did_not() -> None:
+    assert first_fill_ns([100_000, 9_000_000]) == 600 * MS
 
 
-def test_a_fill_takes_no_negative_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert first_fill_ns(monkeypatch, [5_000_000]) == 0
+def test_a_fill_takes_no_negative_time() -> None:
+    assert first_fill_ns([5_000_000]) == 0
 
 
 @pytest.mark.parametrize("gaps_us", [None, []])
-def test_without_gap_times_the_fill_is_not_known(
-    monkeypatch: pytest.MonkeyPatch, gaps_us: list[int] | None
-) -> None:
-    assert first_fill_ns(monkeypatch, gaps_us) is None
+def test_without_gap_times_the_fill_is_not_known(gaps_us: list[int] | None) -> None:
+    assert first_fill_ns(gaps_us) is None
 
 
-def test_a_first_batch_that_python_asked_for_was_timed_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert first_fill_ns(monkeypatch, [100_000], known_ns=7) == 7
-    assert first_fill_ns(monkeypatch, [100_000], hand_over="next") is None
+def test_a_first_batch_that_python_asked_for_was_timed_there() -> None:
+    assert first_fill_ns([100_000], known_ns=7) == 7
+    assert first_fill_ns([100_000], hand_over="next") is None

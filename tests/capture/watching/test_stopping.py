@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pipediag.capture.stop_script import StopScript
-from pipediag.capture.watching import stopping as module
 from pipediag.capture.watching.stopping import Stopping
+from pipediag.session import messages
 from pipediag.session.recording import RecordedBlock, RecordedWindow
 from pipediag.session.settings import RunSettings
 from tests.capture.instruments import FakeInstruments, training_loop
@@ -19,6 +19,7 @@ class Ends:
         self.instruments = FakeInstruments(directory)
         settings = RunSettings("train.py", (), False, str(directory), run_to_end=run_to_end)
         self.left = False
+        self.instruments.all.running_pipelines = lambda: ["handle"]
         self.stopping = Stopping(self.instruments.all, settings, self.leave)
 
     def leave(self) -> None:
@@ -32,8 +33,7 @@ class Ends:
 
 
 @pytest.fixture
-def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ends:
-    monkeypatch.setattr(module, "handles_of_live_iterators", lambda: ["handle"])
+def ends(tmp_path: Path) -> Ends:
     return Ends(tmp_path)
 
 
@@ -41,7 +41,7 @@ def test_a_script_is_stopped_where_its_loop_would_take_long(ends: Ends) -> None:
     with pytest.raises(StopScript):
         ends.stopping.go_on_or_stop(training_loop())
 
-    assert ends.instruments.events == ["stopping"]
+    assert ends.instruments.events == [messages.Stopping]
     assert ends.instruments.recorder.recording.stop_reason == "enough was measured"
     assert ends.stopping.kept_alive == ["handle"]
 

@@ -14,6 +14,7 @@ class Jax:
     """Nothing is hooked into."""
 
     arrives_with = "jax"
+    trainer = None
     looks_at_training: Mapping[str, tuple[str, ...]] = {}
 
     def hooks(self, watchers: Watchers) -> Iterator[tuple[str, Hook]]:  # noqa: ARG002

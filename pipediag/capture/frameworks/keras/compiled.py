@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from pipediag.capture.frameworks.keras.layer_policies import LayerPolicies
+from pipediag.capture.frameworks.keras.leaves_traces import compiling_runs_the_scripts_code
 from pipediag.capture.replay import NotReplayableError
-
-Settings = dict[str, Any]
+from pipediag.capture.trainer import Settings
 
 _ATTRIBUTES = ("jit_compile", "run_eagerly", "steps_per_execution")
 _POLICY = "dtype_policy"
@@ -59,6 +59,11 @@ class CompiledVariants:
     def batches_per_step(self, settings: Settings, own: int) -> int:
         """Batches that one call of the training function takes, `own` without settings."""
         return int(settings.get("steps_per_execution") or own)
+
+    @property
+    def runs_the_scripts_code(self) -> bool:
+        """Whether another training function would be traced through classes of the script."""
+        return compiling_runs_the_scripts_code(self.model)
 
     def _set(self, wanted: Settings) -> None:
         model, key = self.model, _key(wanted)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from pipediag.capture.callsites import package_of
 from pipediag.capture.packages import KERAS
-from pipediag.capture.pipelines.functions import unwrap
+from pipediag.capture.python_functions import unwrap
+from pipediag.capture.trainer import TrainersPhase
 from pipediag.session.recording import RecordedCallback, RecordedKeras, RecordedVariable
 from pipediag.vocabulary import LoopRole
 
@@ -27,26 +27,17 @@ _PHASES: dict[str, LoopRole] = {
 _BATCH_HOOKS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 
 
-@dataclass
-class KerasPhase:
-    """A Keras method on the stack, with the frame that tells of its model."""
-
-    role: LoopRole
-    method: str
-    frame: FrameType
-
-
-def phase_of(frames: Iterable[FrameType]) -> KerasPhase | None:
+def phase_of(frames: Iterable[FrameType]) -> TrainersPhase | None:
     """The Keras phase that the frames (innermost first) run in, or None outside of Keras."""
-    found: KerasPhase | None = None
+    found: TrainersPhase | None = None
     for frame in frames:
         name = frame.f_code.co_name
         if name not in _PHASES or package_of(frame.f_code.co_filename) not in KERAS:
             continue
         if name == "fit" and found is not None and found.role == "evaluate":
-            return KerasPhase("validation", "evaluate inside fit", found.frame)
+            return TrainersPhase("validation", "evaluate inside fit", found.frame)
         if found is None:
-            found = KerasPhase(_PHASES[name], name, frame)
+            found = TrainersPhase(_PHASES[name], name, frame)
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pipediag.capture.frameworks.framework import Hook
 from pipediag.capture.frameworks.keras.environment import describe
 from pipediag.capture.frameworks.keras.hooks import KerasHooks
+from pipediag.capture.frameworks.keras.trainer import KerasTrainer
 from pipediag.capture.watching.watchers import Watchers
 from pipediag.session.recording import RecordedEnvironment
 
@@ -16,6 +17,7 @@ class Keras:
 
     # What it does without TensorFlow is nothing that is watched.
     arrives_with = "tensorflow"
+    trainer = KerasTrainer()
     looks_at_training = {  # noqa: RUF012
         "keras.src.saving.saving_lib": ("save_model", "save_weights_only"),
         "keras.src.legacy.saving.legacy_h5_format": (

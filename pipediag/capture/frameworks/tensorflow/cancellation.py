@@ -18,7 +18,7 @@ _SCRIPTS_OWN = (
 )
 
 
-class Cancellation:
+class OfOneCall:
     """Of one call, which has to be made inside `context`."""
 
     def __init__(self) -> None:

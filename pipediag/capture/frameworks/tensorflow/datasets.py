@@ -5,13 +5,25 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from pipediag.capture.runtime import DatasetFacts
 from pipediag.vocabulary import Scalar
 
 # Reading this alias of `threading` makes TensorFlow warn the user.
 _DEPRECATED_OPTION = "experimental_threading"
 
 
-def options_of(dataset: Any) -> dict[str, Scalar]:
+def facts_of(dataset: Any) -> DatasetFacts:
+    """What it tells of itself; a strategy's dataset is known by the one that it distributes."""
+    original = getattr(dataset, "_original_dataset", dataset)
+    strategy = getattr(dataset, "_strategy", None)
+    replicas = strategy.num_replicas_in_sync if strategy is not None else 1
+    spec = str(dataset.element_spec)
+    if not hasattr(original, "_inputs"):
+        return DatasetFacts(spec, replicas)
+    return DatasetFacts(spec, replicas, original, _options_of(original))
+
+
+def _options_of(dataset: Any) -> dict[str, Scalar]:
     """The options that the user set, flattened: `threading.private_threadpool_size`, ..."""
     found: dict[str, Scalar] = {}
     options = dataset.options()

@@ -15,6 +15,7 @@ class TensorFlow:
     """It makes pipelines, and runs steps."""
 
     arrives_with = "tensorflow"
+    trainer = None
     looks_at_training = {  # noqa: RUF012
         "tensorflow.python.checkpoint.checkpoint": ("TrackableSaver.save",),
     }

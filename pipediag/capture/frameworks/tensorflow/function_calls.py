@@ -9,6 +9,7 @@ from typing import Any
 
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer
+from pipediag.capture.runtime import Runtime
 from pipediag.capture.threads import runs_tf_data
 from pipediag.capture.watching.in_graph import InGraphCall
 from pipediag.capture.watching.other_uses import STEP_WITHOUT_DATASET
@@ -40,7 +41,8 @@ class _Visit:
 class FunctionCalls:
     """Tells of them to whom they concern."""
 
-    def __init__(self, watchers: Watchers, consumer_among: ConsumerAmong) -> None:
+    def __init__(self, watchers: Watchers, runtime: Runtime, consumer_among: ConsumerAmong) -> None:
+        self._runtime = runtime
         self._conductor = watchers.conductor
         self._updates = watchers.updates
         self._in_graph = watchers.in_graph
@@ -87,8 +89,11 @@ class FunctionCalls:
             self._give_iterator(visit)
         self._updates.enter(function)
         if loops_itself or visit.traced_before == 0:
-            visit.in_graph = self._in_graph.call_begins(function, args)
-            visit.context = visit.in_graph.cancellation.context
+            # The function itself sees another object for it.
+            given = next((a for a in args if hasattr(a, "_variant_tensor")), None)
+            cancellation = self._runtime.cancellation()
+            visit.in_graph = self._in_graph.call_begins(function, given, cancellation)
+            visit.context = cancellation.context
         elif visit.consumer is not None:
             visit.context = self._held.step_limit(visit.consumer) or _UNCANCELLABLE
         return visit

@@ -8,7 +8,9 @@ from typing import Any
 from pipediag.capture.frameworks.framework import Hook
 from pipediag.capture.frameworks.tensorflow.environment import note_version
 from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls
+from pipediag.capture.frameworks.tensorflow.graph_loops import GraphLoops
 from pipediag.capture.frameworks.tensorflow.iterators import Iterators
+from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
 from pipediag.capture.frameworks.tensorflow.variables import watch_writes
 from pipediag.capture.watching.other_uses import SESSION_RUN
 from pipediag.capture.watching.watchers import Watchers
@@ -23,8 +25,10 @@ class TensorFlowHooks:
         self._with = watchers
         self._guard = watchers.guard
         self._arrived = watchers.guard.entry("noting TensorFlow's version", self._note_arrival)
-        self._iterators = Iterators(watchers)
-        self._functions = FunctionCalls(watchers, self._iterators.consumer_among)
+        runtime = TensorFlowRuntime()
+        self._iterators = Iterators(watchers, runtime)
+        self._functions = FunctionCalls(watchers, runtime, self._iterators.consumer_among)
+        self._loops = GraphLoops(watchers, runtime)
 
     def by_module(self) -> Iterator[tuple[str, Hook]]:
         """Each module that may come, and what to do once it has."""
@@ -33,7 +37,7 @@ class TensorFlowHooks:
         yield "tensorflow.python.data.ops.iterator_ops", self._iterators.install_owned
         yield "tensorflow.python.distribute.input_lib", self._iterators.install_distributed
         yield "tensorflow.python.data.ops.dataset_autograph", self._on_dataset_autograph
-        yield "tensorflow.python.autograph.operators.control_flow", self._on_control_flow
+        yield "tensorflow.python.autograph.operators.control_flow", self._loops.install_iterators
         yield (
             "tensorflow.python.eager.polymorphic_function.polymorphic_function",
             self._on_functions,
@@ -61,7 +65,7 @@ class TensorFlowHooks:
         register = module.register_overrides
         registered = self._guard.entry(
             "watching loops inside tf.functions",
-            lambda: self._with.in_graph.install_datasets(module, self._guard),
+            lambda: self._loops.install_datasets(module),
         )
 
         def register_and_watch(*args: Any, **kwargs: Any) -> None:
@@ -69,9 +73,6 @@ class TensorFlowHooks:
             registered()
 
         module.register_overrides = self._guard.hook(register, register_and_watch)
-
-    def _on_control_flow(self, module: Any) -> None:
-        self._with.in_graph.install_iterators(module, self._guard)
 
     def _on_functions(self, module: Any) -> None:
         self._functions.install(module, self._guard)

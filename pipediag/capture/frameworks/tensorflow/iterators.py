@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.watching.watchers import Watchers
 
@@ -19,7 +20,8 @@ _CONSUMER = "_pipediag_consumer"
 class Iterators:
     """tf.data's own, and a strategy's."""
 
-    def __init__(self, watchers: Watchers) -> None:
+    def __init__(self, watchers: Watchers, runtime: TensorFlowRuntime) -> None:
+        self._runtime = runtime
         self._guard = watchers.guard
         self._conductor = watchers.conductor
         self._held = watchers.held
@@ -59,7 +61,7 @@ class Iterators:
 
         self._executing_eagerly = context.executing_eagerly
         self._out_of_range = errors.OutOfRangeError
-        self._held.pull = advance
+        self._runtime.pull = advance
         self._classes += (owned,)
         owned._create_iterator = guard.hook(create, create_iterator)
         owned._next_internal = guard.hook(advance, next_internal)
@@ -74,7 +76,9 @@ class Iterators:
     def _iterator_made(self, iterator: Any, dataset: Any) -> None:
         observed = self._executing_eagerly() and not self._distributing.inside
         if observed and _is_observed(dataset):
-            iterator.__dict__[_CONSUMER] = self._conductor.iterator_made(iterator, dataset)
+            iterator.__dict__[_CONSUMER] = self._conductor.iterator_made(
+                iterator, dataset, self._runtime
+            )
 
     def _consumer_that_asks(self, iterator: Any) -> Consumer | None:
         """Whose batch the script asks for; None where it is TensorFlow that asks."""
@@ -139,7 +143,7 @@ class Iterators:
 
     def _distributed_made(self, iterator: Any, dataset: Any) -> None:
         iterator.__dict__[_CONSUMER] = self._conductor.iterator_made(
-            iterator, dataset, distributed=True
+            iterator, dataset, self._runtime, distributed=True
         )
 
     def _consumer_of(self, iterator: Any) -> Consumer | None:

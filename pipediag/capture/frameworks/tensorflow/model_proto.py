@@ -6,26 +6,16 @@ TensorFlow hands it out from 2.17 on.
 from __future__ import annotations
 
 import sys
-import time
-from dataclasses import dataclass
 from typing import Any
 
-from pipediag.session.recording import ModelNode, ModelSnapshot
+from pipediag.capture.runtime import IteratorModel
+from pipediag.session.recording import ModelNode
 
 NO_MODELS = (
     "This TensorFlow has no model of a running pipeline, so input wait comes from the time in "
     "`next`, a repeated batch or the profile, and what an operation costs from the profile alone."
 )
 _OPERATIONS = "tensorflow.python.ops.gen_experimental_dataset_ops"
-
-
-@dataclass(frozen=True)
-class IteratorModel:
-    """`gaps_us`: the consumer's time between get_next calls, oldest first, the last 100 at most."""
-
-    gaps_us: list[int]
-    nodes: list[ModelNode]
-    output_id: int
 
 
 def tensorflow_has_models() -> bool:
@@ -56,21 +46,6 @@ def model_of(iterator: Any) -> IteratorModel | None:
     for single in _single_iterators(iterator):
         return read_model(single)
     return None
-
-
-def snapshot(
-    model: IteratorModel, loop_id: str, iterator: int, steps: int, iterator_steps: int
-) -> ModelSnapshot:
-    """A reading to keep; the difference of two gives rates."""
-    return ModelSnapshot(
-        loop_id=loop_id,
-        iterator=iterator,
-        at_ns=time.monotonic_ns(),
-        steps=steps,
-        iterator_steps=iterator_steps,
-        nodes=model.nodes,
-        output_id=model.output_id,
-    )
 
 
 def _single_iterators(iterator: Any) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow.cancellation import Cancellation
+from pipediag.capture.frameworks.tensorflow.cancellation import OfOneCall
 
 
 class FakeCancellation:
@@ -58,7 +58,7 @@ def grow_contexts(module: Any, active: Manager | None) -> list[Manager]:
 
 def test_a_call_is_made_inside_a_context(module: ModuleType) -> None:
     entered = grow_contexts(module, active=None)
-    cancellation = Cancellation()
+    cancellation = OfOneCall()
     with cancellation.context:
         cancellation.start()
 
@@ -67,7 +67,7 @@ def test_a_call_is_made_inside_a_context(module: ModuleType) -> None:
 
 
 def test_a_tensorflow_without_contexts_says_what_that_means(module: ModuleType) -> None:
-    cancellation = Cancellation()
+    cancellation = OfOneCall()
     with cancellation.context:
         pass
 
@@ -77,7 +77,7 @@ def test_a_tensorflow_without_contexts_says_what_that_means(module: ModuleType) 
 
 def test_a_context_of_the_scripts_own_is_left_alone(module: ModuleType) -> None:
     entered = grow_contexts(module, active=Manager())
-    cancellation = Cancellation()
+    cancellation = OfOneCall()
 
     assert cancellation.lack is not None
     assert "left alone" in cancellation.lack

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +13,7 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.loops.stand_in import StandIn
 from pipediag.capture.stop_script import StopScript
 from pipediag.capture.watching.updates import UpdateWatch
+from tests.capture.runtimes import ToyRuntime
 
 
 class OutOfRangeError(Exception):
@@ -35,9 +35,9 @@ class FakeInGraph:
     def runs(self, function: Any) -> bool:
         return False
 
-    def call_begins(self, function: Any, args: tuple[Any, ...]) -> Any:
-        started, self.cancels = self.cancels, False
-        return SimpleNamespace(cancellation=SimpleNamespace(started=started, context=nullcontext()))
+    def call_begins(self, function: Any, given: Any, cancellation: Any) -> Any:
+        cancellation.started, self.cancels = self.cancels, False
+        return SimpleNamespace(cancellation=cancellation)
 
     def call_ended(self, call: Any) -> None: ...
 
@@ -71,7 +71,7 @@ def function() -> Any:
         held=None,
         other_uses=None,
     )
-    calls = FunctionCalls(watchers, lambda args: (None, None))
+    calls = FunctionCalls(watchers, ToyRuntime(), lambda args: (None, None))
     errors = SimpleNamespace(OutOfRangeError=OutOfRangeError, CancelledError=CancelledError)
     notes: list[str] = []
     calls.install(SimpleNamespace(Function=Function, errors=errors), Guard(notes.append))
@@ -128,10 +128,14 @@ class Step:
         )
         held: Any = SimpleNamespace(failed=self._failed, step_limit=lambda _: None)
         in_graph: Any = SimpleNamespace(runs=lambda _: False)
-        nobody: Any = None
-        calls = FunctionCalls(
-            conductor, UpdateWatch(), in_graph, held, nobody, lambda args: (consumer, args[0])
+        watchers: Any = SimpleNamespace(
+            conductor=conductor,
+            updates=UpdateWatch(),
+            in_graph=in_graph,
+            held=held,
+            other_uses=None,
         )
+        calls = FunctionCalls(watchers, ToyRuntime(), lambda args: (consumer, args[0]))
         errors = SimpleNamespace(OutOfRangeError=OutOfRangeError)
         calls.install(SimpleNamespace(Function=Function, errors=errors), Guard(lambda _: None))
         self.function: Any = Function()

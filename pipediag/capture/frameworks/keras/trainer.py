@@ -1,0 +1,32 @@
+"""How Keras trains for the script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from pipediag.capture.frameworks.keras import facts
+from pipediag.capture.frameworks.keras.compiled import CompiledVariants
+from pipediag.capture.frameworks.keras.leaves_traces import step_leaves_traces
+from pipediag.capture.trainer import Variants
+
+
+class KerasTrainer:
+    """By `fit`, whose frame tells of the model."""
+
+    name = "Keras"
+    phase_of = staticmethod(facts.phase_of)
+    data_walker = staticmethod(facts.data_walker)
+    planned_steps = staticmethod(facts.planned_steps)
+    batches_per_call = staticmethod(facts.batches_per_call)
+    describe = staticmethod(facts.describe_fit)
+    embedding_tables = staticmethod(facts.embedding_tables)
+    batch_size = staticmethod(facts.batch_size_of)
+    step_leaves_traces = staticmethod(step_leaves_traces)
+
+    def model_of(self, frame: FrameType) -> Any:
+        return frame.f_locals["self"]
+
+    def variants(self, model: Any, failed: Callable[[BaseException], None]) -> Variants:
+        return CompiledVariants(model, failed)

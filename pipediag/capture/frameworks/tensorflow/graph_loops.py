@@ -1,0 +1,96 @@
+"""Puts a counter into loops that AutoGraph turns into graph operations.
+
+An assignment of about a microsecond, while the loop is traced, leaves the input pipeline as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pipediag.capture.runtime import Runtime
+from pipediag.capture.watching.in_graph_measure import InGraphMeasure
+from pipediag.capture.watching.watchers import Watchers
+
+_WHAT = "counting the steps of loops inside a tf.function"
+
+
+class StepCounter:
+    """A variable that the loop's body adds to."""
+
+    def __init__(self) -> None:
+        from tensorflow.python.framework import dtypes, ops
+        from tensorflow.python.ops import variables
+
+        # Outside of the function that is being traced, so that it may be read while that runs.
+        with ops.init_scope(), ops.device("/CPU:0"):
+            self._variable = variables.Variable(0, dtype=dtypes.int64, trainable=False)
+
+    def add(self) -> None:
+        """Count one step wherever what is traced now runs."""
+        self._variable.assign_add(1)
+
+    def read(self) -> int:
+        """Steps so far."""
+        return int(self._variable.numpy())
+
+
+class GraphLoops:
+    """Hooks onto AutoGraph's two ways to loop over data."""
+
+    def __init__(self, watchers: Watchers, runtime: Runtime) -> None:
+        self._guard = watchers.guard
+        self._in_graph = watchers.in_graph
+        self._runtime = runtime
+        self._counts = watchers.guard.entry(_WHAT, lambda counter: counter.add())
+
+    def install_datasets(self, dataset_autograph: Any) -> None:
+        """Count the steps of `for batch in dataset` inside a tf.function."""
+        registry = dataset_autograph.control_flow.for_loop_registry
+        dataset_class = dataset_autograph.dataset_ops.DatasetV2
+        original = registry._registry[dataset_class]
+        counted = self._counting(lambda dataset: dataset)
+
+        def for_stmt(dataset: Any, extra_test: Any, body: Any, *rest: Any, **named: Any) -> Any:
+            return original(dataset, extra_test, counted(dataset, body), *rest, **named)
+
+        registry._registry[dataset_class] = self._guard.hook(original, for_stmt)
+
+    def install_iterators(self, control_flow: Any) -> None:
+        """Count the steps of `for batch in iterator` inside a tf.function."""
+        counted = self._counting(lambda iterated: getattr(iterated, "_dataset", iterated))
+        for name in ("_tf_iterator_for_stmt", "_tf_distributed_iterable_for_stmt"):
+            original = getattr(control_flow, name)
+
+            def for_stmt(
+                iterated: Any,
+                extra_test: Any,
+                body: Any,
+                *rest: Any,
+                _original: Any = original,
+                **named: Any,
+            ) -> Any:
+                return _original(iterated, extra_test, counted(iterated, body), *rest, **named)
+
+            setattr(control_flow, name, self._guard.hook(original, for_stmt))
+
+    def _counting(self, dataset_of: Callable[[Any], Any]) -> Callable[..., Any]:
+        """An entry that returns the body of a loop with a counter in it, or the body as it is."""
+
+        def counted(iterated: Any, body: Callable[[Any], Any]) -> Callable[[Any], Any]:
+            measure = self._measured(dataset_of(iterated))
+            if measure is None:
+                return body
+
+            def body_and_count(batch: Any) -> Any:
+                self._counts(measure.counter)
+                return body(batch)
+
+            return body_and_count
+
+        return self._guard.entry(_WHAT, counted, lambda _, body: body)
+
+    def _measured(self, dataset: Any) -> InGraphMeasure | None:
+        if not hasattr(dataset, "element_spec"):
+            return None
+        return self._in_graph.found(dataset, self._runtime, StepCounter)

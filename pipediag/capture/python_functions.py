@@ -1,0 +1,34 @@
+"""The plain Python function behind what a script passes on, and where that is."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+
+def unwrap(function: Any) -> Any:
+    """The plain function behind partials, decorators, bound methods and callable objects."""
+    for _ in range(20):
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        elif hasattr(function, "__func__"):
+            function = function.__func__
+        elif hasattr(function, "python_function"):
+            function = function.python_function
+        elif not hasattr(function, "__code__") and callable(function):
+            called = getattr(type(function), "__call__", None)  # noqa: B004 - its code is wanted
+            return called if hasattr(called, "__code__") else function
+        else:
+            break
+    return function
+
+
+def source_location(function: Callable[..., Any]) -> str:
+    """`file:line name` of a Python function, as the recording names functions."""
+    plain = unwrap(function)
+    code = getattr(plain, "__code__", None)
+    name = getattr(plain, "__qualname__", repr(plain))
+    return f"{code.co_filename}:{code.co_firstlineno} {name}" if code else name

@@ -1,0 +1,82 @@
+"""What runs a training loop for the script, as Keras's `fit` does, as far as we ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Protocol
+
+from pipediag.session.recording import RecordedKeras, RecordedVariable
+from pipediag.vocabulary import LoopRole
+
+Settings = dict[str, Any]
+"""How a model is compiled, where that is not as the user compiled it."""
+
+
+@dataclass
+class TrainersPhase:
+    """A method of the trainer's on the stack, with the frame that tells of its model."""
+
+    role: LoopRole
+    method: str
+    frame: FrameType
+
+
+class Variants(Protocol):
+    """One model, compiled otherwise in the middle of its training, and back again."""
+
+    def check(self, settings: Settings) -> None:
+        """See whether it can be compiled so.
+
+        Raises:
+            NotReplayableError: it can't.
+        """
+
+    def use(self, settings: Settings) -> None:
+        """Train with these settings from the next step on; none are the user's own."""
+
+    def batches_per_step(self, settings: Settings, own: int) -> int:
+        """Batches that one step takes, `own` without settings."""
+
+    @property
+    def runs_the_scripts_code(self) -> bool:
+        """Whether to compile it otherwise runs code of the script's once more."""
+
+
+class Trainer(Protocol):
+    """One framework's way to train for the script."""
+
+    @property
+    def name(self) -> str:
+        """As the user knows it."""
+
+    def phase_of(self, frames: Iterable[FrameType]) -> TrainersPhase | None:
+        """What of it the frames (innermost first) run in, or None outside of it."""
+
+    def data_walker(self, frame: FrameType) -> Any:
+        """What walks over the data of a running `fit`, and of no other call; None if unknown."""
+
+    def planned_steps(self, frame: FrameType) -> int | None:
+        """Steps that a running `fit` was asked for; None where that is not known yet."""
+
+    def batches_per_call(self, frame: FrameType) -> int:
+        """Batches that each step of a running `fit` takes."""
+
+    def model_of(self, frame: FrameType) -> Any:
+        """What a running `fit` trains."""
+
+    def describe(self, frame: FrameType) -> RecordedKeras:
+        """What a running `fit` tells, once a first step has built its model."""
+
+    def embedding_tables(self, frame: FrameType) -> list[RecordedVariable]:
+        """Those that a running `fit` trains."""
+
+    def batch_size(self, frame: FrameType) -> int | None:
+        """Rows of a batch, where a running `fit` knows them."""
+
+    def variants(self, model: Any, failed: Callable[[BaseException], None]) -> Variants:
+        """The model as it is; `failed` is told of an error in a step that is compiled otherwise."""
+
+    def step_leaves_traces(self, model: Any, fit: RecordedKeras | None) -> str | None:
+        """Why a step can't be made beside the script's own, as the end of a sentence."""
