@@ -3,9 +3,12 @@
     python -m benchmarks.mutants [--sample N] [--children N] [--table FILE] [PACKAGE...]
 
 `[tool.mutmut]` in pyproject.toml says what is changed and which tests are asked: the quick ones
-beside the package. `--sample` tries so many changes of each package, drawn by chance, and gives the
-interval of the share. A change that no test reaches counts as one that survived. The changed copies
-stay in `mutants/`; `mutmut results` lists those that survived, `mutmut show NAME` shows one.
+beside the packages. `--sample` tries so many changes of each package, drawn by chance, and gives
+the interval of the share. A change that no test reaches counts as one that survived.
+
+The changed copies stay in `mutants/`: `mutmut results` lists those that survived, and `mutmut show
+NAME` shows one. What was killed there before is not tried again while its function stays as it is,
+so a run that was cut short goes on; without the folder all begins anew.
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ import json
 import math
 import random
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,17 +79,11 @@ def main(
         package: draw.sample(names, sample) if sample and sample < len(names) else names
         for package, names in everything.items()
     }
-    wanted = [
-        pattern
-        for package, names in chosen.items()
-        for pattern in (names if len(names) < len(everything[package]) else [_all_of(package)])
-    ]
-    command = ["mutmut", "run", "--max-children", str(children), *wanted]
-    # Mutmut draws its progress over and over, which no file should keep.
-    with (COPIES / "mutmut.log").open("w") as log:
-        subprocess.run(command, check=True, stdout=log, stderr=subprocess.STDOUT)
+    wanted = [name for package, names in chosen.items() for name in unnoticed(package, names)]
+    if wanted:
+        try_mutants(wanted, children)
     text = markdown(
-        Score(package, len(everything[package]), outcomes(package, names))
+        Score(package, len(everything[package]), Counter(outcomes(package, names).values()))
         for package, names in chosen.items()
     )
     click.echo(text)
@@ -97,9 +96,20 @@ def generate(children: int) -> None:
     from mutmut.__main__ import copy_also_copy_files, copy_src_dir, create_mutants
 
     COPIES.mkdir(exist_ok=True)
-    copy_src_dir()
-    copy_also_copy_files()
-    create_mutants(children)
+    # Names each file.
+    with (COPIES / "generation.log").open("w") as log, redirect_stdout(log):
+        copy_src_dir()
+        copy_also_copy_files()
+        create_mutants(children)
+
+
+def try_mutants(names: Sequence[str], children: int) -> None:
+    """Run the tests of each."""
+    mutmut = Path(sys.executable).with_name("mutmut")
+    command = [str(mutmut), "run", "--max-children", str(children), *names]
+    # Mutmut draws its progress over and over, which nobody wants to read again.
+    with (COPIES / "mutmut.log").open("w") as log:
+        subprocess.run(command, check=True, stdout=log, stderr=subprocess.STDOUT)
 
 
 def exit_codes(package: str) -> dict[str, int | None]:
@@ -111,12 +121,17 @@ def exit_codes(package: str) -> dict[str, int | None]:
     }
 
 
-def outcomes(package: str, names: Sequence[str]) -> Counter[str]:
-    """What became of these mutants, in mutmut's words."""
+def outcomes(package: str, names: Sequence[str]) -> dict[str, str]:
+    """What became of each of these mutants, in mutmut's words."""
     from mutmut.stats import status_by_exit_code
 
     codes = exit_codes(package)
-    return Counter(status_by_exit_code[codes[name]] for name in names)
+    return {name: status_by_exit_code[codes[name]] for name in names}
+
+
+def unnoticed(package: str, names: Sequence[str]) -> list[str]:
+    """Those that no test has noticed yet."""
+    return [name for name, what in outcomes(package, names).items() if what not in NOTICED]
 
 
 def markdown(scores: Iterable[Score]) -> str:
@@ -140,10 +155,6 @@ def _share(score: Score) -> str:
         return share
     low, high = score.interval
     return f"{share} [{100 * low:.1f}, {100 * high:.1f}]"
-
-
-def _all_of(package: str) -> str:
-    return f"pipediag.{package}.*"
 
 
 if __name__ == "__main__":
