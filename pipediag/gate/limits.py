@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipediag.facts.step import GROUPS
 from pipediag.gate.config import GateConfig
-from pipediag.gate.result import Check, CheckOutcome, Level, past_limit
+from pipediag.gate.result import Check, CheckOutcome
 from pipediag.session.model import Session
 from pipediag.vocabulary import StepClass
 
@@ -38,14 +38,10 @@ def limit_checks(session: Session, config: GateConfig) -> list[Check]:
             GROUPS["overhead"],
         ),
     )
-    return [
-        _check(session, limit, limit.percent, config.fail_on)
-        for limit in limits
-        if limit.percent is not None
-    ]
+    return [_check(session, limit, limit.percent) for limit in limits if limit.percent is not None]
 
 
-def _check(session: Session, limit: _Limit, percent: float, fail_on: Level) -> Check:
+def _check(session: Session, limit: _Limit, percent: float) -> Check:
     measured = _sum_of(session, limit.classes)
     if isinstance(measured, str):
         return Check(
@@ -55,7 +51,7 @@ def _check(session: Session, limit: _Limit, percent: float, fail_on: Level) -> C
             sentence=f"{limit.label} was not measured: {measured}",
             limit=percent,
         )
-    outcome, ending = _compare(measured.interval, percent, fail_on)
+    outcome, ending = _compare(measured.interval, percent)
     low, high = measured.interval
     return Check(
         name=limit.name,
@@ -73,12 +69,10 @@ def _check(session: Session, limit: _Limit, percent: float, fail_on: Level) -> C
     )
 
 
-def _compare(
-    interval: tuple[float, float], limit: float, fail_on: Level
-) -> tuple[CheckOutcome, str]:
+def _compare(interval: tuple[float, float], limit: float) -> tuple[CheckOutcome, str]:
     low, high = interval
     if low > limit:
-        return past_limit("error", fail_on), f"over the limit of {limit:g} %."
+        return "fail", f"over the limit of {limit:g} %."
     if high <= limit:
         return "pass", f"within the limit of {limit:g} %."
     return "inconclusive", (

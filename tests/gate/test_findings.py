@@ -55,7 +55,7 @@ def test_each_status_of_a_configured_rule(status: str, outcomes: list[str]) -> N
 
 def test_a_configured_rule_without_a_result_is_inconclusive() -> None:
     (check,) = finding_checks(make_session(findings=[]), GateConfig(rules={RULE: "error"}))
-    assert check.outcome == "inconclusive"
+    assert (check.name, check.outcome, check.severity) == (RULE, "inconclusive", "error")
     assert RULE in check.sentence
 
 

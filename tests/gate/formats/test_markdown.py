@@ -49,3 +49,9 @@ def test_each_session_has_a_heading_under_that_of_the_tool() -> None:
         "### b: not judged\n\nIt was killed.\n\n"
         "Gate: not judged (exit status 3): 2 of 2 sessions.\n"
     )
+
+
+def test_what_is_not_known_of_a_check_is_an_empty_cell() -> None:
+    check = Check("missing-cache", "warn", "warn", "Read again each epoch.")
+    text = render([GateResult(label="train.py", checks=(check,))])
+    assert "| warn | missing-cache |  |  |  |  | Read again each epoch. |\n" in text
