@@ -8,8 +8,13 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from hypothesis import settings
 
 from tests.probe import MakeProbe, Probe
+
+# A timing never decides a test: by default an example that takes 200 ms fails.
+settings.register_profile("pipediag", deadline=None)
+settings.load_profile("pipediag")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
