@@ -1,0 +1,103 @@
+"""Shares at the limits themselves, and what is said on either side of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipediag.measures.verdict.decision import decide
+from pipediag.session.findings import Verdict
+from pipediag.session.host import HotLine
+from tests.factories import make_breakdown, make_host, make_pipeline
+from tests.measures.verdict.test_decision import between_epochs, case, with_interval
+
+ON_MAIN = HotLine(file="train.py", line=40, function="on_batch", percent=60.0, thread="main")
+
+
+def verdict_of(**percents: float) -> Verdict:
+    return decide(case(breakdown=make_breakdown(**percents)))
+
+
+@pytest.mark.parametrize(("percent", "severity"), [(4.9, "ok"), (5.0, "moderate")])
+def test_input_is_mentioned_from_five_percent(percent: float, severity: str) -> None:
+    verdict = verdict_of(input_wait=percent, device_compute=80.0)
+    assert (verdict.bottleneck, verdict.severity) == ("compute", severity)
+    said = f" Moderately input-bound as well: input wait is {percent:.0f} % of the step."
+    assert verdict.summary.endswith(said) is (severity == "moderate")
+
+
+def test_five_points_apart_is_no_balance() -> None:
+    assert verdict_of(device_compute=45.0, dispatch=40.0).bottleneck == "compute"
+    nearer = verdict_of(device_compute=45.0, dispatch=40.5)
+    assert nearer.bottleneck == "balanced"
+    assert nearer.summary == (
+        "Balanced: compute takes 45 % of each step and overhead 40 %, so no single change will "
+        "gain much."
+    )
+
+
+def test_of_a_balance_the_larger_stands_first() -> None:
+    summary = verdict_of(device_copy=46.0, dispatch=44.0).summary
+    assert summary.startswith("Balanced: transfer takes 46 % of each step and overhead 44 %")
+
+
+@pytest.mark.parametrize(
+    ("overhead", "severity"),
+    [(15.0, "high"), (14.9, "moderate"), (3.0, "moderate"), (2.9, "ok")],
+)
+def test_a_balance_is_as_bad_as_its_overhead(overhead: float, severity: str) -> None:
+    verdict = verdict_of(device_compute=42.0, device_copy=40.0, dispatch=overhead)
+    assert (verdict.bottleneck, verdict.severity) == ("balanced", severity)
+
+
+def test_a_balance_with_moderate_input_is_moderate() -> None:
+    verdict = verdict_of(input_wait=8.0, device_compute=45.0, device_copy=43.0, dispatch=1.0)
+    assert (verdict.bottleneck, verdict.severity) == ("balanced", "moderate")
+    assert "Moderately input-bound as well" in verdict.summary
+
+
+def test_compute_is_no_cost_however_much_it_is() -> None:
+    assert verdict_of(device_compute=99.0).severity == "ok"
+
+
+def test_a_line_of_python_is_blamed_for_overhead_alone() -> None:
+    host = make_host(hot_python=[ON_MAIN])
+    # Python is more than dispatch in both.
+    overhead = make_breakdown(device_compute=30.0, python=50.0, dispatch=5.0)
+    compute = make_breakdown(device_compute=70.0, python=10.0, dispatch=5.0)
+    assert decide(case(breakdown=overhead, host=host)).line == 40
+    verdict = decide(case(breakdown=compute, host=host))
+    assert (verdict.bottleneck, verdict.file, verdict.line) == ("compute", None, None)
+
+
+def test_an_interval_from_fine_to_bottleneck_says_what_to_do_and_what_was_measured() -> None:
+    verdict = decide(case(breakdown=with_interval(3.0, 12.0, 22.0)))
+    assert verdict.summary == (
+        "Input wait lies somewhere from 3 to 22 % of the step, so it may be fine or the "
+        "bottleneck. Measure longer with --steps."
+    )
+    assert "steps without a profiler" in verdict.reasons[0]
+
+
+def test_waits_between_epochs_without_a_shuffle_name_what_costs_most() -> None:
+    waiting = between_epochs()
+    verdict = decide(case(loops=waiting.loops, breakdown=waiting.breakdown))
+    assert (verdict.bottleneck, verdict.file, verdict.line, verdict.op_id) == (
+        "input",
+        "train.py",
+        12,
+        "map_0",
+    )
+    assert "first batch of each epoch" in verdict.summary
+
+
+def test_waits_between_epochs_of_a_pipeline_that_was_not_seen_name_nothing() -> None:
+    waiting = between_epochs()
+    unseen = make_pipeline(ops=[], bottleneck_op_id=None)
+    verdict = decide(case(loops=waiting.loops, breakdown=waiting.breakdown, pipeline=unseen))
+    assert (verdict.bottleneck, verdict.severity) == ("input", "high")
+    assert (verdict.file, verdict.line, verdict.op_id) == (None, None, None)
+
+
+def test_two_ends_of_epochs_are_no_doubt() -> None:
+    reasons = decide(between_epochs(epoch_ends_seen=2)).reasons
+    assert not any("of an epoch" in reason and "seen" in reason for reason in reasons)
