@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from pipediag.session.trials import BASE
 from pipediag.trials.arms import Arm, ArmRefusedError, Block, ExecutorLostError
 from pipediag.trials.outcome import TrialOutcome
+from pipediag.vocabulary import BASE
 from tests.trials.bench import FakeExecutor, make_finding, try_edits
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from pipediag.session.trials import BASE, Combined
+from pipediag.session.trials import Combined
 from pipediag.trials.arms import Arm
 from pipediag.trials.outcome import TrialOutcome
 from pipediag.trials.schedule import run_trials
 from pipediag.trials.statistics import FEWEST_ROUNDS, LOOKS
+from pipediag.vocabulary import BASE
 from tests.factories import make_session
 from tests.trials.bench import FakeExecutor, make_finding, try_edits
 
