@@ -40,3 +40,26 @@ def test_memory_of_two_hosts_has_no_direction(tmp_path: Path) -> None:
     [device] = summarise(builder.save(tmp_path)).devices
     [copies] = device.copies
     assert copies.direction == "unknown"
+
+
+def test_a_memset_says_its_size_in_details_of_its_own(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    stream = builder.plane("/device:GPU:0").line("Stream #14", 14)
+    stream.event("Memset", 0, 10, memset_details="kind:device num_bytes:4096 async:1")
+    [device] = summarise(builder.save(tmp_path)).devices
+    [copies] = device.copies
+    assert (copies.direction, copies.bytes) == ("set", 4096)
+
+
+def test_a_number_of_bytes_goes_before_what_details_say(tmp_path: Path) -> None:
+    """Kineto's, in which the details are other words."""
+    builder = TraceBuilder()
+    stream = builder.plane("/device:GPU:0").line("Stream #14", 14)
+    stream.event("Memcpy HtoD (Pageable -> Device)", 0, 10, bytes=512, memcpy_details="size:7")
+    stream.event("Memcpy HtoD (Pageable -> Device)", 20, 30, bytes="unknown")
+    [device] = summarise(builder.save(tmp_path)).devices
+    [copies] = device.copies
+    assert copies.bytes is None
+    stream.event("MemcpyD2H", 40, 50, bytes=512, memcpy_details="size:7")
+    [device] = summarise(builder.save(tmp_path)).devices
+    assert {one.direction: one.bytes for one in device.copies}["device_to_host"] == 512
