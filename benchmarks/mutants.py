@@ -27,7 +27,7 @@ from pathlib import Path
 
 import click
 
-PACKAGES = ("gate", "trials", "measures", "rules")
+PACKAGES = ("facts", "gate", "trials", "measures", "rules")
 COPIES = Path("mutants")
 NOTICED = ("killed", "timeout", "segfault")
 Z95 = 1.959964
