@@ -8,13 +8,13 @@ from pipediag.measures.verdict.decision import decide
 from pipediag.session.findings import Verdict
 from pipediag.session.host import HotLine
 from tests.factories import make_breakdown, make_host, make_pipeline
-from tests.measures.verdict.test_decision import between_epochs, case, with_interval
+from tests.measures.verdict.test_decision import between_epochs, session, with_interval
 
 ON_MAIN = HotLine(file="train.py", line=40, function="on_batch", percent=60.0, thread="main")
 
 
 def verdict_of(**percents: float) -> Verdict:
-    return decide(case(breakdown=make_breakdown(**percents)))
+    return decide(session(breakdown=make_breakdown(**percents)))
 
 
 @pytest.mark.parametrize(("percent", "severity"), [(4.9, "ok"), (5.0, "moderate")])
@@ -64,13 +64,13 @@ def test_a_line_of_python_is_blamed_for_overhead_alone() -> None:
     # Python is more than dispatch in both.
     overhead = make_breakdown(device_compute=30.0, python=50.0, dispatch=5.0)
     compute = make_breakdown(device_compute=70.0, python=10.0, dispatch=5.0)
-    assert decide(case(breakdown=overhead, host=host)).line == 40
-    verdict = decide(case(breakdown=compute, host=host))
+    assert decide(session(breakdown=overhead, host=host)).line == 40
+    verdict = decide(session(breakdown=compute, host=host))
     assert (verdict.bottleneck, verdict.file, verdict.line) == ("compute", None, None)
 
 
 def test_an_interval_from_fine_to_bottleneck_says_what_to_do_and_what_was_measured() -> None:
-    verdict = decide(case(breakdown=with_interval(3.0, 12.0, 22.0)))
+    verdict = decide(session(breakdown=with_interval(3.0, 12.0, 22.0)))
     assert verdict.summary == (
         "Input wait lies somewhere from 3 to 22 % of the step, so it may be fine or the "
         "bottleneck. Measure longer with --steps."
@@ -80,7 +80,7 @@ def test_an_interval_from_fine_to_bottleneck_says_what_to_do_and_what_was_measur
 
 def test_waits_between_epochs_without_a_shuffle_name_what_costs_most() -> None:
     waiting = between_epochs()
-    verdict = decide(case(loops=waiting.loops, breakdown=waiting.breakdown))
+    verdict = decide(session(loops=waiting.loops, breakdown=waiting.breakdown))
     assert (verdict.bottleneck, verdict.file, verdict.line, verdict.op_id) == (
         "input",
         "train.py",
@@ -93,7 +93,7 @@ def test_waits_between_epochs_without_a_shuffle_name_what_costs_most() -> None:
 def test_waits_between_epochs_of_a_pipeline_that_was_not_seen_name_nothing() -> None:
     waiting = between_epochs()
     unseen = make_pipeline(ops=[], bottleneck_op_id=None)
-    verdict = decide(case(loops=waiting.loops, breakdown=waiting.breakdown, pipeline=unseen))
+    verdict = decide(session(loops=waiting.loops, breakdown=waiting.breakdown, pipeline=unseen))
     assert (verdict.bottleneck, verdict.severity) == ("input", "high")
     assert (verdict.file, verdict.line, verdict.op_id) == (None, None, None)
 

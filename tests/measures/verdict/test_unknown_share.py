@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from pipediag.measures.verdict.decision import decide
 from tests.factories import make_breakdown
-from tests.measures.verdict.test_decision import case, with_interval
+from tests.measures.verdict.test_decision import session, with_interval
 
 
 def test_as_much_unknown_as_known_still_names_the_known() -> None:
     shares = make_breakdown(input_wait=2.0, device_compute=49.0)
     assert shares["unattributed"].percent == 49.0
-    assert decide(case(breakdown=shares)).bottleneck == "compute"
+    assert decide(session(breakdown=shares)).bottleneck == "compute"
 
 
 def test_more_unknown_than_any_cause_names_none() -> None:
     shares = make_breakdown(input_wait=2.0, device_compute=30.0, dispatch=19.0, python=15.0)
     assert shares["unattributed"].percent == 34.0
     # Dispatch and Python are one group, larger than what is unknown.
-    assert decide(case(breakdown=shares)).bottleneck == "balanced"
+    assert decide(session(breakdown=shares)).bottleneck == "balanced"
     less = make_breakdown(input_wait=2.0, device_compute=30.0, dispatch=17.0, python=15.0)
     assert less["unattributed"].percent == 36.0
-    verdict = decide(case(breakdown=less))
+    verdict = decide(session(breakdown=less))
     assert (verdict.bottleneck, verdict.severity, verdict.confidence) == (
         "inconclusive",
         "unknown",
@@ -35,21 +35,21 @@ def test_more_unknown_than_any_cause_names_none() -> None:
 
 def test_input_that_is_not_fine_is_not_said_to_be() -> None:
     at_the_limit = make_breakdown(input_wait=5.0, device_compute=20.0)
-    assert decide(case(breakdown=at_the_limit)).summary.startswith(
+    assert decide(session(breakdown=at_the_limit)).summary.startswith(
         "Not mainly input-bound (input wait 5 % of the step)"
     )
 
 
 def test_much_that_is_unknown_does_not_hide_input() -> None:
     shares = make_breakdown(input_wait=30.0, device_compute=5.0)
-    assert decide(case(breakdown=shares)).bottleneck == "input"
+    assert decide(session(breakdown=shares)).bottleneck == "input"
 
 
 def test_what_was_measured_and_what_is_in_doubt_is_said_all_the_same() -> None:
     shares = with_interval(3.0, 6.0, 9.0)
     unknown = shares["device_compute"]
     shares |= {"device_compute": shares["unattributed"], "unattributed": unknown}
-    verdict = decide(case(breakdown=shares))
+    verdict = decide(session(breakdown=shares))
     assert verdict.bottleneck == "inconclusive"
     assert "steps without a profiler" in verdict.reasons[0]
     assert any("straddles" in reason for reason in verdict.reasons[1:])
