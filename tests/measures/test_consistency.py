@@ -21,16 +21,8 @@ from pipediag.reporters.terminal import summary as terminal
 from pipediag.session.model import Session
 from pipediag.session.recording import RecordedSeam, RecordedWindow, Recording
 from pipediag.session.run import Script
-from tests.factories import (
-    MS,
-    make_block,
-    make_environment,
-    make_host,
-    make_recorded_loop,
-    make_recording,
-    make_session,
-    make_window,
-)
+from tests.factories import MS, make_environment, make_host, make_session
+from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 
 milliseconds = st.floats(0.05, 500.0, allow_nan=False)
 parts = st.floats(0.0, 1.0, allow_nan=False)

@@ -6,7 +6,7 @@ import pytest
 
 from pipediag.capture.loops.clock import LoopClock
 from pipediag.session.recording import RecordedLoop, RecordedSeam
-from tests.factories import make_recorded_loop
+from tests.recordings import make_recorded_loop
 
 
 @pytest.fixture

@@ -2,166 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.loops.stand_in import Stage as InPlace
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import answering as module
 from pipediag.capture.trying import arms
-from pipediag.capture.trying.answering import Trials
 from pipediag.capture.trying.step_limit import DidNotComeBackError
 from pipediag.session.messages import (
     ArmRefused,
     BlockRun,
-    Command,
     EndTrials,
-    FromChild,
-    Prepare,
     Prepared,
-    Pull,
-    RunBlock,
     TrialsOver,
 )
-from tests.capture.instruments import consumer_of, training_loop
-from tests.capture.trying.pipelines import Model, Pipeline, Pipelines, played
-
-SECOND = 1_000_000_000
-STEP_NS = SECOND // 10
-WARM_STEPS = 3
-"""At a tenth of a second each, these are the warm-up of an arm."""
-
-
-class OutOfRangeError(Exception):
-    """TensorFlow's."""
-
-
-class Parent:
-    """Asks what it was given, one thing after the other."""
-
-    def __init__(self) -> None:
-        self.asks: list[Command] = []
-        self.looks: Callable[[], None] = lambda: None
-
-    def next(self) -> Command | None:
-        self.looks()
-        return self.asks.pop(0) if self.asks else None
-
-    def prepare(self, arm: str, check: Any = None) -> None:
-        self.asks.append(Prepare(arm, (), check))
-
-    def block(self, arm: str, seconds: float = 1) -> None:
-        self.asks.append(RunBlock(arm, seconds))
-
-    def pull(self, arm: str, seconds: float = 1) -> None:
-        self.asks.append(Pull(arm, seconds))
-
-
-class Clock:
-    """Stands still between two steps; an accelerator is `behind_ns` late."""
-
-    def __init__(self) -> None:
-        self.now = SECOND
-        self.behind_ns = 0
-
-    def monotonic_ns(self) -> int:
-        return self.now
-
-    def settled_ns(self, now_ns: int) -> int:
-        return now_ns + self.behind_ns
-
-
-class Taking(Pipelines):
-    """A pull takes as long as a step."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__()
-        self._clock = clock
-
-    def pull(self, iterator: Any) -> Any:
-        self._clock.now += STEP_NS
-        return super().pull(iterator)
-
-    def clock(self) -> Any:
-        return self._clock
-
-
-class Limit:
-    """A step's limit, exceeded when the test says so."""
-
-    exceeded = False
-    ended = False
-
-    def end(self) -> None:
-        self.ended = True
-
-
-class Stage:
-    """A held loop, and the parent that asks."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        played(monkeypatch)
-        self.parent, self.clock, self.model = Parent(), Clock(), Model()
-        self.limit = Limit()
-        self.told: list[Any] = []
-        self.loop = training_loop(batches_per_call=2)
-        self.loop.dataset = Pipeline()
-        self.consumer = consumer_of(self.loop)
-        self.loop.runtime = Taking(self.clock)
-        trainer: Any = SimpleNamespace(variants=self.compiled)
-        self.loop.trainer = trainer
-        monkeypatch.setattr(module, "StepLimit", lambda _: self.limit)
-        monkeypatch.setattr(module, "within_limit", lambda work: work())
-        monkeypatch.setattr(module, "time", self.clock)
-
-    def compiled(self, _: Any, failed: Any) -> Model:
-        self.step_failed = failed
-        return self.model
-
-    def tell(self, message: FromChild) -> None:
-        self.told.append(message)
-
-    @property
-    def events(self) -> list[type]:
-        return [type(message) for message in self.told]
-
-    def trials(self, *, goes_on: bool = False) -> Trials:
-        commands: Any = self.parent
-        return Trials(self.loop, commands, self.tell, goes_on=goes_on)
-
-    def begun(self, *, goes_on: bool = False) -> Trials:
-        trials = self.trials(goes_on=goes_on)
-        trials.begin(self.consumer)
-        return trials
-
-    def prepared(self, *, goes_on: bool = False) -> Trials:
-        """With an arm that has taken its first steps; what the parent asks next has begun."""
-        self.parent.asks.insert(0, Prepare("base", (), None))
-        trials = self.begun(goes_on=goes_on)
-        self.step(trials, times=2)
-        assert self.events == [Prepared]
-        self.told.clear()
-        return trials
-
-    def step(
-        self,
-        trials: Trials,
-        consumer: Consumer | None = None,
-        *,
-        times: int = 1,
-        continuous: bool = True,
-    ) -> None:
-        for _ in range(times):
-            self.clock.now += STEP_NS
-            trials.boundary(consumer or self.consumer, self.clock.now, continuous)
-
-    @property
-    def handed_out(self) -> Any:
-        return self.consumer.stand_in.iterator
+from tests.capture.instruments import consumer_of
+from tests.capture.trying.conversation import (
+    SECOND,
+    WARM_STEPS,
+    OutOfRangeError,
+    Stage,
+)
+from tests.capture.trying.pipelines import Pipeline
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pipediag.measures.host.of_loop import host_of_loop, stacks_of
 from pipediag.measures.missing import Missing
 from pipediag.session.host_track import HostTrack
 from pipediag.session.recording import RecordedStacks
-from tests.factories import make_recorded_loop, make_recording
+from tests.recordings import make_recorded_loop, make_recording
 
 
 def test_stacks_belong_to_the_loop_they_were_taken_beside() -> None:

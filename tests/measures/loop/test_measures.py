@@ -11,7 +11,7 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Pipeline
 from pipediag.session.recording import Recording
 from pipediag.session.steps import Ceiling, Steps
-from tests.factories import make_block, make_recording, make_window
+from tests.recordings import make_block, make_recording, make_window
 
 NOT_SAMPLED = Missing("The host was not sampled.")
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pipediag.measures.pipeline.iterators import ran_iterators
 from pipediag.measures.pipeline.node_rates import node_rates
-from tests.factories import make_node, make_snapshot
 from tests.measures.traces import make_activity, make_trace
+from tests.recordings import make_node, make_snapshot
 
 RATES = node_rates([make_snapshot(10), make_snapshot(50)])
 PATH = "Root::Prefetch::MapAndBatch"

@@ -6,7 +6,7 @@ import pytest
 
 from pipediag.measures.pipeline.iterators import RanIterator
 from pipediag.measures.pipeline.joining import join, may_be
-from tests.factories import make_plan, make_recorded_operation
+from tests.recordings import make_plan, make_recorded_operation
 
 
 def ran(path: str, *names: str, **overrides: Any) -> RanIterator:

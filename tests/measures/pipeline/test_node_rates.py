@@ -4,7 +4,7 @@ import pytest
 
 from pipediag.measures.pipeline.node_rates import node_rates
 from pipediag.session.recording import ModelSnapshot
-from tests.factories import make_node, make_snapshot
+from tests.recordings import make_node, make_snapshot
 
 
 def test_rates_are_differences_of_two_snapshots() -> None:

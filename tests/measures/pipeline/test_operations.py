@@ -11,15 +11,15 @@ from pipediag.measures.pipeline.operations import (
     with_latency,
 )
 from pipediag.session.pipeline import Operation
-from tests.factories import (
+from tests.factories import make_operation
+from tests.measures.traces import make_activity, make_trace
+from tests.recordings import (
     make_node,
-    make_operation,
     make_recorded_loop,
     make_recorded_operation,
     make_recording,
     make_snapshot,
 )
-from tests.measures.traces import make_activity, make_trace
 
 
 def test_a_fused_map_carries_the_cost_and_counts_single_elements() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pipediag.measures.pipeline.written import plan_of
-from tests.factories import make_plan, make_recorded_operation
+from tests.recordings import make_plan, make_recorded_operation
 
 
 def test_sources_come_first_and_strangers_stay_out() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipediag.measures.profile.traces import trace_of
-from tests.factories import make_recorded_loop, make_recording, make_window
+from tests.recordings import make_recorded_loop, make_recording, make_window
 
 
 def test_a_loop_without_a_profile_says_why() -> None:

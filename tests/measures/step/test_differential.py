@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pipediag.measures.step.differential import differential_missing, measure_differential
-from tests.factories import make_block, make_recorded_loop, make_recording, make_window
+from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 
 
 def test_the_share_is_what_the_step_loses_on_a_repeated_batch() -> None:

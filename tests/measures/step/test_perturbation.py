@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pipediag.measures.step.perturbation import measure_perturbation
-from tests.factories import make_block, make_recording, make_window
+from tests.recordings import make_block, make_recording, make_window
 
 
 def test_the_ratio_is_of_mean_steps() -> None:

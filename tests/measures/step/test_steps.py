@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pipediag.measures.step.steps import measure_steps, steps_missing
-from tests.factories import make_block, make_recorded_loop, make_recording, make_window
+from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 
 
 def test_equal_steps_have_no_spread() -> None:

@@ -1,0 +1,221 @@
+"""Recordings as a script's process writes them, for tests; any field can be given another value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipediag.session.recording import (
+    RECORDING_FORMAT,
+    ModelNode,
+    ModelSnapshot,
+    RecordedBlock,
+    RecordedDevice,
+    RecordedEnvironment,
+    RecordedFunction,
+    RecordedKeras,
+    RecordedLoop,
+    RecordedOperation,
+    RecordedWindow,
+    Recording,
+)
+from pipediag.vocabulary import WindowKind
+from tests.factories import MS, SCRIPT
+
+
+def make_block(
+    steps: int = 10,
+    step_ms: float = 10.0,
+    gap_ms: float | None = 3.0,
+    start_ms: float = 4000.0,
+    **overrides: Any,
+) -> RecordedBlock:
+    """Equal steps, one after the other; without gap times where `gap_ms` is None."""
+    values: dict[str, Any] = {
+        "starts_ns": [round((start_ms + index * step_ms) * MS) for index in range(steps)],
+        "durations_ns": [round(step_ms * MS)] * steps,
+        "gaps_us": [] if gap_ms is None else [round(gap_ms * 1000)] * steps,
+    }
+    return RecordedBlock(**{**values, **overrides})
+
+
+def make_window(
+    kind: WindowKind = "baseline", *blocks: RecordedBlock, **overrides: Any
+) -> RecordedWindow:
+    held = list(blocks) or [make_block()]
+    values: dict[str, Any] = {
+        "kind": kind,
+        "loop_id": "loop1",
+        "start_ns": held[0].starts_ns[0],
+        "end_ns": held[-1].starts_ns[-1] + held[-1].durations_ns[-1],
+        "blocks": held,
+    }
+    return RecordedWindow(**{**values, **overrides})
+
+
+def make_recorded_loop(**overrides: Any) -> RecordedLoop:
+    values: dict[str, Any] = {
+        "id": "loop1",
+        "kind": "keras",
+        "role": "training",
+        "role_reason": "Keras fit",
+        "file": SCRIPT,
+        "line": 20,
+        "function": "<module>",
+        "root_op_id": "op3",
+        "iterators": 1,
+        "steps": 60,
+        "elapsed_ns": 1500 * MS,
+        "updates_variables": True,
+        "started_ns": 2000 * MS,
+        "batch_size": 32,
+        "planned_steps": 625,
+        "first_step_ns": 900 * MS,
+        "fill_ns": 50 * MS,
+        "trace_count": 1,
+        "keras": RecordedKeras(
+            model="Sequential",
+            optimizer="Adam",
+            loss="mse",
+            run_eagerly=False,
+            jit_compile=False,
+            steps_per_execution=1,
+            epochs=2,
+            steps_per_epoch=None,
+            data_adapter="TFDatasetAdapter",
+            source="_BatchDataset",
+            source_file=None,
+            source_line=None,
+            workers=None,
+            use_multiprocessing=None,
+        ),
+    }
+    return RecordedLoop(**{**values, **overrides})
+
+
+def make_recorded_operation(id: str, kind: str, **overrides: Any) -> RecordedOperation:
+    values: dict[str, Any] = {
+        "id": id,
+        "kind": kind,
+        "name": f"pipediag_{id}",
+        "file": SCRIPT,
+        "line": 12,
+    }
+    return RecordedOperation(**{**values, **overrides})
+
+
+def make_recorded_function(**overrides: Any) -> RecordedFunction:
+    values: dict[str, Any] = {
+        "name": "parse",
+        "file": SCRIPT,
+        "line": 5,
+        "stateful": True,
+        "graph_ops": {"EagerPyFunc": 1},
+        "python_names": [],
+    }
+    return RecordedFunction(**{**values, **overrides})
+
+
+def make_plan() -> list[RecordedOperation]:
+    """from_tensor_slices -> map -> batch(32)."""
+    return [
+        make_recorded_operation("op1", "from_tensor_slices", line=10),
+        make_recorded_operation(
+            "op2", "map", line=12, parent_ids=["op1"], function=make_recorded_function()
+        ),
+        make_recorded_operation(
+            "op3", "batch", line=13, parent_ids=["op2"], parameters={"batch_size": 32}
+        ),
+    ]
+
+
+def make_node(id: int, name: str, inputs: list[int], **overrides: Any) -> ModelNode:
+    values: dict[str, Any] = {
+        "id": id,
+        "name": name,
+        "inputs": inputs,
+        "num_elements": 0,
+        "processing_time_ns": 0,
+        "bytes_produced": 0,
+        "bytes_consumed": 0,
+        "buffered_elements": 0,
+        "buffered_bytes": 0,
+        "autotune": True,
+    }
+    return ModelNode(**{**values, **overrides})
+
+
+def make_snapshot(batches: int, **overrides: Any) -> ModelSnapshot:
+    """Root <- Prefetch <- MapAndBatch <- TensorSlice after so many batches of 32.
+
+    A batch takes 9 ms in the fused map, whose elements have 128 bytes, and 0.64 ms in the source.
+    """
+    values: dict[str, Any] = {
+        "loop_id": "loop1",
+        "iterator": 1,
+        "at_ns": 4000 * MS,
+        "steps": batches,
+        "iterator_steps": batches,
+        "output_id": 1,
+        "nodes": [
+            make_node(1, "Root", [2], num_elements=batches),
+            make_node(
+                2,
+                "Prefetch",
+                [3],
+                num_elements=batches,
+                processing_time_ns=batches * 10_000,
+                buffer_size=2,
+                buffer_size_tunable=True,
+            ),
+            make_node(
+                3,
+                "MapAndBatch",
+                [4],
+                num_elements=batches,
+                processing_time_ns=batches * 9 * MS,
+                bytes_produced=batches * 32 * 128,
+                parallelism=1,
+                parallelism_tunable=False,
+            ),
+            make_node(
+                4,
+                "TensorSlice",
+                [],
+                num_elements=32 * batches,
+                processing_time_ns=batches * 640_000,
+            ),
+        ],
+    }
+    return ModelSnapshot(**{**values, **overrides})
+
+
+def make_recording(**overrides: Any) -> Recording:
+    """Warm-up: 10 steps of 20 ms; baseline: 40 of 10 ms, gaps of 3 ms; repeat: 20 of 3 ms."""
+    values: dict[str, Any] = {
+        "format": RECORDING_FORMAT,
+        "pid": 100,
+        "started_ns": 1000 * MS,
+        "outcome": "stopped",
+        "exit_status": None,
+        "ended_ns": 6000 * MS,
+        "stop_reason": "the windows are complete",
+        "error": None,
+        "environment": RecordedEnvironment(
+            python="3.11.9",
+            executable="python",
+            tensorflow="2.21.0",
+            keras="3.15.1",
+            keras_backend="tensorflow",
+            cuda_build=False,
+            devices=[RecordedDevice("/device:CPU:0", "CPU")],
+        ),
+        "operations": make_plan(),
+        "loops": [make_recorded_loop()],
+        "windows": [
+            make_window("warmup", make_block(10, 20.0, None, 3000.0), stable=True),
+            make_window("baseline", *(make_block(start_ms=4000.0 + 100 * i) for i in range(4))),
+            make_window("repeat", make_block(20, 3.0, None, 5000.0)),
+        ],
+        "snapshots": [make_snapshot(10), make_snapshot(50)],
+    }
+    return Recording(**{**values, **overrides})
