@@ -19,7 +19,7 @@ from pipediag.session.recording import (
     Recording,
 )
 from pipediag.vocabulary import WindowKind
-from tests.factories import MS, SCRIPT
+from tests.records import MS, SCRIPT
 
 
 def make_block(

@@ -6,7 +6,8 @@ from benchmarks.edit_arms import arm_of, confirmed, guide, proposed, subsets
 from pipediag.session.edits import AUTOTUNE, Change, Edit, Insert, SetModel, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.trials import Combined, Trial
-from tests.factories import make_finding, make_operation, make_pipeline, make_session
+from tests.factories import make_finding, make_session
+from tests.records import make_operation, make_pipeline
 
 PARALLEL = SetParameters("map_0", {"num_parallel_calls": AUTOTUNE})
 CACHE = Insert("map_0", "cache", {"elements": 640})

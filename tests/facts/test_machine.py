@@ -4,13 +4,8 @@ import pytest
 
 from pipediag.facts.machine import cores_allowed, cpus, on_accelerator, pool_size, pool_threads
 from pipediag.session.run import Device
-from tests.factories import (
-    make_environment,
-    make_host,
-    make_operation,
-    make_pipeline,
-    make_session,
-)
+from tests.factories import make_host, make_session
+from tests.records import make_environment, make_operation, make_pipeline
 
 
 @pytest.mark.parametrize(("quota", "allowed"), [(None, 8.0), (2.5, 2.5), (16.0, 8.0)])

@@ -21,7 +21,8 @@ from pipediag.vocabulary import (
     FindingSubject,
     TrialState,
 )
-from tests.factories import make_breakdown, make_finding, make_loop, make_session
+from tests.factories import make_finding, make_loop, make_session
+from tests.records import make_breakdown
 from tests.rules.devices import copies, gpu, session_on
 from tests.trials.bench import make_edit
 

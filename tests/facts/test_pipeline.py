@@ -14,7 +14,8 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import make_keras, make_loop, make_operation, make_steps
+from tests.factories import make_keras, make_loop
+from tests.records import make_operation, make_steps
 from tests.rules.sessions import batch, session_of, source
 
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from pipediag.facts.python_work import computes_at_once, data_cores, hot_line, hottest_line_sentence
 from pipediag.session.host import HotLine
-from tests.factories import make_host, make_operation, make_session
+from tests.factories import make_host, make_session
+from tests.records import make_operation
 
 
 def line(number: int, thread: str, percent: float) -> HotLine:

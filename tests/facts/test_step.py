@@ -12,7 +12,8 @@ from pipediag.facts.step import (
     uneven,
 )
 from pipediag.session.steps import Ceiling
-from tests.factories import make_breakdown, make_input_wait, make_session, make_steps
+from tests.factories import make_session
+from tests.records import make_breakdown, make_input_wait, make_steps
 
 
 def test_groups_come_with_the_largest_first() -> None:

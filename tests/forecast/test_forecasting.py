@@ -24,17 +24,15 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.run import Device
 from pipediag.session.steps import Differential, StepRow
-from tests.factories import (
+from tests.factories import make_compute_bound_session, make_host, make_session
+from tests.records import (
     make_breakdown,
-    make_compute_bound_session,
     make_environment,
     make_function,
-    make_host,
     make_input_wait,
     make_operation,
     make_pipeline,
     make_pipeline_ops,
-    make_session,
     make_steps,
 )
 

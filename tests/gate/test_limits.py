@@ -6,7 +6,8 @@ from pipediag.gate.config import GateConfig
 from pipediag.gate.limits import limit_checks
 from pipediag.gate.result import Check
 from pipediag.session.model import Session
-from tests.factories import make_breakdown, make_session
+from tests.factories import make_session
+from tests.records import make_breakdown
 
 
 def only_check(session: Session, config: GateConfig) -> Check:

@@ -21,8 +21,9 @@ from pipediag.reporters.terminal import summary as terminal
 from pipediag.session.model import Session
 from pipediag.session.recording import RecordedSeam, RecordedWindow, Recording
 from pipediag.session.run import Script
-from tests.factories import MS, make_environment, make_host, make_session
+from tests.factories import make_host, make_session
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
+from tests.records import MS, make_environment
 
 milliseconds = st.floats(0.05, 500.0, allow_nan=False)
 parts = st.floats(0.0, 1.0, allow_nan=False)

@@ -10,8 +10,8 @@ from pipediag.measures.recorded_windows import (
     step_rows,
     window_rows,
 )
-from tests.factories import MS
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
+from tests.records import MS
 
 
 def test_a_wait_is_the_step_less_its_gap() -> None:

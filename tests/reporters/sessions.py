@@ -10,7 +10,7 @@ from pipediag.session.pipeline import Operation
 from pipediag.session.run import Script
 from pipediag.session.steps import StepRow
 from pipediag.session.trials import Combined, DroppedEdit
-from tests import factories
+from tests import factories, records
 from tests.reporters import devices, trial_sessions
 
 TRIALS = (
@@ -28,7 +28,7 @@ def nothing_measured() -> Session:
         script=Script(
             path="train.py", args=[], status=-9, outcome="killed", detail="Killed by SIGKILL."
         ),
-        environment=factories.make_environment(
+        environment=records.make_environment(
             tensorflow=None, keras=None, keras_backend=None, devices=[], cpu_model=None
         ),
         verdict=factories.make_verdict(
@@ -65,7 +65,7 @@ def nothing_measured() -> Session:
 
 def hostile() -> Session:
     """Markup, template syntax and control characters wherever a user's text can stand."""
-    operation: Operation = factories.make_operation(
+    operation: Operation = records.make_operation(
         "map_0", "map", file=f"/p/{HOSTILE}.py", code=HOSTILE, name=HOSTILE
     )
     finding: Finding = factories.make_finding(
@@ -82,7 +82,7 @@ def hostile() -> Session:
         devices=[devices.make_gpu(name=HOSTILE, model=HOSTILE, gaps=[gap], kernels=[kernel])],
         script=Script(path="train.py", args=[HOSTILE], outcome="raised", detail=HOSTILE),
         verdict=factories.make_verdict(summary=HOSTILE, reasons=[HOSTILE], next_steps=[HOSTILE]),
-        pipeline=factories.make_pipeline(ops=[operation], options={HOSTILE: HOSTILE}),
+        pipeline=records.make_pipeline(ops=[operation], options={HOSTILE: HOSTILE}),
         findings=[finding],
         trials=trial_sessions.make_run(
             blocks=trial_sessions.make_blocks({HOSTILE: [2.0, 2.1]}), notes=[HOSTILE]
@@ -95,7 +95,7 @@ def hostile() -> Session:
         ),
         loops=[factories.make_loop(role_reason=HOSTILE, file=f"/p/{HOSTILE}.py")],
         notes=[HOSTILE],
-        environment=factories.make_environment(cpu_model=HOSTILE, framework_messages=[HOSTILE]),
+        environment=records.make_environment(cpu_model=HOSTILE, framework_messages=[HOSTILE]),
     )
 
 
@@ -104,7 +104,7 @@ def enormous() -> Session:
     endless = "word " * 4000
     unbroken = "/very" * 400
     operations = [
-        factories.make_operation(
+        records.make_operation(
             f"map_{index}",
             "map",
             file=f"{unbroken}/data.py",
@@ -150,8 +150,8 @@ def enormous() -> Session:
         verdict=factories.make_verdict(
             summary=endless, reasons=[endless] * 30, next_steps=[endless] * 30
         ),
-        steps=factories.make_steps(count=len(samples), samples_ms=samples),
-        pipeline=factories.make_pipeline(ops=operations, bottleneck_op_id="map_150"),
+        steps=records.make_steps(count=len(samples), samples_ms=samples),
+        pipeline=records.make_pipeline(ops=operations, bottleneck_op_id="map_150"),
         findings=findings,
         trials=trial_sessions.make_run(
             notes=[endless] * 30,
@@ -170,7 +170,7 @@ def enormous() -> Session:
             for index in range(80)
         ],
         notes=[endless] * 60,
-        environment=factories.make_environment(framework_messages=[endless] * 50),
+        environment=records.make_environment(framework_messages=[endless] * 50),
         step_rows=rows,
         host_samples=factories.make_host_samples() * 500,
     )

@@ -12,7 +12,8 @@ from pipediag.rules.sections import lacking
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import make_breakdown, make_operation, make_pipeline, make_session
+from tests.factories import make_session
+from tests.records import make_breakdown, make_operation, make_pipeline
 
 
 def chain(*ops: Operation) -> list[Operation]:

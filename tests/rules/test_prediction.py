@@ -8,7 +8,8 @@ from pipediag.rules.rule import Prediction
 from pipediag.rules.step import host_overhead
 from pipediag.session.edits import AUTOTUNE, Edit, SetModel, SetParameters
 from pipediag.session.findings import Finding
-from tests.factories import make_function, make_pipeline, make_pipeline_ops, make_session
+from tests.factories import make_session
+from tests.records import make_function, make_pipeline, make_pipeline_ops
 
 source, mapped, *rest = make_pipeline_ops()
 SESSION = make_session(

@@ -15,14 +15,8 @@ from pipediag.rules.step import gpu_unused
 from pipediag.session.model import Session
 from pipediag.session.trials import NOT_TRIED
 from pipediag.vocabulary import Framework, GapCause
-from tests.factories import (
-    make_compute_bound_session,
-    make_environment,
-    make_function,
-    make_pipeline,
-    make_pipeline_ops,
-    make_session,
-)
+from tests.factories import make_compute_bound_session, make_session
+from tests.records import make_environment, make_function, make_pipeline, make_pipeline_ops
 from tests.rules.devices import copies, gpu, launches
 
 RULES_DIRECTORY = Path(registry.__file__).parent

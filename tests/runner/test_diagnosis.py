@@ -17,9 +17,9 @@ from pipediag.session.host_track import HostTrack
 from pipediag.session.model import Session
 from pipediag.session.recording import RecordedOtherUse, Recording
 from pipediag.session.settings import RunSettings
-from tests.factories import MS, make_environment
 from tests.measures.tracks import make_track
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
+from tests.records import MS, make_environment
 
 UNSAMPLED = HostTrack(pid=100, missing="The host was not sampled.")
 

@@ -16,7 +16,8 @@ from pipediag.session.messages import (
     TrialsAwaited,
 )
 from pipediag.session.model import Session
-from tests.factories import make_breakdown, make_finding, make_input_wait, make_session
+from tests.factories import make_finding, make_session
+from tests.records import make_breakdown, make_input_wait
 from tests.trials.bench import make_edit
 
 

@@ -10,8 +10,8 @@ import pytest
 from pipediag.errors import PipediagError
 from pipediag.session.reading import read_journal, read_recording, recover
 from pipediag.session.recording import Recording
-from tests.factories import MS
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
+from tests.records import MS
 
 Step = tuple[int, int, int, int, int, int]
 

@@ -7,7 +7,8 @@ import pytest
 from pipediag.session.edits import SetParameters
 from pipediag.session.model import Session
 from pipediag.trials.shorter_shuffles import Fills, shorter_fills
-from tests.factories import make_operation, make_pipeline, make_session, make_steps
+from tests.factories import make_session
+from tests.records import make_operation, make_pipeline, make_steps
 
 
 def session(size: object, elements: float | None = 32.0, step_ms: float = 10.0) -> Session:

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from pipediag.measures.loop.loops import diagnosed_loop, loop_rows, projected_s
-from tests.factories import MS
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
+from tests.records import MS
 
 
 def windows(loop_id: str, step_ms: float) -> list[object]:

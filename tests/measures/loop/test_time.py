@@ -12,8 +12,8 @@ from pipediag.measures.loop.loops import loop_rows, projected_s
 from pipediag.measures.loop.time import IN_GRAPH, TOO_SHORT, time_missing, time_of
 from pipediag.session.loops import Loop, LoopTime
 from pipediag.session.recording import RecordedLoop, RecordedSeam, Recording
-from tests.factories import MS
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
+from tests.records import MS
 
 
 def fitted(**overrides: Any) -> RecordedLoop:

@@ -11,7 +11,6 @@ from pipediag.measures.pipeline.operations import (
     with_latency,
 )
 from pipediag.session.pipeline import Operation
-from tests.factories import make_operation
 from tests.measures.traces import make_activity, make_trace
 from tests.recordings import (
     make_node,
@@ -20,6 +19,7 @@ from tests.recordings import (
     make_recording,
     make_snapshot,
 )
+from tests.records import make_operation
 
 
 def test_a_fused_map_carries_the_cost_and_counts_single_elements() -> None:

@@ -11,8 +11,8 @@ from pipediag.trace.device.kernels import Kernel, KernelLaunches
 from pipediag.trace.device.traces import DeviceGaps, DeviceTrace, Overlap
 from pipediag.trace.pipeline.records import IteratorKey
 from pipediag.vocabulary import GAP_CAUSES, GapCause
-from tests.factories import make_pipeline
 from tests.measures.traces import make_trace
+from tests.records import make_pipeline
 
 KEY = ("Root::Map", ("m",))
 MS = 1_000_000

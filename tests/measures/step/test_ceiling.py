@@ -5,7 +5,8 @@ import pytest
 
 from pipediag.measures.step.ceiling import measure_ceiling
 from pipediag.measures.step.input_share import Measured
-from tests.factories import make_breakdown, make_loop_time
+from tests.factories import make_loop_time
+from tests.records import make_breakdown
 
 
 def test_the_ceiling_is_step_over_consumer_time() -> None:

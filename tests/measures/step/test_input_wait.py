@@ -16,9 +16,10 @@ from pipediag.measures.step.input_wait import (
 )
 from pipediag.session.recording import RecordedStacks
 from pipediag.session.steps import Perturbation
-from tests.factories import MS, make_host
+from tests.factories import make_host
 from tests.measures.traces import make_split
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
+from tests.records import MS
 
 QUIET = Perturbation(baseline_step_ms=10.0, profiled_step_ms=10.0, ratio=1.0)
 

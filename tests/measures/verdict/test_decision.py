@@ -10,17 +10,13 @@ from pipediag.session.host import HotLine
 from pipediag.session.model import Session
 from pipediag.session.run import OtherProcesses, OtherUse, Script
 from pipediag.session.steps import Ceiling, Differential, Perturbation, Share
-from tests.factories import (
+from tests.factories import make_host, make_keras, make_loop, make_loop_time, make_session
+from tests.records import (
     make_breakdown,
     make_environment,
-    make_host,
     make_input_wait,
-    make_keras,
-    make_loop,
-    make_loop_time,
     make_operation,
     make_pipeline,
-    make_session,
     make_steps,
 )
 

@@ -7,8 +7,9 @@ import pytest
 from pipediag.measures.verdict.decision import decide
 from pipediag.session.findings import Verdict
 from pipediag.session.host import HotLine
-from tests.factories import make_breakdown, make_host, make_pipeline
+from tests.factories import make_host
 from tests.measures.verdict.test_decision import between_epochs, session, with_interval
+from tests.records import make_breakdown, make_pipeline
 
 ON_MAIN = HotLine(file="train.py", line=40, function="on_batch", percent=60.0, thread="main")
 

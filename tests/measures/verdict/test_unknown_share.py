@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pipediag.measures.verdict.decision import decide
-from tests.factories import make_breakdown
 from tests.measures.verdict.test_decision import session, with_interval
+from tests.records import make_breakdown
 
 
 def test_as_much_unknown_as_known_still_names_the_known() -> None:

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipediag.reporters.html import charts
-from tests import factories
+from tests import factories, records
 
 
 def test_segments_fill_the_bar_and_skip_empty_classes() -> None:
-    segments = charts.breakdown_segments(factories.make_breakdown())
+    segments = charts.breakdown_segments(records.make_breakdown())
 
     assert [segment.name for segment in segments] == [
         "input_wait",
@@ -24,7 +24,7 @@ def test_segments_fill_the_bar_and_skip_empty_classes() -> None:
 
 def test_a_label_must_fit_its_segment() -> None:
     [segment, *_] = charts.breakdown_segments(
-        factories.make_breakdown(input_wait=20.0, device_compute=80.0)
+        records.make_breakdown(input_wait=20.0, device_compute=80.0)
     )
 
     assert segment.fits("Waiting for input", narrow=False)
@@ -34,7 +34,7 @@ def test_a_label_must_fit_its_segment() -> None:
 @given(st.lists(st.floats(0.01, 1e5), min_size=1, max_size=2000))
 def test_strip_has_a_stroke_a_bucket_within_the_drawing(samples: list[float]) -> None:
     median = sorted(samples)[len(samples) // 2]
-    steps = factories.make_steps(samples_ms=samples, median_ms=median, p95_ms=max(samples))
+    steps = records.make_steps(samples_ms=samples, median_ms=median, p95_ms=max(samples))
 
     strip = charts.step_strip(factories.make_session(steps=steps))
 
@@ -53,7 +53,7 @@ def test_strip_has_a_stroke_a_bucket_within_the_drawing(samples: list[float]) ->
 def test_strip_keeps_the_extremes_of_a_bucket() -> None:
     samples = [10.0] * 5000
     samples[1234] = 20.0
-    steps = factories.make_steps(samples_ms=samples, p95_ms=10.0)
+    steps = records.make_steps(samples_ms=samples, p95_ms=10.0)
 
     strip = charts.step_strip(factories.make_session(steps=steps))
 
@@ -64,7 +64,7 @@ def test_strip_keeps_the_extremes_of_a_bucket() -> None:
 
 
 def test_strip_clips_what_would_flatten_the_rest_and_counts_it() -> None:
-    steps = factories.make_steps(samples_ms=[10.0] * 99 + [900.0], p95_ms=10.5)
+    steps = records.make_steps(samples_ms=[10.0] * 99 + [900.0], p95_ms=10.5)
 
     strip = charts.step_strip(factories.make_session(steps=steps))
 
@@ -76,7 +76,7 @@ def test_strip_clips_what_would_flatten_the_rest_and_counts_it() -> None:
 
 def test_no_samples_no_strip() -> None:
     assert charts.step_strip(factories.make_session(steps=None)) is None
-    empty = factories.make_steps(samples_ms=[])
+    empty = records.make_steps(samples_ms=[])
     assert charts.step_strip(factories.make_session(steps=empty)) is None
 
 

@@ -12,7 +12,7 @@ from pipediag.encoding.visible import visible
 from pipediag.reporters.html import page as html
 from pipediag.reporters.words import labels
 from pipediag.session.model import Session
-from tests import factories
+from tests import factories, records
 from tests.reporters import devices, sessions, trial_sessions
 from tests.reporters.html.pages import Element, Page
 
@@ -173,7 +173,7 @@ def test_breakdown_bar_has_a_table_twin_with_intervals() -> None:
 
 
 def test_what_the_consumer_alone_told_is_more_than_waiting() -> None:
-    wait = factories.make_input_wait(method="differential", contention="cpu")
+    wait = records.make_input_wait(method="differential", contention="cpu")
     assert labels.COST_BESIDE_WAITING in html.render(factories.make_session(input_wait=wait))
     assert labels.COST_BESIDE_WAITING not in html.render(factories.make_session())
 
@@ -233,7 +233,7 @@ def test_shares_of_the_pipeline_are_not_said_to_be_of_the_step() -> None:
 
 
 def test_the_mean_leads_as_the_table_adds_up_to_it() -> None:
-    steps = factories.make_steps(mean_ms=20.7, median_ms=4.87)
+    steps = records.make_steps(mean_ms=20.7, median_ms=4.87)
     words = page_of(factories.make_session(steps=steps)).root.words()
     assert "The mean step, 20.7" in words
     assert "Few long steps dominate" in words

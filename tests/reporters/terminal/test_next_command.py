@@ -7,7 +7,7 @@ import pytest
 from pipediag.facts.report_directory import default_directory
 from pipediag.reporters.terminal.next_command import NextCommand, next_command
 from pipediag.session.run import Script
-from tests import factories
+from tests import factories, records
 from tests.reporters import sessions
 
 
@@ -58,7 +58,7 @@ def test_a_clean_run_leads_to_the_gate() -> None:
 def test_an_inconclusive_run_leads_to_a_longer_one(seen: int, asked: int) -> None:
     session = factories.make_session(
         verdict=factories.make_verdict(bottleneck="inconclusive"),
-        steps=factories.make_steps(count=seen),
+        steps=records.make_steps(count=seen),
     )
 
     assert next_command(session, None).command == f"pipediag analyze --steps {asked} train.py"

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from pipediag.reporters.terminal.summary import render
 from pipediag.session.model import Session
-from tests import factories
+from tests import factories, records
 from tests.reporters import sessions, trial_sessions
 
 SESSIONS: dict[str, Callable[[], Session]] = {
@@ -93,7 +93,7 @@ def test_says_verdict_breakdown_operation_finding_and_where_the_report_is() -> N
 
 
 def test_the_mean_leads_with_the_median_beside_it() -> None:
-    steps = factories.make_steps(mean_ms=20.7, median_ms=4.87)
+    steps = records.make_steps(mean_ms=20.7, median_ms=4.87)
     text = shown(factories.make_session(steps=steps), width=120)
     assert "Mean step 20.7 ms (median 4.87 ms); 40 steps after 10 of warm-up" in (
         text.replace("\N{NO-BREAK SPACE}", " ")

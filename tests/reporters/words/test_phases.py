@@ -6,14 +6,14 @@ from pipediag.reporters.words.phases import agreement, phases
 from pipediag.session.model import Session
 from pipediag.session.steps import Differential
 from pipediag.session.trials import PipelineAlone
-from tests import factories
+from tests import factories, records
 from tests.reporters import trial_sessions
 
 
 def measured(consumer: float, pipeline: float, both: float, wait_percent: float) -> Session:
     return factories.make_session(
-        steps=factories.make_steps(mean_ms=both),
-        breakdown=factories.make_breakdown(
+        steps=records.make_steps(mean_ms=both),
+        breakdown=records.make_breakdown(
             both, input_wait=wait_percent, device_compute=100 - wait_percent
         ),
         differential=Differential(
@@ -48,7 +48,7 @@ def test_the_breakdown_is_held_against_the_consumer_alone() -> None:
 
 def test_a_breakdown_that_rests_on_the_same_batch_is_no_second_witness() -> None:
     session = measured(3.0, 9.8, 10.0, 70.0).model_copy(
-        update={"input_wait": factories.make_input_wait(method="differential")}
+        update={"input_wait": records.make_input_wait(method="differential")}
     )
 
     assert "breakdown" not in (agreement(session) or "")

@@ -6,7 +6,7 @@ from pipediag.reporters.words import pipeline_rows
 from pipediag.reporters.words.quantities import NOTHING
 from pipediag.reporters.words.source_names import Places
 from pipediag.session.pipeline import Operation, Pipeline
-from tests import factories
+from tests import factories, records
 
 
 def rows_of(
@@ -19,8 +19,8 @@ def rows_of(
 
 def test_rows_keep_the_order_of_the_data_and_share_the_time() -> None:
     rows = rows_of(
-        factories.make_operation("a", "range", self_ms_per_step=1.0),
-        factories.make_operation("b", "map", self_ms_per_step=3.0, parent_ids=["a"]),
+        records.make_operation("a", "range", self_ms_per_step=1.0),
+        records.make_operation("b", "map", self_ms_per_step=3.0, parent_ids=["a"]),
         bottleneck="b",
     )
 
@@ -31,26 +31,26 @@ def test_rows_keep_the_order_of_the_data_and_share_the_time() -> None:
 
 
 def test_an_operation_without_a_time_has_no_share() -> None:
-    rows = rows_of(factories.make_operation("a", self_ms_per_step=None))
+    rows = rows_of(records.make_operation("a", self_ms_per_step=None))
 
     assert rows[0].share_percent is None
 
 
 def test_branches_say_what_they_read() -> None:
     rows = rows_of(
-        factories.make_operation("a", "range"),
-        factories.make_operation("b", "TextLineDataset"),
-        factories.make_operation("c", "zip", parent_ids=["a", "b"]),
+        records.make_operation("a", "range"),
+        records.make_operation("b", "TextLineDataset"),
+        records.make_operation("c", "zip", parent_ids=["a", "b"]),
     )
 
     assert rows[2].reads_from == ["range", "TextLineDataset"]
 
 
 def test_what_tensorflow_did_is_said_in_words() -> None:
-    fused = factories.make_operation(
-        "a", "map", fused_into="b", function=factories.make_function(name="pad")
+    fused = records.make_operation(
+        "a", "map", fused_into="b", function=records.make_function(name="pad")
     )
-    rows = rows_of(fused, factories.make_operation("b", "batch", fused_from=["a"]))
+    rows = rows_of(fused, records.make_operation("b", "batch", fused_from=["a"]))
 
     assert rows[0].notes == ["fused into batch, counted there"]
     assert rows[1].notes == ["fused from map(pad)"]
@@ -58,7 +58,7 @@ def test_what_tensorflow_did_is_said_in_words() -> None:
 
 def test_the_dearest_rows_include_the_bottleneck_in_data_order() -> None:
     operations = [
-        factories.make_operation(f"op_{index}", self_ms_per_step=float(index)) for index in range(9)
+        records.make_operation(f"op_{index}", self_ms_per_step=float(index)) for index in range(9)
     ]
     rows = rows_of(*operations, bottleneck="op_1")
 
@@ -80,13 +80,13 @@ def test_the_dearest_rows_include_the_bottleneck_in_data_order() -> None:
 def test_parallelism_and_buffers_in_words(
     fields: dict[str, object], parallel: str, buffer: str
 ) -> None:
-    op = factories.make_operation(**fields)
+    op = records.make_operation(**fields)
 
     assert pipeline_rows.parallel_calls(op) == parallel
     assert pipeline_rows.buffer_fill(op).replace("\xa0", " ") == buffer
 
 
 def test_a_lambda_is_called_lambda() -> None:
-    op = factories.make_operation(function=factories.make_function(name="<module>.<lambda>"))
+    op = records.make_operation(function=records.make_function(name="<module>.<lambda>"))
 
     assert pipeline_rows.operation_title(op) == "map(lambda)"

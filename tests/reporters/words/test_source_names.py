@@ -1,16 +1,16 @@
 from __future__ import annotations
 
 from pipediag.reporters.words.source_names import Places
-from tests import factories
+from tests import factories, records
 
 
 def places_of(*files: str) -> Places:
     operations = [
-        factories.make_operation(f"map_{index}", file=file) for index, file in enumerate(files)
+        records.make_operation(f"map_{index}", file=file) for index, file in enumerate(files)
     ]
     return Places(
         factories.make_session(
-            pipeline=factories.make_pipeline(ops=operations, bottleneck_op_id=None),
+            pipeline=records.make_pipeline(ops=operations, bottleneck_op_id=None),
             loops=[],
             findings=[],
         )

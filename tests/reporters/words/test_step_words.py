@@ -14,7 +14,8 @@ from pipediag.reporters.words.step_words import (
 )
 from pipediag.session.model import Session
 from pipediag.session.steps import Ceiling
-from tests.factories import make_input_wait, make_loop, make_loop_time, make_session
+from tests.factories import make_loop, make_loop_time, make_session
+from tests.records import make_input_wait
 
 
 def with_ceiling(speedup: float | None, loop: float | None = None, **overrides: Any) -> Session:

@@ -6,7 +6,7 @@ import pytest
 
 from pipediag.rules.device import mixed_precision
 from pipediag.session.devices import DeviceActivity
-from tests.factories import make_environment
+from tests.records import make_environment
 from tests.rules.devices import cpu, gpu, on_devices, session_on
 from tests.rules.sessions import only
 

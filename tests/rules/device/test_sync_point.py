@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pipediag.rules.device import sync_point
 from pipediag.rules.registry import run_rules
-from tests.factories import make_breakdown
+from tests.records import make_breakdown
 from tests.rules.devices import copies, cpu, gap, gpu, on_devices, session_on
 from tests.rules.sessions import only
 

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from pipediag.rules.pipeline import debug_mode
-from tests.factories import make_environment, make_session
+from tests.factories import make_session
+from tests.records import make_environment
 from tests.rules.sessions import keeps_up, only
 
 ON = make_environment(tf_data_debug_mode=True)

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from pipediag.rules.pipeline import disabled_defaults
 from pipediag.session.edits import Edit, SetOptions
-from tests.factories import make_operation, make_session
+from tests.factories import make_session
+from tests.records import make_operation
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
 
 OFF = {"options": {"optimization.apply_default_optimizations": False, "deterministic": False}}

@@ -10,15 +10,8 @@ from pipediag.rules.pipeline import missing_cache, slow_shuffle_fill
 from pipediag.rules.step import host_overhead
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import (
-    make_breakdown,
-    make_function,
-    make_keras,
-    make_loop,
-    make_loop_time,
-    make_operation,
-    make_steps,
-)
+from tests.factories import make_keras, make_loop, make_loop_time
+from tests.records import make_breakdown, make_function, make_operation, make_steps
 from tests.rules.sessions import batch, only, session_of, source
 
 

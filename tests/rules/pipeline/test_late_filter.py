@@ -8,7 +8,8 @@ from pipediag.rules.pipeline import late_filter
 from pipediag.session.edits import Edit, Move
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import make_function, make_operation, make_session
+from tests.factories import make_session
+from tests.records import make_function, make_operation
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
 
 

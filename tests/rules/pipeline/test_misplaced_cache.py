@@ -7,7 +7,8 @@ import pytest
 from pipediag.rules.pipeline import misplaced_cache
 from pipediag.session.edits import Edit, Move
 from pipediag.session.pipeline import Operation
-from tests.factories import make_function, make_keras, make_loop, make_operation, make_session
+from tests.factories import make_keras, make_loop, make_session
+from tests.records import make_function, make_operation
 from tests.rules.sessions import batch, only, session_of, source
 
 

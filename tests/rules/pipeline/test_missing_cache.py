@@ -8,16 +8,13 @@ from pipediag.rules.pipeline import missing_cache
 from pipediag.session.edits import Edit, Insert, Move
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import (
+from tests.factories import make_host, make_keras, make_loop, make_session
+from tests.records import (
     make_breakdown,
     make_environment,
     make_function,
-    make_host,
-    make_keras,
-    make_loop,
     make_operation,
     make_pipeline,
-    make_session,
     make_steps,
 )
 from tests.rules.sessions import batch, keeps_up, only, session_of, source

@@ -8,7 +8,8 @@ from pipediag.rules.pipeline import missing_prefetch
 from pipediag.session.edits import Edit, Insert
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import make_breakdown, make_environment, make_operation, make_session
+from tests.factories import make_session
+from tests.records import make_breakdown, make_environment, make_operation
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
 
 OFF = {"options": {"optimization.apply_default_optimizations": False}}

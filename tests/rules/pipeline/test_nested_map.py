@@ -7,7 +7,8 @@ import pytest
 from pipediag.rules.pipeline import nested_map
 from pipediag.session.edits import Edit, SetParameters
 from pipediag.session.model import Session
-from tests.factories import make_function, make_host, make_operation, make_session
+from tests.factories import make_host, make_session
+from tests.records import make_function, make_operation
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
 
 

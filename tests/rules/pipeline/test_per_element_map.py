@@ -7,7 +7,8 @@ import pytest
 from pipediag.rules.pipeline import per_element_map
 from pipediag.session.edits import Edit, Move
 from pipediag.session.pipeline import Operation
-from tests.factories import make_function, make_operation, make_session
+from tests.factories import make_session
+from tests.records import make_function, make_operation
 from tests.rules.sessions import batch, keeps_up, only, run, session_of, source
 
 

@@ -7,7 +7,8 @@ import pytest
 from pipediag.rules.pipeline import python_map_lock
 from pipediag.session.host import Host, HotLine
 from pipediag.session.model import Session
-from tests.factories import make_function, make_host, make_operation
+from tests.factories import make_host
+from tests.records import make_function, make_operation
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
 
 

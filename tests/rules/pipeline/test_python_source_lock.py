@@ -8,7 +8,8 @@ from pipediag.rules.pipeline import python_source_lock
 from pipediag.session.host import HotLine
 from pipediag.session.model import Session
 from pipediag.session.steps import Differential, InputWait
-from tests.factories import make_host, make_keras, make_loop, make_operation
+from tests.factories import make_host, make_keras, make_loop
+from tests.records import make_operation
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
 
 HIDDEN = Differential(step_ms=3.0, ci95_ms=(2.9, 3.1), steps=30, input_share_percent=70.0)

@@ -6,7 +6,8 @@ import pytest
 
 from pipediag.rules.pipeline import row_generator
 from pipediag.session.pipeline import Operation
-from tests.factories import make_operation, make_session
+from tests.factories import make_session
+from tests.records import make_operation
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
 
 

@@ -7,7 +7,8 @@ import pytest
 from pipediag.rules.pipeline import slow_shuffle_fill
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import make_keras, make_loop, make_operation, make_session, make_steps
+from tests.factories import make_keras, make_loop, make_session
+from tests.records import make_operation, make_steps
 from tests.rules.sessions import batch, only, session_of, source
 
 

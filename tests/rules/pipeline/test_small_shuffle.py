@@ -5,7 +5,8 @@ import pytest
 from pipediag.rules.pipeline import small_shuffle
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import make_operation, make_session
+from tests.factories import make_session
+from tests.records import make_operation
 from tests.rules.sessions import batch, only, session_of, source
 
 

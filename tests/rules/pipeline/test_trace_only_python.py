@@ -6,7 +6,8 @@ import pytest
 
 from pipediag.rules.pipeline import trace_only_python
 from pipediag.session.findings import Finding
-from tests.factories import make_function, make_operation, make_session
+from tests.factories import make_session
+from tests.records import make_function, make_operation
 from tests.rules.sessions import batch, only, session_of, source
 
 

@@ -9,7 +9,8 @@ from pipediag.session.edits import Replace, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import make_host, make_operation, make_session
+from tests.factories import make_host, make_session
+from tests.records import make_operation
 from tests.rules.sessions import batch, keeps_up, only, session_of
 
 IDLE = make_host(threads={"tf_data": 10.0}, python_source_cpu_ms_per_step=0.0)

@@ -9,13 +9,13 @@ from pipediag.session.host import HotLine
 from pipediag.session.loops import Callback
 from pipediag.session.model import Session
 from tests.factories import (
-    make_breakdown,
     make_compute_bound_session,
     make_host,
     make_keras,
     make_loop,
     make_session,
 )
+from tests.records import make_breakdown
 from tests.rules.sessions import only
 
 SLOW = Callback(name="Logger", file="train.py", line=30, batch_hooks=["on_train_batch_end"])

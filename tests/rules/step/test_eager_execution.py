@@ -7,7 +7,8 @@ import pytest
 from pipediag.rules.step import eager_execution
 from pipediag.session.edits import Edit, SetModel
 from pipediag.session.model import Session
-from tests.factories import make_environment, make_keras, make_loop, make_session
+from tests.factories import make_keras, make_loop, make_session
+from tests.records import make_environment
 from tests.rules.sessions import only
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from pipediag.rules.step import gpu_unused
 from pipediag.session.run import Device
-from tests.factories import make_environment, make_session
+from tests.factories import make_session
+from tests.records import make_environment
 from tests.rules.sessions import only
 
 

@@ -9,7 +9,8 @@ from pipediag.session.edits import SetModel
 from pipediag.session.host import HotLine
 from pipediag.session.loops import Callback
 from pipediag.session.model import Session
-from tests.factories import make_breakdown, make_host, make_keras, make_loop, make_session
+from tests.factories import make_host, make_keras, make_loop, make_session
+from tests.records import make_breakdown
 from tests.rules.sessions import only
 
 OVERHEAD = make_breakdown(dispatch=20.0, python=32.0, device_compute=48.0)

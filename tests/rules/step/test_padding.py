@@ -7,7 +7,8 @@ import pytest
 from pipediag.rules.step import padding
 from pipediag.session.edits import Edit, Replace
 from pipediag.session.model import Session
-from tests.factories import make_breakdown, make_loop, make_operation, make_session
+from tests.factories import make_loop, make_session
+from tests.records import make_breakdown, make_operation
 from tests.rules.sessions import batch, only, session_of, source
 
 VARYING = (

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pipediag.rules.step import retracing
-from tests.factories import make_breakdown, make_loop, make_session, make_steps
+from tests.factories import make_loop, make_session
+from tests.records import make_breakdown, make_steps
 from tests.rules.sessions import only
 
 COMPILING = make_breakdown(compile=40.0, device_compute=60.0)

@@ -4,7 +4,8 @@ import pytest
 
 from pipediag.rules.step import small_batch
 from pipediag.session.edits import Edit, SetParameters
-from tests.factories import make_breakdown, make_loop, make_session, make_steps
+from tests.factories import make_loop, make_session
+from tests.records import make_breakdown, make_steps
 from tests.rules.sessions import batch, only, session_of, source
 
 FIXED = make_breakdown(dispatch=40.0, python=20.0, device_compute=40.0)
