@@ -17,7 +17,7 @@ from pipediag.session.messages import TrialsAwaited
 from pipediag.session.model import Session
 from pipediag.trials.outcome import TrialOutcome
 from pipediag.trials.schedule import run_trials
-from pipediag.trials.shorter_shuffles import shorter_fills
+from pipediag.trials.shorter_shuffles import shorter_shuffles
 
 Draft = Callable[[], Session]
 
@@ -55,11 +55,11 @@ class TrialsOfRun:
         loop = session.diagnosed_loop()
         if loop is None or loop.id != waiting.loop_id or self._has_tried(loop.id):
             return
-        fills = shorter_fills(session)
+        shared = shorter_shuffles(session)
         outcome = run_trials(
             session,
             session.findings,
-            ChildExecutor(ask, fills.changes, fills.caveats),
+            ChildExecutor(ask, shared.changes, shared.caveats),
             self._share_of_budget(waiting),
             on_event=self.on_progress,
             consumer_ms=(consumer_ms(session) or 0.0) if waiting.alone else None,

@@ -17,7 +17,7 @@ SHARE = 0.15
 """Of the time left: edits go first."""
 
 
-class BaseAlone:
+class BasePulls:
     """Found once, when there is time for it."""
 
     def __init__(self, bench: Bench) -> None:
@@ -31,7 +31,7 @@ class BaseAlone:
         Raises:
             LostError: the executor is gone.
         """
-        if self.found or self.missing or isinstance(self._bench.gauge, PulledPipeline):
+        if self.found or self.missing or isinstance(self._bench.taken_by, PulledPipeline):
             return
         # A pull starts and warms up as a block of the loop does, and its batches come no slower.
         cost = self._bench.cost_s([BASE_ARM])
@@ -48,7 +48,7 @@ class BaseAlone:
         if self.found or self.missing:
             return
         blocks = self._bench.base_blocks
-        if isinstance(self._bench.gauge, PulledPipeline) and len(blocks) >= FEWEST_ROUNDS:
+        if isinstance(self._bench.taken_by, PulledPipeline) and len(blocks) >= FEWEST_ROUNDS:
             self.found = _time_per_batch(blocks)
         else:
             self.missing = reason

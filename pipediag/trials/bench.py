@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pipediag.session.trials import TrialBlock
 from pipediag.trials.arms import Arm, ArmRefusedError, Block, Executor, ExecutorLostError
-from pipediag.trials.consumers import Gauge, examples_per_s
+from pipediag.trials.consumers import TakenBy, examples_per_s
 from pipediag.trials.events import OnEvent, TrialEvent, Trying
 from pipediag.vocabulary import BASE
 
@@ -52,7 +52,7 @@ class Round:
     """Examples per second by arm; arms that failed on the way have a reason instead."""
 
     rates: dict[str, float]
-    """Of a step, as the gauge reads it."""
+    """Of a step, as what takes the batches reads it."""
     pulled: dict[str, float]
     """As they came, whatever a step leaves of that."""
     refused: dict[str, str]
@@ -68,7 +68,7 @@ class Bench:
     def __init__(
         self,
         executor: Executor,
-        gauge: Gauge,
+        taken_by: TakenBy,
         budget_s: float,
         clock: Callable[[], float],
         on_event: OnEvent,
@@ -76,7 +76,7 @@ class Bench:
         began_s: float | None = None,
     ) -> None:
         self.executor = executor
-        self.gauge = gauge
+        self.taken_by = taken_by
         self.budget_s = budget_s
         self.blocks: list[TrialBlock] = []
         self.base_blocks: list[Block] = []
@@ -150,7 +150,7 @@ class Bench:
                     raise BaseRefusedError(error) from error
                 refused[arm.name] = str(error)
             else:
-                rates[arm.name] = examples_per_s(self.gauge, block)
+                rates[arm.name] = examples_per_s(self.taken_by, block)
                 pulled[arm.name] = block.examples_per_s
         return Round(rates, pulled, refused)
 
@@ -163,7 +163,7 @@ class Bench:
         """
         self._announce(arm)
         begin = self._clock()
-        block = self._guarded(arm, lambda: self.gauge.run(self.executor, arm, seconds))
+        block = self._guarded(arm, lambda: self.taken_by.run(self.executor, arm, seconds))
         self._walls[arm.name] = self._clock() - begin
         _refuse_empty(block)
         if arm.name == BASE:

@@ -116,7 +116,7 @@ class _Combination:
         return Combined(
             findings=[one.edit.id for one in self._members],
             dropped=self._dropped,
-            **self._ratios.figures(self._bench.gauge, self._estimate),
+            **self._ratios.figures(self._bench.taken_by, self._estimate),
         )
 
     def _marginal(self, arm: Arm) -> tuple[Decision | None, Ratios]:

@@ -65,9 +65,9 @@ class PulledPipeline:
         return max(self.consumer_ms, step_ms(block))
 
 
-Gauge = TrainingLoop | PulledPipeline
+TakenBy = TrainingLoop | PulledPipeline
 
 
-def examples_per_s(gauge: Gauge, block: Block) -> float:
-    """Throughput of a block as the gauge reads it."""
-    return block.examples / block.batches / gauge.step_ms(block) * 1e3
+def examples_per_s(taken_by: TakenBy, block: Block) -> float:
+    """Throughput of a block as what takes the batches reads it."""
+    return block.examples / block.batches / taken_by.step_ms(block) * 1e3

@@ -143,7 +143,7 @@ class Contest:
         return self._bench.cost_s([BASE_ARM, *arms])
 
     def _caveats(self, candidate: Candidate, left_out: list[str]) -> list[str]:
-        of_all = [candidate.edit.caveat, self._bench.gauge.caveat]
+        of_all = [candidate.edit.caveat, self._bench.taken_by.caveat]
         return list(dict.fromkeys([*(said for said in of_all if said), *left_out]))
 
     def _give_up_what_no_longer_fits(self) -> None:
@@ -167,7 +167,7 @@ class Contest:
                     state="inconclusive",
                     reason=f"{reason[:-1]}, too few to judge.",
                     blocks=rounds,
-                    consumer=self._bench.gauge.consumer,
+                    consumer=self._bench.taken_by.consumer,
                     caveats=one.caveats,
                 ),
             )
@@ -210,9 +210,9 @@ class Contest:
             Trial(
                 state=decision.state,
                 reason=unclear if decision.state == "inconclusive" else None,
-                consumer=self._bench.gauge.consumer,
+                consumer=self._bench.taken_by.consumer,
                 caveats=one.caveats,
-                **one.ratios.figures(self._bench.gauge, decision.estimate),
+                **one.ratios.figures(self._bench.taken_by, decision.estimate),
             ),
         )
 

@@ -9,7 +9,7 @@ from typing import TypedDict
 from pipediag.session.record import Interval
 from pipediag.session.trials import Basis
 from pipediag.trials.bench import Ratio
-from pipediag.trials.consumers import Gauge
+from pipediag.trials.consumers import TakenBy
 from pipediag.trials.statistics import Decision, Estimate, estimate, look
 
 
@@ -41,15 +41,15 @@ class Ratios:
         """What the step's ratios decide after these rounds; see `statistics.look`."""
         return look(self._steps(), last=last)
 
-    def figures(self, gauge: Gauge, step: Estimate) -> Figures:
+    def figures(self, taken_by: TakenBy, step: Estimate) -> Figures:
         """The estimate in a session's words; beside it the pipeline's own where it is all there
         is."""
-        alone = estimate(self._pulled()) if gauge.basis == "pipeline" else None
+        alone = estimate(self._pulled()) if taken_by.basis == "pipeline" else None
         return Figures(
             speedup=round(step.value, 4),
             ci95=step.interval,
             blocks=step.rounds,
-            basis=gauge.basis,
+            basis=taken_by.basis,
             pipeline_speedup=round(alone.value, 4) if alone else None,
             pipeline_ci95=alone.interval if alone else None,
         )

@@ -10,11 +10,11 @@ from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined, TrialRun
 from pipediag.trials.arms import Executor
-from pipediag.trials.base_pulls import SHARE, BaseAlone
+from pipediag.trials.base_pulls import SHARE, BasePulls
 from pipediag.trials.bench import BaseRefusedError, Bench, LostError
 from pipediag.trials.candidates import Candidate, candidates
 from pipediag.trials.combination import combine
-from pipediag.trials.consumers import Gauge, PulledPipeline, TrainingLoop
+from pipediag.trials.consumers import PulledPipeline, TakenBy, TrainingLoop
 from pipediag.trials.contest import Contest
 from pipediag.trials.events import OnEvent, TrialEvent
 from pipediag.trials.outcome import TrialOutcome
@@ -52,15 +52,15 @@ def run_trials(
     Never raises for what the executor does: an arm that fails and a process that is gone are said
     in the trials.
     """
-    gauge: Gauge = TrainingLoop() if consumer_ms is None else PulledPipeline(consumer_ms)
-    bench = Bench(executor, gauge, budget_s, clock, on_event, seed, began_s)
+    taken_by: TakenBy = TrainingLoop() if consumer_ms is None else PulledPipeline(consumer_ms)
+    bench = Bench(executor, taken_by, budget_s, clock, on_event, seed, began_s)
     trials = _Trials(bench)
     trials.run(candidates(findings), goes_on)
     loop = session.diagnosed_loop()
     return TrialOutcome(
         run=TrialRun(
             loop_id=loop.id if loop else "",
-            consumer=gauge.consumer,
+            consumer=taken_by.consumer,
             budget_s=budget_s,
             used_s=round(bench.used_s(), 3),
             base_step_ms=_base_step_ms(bench),
@@ -81,14 +81,14 @@ class _Trials:
         self.combined: Combined | None = None
         self.combined_missing: str | None = None
         self.contest = Contest(bench, [])
-        self.alone = BaseAlone(bench)
+        self.alone = BasePulls(bench)
         self._bench = bench
 
     def run(self, listed: list[Candidate], goes_on: str | None) -> None:
         barred = {
             one.edit.id: reason
             for one in listed
-            if (reason := _why_not(one, self._bench.gauge, goes_on))
+            if (reason := _why_not(one, self._bench.taken_by, goes_on))
         }
         tried = [one for one in listed if one.edit.id not in barred]
         self.contest = Contest(self._bench, tried)
@@ -135,14 +135,14 @@ class _Trials:
         return None
 
 
-def _why_not(candidate: Candidate, gauge: Gauge, goes_on: str | None) -> str | None:
+def _why_not(candidate: Candidate, taken_by: TakenBy, goes_on: str | None) -> str | None:
     if not candidate.safe:
         return "It is not safe here: it would change what the training sees."
     if candidate.edit.once and goes_on is not None:
         return (
             f"{goes_on}; what changes the model or its batches is tried only where it is stopped."
         )
-    if isinstance(gauge, TrainingLoop):
+    if isinstance(taken_by, TrainingLoop):
         return None
     if candidate.changes_model:
         return "It changes the model, and the training loop can't be run by itself here."
@@ -165,4 +165,4 @@ def _why_not_combined(contest: Contest, *, any_tried: bool) -> str:
 def _base_step_ms(bench: Bench) -> float | None:
     if not bench.base_blocks:
         return None
-    return round(fmean(bench.gauge.step_ms(block) for block in bench.base_blocks), 4)
+    return round(fmean(bench.taken_by.step_ms(block) for block in bench.base_blocks), 4)

@@ -15,14 +15,14 @@ _FEWEST_BATCHES = 2
 
 
 @dataclass(frozen=True)
-class Fills:
+class SharedChanges:
     """Changes that base and edits have in common, and the sentences that own up to them."""
 
     changes: tuple[Change, ...] = ()
     caveats: tuple[str, ...] = ()
 
 
-def shorter_fills(session: Session) -> Fills:
+def shorter_shuffles(session: Session) -> SharedChanges:
     """Smaller buffers for shuffles that take longer than `LONGEST_FILL_S` to fill.
 
     A full buffer passes elements on at the same cost whatever its size; only the time and the
@@ -34,8 +34,8 @@ def shorter_fills(session: Session) -> Fills:
         if op.kind == "shuffle" and (change := _shortened(session, op)) is not None
     ]
     if not changes:
-        return Fills()
-    return Fills(
+        return SharedChanges()
+    return SharedChanges(
         tuple(changes),
         ("Shuffle buffers were made smaller in all arms, as each block fills them anew.",),
     )

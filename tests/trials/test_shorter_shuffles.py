@@ -6,7 +6,7 @@ import pytest
 
 from pipediag.session.edits import SetParameters
 from pipediag.session.model import Session
-from pipediag.trials.shorter_shuffles import Fills, shorter_fills
+from pipediag.trials.shorter_shuffles import SharedChanges, shorter_shuffles
 from tests.factories import make_session
 from tests.records import make_operation, make_pipeline, make_steps
 
@@ -22,7 +22,7 @@ def session(size: object, elements: float | None = 32.0, step_ms: float = 10.0) 
 
 def wanted(session: Session) -> int | None:
     """The size that the only changed shuffle gets."""
-    changes = shorter_fills(session).changes
+    changes = shorter_shuffles(session).changes
     if not changes:
         return None
     (change,) = changes
@@ -41,7 +41,7 @@ def test_a_buffer_holds_what_comes_in_a_quarter_of_a_second() -> None:
 
 @pytest.mark.parametrize("size", [800, 799, 1])
 def test_a_buffer_that_fills_as_quickly_stays(size: int) -> None:
-    assert shorter_fills(session(size)) == Fills((), ())
+    assert shorter_shuffles(session(size)) == SharedChanges((), ())
 
 
 def test_where_steps_are_long_two_batches_are_kept() -> None:
@@ -62,11 +62,11 @@ def test_what_is_not_known_is_not_changed(size: object, elements: float | None) 
 def test_a_session_without_steps_or_pipeline_has_no_shuffle_to_change() -> None:
     without_steps = session(100_000).model_copy(update={"steps": None})
     without_pipeline = session(100_000).model_copy(update={"pipeline": None})
-    assert shorter_fills(without_steps) == shorter_fills(without_pipeline) == Fills()
+    assert shorter_shuffles(without_steps) == shorter_shuffles(without_pipeline) == SharedChanges()
 
 
 def test_what_was_changed_is_owned_up_to() -> None:
-    assert shorter_fills(session(100_000)).caveats == (
+    assert shorter_shuffles(session(100_000)).caveats == (
         "Shuffle buffers were made smaller in all arms, as each block fills them anew.",
     )
 
@@ -76,7 +76,7 @@ def test_each_shuffle_is_changed_by_what_passes_through_it() -> None:
         make_operation(f"of_{n}", "shuffle", elements=n, parameters={"buffer_size": 10**6})
         for n in (1.0, 64.0)
     ]
-    found = shorter_fills(make_session(pipeline=make_pipeline(ops=ops))).changes
+    found = shorter_shuffles(make_session(pipeline=make_pipeline(ops=ops))).changes
     assert found == (
         SetParameters("of_1.0", {"buffer_size": 25}),
         SetParameters("of_64.0", {"buffer_size": 1600}),

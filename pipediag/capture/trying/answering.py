@@ -43,7 +43,7 @@ _PREPARED_AFTER = 2
 _MOST_RESTARTS = 3
 
 
-class Trials:
+class Answering:
     """The conversation with the parent, on the training thread of one loop."""
 
     def __init__(

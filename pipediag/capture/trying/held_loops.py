@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pipediag.capture.link import CommandPipe
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.instruments import Instruments
-from pipediag.capture.trying.answering import Trials
+from pipediag.capture.trying.answering import Answering
 from pipediag.capture.trying.fidelity import reading_leaves_traces, step_leaves_traces
 from pipediag.capture.trying.step_limit import StepLimit
 from pipediag.session.messages import TrialsAwaited
@@ -29,7 +29,7 @@ class HeldLoops:
         self._commands = commands
         self._with = instruments
         self._run_to_end = run_to_end
-        self._trials: Trials | None = None
+        self._trials: Answering | None = None
         self.loop: Loop | None = None
         """The loop that is held: a plain attribute, as it is read on every step."""
         self._seen: set[str] = set()
@@ -88,7 +88,7 @@ class HeldLoops:
             )
         )
         self.loop = loop
-        self._trials = Trials(loop, self._commands, self._with.tell, goes_on=goes_on)
+        self._trials = Answering(loop, self._commands, self._with.tell, goes_on=goes_on)
         self._trials.begin(consumer)
         return not self._released()
 
@@ -140,7 +140,7 @@ class HeldLoops:
                 TrialsAwaited(loop.record.id, alone=True, goes_on=False, since_ns=now_ns)
             )
             # Exit handlers are still to come, and must not wait for a trial that hangs.
-            Trials(loop, self._commands, self._with.tell, goes_on=True).without_consumer()
+            Answering(loop, self._commands, self._with.tell, goes_on=True).without_consumer()
 
     def _leaves_no_traces(self, loop: Loop, *, in_steps: bool) -> bool:
         """Whether the script ends with the results that it has by itself; says why not if not."""

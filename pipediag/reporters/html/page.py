@@ -28,7 +28,7 @@ from pipediag.reporters.words import (
 )
 from pipediag.reporters.words import trial_outcomes as trials
 from pipediag.reporters.words.evidence import evidence
-from pipediag.reporters.words.source_names import Places
+from pipediag.reporters.words.source_names import SourceNames
 from pipediag.reporters.words.trial_words import TRIAL_WORDS
 from pipediag.session.model import Session
 from pipediag.session.trials import WORTHWHILE
@@ -60,7 +60,7 @@ def render(session: Session) -> str:
 
 
 def _body_context(session: Session) -> dict[str, Any]:
-    places = Places(session)
+    places = SourceNames(session)
     pipeline = session.pipeline
     rows = pipeline_rows.pipeline_rows(pipeline, places) if pipeline else []
     return {

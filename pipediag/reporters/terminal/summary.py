@@ -20,7 +20,7 @@ from pipediag.reporters.words import findings, headline, labels, phases
 from pipediag.reporters.words import trial_outcomes as trials
 from pipediag.reporters.words.pipeline_rows import dearest, parallel_calls, pipeline_rows
 from pipediag.reporters.words.quantities import decimal, number, percent, percent_interval
-from pipediag.reporters.words.source_names import Places
+from pipediag.reporters.words.source_names import SourceNames
 from pipediag.reporters.words.step_words import free_input, loop_time, step_time
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -61,7 +61,7 @@ class _Summary:
         self._session = session
         self._directory = _shown(output_directory)
         self._limits = limits
-        self._places = Places(session)
+        self._places = SourceNames(session)
 
     def sections(self) -> Iterator[RenderableType]:
         yield from self._verdict()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipediag.reporters.words.quantities import NO_BREAK, NOTHING, number
-from pipediag.reporters.words.source_names import Places
+from pipediag.reporters.words.source_names import SourceNames
 from pipediag.session.pipeline import Operation, Pipeline
 
 MAX_ROWS = 50
@@ -27,7 +27,7 @@ class PipelineRow:
     """Titles of its inputs, where they are not simply the row before."""
 
 
-def pipeline_rows(pipeline: Pipeline, places: Places) -> list[PipelineRow]:
+def pipeline_rows(pipeline: Pipeline, places: SourceNames) -> list[PipelineRow]:
     """One row an operation, in the order of the data."""
     titles = {op.id: operation_title(op) for op in pipeline.ops}
     total = sum(op.self_ms_per_step or 0.0 for op in pipeline.ops)

@@ -12,7 +12,7 @@ _LIBRARY_DIRECTORIES = ("site-packages", "dist-packages")
 _LONGEST = 100
 
 
-class Places:
+class SourceNames:
     """Shows files of the user's project relative to the directory that they share."""
 
     def __init__(self, session: Session) -> None:

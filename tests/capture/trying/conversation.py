@@ -10,7 +10,7 @@ import pytest
 
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.trying import answering as module
-from pipediag.capture.trying.answering import Trials
+from pipediag.capture.trying.answering import Answering
 from pipediag.session.messages import (
     Command,
     FromChild,
@@ -121,16 +121,16 @@ class Stage:
     def events(self) -> list[type]:
         return [type(message) for message in self.told]
 
-    def trials(self, *, goes_on: bool = False) -> Trials:
+    def trials(self, *, goes_on: bool = False) -> Answering:
         commands: Any = self.parent
-        return Trials(self.loop, commands, self.tell, goes_on=goes_on)
+        return Answering(self.loop, commands, self.tell, goes_on=goes_on)
 
-    def begun(self, *, goes_on: bool = False) -> Trials:
+    def begun(self, *, goes_on: bool = False) -> Answering:
         trials = self.trials(goes_on=goes_on)
         trials.begin(self.consumer)
         return trials
 
-    def prepared(self, *, goes_on: bool = False) -> Trials:
+    def prepared(self, *, goes_on: bool = False) -> Answering:
         """With an arm that has taken its first steps; what the parent asks next has begun."""
         self.parent.asks.insert(0, Prepare("base", (), None))
         trials = self.begun(goes_on=goes_on)
@@ -141,7 +141,7 @@ class Stage:
 
     def step(
         self,
-        trials: Trials,
+        trials: Answering,
         consumer: Consumer | None = None,
         *,
         times: int = 1,

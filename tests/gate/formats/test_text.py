@@ -71,5 +71,5 @@ def test_sessions_that_share_the_worst_status_are_counted() -> None:
 
 def test_each_form_is_rendered_under_its_name() -> None:
     results = [evaluate(make_session(), CONFIG)]
-    assert formats.NAMES == ("github", "markdown", "text")
+    assert {"github", "markdown", "text"} <= set(formats.NAMES)
     assert formats.render("text", results) == render(results)

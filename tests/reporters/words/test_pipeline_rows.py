@@ -4,7 +4,7 @@ import pytest
 
 from pipediag.reporters.words import pipeline_rows
 from pipediag.reporters.words.quantities import NOTHING
-from pipediag.reporters.words.source_names import Places
+from pipediag.reporters.words.source_names import SourceNames
 from pipediag.session.pipeline import Operation, Pipeline
 from tests import factories, records
 
@@ -14,7 +14,7 @@ def rows_of(
 ) -> list[pipeline_rows.PipelineRow]:
     pipeline = Pipeline(ops=list(operations), bottleneck_op_id=bottleneck)
     session = factories.make_session(pipeline=pipeline)
-    return pipeline_rows.pipeline_rows(pipeline, Places(session))
+    return pipeline_rows.pipeline_rows(pipeline, SourceNames(session))
 
 
 def test_rows_keep_the_order_of_the_data_and_share_the_time() -> None:

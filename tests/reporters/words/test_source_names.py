@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-from pipediag.reporters.words.source_names import Places
+from pipediag.reporters.words.source_names import SourceNames
 from tests import factories, records
 
 
-def places_of(*files: str) -> Places:
+def places_of(*files: str) -> SourceNames:
     operations = [
         records.make_operation(f"map_{index}", file=file) for index, file in enumerate(files)
     ]
-    return Places(
+    return SourceNames(
         factories.make_session(
             pipeline=records.make_pipeline(ops=operations, bottleneck_op_id=None),
             loops=[],
