@@ -19,6 +19,7 @@ from types import ModuleType
 
 from benchmarks.arms import STAMPS, WORKLOADS_DIRECTORY
 from pipediag.capture.capture import Capture
+from pipediag.capture.link import Teller
 from pipediag.session.settings import RunSettings
 
 ASIDE = "aside"
@@ -40,7 +41,7 @@ def main(workload: str, steps: str, directory: str) -> None:
         steps=_EVER,
         run_to_end=True,
     )
-    capture = Capture(settings)
+    capture = Capture(settings, Teller(None))
     capture.install()
     sys.modules["step_stamps"] = _stamps_that_toggle(capture, Path(directory))
     sys.argv = [settings.script, str(Path(directory) / STAMPS), steps]
