@@ -29,6 +29,47 @@ BY_ITSELF: frozenset[ScriptOutcome] = frozenset({"finished", "stopped", "exited"
 CUT_SHORT: frozenset[ScriptOutcome] = frozenset({"raised", "killed", "interrupted", "timed-out"})
 """What the script was to do was not done."""
 
+SpanKind = Literal[
+    "script",
+    "fit",
+    "evaluation",
+    "callback",
+    "first_batch",
+    "steps",
+    "first_call",
+    "tracing",
+    "aside",
+]
+"""Stretches of the script's thread.
+
+script: its code, from first line to last. fit, evaluation: a call of Keras's. callback: a hook of
+one at an epoch's ends. first_batch: a loop waits for it, of each epoch. steps: a loop's, from its
+first batch in hand to its end or an interruption. first_call: a call of a function that was traced
+in it, so one step and the tracing. tracing: tracing alone. aside: what pipediag took.
+"""
+RunPartName = Literal[
+    "startup",
+    "before_training",
+    "compile",
+    "epoch_start",
+    "steps",
+    "evaluation",
+    "epoch_end",
+    "between_loops",
+    "after_training",
+]
+"""The places that a run's time can go to.
+
+startup: interpreter and imports. before_training: the script's code before its first training loop.
+compile: tracing and compiling functions. epoch_start: waiting for an epoch's first batch.
+evaluation: in `fit`, by a call, or in a loop of the script's own. epoch_end: between the epochs of
+a loop, callbacks and all else. between_loops, after_training: the script's code there.
+"""
+RUN_PARTS: tuple[RunPartName, ...] = get_args(RunPartName)
+"""In the order in which a run comes to them."""
+PartBasis = Literal["measured", "projected"]
+RunScope = Literal["run", "epoch", "1000_steps"]
+
 DeviceClass = Literal["device_compute", "device_copy", "collective"]
 StepClass = Literal[
     "input_wait", DeviceClass, "compile", "dispatch", "python", "device_wait", "unattributed"

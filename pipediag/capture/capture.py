@@ -29,6 +29,7 @@ from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.measuring.stacks import SWITCH_INTERVAL
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
+from pipediag.capture.timeline.timeline import Timeline
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.in_graph import InGraphLoops
@@ -52,6 +53,7 @@ class Capture:
         self._guard = Guard(self._recorder.note)
         self._updates = UpdateWatch()
         self._descriptions = [framework.describe for framework in FRAMEWORKS]
+        self._timeline = Timeline(settings.timeline_path)
         plan = PlanRecorder(self._recorder)
         profiler = Profiler(self._recorder, settings.trace_directory)
         trainers = [framework.trainer for framework in FRAMEWORKS if framework.trainer]
@@ -62,6 +64,7 @@ class Capture:
             profiler=profiler,
             pace=Pace(settings),
             state=KeptState(self._guard),
+            timeline=self._timeline,
             tell=teller.tell,
             running_pipelines=handles_of_live_iterators,
             descriptions=self._descriptions,
@@ -75,9 +78,12 @@ class Capture:
             loops, self._updates, instruments, settings, self._leave_now, held
         )
         self._guard.in_forked_child(SWITCH_INTERVAL.restore)
+        self._guard.in_forked_child(self._timeline.forked)
+        self._guard.around_forks(self._timeline.before_fork, self._timeline.after_fork)
         self._guard.in_forked_child(self._conductor.let_go)
         self._guard.when_given_up(self._in_graph.given_up)
         self._guard.when_given_up(self._conductor.given_up)
+        self._guard.when_given_up(self._timeline.closed)
         self._watchers = Watchers(
             guard=self._guard,
             recorder=self._recorder,
@@ -88,6 +94,7 @@ class Capture:
             plan=plan,
             profiler=profiler,
             state=instruments.state,
+            timeline=self._timeline,
             other_uses=OtherUses(self._recorder.recording.other_uses),
         )
 
@@ -96,6 +103,11 @@ class Capture:
         install_hooks(FRAMEWORKS, self._watchers)
         self._guard.watch_forks()
         self._recorder.save()
+
+    def script_begins(self, began_ns: int) -> None:
+        """The script's first line is next; since that moment the interpreter ran our code."""
+        self._timeline.passed("aside", began_ns, time.monotonic_ns())
+        self._timeline.begins("script")
 
     def let_go(self) -> bool:
         """Drop all that is the script's; returns whether pipelines still run.
@@ -119,7 +131,8 @@ class Capture:
         """Write the final recording; a forked child and a second call do nothing."""
         if os.getpid() != self._pid:
             return
-        attempt = self._guard.attempt
+        attempt, over_ns = self._guard.attempt, time.monotonic_ns()
+        attempt("timing the script", self._timeline.closed)
         reason = f"the script {outcome}"
         attempt("closing a loop inside a tf.function", self._in_graph.finish, reason)
         attempt("closing what was open", self._conductor.script_over, reason)
@@ -128,6 +141,7 @@ class Capture:
         if outcome in BY_ITSELF:
             self._recorder.save()
             attempt("trying the pipelines alone", self._conductor.try_pipelines_alone)
+        self._timeline.passed("aside", over_ns, time.monotonic_ns())
         self._recorder.end(outcome, exit_status, error)
 
     def _leave_now(self) -> None:

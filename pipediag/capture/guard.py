@@ -53,6 +53,8 @@ class Guard:
         self.hooks: list[Callable[..., Any]] = []
         self._when_given_up: list[Callable[[], None]] = []
         self._undone_in_child: list[Callable[[], None]] = []
+        self._before_fork: list[Callable[[], None]] = []
+        self._after_fork: list[Callable[[], None]] = []
 
     def hook(self, original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
         """What to put in the place of `original`; `ours` calls that, and us through entries."""
@@ -113,15 +115,28 @@ class Guard:
         """Have `undo` called in a forked child, for what steps aside by no hook."""
         self._undone_in_child.append(undo)
 
+    def around_forks(self, before: Callable[[], None], after: Callable[[], None]) -> None:
+        """Have these called in this process, for what must not run while it is copied."""
+        self._before_fork.append(before)
+        self._after_fork.append(after)
+
     def watch_forks(self) -> None:
         """Step aside in every child that this process forks, for good."""
-        os.register_at_fork(after_in_child=self._forked)
+        os.register_at_fork(
+            before=lambda: self._around_fork(self._before_fork),
+            after_in_parent=lambda: self._around_fork(self._after_fork),
+            after_in_child=self._forked,
+        )
 
     def step_aside(self) -> None:
         """Make every hook its original, and every entry what holds natively."""
         self.aside = True
         for entry in self.entries:
             entry.ours = entry.natively
+
+    def _around_fork(self, calls: list[Callable[[], None]]) -> None:
+        for call in calls if not self.aside else ():
+            self.attempt("standing back from a fork", call)
 
     def _forked(self) -> None:
         self.step_aside()

@@ -6,6 +6,7 @@ working directory cannot take the place of one that is needed here.
 
 import os
 import sys
+import time
 
 AT_START = frozenset(sys.modules)
 """What the interpreter itself has imported. All else that is imported here is ours."""
@@ -15,6 +16,7 @@ REFUSED = 2
 
 def main() -> None:
     """Run the script that the settings file names; end as the script ends."""
+    began_ns = time.monotonic_ns()
     path = _search_own_places_only()
     from pipediag.child.own_modules import OwnModules
 
@@ -45,6 +47,7 @@ def main() -> None:
     for descriptor in closed:
         os.close(descriptor)
     teller.tell(Started())
+    capture.script_begins(began_ns)
     try:
         run()
     except BaseException as error:

@@ -14,7 +14,9 @@ from pipediag.measures.host.samples import host_samples
 from pipediag.measures.loop.embeddings import describe_embeddings
 from pipediag.measures.loop.loops import diagnosed_loop, loop_rows
 from pipediag.measures.loop.measures import LoopSections, MeasuredLoop, measure_loop
+from pipediag.measures.missing import Missing
 from pipediag.measures.recorded_windows import window_rows
+from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.measures.verdict.decision import decide
 from pipediag.rules.registry import run_rules
 from pipediag.runner.supervisor import ChildResult
@@ -22,12 +24,13 @@ from pipediag.sensors.machine import describe_machine
 from pipediag.session.findings import Verdict
 from pipediag.session.host import HostSample
 from pipediag.session.host_track import HostTrack
+from pipediag.session.ledger import Run
 from pipediag.session.loops import Embedding, Loop
 from pipediag.session.model import SCHEMA_VERSION, Session
-from pipediag.session.reading import read_journal, read_recording, recover
+from pipediag.session.reading import read_journal, read_recording, read_timeline, recover
 from pipediag.session.recording import RecordedLoop, Recording
 from pipediag.session.run import Environment, OtherProcesses, OtherUse, ProfilerConflict, Script
-from pipediag.session.settings import JOURNAL_FILE, RECORDING_FILE, RunSettings
+from pipediag.session.settings import JOURNAL_FILE, RECORDING_FILE, TIMELINE_FILE, RunSettings
 from pipediag.session.steps import Window
 
 NO_RECORDING = "The script ended before TensorFlow was seen, so nothing was recorded."
@@ -55,6 +58,8 @@ class RunFacts:
     other_uses: list[OtherUse] = field(default_factory=list)
     profiler_conflicts: list[ProfilerConflict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    run: Run | None = None
+    run_missing: str | None = None
 
 
 def diagnose(
@@ -70,12 +75,15 @@ def diagnose(
     """
     recording = read_recording(capture_directory / RECORDING_FILE)
     if recording is None:
-        run = RunFacts(describe_machine(None))
+        run = RunFacts(describe_machine(None), run_missing=NO_RECORDING)
         measured = MeasuredLoop(LoopSections.lacking(NO_RECORDING))
     else:
         recovered = recover(recording, read_journal(capture_directory / JOURNAL_FILE))
         loop = diagnosed_loop(recording)
-        run = _facts_of(recording, loop, host, recovered)
+        timeline = read_timeline(capture_directory / TIMELINE_FILE)
+        bounds = RunBounds(child.started_ns, child.ended_ns, child.outcome)
+        ledger = measure_run(timeline, recording, bounds)
+        run = _facts_of(recording, loop, host, recovered, ledger)
         measured = _measured(recording, loop, host, cores_allowed(run.environment))
     draft = Session(
         schema_version=SCHEMA_VERSION,
@@ -84,6 +92,8 @@ def diagnose(
         script=_script(child, settings),
         environment=run.environment,
         verdict=UNDECIDED,
+        run=run.run,
+        run_missing=run.run_missing,
         embeddings=run.embeddings,
         loops=run.loops,
         windows=run.windows,
@@ -111,7 +121,11 @@ def _script(child: ChildResult, settings: RunSettings) -> Script:
 
 
 def _facts_of(
-    recording: Recording, loop: RecordedLoop | None, host: HostTrack, recovered: int
+    recording: Recording,
+    loop: RecordedLoop | None,
+    host: HostTrack,
+    recovered: int,
+    ledger: Run | Missing,
 ) -> RunFacts:
     environment = describe_machine(recording.environment)
     notes = list(recording.notes)
@@ -133,6 +147,8 @@ def _facts_of(
             ProfilerConflict(**asdict(conflict)) for conflict in recording.profiler_conflicts
         ],
         notes=notes,
+        run=None if isinstance(ledger, Missing) else ledger,
+        run_missing=ledger.reason if isinstance(ledger, Missing) else None,
     )
 
 

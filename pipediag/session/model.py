@@ -11,6 +11,7 @@ from __future__ import annotations
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.host import Host, HostSample
+from pipediag.session.ledger import Run
 from pipediag.session.loops import Embedding, Loop
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.record import Record
@@ -50,6 +51,13 @@ class Session(Record):
     verdict: Verdict
     """Bottleneck (`input`, `compute`, `transfer`, `overhead`, `balanced`, `inconclusive`),
     severity, one sentence, confidence, reasons, next steps, file and line."""
+    run: Run | None = None
+    """Where all of the run's time goes, each second in one of `parts`: `startup`,
+    `before_training`, `compile`, `epoch_start`, `steps`, `evaluation`, `epoch_end`,
+    `between_loops`, `after_training`; a row for each part and place, measured or projected, with
+    seconds, percent and interval. The percents add up to 100 of the whole: `total_s`, or
+    `projected_total_s` where the script was stopped."""
+    run_missing: str | None = None
     steps: Steps | None
     """Steps of the window without a profiler: count, warm-up excluded, mean, median, 95th
     percentile, 95 % interval, examples per second, batch size."""

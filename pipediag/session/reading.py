@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from pipediag.errors import PipediagError
 from pipediag.session.recording import RECORDING_FORMAT, RecordedBlock, RecordedWindow, Recording
 from pipediag.session.settings import JOURNAL_RECORD
+from pipediag.session.timeline import Timeline, parse_timeline
 from pipediag.vocabulary import WindowKind
 
 RECOVERED = "the process ended inside this window; its steps come from the journal"
@@ -92,6 +93,22 @@ def read_journal(path: Path) -> Journal:
     records = numbers.reshape(-1, JOURNAL_RECORD.size // numbers.itemsize)
     steps: Journal = records[records[:, 2] != 0].astype(np.int64)
     return steps
+
+
+def read_timeline(path: Path) -> Timeline:
+    """What the child wrote of the run as it went; empty where it wrote nothing.
+
+    Raises:
+        PipediagError: it cannot be read.
+    """
+    try:
+        return parse_timeline(path.read_bytes().splitlines())
+    except FileNotFoundError:
+        return Timeline()
+    except OSError as error:
+        raise PipediagError(
+            f"cannot read {path}: {error.strerror}. Where the run's time went is lost."
+        ) from error
 
 
 def recover(recording: Recording, journal: Journal) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 SETTINGS_FILE = "settings.json"
 RECORDING_FILE = "recording.json"
 JOURNAL_FILE = "steps.journal"
+TIMELINE_FILE = "timeline.jsonl"
 TRACE_DIRECTORY = "trace"
 
 JOURNAL_RECORD = struct.Struct("<6q")
@@ -29,7 +30,7 @@ class RunSettings:
     args: tuple[str, ...]
     module: bool
     capture_directory: str
-    """Where the child writes `recording.json`, `steps.journal` and `trace/`."""
+    """Where the child writes its recording, `steps.journal`, `timeline.jsonl` and `trace/`."""
     progress_fd: int | None = None
     """A pipe on which the child tells its phases, one JSON object a line."""
     steps: int | None = None
@@ -51,6 +52,10 @@ class RunSettings:
     @property
     def journal_path(self) -> Path:
         return Path(self.capture_directory) / JOURNAL_FILE
+
+    @property
+    def timeline_path(self) -> Path:
+        return Path(self.capture_directory) / TIMELINE_FILE
 
     @property
     def trace_directory(self) -> Path:

@@ -117,6 +117,27 @@ class FakeSampler:
         return RecordedStacks(loop_id, 0, 0, 0, 0, [], {})
 
 
+class FakeTimeline:
+    """Remembers what it is told, but no time."""
+
+    in_a_call = False
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    def passed(self, kind: str, _: int, __: int, name: str = "", ___: Any = None) -> None:
+        self.told.append((kind, name))
+
+    def steps_begin(self, loop_id: str, _: int, wait_ns: int | None) -> None:
+        self.told.append(("called" if wait_ns is None else "handed", loop_id))
+
+    def steps_ended(self, _: int) -> None:
+        self.told.append(("ended", ""))
+
+    def closed(self) -> None:
+        self.told.append(("closed", ""))
+
+
 class FakeInstruments:
     """The instruments, and what they were used for."""
 
@@ -125,10 +146,12 @@ class FakeInstruments:
         self.profiler = FakeProfiler()
         self.pace = CountingPace()
         self.state = FakeState()
+        self.timeline = FakeTimeline()
         self.told: list[FromChild] = []
         journal = SimpleNamespace(append=lambda *_: None)
         played: tuple[Any, ...] = self.recorder, journal, self.profiler, self.pace, self.state
-        self.all = Instruments(*played, self.told.append)
+        timeline: Any = self.timeline
+        self.all = Instruments(*played, timeline, self.told.append)
 
     @property
     def events(self) -> list[type[FromChild]]:

@@ -130,6 +130,7 @@ class Diagnosis:
             # What we did took time that is no part of the next step.
             self._start_ns = time.monotonic_ns()
             self.loop.clock.set_aside(self._start_ns - now_ns)
+            self._with.timeline.passed("aside", now_ns, self._start_ns)
         self._mark()
 
     def _act(self, consumer: Consumer, now_ns: int) -> bool:

@@ -12,6 +12,7 @@ from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace
 from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.recorder import Recorder
+from pipediag.capture.timeline.timeline import Timeline
 from pipediag.session.messages import FromChild
 
 
@@ -24,6 +25,7 @@ class Instruments:
     profiler: Profiler
     pace: Pace
     state: KeptState
+    timeline: Timeline
     tell: Callable[[FromChild], None]
     running_pipelines: Callable[[], list[Any]] = list
     """What pipelines that run now live by, to be kept until the process is gone."""

@@ -203,7 +203,9 @@ class Conductor:
         if turn.last is not None and not turn.seam:
             found_nothing = exhausted and turn.last.hand_over == "call"
             loop = turn.last.loop
-            loop.clock.interrupted(time.monotonic_ns(), ended_a_step=not found_nothing)
+            now_ns = time.monotonic_ns()
+            loop.clock.interrupted(now_ns, ended_a_step=not found_nothing)
+            self._with.timeline.steps_ended(now_ns)
             if loop.diagnosis is not None:
                 loop.diagnosis.seam(turn.last, exhausted)
         turn.seam = True
@@ -225,19 +227,12 @@ class Conductor:
                 self._released(loop)
             return
         continuous = continuous and not held  # trials may have been given up in mid-step
+        if held:
+            self._with.timeline.passed("aside", loop.last_ns, now_ns - (wait_ns or 0))
+        elif not continuous:
+            self._with.timeline.steps_begin(record.id, now_ns, wait_ns)
         if continuous:
-            record.elapsed_ns += now_ns - loop.last_ns
-            if record.steps <= 2 * record.batches_per_call:
-                attempt(
-                    self._with.recorder.note,
-                    "describing how the loop starts up",
-                    self._early_steps.describe,
-                    consumer,
-                    now_ns - loop.last_ns,
-                )
-            active = self._active
-            if active is not None and active.loop.thread is not loop.thread:
-                roles.notice_beside(active.loop, loop)
+            self._step_over(consumer, now_ns - loop.last_ns)
         loop.last_ns = now_ns
         loop.clock.hand_over(now_ns, wait_ns, continuous)
         record.steps += record.batches_per_call
@@ -247,6 +242,21 @@ class Conductor:
         deadline_ns = self._stopping.deadline_ns
         if deadline_ns is not None and now_ns > deadline_ns and self._active is None:
             self.stop()
+
+    def _step_over(self, consumer: Consumer, duration_ns: int) -> None:
+        loop, record = consumer.loop, consumer.loop.record
+        record.elapsed_ns += duration_ns
+        if record.steps <= 2 * record.batches_per_call:
+            attempt(
+                self._with.recorder.note,
+                "describing how the loop starts up",
+                self._early_steps.describe,
+                consumer,
+                duration_ns,
+            )
+        active = self._active
+        if active is not None and active.loop.thread is not loop.thread:
+            roles.notice_beside(active.loop, loop)
 
     def _turn_to(self, turn: _Turn, consumer: Consumer) -> None:
         if turn.last is not None:
@@ -354,6 +364,7 @@ class Conductor:
         # What the trials took is no step, and neither is the one that they ended in.
         self._turns.here.seam = True
         loop.clock.held()
+        self._with.timeline.passed("aside", loop.last_ns, time.monotonic_ns())
         self._updates.take_updated()
         self._stopping.go_on_or_stop(loop)
 

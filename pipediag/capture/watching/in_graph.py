@@ -7,6 +7,7 @@ while the call runs. Step times are therefore averages over short intervals.
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -84,6 +85,7 @@ class InGraphLoops:
             measure = InGraphMeasure(loop, new_counter(), self._with)
             self._measure_of[function] = measure
             self._measures.append(measure)
+            self._with.timeline.steps_begin(loop.record.id, time.monotonic_ns(), None)
         return measure
 
     @property

@@ -53,12 +53,14 @@ class InGraphMeasure:
     def call_begins(self) -> None:
         """Remember where the call began, for calls that end before the first reading."""
         self._began = (time.monotonic_ns(), self.counter.read())
+        self._with.timeline.steps_begin(self.loop.record.id, self._began[0], None)
 
     def call_ended(self) -> None:
         """Take what the call did since the last reading; between two calls there are no steps.
 
         The first interval of a longer call is left out: the pipeline starts up in it.
         """
+        self._with.timeline.steps_ended(time.monotonic_ns())
         self._last = self._last or self._began
         if self.loop.trains and self._last is not None:
             self.poll()

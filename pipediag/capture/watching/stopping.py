@@ -65,6 +65,7 @@ class Stopping:
         if self._raised:
             self._leave()
         self._raised = True
+        self._with.timeline.closed()
         self._with.state.give_back()
         self.keep_pipelines()
         self._with.tell(messages.Stopping())

@@ -14,6 +14,7 @@ from typing import Any
 
 from pipediag.capture.guard import Guard
 from pipediag.capture.threads import EachThread
+from pipediag.capture.timeline.timeline import Timeline
 
 
 @dataclass(eq=False)
@@ -34,6 +35,7 @@ class UpdateWatch:
     def __init__(self) -> None:
         self._threads = EachThread(_Running)
         self._training: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._timeline: Timeline | None = None
 
     @property
     def updated(self) -> bool:
@@ -102,8 +104,11 @@ class UpdateWatch:
     def inside_function(self) -> bool:
         return bool(self._threads.here.functions)
 
-    def timed(self, trace: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
+    def timed(
+        self, trace: Callable[..., Any], guard: Guard, timeline: Timeline
+    ) -> Callable[..., Any]:
         """Wrap the tracing of a Python function, to know what it takes."""
+        self._timeline = timeline
         begins = guard.entry("timing how functions are traced", self._trace_begins)
         ended = guard.entry("timing how functions are traced", self._trace_ended)
 
@@ -125,12 +130,16 @@ class UpdateWatch:
     def _trace_begins(self) -> int | None:
         """When it began; None for what is traced within another trace."""
         here = self._threads.here
-        if here.tracing or not here.functions:
+        called = here.functions or (self._timeline is not None and self._timeline.in_a_call)
+        if here.tracing or not called:
             return None
         here.tracing = True
         return time.monotonic_ns()
 
     def _trace_ended(self, began_ns: int) -> None:
         here = self._threads.here
-        here.tracing_ns += time.monotonic_ns() - began_ns
+        now_ns = time.monotonic_ns()
+        here.tracing_ns += now_ns - began_ns
+        if self._timeline is not None:
+            self._timeline.passed("tracing", began_ns, now_ns)
         here.tracing = False

@@ -9,6 +9,7 @@ from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
+from pipediag.capture.timeline.timeline import Timeline
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.in_graph import InGraphLoops
@@ -36,5 +37,7 @@ class Watchers:
     """Of the script's own profiler."""
     state: KeptState
     """Of a look that the script takes at what it has trained."""
+    timeline: Timeline
+    """Of calls that take long, and of what is traced."""
     other_uses: OtherUses
     """Of what is no training loop."""

@@ -98,7 +98,7 @@ def instruments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fak
     conductor = Conductor(loops, updates, played.all, settings, lambda: None, held)
     guard, nobody = Guard(played.recorder.note), plan
     everybody = (guard, played.recorder, conductor, updates, held)
-    install_hooks([Toy()], Watchers(*everybody, *[nobody] * 5))
+    install_hooks([Toy()], Watchers(*everybody, *[nobody] * 6))
     yield played
     for name in ("toy", "toy.core"):
         sys.modules.pop(name, None)

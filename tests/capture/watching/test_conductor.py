@@ -26,6 +26,7 @@ from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.recording import RecordedLoop
 from pipediag.session.settings import RunSettings
 from pipediag.vocabulary import LoopKind, LoopRole
+from tests.capture.instruments import FakeTimeline
 from tests.capture.runtimes import ToyRuntime
 
 SECOND = 1_000_000_000
@@ -78,6 +79,7 @@ class Stage:
         instruments: Any = SimpleNamespace(
             recorder=self.recorder,
             tell=lambda *_, **__: None,
+            timeline=FakeTimeline(),
             pace=Pace(settings),
             state=KeptState(Guard(self.recorder.note)),
             descriptions=(),

@@ -8,6 +8,7 @@ import pytest
 from pipediag.capture.frameworks.tensorflow.variables import watch_writes
 from pipediag.capture.guard import Guard
 from pipediag.capture.watching.updates import UpdateWatch
+from tests.capture.instruments import FakeTimeline
 
 
 class Variable:
@@ -97,7 +98,8 @@ def test_only_tracing_below_a_function_is_timed(
     def trace(depth: int) -> Any:
         return timed(depth - 1) if depth else "graph"
 
-    timed = watch.timed(trace, Guard(print))
+    timeline: Any = FakeTimeline()
+    timed = watch.timed(trace, Guard(print), timeline)
     assert timed(0) == "graph"
     assert watch.tracing_ns == 0
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pipediag.capture.frameworks.framework import Hook
 from pipediag.capture.frameworks.keras.environment import describe
 from pipediag.capture.frameworks.keras.hooks import KerasHooks
+from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.frameworks.keras.trainer import KerasTrainer
 from pipediag.capture.watching.watchers import Watchers
 from pipediag.session.recording import RecordedEnvironment
@@ -31,9 +32,10 @@ class Keras:
     }
 
     def hooks(self, watchers: Watchers) -> Iterator[tuple[str, Hook]]:
-        """Where epochs can be held, end, and where an optimizer steps."""
+        """Where epochs can be held, end, where its calls are, and where an optimizer steps."""
+        timed = TimedCalls(watchers.timeline, watchers.guard)
         return KerasHooks(
-            watchers.conductor, watchers.updates, watchers.held, watchers.guard
+            watchers.conductor, watchers.updates, watchers.held, timed, watchers.guard
         ).by_module()
 
     def describe(self, environment: RecordedEnvironment) -> None:

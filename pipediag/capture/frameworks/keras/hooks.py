@@ -1,4 +1,4 @@
-"""Where pipediag hooks into Keras: epochs that can be held, their ends, and optimizers.
+"""Where pipediag hooks into Keras: epochs that can be held, their ends, calls, and optimizers.
 
 Keras 2 is the package `keras` beside TensorFlow 2.12 to 2.15, and `tf_keras` after that.
 """
@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
 
 _KERAS_2 = ("tf_keras.src", "keras.src", "keras")
+
+_OTHER_TRAINERS = {"jax": "JAXTrainer", "torch": "TorchTrainer"}
 
 Hook = Callable[[Any], None]
 
@@ -22,9 +25,15 @@ class KerasHooks:
     """Knows where each version keeps the three things that are hooked."""
 
     def __init__(
-        self, conductor: Conductor, updates: UpdateWatch, held: HeldLoops, guard: Guard
+        self,
+        conductor: Conductor,
+        updates: UpdateWatch,
+        held: HeldLoops,
+        timed: TimedCalls,
+        guard: Guard,
     ) -> None:
         self._guard = guard
+        self._timed = timed
         self._conductor = conductor
         self._updates = updates
         self._held = held
@@ -33,11 +42,20 @@ class KerasHooks:
         """Each module that may come, and what to do once it has."""
         yield "keras.src.trainers.epoch_iterator", self._on_epoch_iterator
         yield "keras.src.backend.tensorflow.trainer", self._on_tensorflow_trainer
+        for backend, trainer in _OTHER_TRAINERS.items():
+            yield f"keras.src.backend.{backend}.trainer", self._times(trainer)
         yield "keras.src.callbacks.callback_list", self._on_callbacks
         for package in _KERAS_2:
             yield f"{package}.engine.data_adapter", self._on_data_handler
+            yield f"{package}.engine.training", self._times("Model")
             yield f"{package}.callbacks", self._on_callbacks
             yield f"{package}.optimizers.legacy.optimizer_v2", self._on_legacy_optimizer
+
+    def _times(self, trainer: str) -> Hook:
+        def on_trainer(module: Any) -> None:
+            self._timed.time_methods(getattr(module, trainer))
+
+        return on_trainer
 
     def _on_epoch_iterator(self, module: Any) -> None:
         # Keras 3.0 to 3.6 have none, and walk over the data in each backend's own way.
@@ -45,6 +63,7 @@ class KerasHooks:
             self._hold(module.EpochIterator, "_enumerate_iterator")
 
     def _on_tensorflow_trainer(self, module: Any) -> None:
+        self._timed.time_methods(module.TensorFlowTrainer)
         # From Keras 3.7 on it is inherited, and made of what is hooked above.
         if "enumerate_epoch" in vars(module.TFEpochIterator):
             self._hold(module.TFEpochIterator, "enumerate_epoch")
@@ -85,6 +104,7 @@ class KerasHooks:
         )
         for name in ("on_train_batch_begin", "on_train_batch_end"):
             self._silence(module.CallbackList, name, silent)
+        self._timed.time_callbacks(module.CallbackList)
 
     def _silence(self, callback_list: type, method: str, silent: Callable[[], bool]) -> None:
         """Call no callback for a step that a script which goes on did not make itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.threads import runs_tf_data
+from pipediag.capture.timeline.sites import place_of
 from pipediag.capture.watching.in_graph import InGraphCall
 from pipediag.capture.watching.other_uses import STEP_WITHOUT_DATASET
 from pipediag.capture.watching.watchers import Watchers
@@ -29,6 +31,7 @@ class _Visit:
     args: tuple[Any, ...]
     """What to call it with: a step of a trial is given another iterator."""
     traced_before: int
+    began_ns: int
     consumer: Consumer | None = None
     iterator: Any = None
     given: Any = None
@@ -48,6 +51,7 @@ class FunctionCalls:
         self._in_graph = watchers.in_graph
         self._held = watchers.held
         self._other_uses = watchers.other_uses
+        self._timeline = watchers.timeline
         self._consumer_among = consumer_among
         self._errors: Any = None
 
@@ -84,7 +88,8 @@ class FunctionCalls:
         loops_itself = self._in_graph.runs(function)
         if loops_itself and self._in_graph.enough:
             self._conductor.stop()
-        visit = _Visit(function, args, function.experimental_get_tracing_count())
+        traced_before = function.experimental_get_tracing_count()
+        visit = _Visit(function, args, traced_before, time.monotonic_ns())
         if not loops_itself:
             self._give_iterator(visit)
         self._updates.enter(function)
@@ -123,7 +128,13 @@ class FunctionCalls:
         if not self._conductor.in_a_loop and self._updates.trains(visit.function):
             self._other_uses.note(STEP_WITHOUT_DATASET)
         if count != visit.traced_before:
+            if not self._in_graph.runs(visit.function):
+                self._first_call(visit)
             self._conductor.function_traced(visit.function, again=visit.traced_before > 0)
         if visit.in_graph is not None and visit.in_graph.cancellation.started:
             # It may also end as if its data had come to their end.
             self._conductor.stop()
+
+    def _first_call(self, visit: _Visit) -> None:
+        name, site = place_of(visit.function)
+        self._timeline.passed("first_call", visit.began_ns, time.monotonic_ns(), name, site)

@@ -79,7 +79,9 @@ class TensorFlowHooks:
 
     def _on_tracing(self, module: Any) -> None:
         trace = module.func_graph_from_py_func
-        module.func_graph_from_py_func = self._with.updates.timed(trace, self._guard)
+        module.func_graph_from_py_func = self._with.updates.timed(
+            trace, self._guard, self._with.timeline
+        )
 
     def _on_variables(self, module: Any) -> None:
         watch_writes(module.BaseResourceVariable, self._with.updates, self._guard)

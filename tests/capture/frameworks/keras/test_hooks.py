@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 
 from pipediag.capture.frameworks.keras.hooks import KerasHooks
+from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.updates import UpdateWatch
+from tests.capture.instruments import FakeTimeline
 
 
 class FakeConductor:
@@ -50,7 +52,10 @@ class Stage:
         )
         self.held = HeldLoops(None, instruments, run_to_end=False)
         conductor: Any = self.conductor
-        self._hooks = dict(KerasHooks(conductor, self.updates, self.held, guard).by_module())
+        timeline: Any = FakeTimeline()
+        timed = TimedCalls(timeline, guard)
+        hooks = KerasHooks(conductor, self.updates, self.held, timed, guard)
+        self._hooks = dict(hooks.by_module())
 
     def arrives(self, name: str, **members: type) -> ModuleType:
         module = ModuleType(name)
@@ -80,7 +85,8 @@ def callback_list() -> type:
     def heard(callbacks: Any, epoch: int, logs: Any = None) -> int:
         return epoch
 
-    names = ("on_epoch_begin", "on_epoch_end", "on_train_batch_begin", "on_train_batch_end")
+    hooks = ("train_begin", "epoch_begin", "epoch_end", "train_batch_begin", "train_batch_end")
+    names = [f"on_{hook}" for hook in hooks]
     members = {**dict.fromkeys(names, heard), "__module__": __name__}
     return type("CallbackList", (), members)
 
@@ -102,7 +108,10 @@ def test_keras_from_3_7_is_held_in_what_all_backends_share(stage: Stage) -> None
     shared = walker("EpochIterator", "_enumerate_iterator")
     stage.arrives("keras.src.trainers.epoch_iterator", EpochIterator=shared)
     inherits = type("TFEpochIterator", (shared,), {"__module__": __name__})
-    stage.arrives("keras.src.backend.tensorflow.trainer", TFEpochIterator=inherits)
+    trainer = type("TensorFlowTrainer", (), {"__module__": __name__})
+    stage.arrives(
+        "keras.src.backend.tensorflow.trainer", TFEpochIterator=inherits, TensorFlowTrainer=trainer
+    )
 
     assert walked(stage, inherits()._enumerate_iterator()) == HELD
 
@@ -111,7 +120,10 @@ def test_keras_before_3_7_is_held_in_the_tensorflow_backends_own_walk(stage: Sta
     shared = walker("EpochIterator", "enumerate_epoch")
     stage.arrives("keras.src.trainers.epoch_iterator", EpochIterator=shared)
     own = walker("TFEpochIterator", "enumerate_epoch", shared)
-    stage.arrives("keras.src.backend.tensorflow.trainer", TFEpochIterator=own)
+    trainer = type("TensorFlowTrainer", (), {"__module__": __name__})
+    stage.arrives(
+        "keras.src.backend.tensorflow.trainer", TFEpochIterator=own, TensorFlowTrainer=trainer
+    )
 
     assert walked(stage, own().enumerate_epoch()) == HELD
 

@@ -13,6 +13,7 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.loops.stand_in import StandIn
 from pipediag.capture.stop_script import StopScript
 from pipediag.capture.watching.updates import UpdateWatch
+from tests.capture.instruments import FakeTimeline
 from tests.capture.runtimes import ToyRuntime
 
 
@@ -69,6 +70,7 @@ def function() -> Any:
         updates=UpdateWatch(),
         in_graph=in_graph,
         held=None,
+        timeline=FakeTimeline(),
         other_uses=None,
     )
     calls = FunctionCalls(watchers, ToyRuntime(), lambda args: (None, None))
@@ -130,6 +132,7 @@ class Step:
         in_graph: Any = SimpleNamespace(runs=lambda _: False)
         watchers: Any = SimpleNamespace(
             conductor=conductor,
+            timeline=FakeTimeline(),
             updates=UpdateWatch(),
             in_graph=in_graph,
             held=held,

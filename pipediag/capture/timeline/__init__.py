@@ -1,0 +1,1 @@
+"""Where the script's time goes, written down as it passes."""

@@ -1,0 +1,118 @@
+"""Which line of the script's own code runs, looked at fifty times a second from a thread of ours.
+
+It looks only while the script is outside of its training steps, and sleeps otherwise. Its thread is
+none of `threading`'s, so that the script counts its own threads alone.
+"""
+
+from __future__ import annotations
+
+import _thread
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType
+
+from pipediag.capture.callsites import is_users, package_of
+from pipediag.session.timeline import SeenLine, SeenLines
+
+# Own choices: a look takes some 20 microseconds of the interpreter lock.
+_INTERVAL_NS = 20_000_000
+_TELL_EVERY_NS = 2_000_000_000
+_MOST_LINES = 20
+_JOIN_S = 0.5
+
+_Place = tuple[str, int, str, bool]
+
+
+class LineSampler:
+    """Tells what it saw whenever it comes to rest, and every two seconds."""
+
+    def __init__(self, thread: int, tell: Callable[[SeenLines], None]) -> None:
+        self._thread = thread
+        self._tell = tell
+        self._lock = _thread.allocate_lock()
+        self._wanted = False
+        self._ended: _thread.LockType | None = None
+        """Held for as long as the thread lives; None while there is none."""
+        self._seen: dict[_Place, int] = {}
+        self._since_ns = 0
+
+    def go_on(self) -> None:
+        """Look from now on."""
+        with self._lock:
+            if self._wanted:
+                return
+            self._wanted = True
+            self._since_ns = time.monotonic_ns()
+            if self._ended is None:
+                self._ended = _thread.allocate_lock()
+                self._ended.acquire()
+                _thread.start_new_thread(self._run, (self._ended,))
+
+    def rest(self) -> None:
+        """Look no more for now; what was seen is told."""
+        with self._lock:
+            if not self._wanted:
+                return
+            self._wanted = False
+            seen = self._taken(time.monotonic_ns())
+        if seen is not None:
+            self._tell(seen)
+
+    def stop(self) -> None:
+        """Rest, and wait until the thread is gone."""
+        self.rest()
+        ended = self._ended
+        if ended is not None and ended.acquire(timeout=_JOIN_S):
+            ended.release()
+
+    def forget(self) -> None:
+        """In a forked child: there is no thread here, and nothing is told."""
+        self._lock = _thread.allocate_lock()
+        self._wanted = False
+        self._ended = None
+        self._seen = {}
+
+    def _run(self, ended: _thread.LockType) -> None:
+        try:
+            last_ns = time.monotonic_ns()
+            while True:
+                time.sleep(_INTERVAL_NS / 1e9)
+                now_ns = time.monotonic_ns()
+                place = running_line(sys._current_frames().get(self._thread))
+                with self._lock:
+                    if not self._wanted:
+                        self._ended = None
+                        return
+                    if place is not None:
+                        ns = now_ns - max(last_ns, self._since_ns)
+                        self._seen[place] = self._seen.get(place, 0) + ns
+                    due = now_ns - self._since_ns > _TELL_EVERY_NS
+                    seen = self._taken(now_ns) if due else None
+                last_ns = now_ns
+                if seen is not None:
+                    self._tell(seen)
+        except BaseException:
+            return
+        finally:
+            ended.release()
+
+    def _taken(self, now_ns: int) -> SeenLines | None:
+        seen, self._seen = self._seen, {}
+        since_ns, self._since_ns = self._since_ns, now_ns
+        most = sorted(seen.items(), key=lambda one: -one[1])[:_MOST_LINES]
+        lines = tuple(SeenLine(*place, ns) for place, ns in most)
+        return SeenLines(since_ns, now_ns, lines) if lines else None
+
+
+def running_line(frame: FrameType | None) -> _Place | None:
+    """The innermost line of the script's own code on a stack, and whether it imports something."""
+    importing = False
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename == "<frozen importlib._bootstrap>":
+            importing = True
+        elif package_of(code.co_filename) is None and is_users(code.co_filename):
+            return code.co_filename, frame.f_lineno, code.co_qualname, importing
+        frame = frame.f_back
+    return None

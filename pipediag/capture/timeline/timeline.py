@@ -1,0 +1,167 @@
+"""Writes down what the script's thread is at: spans, and the lines that run outside of all spans.
+
+Told of what comes once an epoch or less often, never of a single step. One thread is followed: the
+main one, or another while a loop's steps run there.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+from pipediag.capture.callsites import CallSite
+from pipediag.capture.timeline.line_sampler import LineSampler
+from pipediag.session.timeline import SeenLines, Span, seen_line, span_line
+from pipediag.vocabulary import SpanKind
+
+# Own choice: some 20 MB of text. A run that has more goes on unseen within the span it is in.
+_MOST_LINES = 200_000
+
+# Within these a line of the script's own code says more than the span.
+_OPEN_TO_LINES: frozenset[SpanKind] = frozenset({"script", "fit"})
+
+
+class Timeline:
+    """Of one process; a forked child writes nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self._path: Path | None = path
+        self._pid = os.getpid()
+        self._owner = threading.get_ident()
+        self._lines_left = _MOST_LINES
+        self._next_id = 0
+        self._over = False
+        self._open: list[Span] = []
+        self._steps: Span | None = None
+        self._sampler = LineSampler(self._owner, self._saw)
+
+    @property
+    def full(self) -> bool:
+        """Whether no more is written."""
+        return self._path is None or self._lines_left <= 0
+
+    def begins(self, kind: SpanKind, name: str = "", site: CallSite | None = None) -> Span | None:
+        """A span begins; None where another thread than the one that is followed says so."""
+        if self._over or not self._followed():
+            return None
+        span = self._span(kind, time.monotonic_ns(), None, name, site)
+        self._open.append(span)
+        self._sample_or_rest()
+        self._write(span_line(span))
+        return span
+
+    def ended(self, span: Span | None) -> None:
+        """A span has ended, and what began within it and did not end."""
+        if span is None or span not in self._open:
+            return
+        now_ns = time.monotonic_ns()
+        if self._steps is not None and self._steps.start_ns >= span.start_ns:
+            self.steps_ended(now_ns)
+        while (last := self._open.pop()) is not span:
+            self._write(span_line(_until(last, now_ns)))
+        self._write(span_line(_until(span, now_ns)))
+        self._sample_or_rest()
+
+    def passed(
+        self,
+        kind: SpanKind,
+        start_ns: int,
+        end_ns: int,
+        name: str = "",
+        site: CallSite | None = None,
+    ) -> None:
+        """A span is known when it is over."""
+        if self._followed() and end_ns > start_ns:
+            self._write(span_line(self._span(kind, start_ns, end_ns, name, site)))
+
+    def steps_begin(self, loop_id: str, now_ns: int, wait_ns: int | None) -> None:
+        """A loop has its first batch, or calls a step that asks for it: `wait_ns` is None then."""
+        if self._over or self._steps is not None or not self._followed():
+            return
+        if wait_ns is not None:
+            self.passed("first_batch", now_ns - wait_ns, now_ns, loop_id)
+        self._steps = self._span("steps", now_ns, None, loop_id, None)
+        self._sample_or_rest()
+        self._write(span_line(self._steps))
+
+    def steps_ended(self, now_ns: int) -> None:
+        """The steps are interrupted or over."""
+        if self._steps is None or threading.get_ident() != self._owner:
+            return
+        steps, self._steps = self._steps, None
+        self._write(span_line(_until(steps, now_ns)))
+        self._sample_or_rest()
+
+    def closed(self) -> None:
+        """The script is over, or is stopped: what is open ends now, and nothing more begins."""
+        self._over = True
+        if self._steps is not None:
+            steps, self._steps = self._steps, None
+            self._write(span_line(_until(steps, time.monotonic_ns())))
+        if self._open:
+            self._owner = threading.get_ident()
+            self.ended(self._open[0])
+        self._sampler.stop()
+
+    def forked(self) -> None:
+        """In a forked child, where nothing is to be written."""
+        self._path = None
+        self._sampler.forget()
+
+    def before_fork(self) -> None:
+        """No thread of ours runs while the process is copied."""
+        self._sampler.stop()
+
+    def after_fork(self) -> None:
+        """In the process that goes on."""
+        self._sample_or_rest()
+
+    @property
+    def in_a_call(self) -> bool:
+        """Whether Keras runs a method of its own for the script."""
+        return any(span.kind in ("fit", "evaluation") for span in self._open)
+
+    def _followed(self) -> bool:
+        """Whether this is the thread that is followed; it may become that where no steps run."""
+        if self.full or os.getpid() != self._pid:
+            return False
+        here = threading.get_ident()
+        if here != self._owner:
+            if self._steps is not None:
+                return False
+            self._owner = here
+        return True
+
+    def _sample_or_rest(self) -> None:
+        open_to_lines = all(span.kind in _OPEN_TO_LINES for span in self._open)
+        if self._open and self._steps is None and open_to_lines and not self.full:
+            self._sampler.go_on()
+        else:
+            self._sampler.rest()
+
+    def _saw(self, seen: SeenLines) -> None:
+        self._write(seen_line(seen))
+
+    def _span(
+        self, kind: SpanKind, start_ns: int, end_ns: int | None, name: str, site: CallSite | None
+    ) -> Span:
+        self._next_id += 1
+        place = (site.file, site.line) if site is not None else (None, None)
+        return Span(self._next_id, kind, start_ns, end_ns, name, *place)
+
+    def _write(self, line: bytes) -> None:
+        if self._path is None or self._lines_left <= 0:
+            return
+        self._lines_left -= 1
+        try:
+            # Opened each time: a script may close what it has not opened, and reuse the number.
+            with self._path.open("ab", buffering=0) as file:
+                file.write(line)
+        except OSError:
+            self._path = None
+
+
+def _until(span: Span, end_ns: int) -> Span:
+    return Span(span.id, span.kind, span.start_ns, end_ns, span.name, span.file, span.line)

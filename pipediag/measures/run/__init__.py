@@ -1,0 +1,1 @@
+"""Where all of the run's time goes."""

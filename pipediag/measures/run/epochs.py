@@ -1,0 +1,58 @@
+"""The epochs of a loop as the ledger has them: what each of them took beside its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipediag.measures.run.places import Place, Spent
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """Of one training: a `fit`, or a loop of the script's own."""
+
+    steps_ns: list[int]
+    """In steps, epoch by epoch; the last may have been cut short."""
+    starts_ns: list[int]
+    """Waits for first batches."""
+    ends_ns: dict[Place, list[int]]
+    """What lay between one epoch's steps and the next one's, by place; one entry an end seen."""
+
+    @property
+    def ends_seen(self) -> int:
+        return max(0, len(self.steps_ns) - 1)
+
+
+def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
+    """The epochs of the loop's last training that was seen."""
+    stretches = [one for one in spent if one.place.part == "steps" and one.place.loop_id == loop_id]
+    if not stretches:
+        return Epochs([], [], {})
+    fit = stretches[-1].fit
+    mine = [one for one in spent if one.fit == fit]
+    steps: dict[int, int] = {}
+    starts: list[int] = []
+    begun: list[int] = []
+    for one in mine:
+        if one.place.loop_id != loop_id or one.span is None:
+            continue
+        if one.place.part == "steps":
+            if one.span.id not in steps:
+                begun.append(one.start_ns)
+            steps[one.span.id] = steps.get(one.span.id, 0) + one.ns
+        elif one.place.part == "epoch_start":
+            starts.append(one.ns)
+    return Epochs(list(steps.values()), starts, _ends(mine, loop_id, begun))
+
+
+def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Place, list[int]]:
+    """Times by the place and by the end of an epoch that they lie at, without the last epoch's."""
+    count = max(0, len(begun) - 1)
+    ends: dict[Place, list[int]] = {}
+    for one in mine:
+        between = one.place.part in ("epoch_end", "evaluation") and one.place.loop_id == loop_id
+        number = sum(start <= one.start_ns for start in begun) - 1
+        if between and 0 <= number < count:
+            ends.setdefault(one.place, [0] * count)[number] += one.ns
+    return ends

@@ -1,0 +1,204 @@
+"""The ledger: every second of the run in one place, seen to its end or carried on to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pipediag.measures.bootstrap import interval, resampled_means
+from pipediag.measures.loop.loops import median_step_ms
+from pipediag.measures.loop.time import steady_step_ms
+from pipediag.measures.missing import Missing
+from pipediag.measures.recorded_windows import step_ms
+from pipediag.measures.run.amounts import Amounts, amounts_of, steps_of
+from pipediag.measures.run.epochs import Epochs, epochs_of
+from pipediag.measures.run.places import PIPEDIAG, Place, Spent, spent_on
+from pipediag.measures.run.projection import Projected, Projection, SteadyStep, project
+from pipediag.measures.run.rows import without_the_smallest
+from pipediag.measures.run.script_lines import divided_by_lines
+from pipediag.measures.run.sweep import segments_of
+from pipediag.session.ledger import Run, RunPart
+from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.timeline import Span, Timeline
+from pipediag.vocabulary import RUN_PARTS, ScriptOutcome
+
+NO_TIMELINE = "Nothing was written down of where the script's time goes."
+
+_FEWEST_STEPS_FOR_INTERVAL = 5
+_OURS = ("profile", "repeat")
+
+
+@dataclass(frozen=True)
+class RunBounds:
+    """When the script's process was started, when it ended, and how."""
+
+    started_ns: int
+    ended_ns: int
+    outcome: ScriptOutcome
+
+
+def measure_run(
+    timeline: Timeline, recording: Recording | None, bounds: RunBounds
+) -> Run | Missing:
+    """The run's ledger; whatever else is missing, it is there once the script had begun."""
+    if recording is None or not timeline.spans:
+        return Missing(NO_TIMELINE)
+    stopped = bounds.outcome == "stopped"
+    end_ns = _end_of(timeline, recording, bounds) if stopped else bounds.ended_ns
+    spans = [*timeline.spans, *_windows_of_ours(recording)]
+    spent = spent_on(segments_of(spans, bounds.started_ns, end_ns), recording.loops)
+    spent = _started_up(spent, timeline)
+    trainings = [loop for loop in recording.loops if loop.role == "training"]
+    steady = {loop.id: step for loop in trainings if (step := _steady(recording, loop)) is not None}
+    amounts = amounts_of(spent, recording, {key: step.ns for key, step in steady.items()})
+    amounts.ns = divided_by_lines(spent, timeline.seen, amounts.ns)
+    last = _last_training(spent, trainings)
+    epochs = epochs_of(spent, last.id) if last else Epochs([], [], {})
+    projection = None
+    if stopped and last is not None and last.id in steady:
+        projection = project(recording, last, epochs, amounts, steady[last.id])
+    return _run(amounts, projection, last, epochs)
+
+
+def _end_of(timeline: Timeline, recording: Recording, bounds: RunBounds) -> int:
+    """Where pipediag stopped the script, or holds it."""
+    script = next((span for span in timeline.spans if span.kind == "script"), None)
+    if script is not None and script.end_ns is not None:
+        return script.end_ns
+    windows = [window.end_ns for window in recording.windows]
+    return min(bounds.ended_ns, max([*windows, timeline.last_ns or 0, bounds.started_ns + 1]))
+
+
+def _windows_of_ours(recording: Recording) -> list[Span]:
+    in_graph = {loop.id for loop in recording.loops if loop.kind == "in_graph"}
+    return [
+        Span(-1 - number, "aside", window.start_ns, window.end_ns)
+        for number, window in enumerate(recording.windows)
+        if window.kind in _OURS and window.loop_id not in in_graph
+    ]
+
+
+def _started_up(spent: Sequence[Spent], timeline: Timeline) -> list[Spent]:
+    """Before the script's first line the interpreter starts, after its last one it ends."""
+    script = next((span for span in timeline.spans if span.kind == "script"), None)
+    if script is None:
+        return list(spent)
+    return [_at_the_edges(one, script) for one in spent]
+
+
+def _at_the_edges(one: Spent, script: Span) -> Spent:
+    if one.span is None and one.end_ns <= script.start_ns:
+        return replace(one, place=Place("startup", "the interpreter"))
+    if one.span is None and script.end_ns is not None and one.start_ns >= script.end_ns:
+        return replace(one, place=Place("after_training", "exit"))
+    return one
+
+
+def _steady(recording: Recording, loop: RecordedLoop) -> SteadyStep | None:
+    """A call of the loop's: of the baseline, or else of what there is."""
+    calls = loop.batches_per_call * 1e6
+    mean = steady_step_ms(recording, loop)
+    if mean is None:
+        median = median_step_ms(recording, loop)
+        return SteadyStep(median * calls) if median is not None else None
+    samples = step_ms(recording, loop, "baseline")
+    if len(samples) < _FEWEST_STEPS_FOR_INTERVAL:
+        return SteadyStep(mean * calls)
+    low, high = interval(resampled_means(samples))
+    center = float(samples.mean())
+    return SteadyStep(mean * calls, ((mean + low - center) * calls, (mean + high - center) * calls))
+
+
+def _last_training(
+    spent: Sequence[Spent], trainings: Sequence[RecordedLoop]
+) -> RecordedLoop | None:
+    """The training loop that ran last."""
+    ids = [one.place.loop_id for one in spent if one.place.part == "steps"]
+    return next((loop for loop in trainings if ids and loop.id == ids[-1]), None)
+
+
+def _run(
+    amounts: Amounts, projection: Projection | None, last: RecordedLoop | None, epochs: Epochs
+) -> Run:
+    seen = {place: ns for place, ns in amounts.ns.items() if place != PIPEDIAG and ns > 0}
+    total_ns = sum(seen.values())
+    whole = without_the_smallest(_whole(seen, amounts, projection))
+    whole_ns = sum(one.ns for one in whole.values())
+    projected = projection.places if projection else {}
+    parts = [_part(place, one, whole_ns) for place, one in whole.items() if one.ns > 0]
+    steps_ns = projected.get(steps_of(last)) if last else None
+    return Run(
+        scope=projection.scope if projection else "run",
+        total_s=total_ns / 1e9,
+        projected_total_s=whole_ns / 1e9 if projection else None,
+        projected_missing=projection.missing if projection else None,
+        pipediag_s=amounts.ns.get(PIPEDIAG, 0) / 1e9,
+        epochs_seen=_epochs_seen(epochs, projection, steps_ns),
+        epochs_planned=_planned(projection, last),
+        not_seen=projection.not_seen if projection else [],
+        parts=sorted(parts, key=lambda part: (RUN_PARTS.index(part.part), -part.seconds)),
+    )
+
+
+def _whole(
+    seen: Mapping[Place, int], amounts: Amounts, projection: Projection | None
+) -> dict[Place, Projected]:
+    whole = {
+        place: Projected(ns, amounts.count.get(place), projected=False)
+        for place, ns in seen.items()
+    }
+    if projection is None:
+        return whole
+    if projection.only_these:
+        return dict(projection.places)
+    # Never less than was seen: an epoch that was slower than its kind has been slower.
+    for place, one in projection.places.items():
+        known = whole.get(place)
+        whole[place] = known if known is not None and known.ns > one.ns else one
+    return whole
+
+
+def _part(place: Place, one: Projected, whole_ns: float) -> RunPart:
+    assert place.part is not None
+    percent = 100.0 * one.ns / whole_ns
+    limits = None
+    if one.limits_ns is not None:
+        others = whole_ns - one.ns
+        low, high = (max(0.0, ns) for ns in one.limits_ns)
+        limits = (_percent(low, others), _percent(high, others))
+    return RunPart(
+        part=place.part,
+        seconds=one.ns / 1e9,
+        percent=percent,
+        basis="projected" if one.projected else "measured",
+        ci95_percent=limits,
+        count=one.count,
+        what=place.what,
+        file=place.file,
+        line=place.line,
+        loop_id=place.loop_id,
+    )
+
+
+def _percent(ns: float, others_ns: float) -> float:
+    return 100.0 * ns / (ns + others_ns) if ns + others_ns > 0 else 0.0
+
+
+def _epochs_seen(
+    epochs: Epochs, projection: Projection | None, steps: Projected | None
+) -> float | None:
+    if not epochs.steps_ns:
+        return None
+    if projection is None:
+        return float(len(epochs.steps_ns))
+    planned = projection.epochs_planned
+    if planned is None or steps is None or steps.ns <= 0:
+        return float(epochs.ends_seen)
+    part = epochs.steps_ns[-1] / (steps.ns / planned)
+    return epochs.ends_seen + min(1.0, part)
+
+
+def _planned(projection: Projection | None, last: RecordedLoop | None) -> int | None:
+    if projection is not None:
+        return projection.epochs_planned
+    return last.keras.epochs if last is not None and last.keras is not None else None

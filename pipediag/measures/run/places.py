@@ -1,0 +1,193 @@
+"""From segments to places: what each moment of the run was spent on, in the words of the ledger."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pipediag.measures.run.sweep import Segment
+from pipediag.session.recording import RecordedLoop
+from pipediag.session.timeline import Span
+from pipediag.vocabulary import LoopRole, RunPartName
+
+_LOOKS: frozenset[LoopRole] = frozenset({"preview", "preparation", "adapt"})
+"""What such a loop takes is the script's code there."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where time goes to; all that is alike in it adds up to one row of the ledger."""
+
+    part: RunPartName | None
+    """None: to pipediag."""
+    what: str | None = None
+    file: str | None = None
+    line: int | None = None
+    loop_id: str | None = None
+    """The training loop that it belongs to, or follows within its epochs."""
+
+
+PIPEDIAG = Place(None)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """A stretch of time at one place."""
+
+    place: Place
+    start_ns: int
+    end_ns: int
+    fit: int | None = None
+    """Id of the `fit` that it lies in."""
+    span: Span | None = None
+    loop_id: str | None = None
+    """The training loop whose steps it lies in."""
+
+    @property
+    def ns(self) -> int:
+        return self.end_ns - self.start_ns
+
+
+def spent_on(segments: Sequence[Segment], loops: Iterable[RecordedLoop]) -> list[Spent]:
+    """Each segment with its place. What lies outside of all spans is told by what is around it."""
+    known = {loop.id: loop for loop in loops}
+    trainings = _Trainings(segments, known)
+    return list(_merged(_spent(segment, known, trainings) for segment in segments))
+
+
+class _Trainings:
+    """Stretches in which a loop trains, in order."""
+
+    def __init__(self, segments: Iterable[Segment], loops: dict[str, RecordedLoop]) -> None:
+        self.stretches = [
+            segment
+            for segment in segments
+            if segment.span is not None
+            and segment.span.kind in ("steps", "first_batch")
+            and _trains(segment.span, loops)
+        ]
+        self._starts = [one.start_ns for one in self.stretches]
+        self._ends = [one.end_ns for one in self.stretches]
+
+    def before(self, segment: Segment) -> Segment | None:
+        index = bisect_right(self._ends, segment.start_ns)
+        return self.stretches[index - 1] if index else None
+
+    def after(self, segment: Segment) -> Segment | None:
+        index = bisect_left(self._starts, segment.end_ns)
+        return self.stretches[index] if index < len(self.stretches) else None
+
+
+def _trains(span: Span, loops: dict[str, RecordedLoop]) -> bool:
+    loop = loops.get(span.name)
+    return loop is None or loop.role == "training"
+
+
+def _spent(segment: Segment, loops: dict[str, RecordedLoop], trainings: _Trainings) -> Spent:
+    span, fit = segment.span, segment.within("fit")
+    place = _place(segment, loops, trainings)
+    steps = segment.within("steps")
+    return Spent(
+        place,
+        segment.start_ns,
+        segment.end_ns,
+        fit=fit.id if fit else None,
+        span=span,
+        loop_id=steps.name if steps is not None and _trains(steps, loops) else None,
+    )
+
+
+def _place(segment: Segment, loops: dict[str, RecordedLoop], trainings: _Trainings) -> Place:
+    span = segment.span
+    if span is None:
+        return _outside(segment, trainings)
+    match span.kind:
+        case "aside":
+            place = PIPEDIAG
+        case "first_call" | "tracing":
+            place = _compiling(segment)
+        case "evaluation" | "callback":
+            place = _called(segment, span, _loop_id(trainings.before(segment)))
+        case "first_batch" | "steps":
+            place = _in_a_loop(segment, span, loops, trainings)
+        case _:
+            place = _outside(segment, trainings)
+    return place
+
+
+def _called(segment: Segment, span: Span, loop_id: str | None) -> Place:
+    if span.kind == "callback":
+        return Place("epoch_end", f"the callback {span.name}", span.file, span.line, loop_id)
+    what = "validation in `fit`" if segment.within("fit") else f"`{span.name}`"
+    return Place("evaluation", what, span.file, span.line, loop_id)
+
+
+def _in_a_loop(
+    segment: Segment, span: Span, loops: dict[str, RecordedLoop], trainings: _Trainings
+) -> Place:
+    loop = loops.get(span.name)
+    if loop is None or loop.role == "training":
+        part: RunPartName = "epoch_start" if span.kind == "first_batch" else "steps"
+        file, line = (loop.file, loop.line) if loop else (None, None)
+        return Place(part, None, file, line, span.name)
+    if loop.role in _LOOKS:
+        outside = _outside(segment, trainings)
+        return replace(outside, what="reading a data set", file=loop.file, line=loop.line)
+    followed = _loop_id(trainings.before(segment))
+    return Place("evaluation", "a loop that evaluates", loop.file, loop.line, followed)
+
+
+def _compiling(segment: Segment) -> Place:
+    """Of what is traced within another call, the outermost tells what it was for."""
+    outer = [one for one in segment.around if one.kind in ("first_call", "tracing")]
+    named = next((one for one in outer if one.name), None)
+    call = segment.within("evaluation") or segment.within("fit")
+    if named is None:
+        name = call.name if call else "a function"
+        place = (call.file, call.line) if call else (None, None)
+        return Place("compile", f"what `{name}` builds", *place)
+    if call is not None and (named.file, named.line) == (call.file, call.line):
+        return Place("compile", f"the step of `{call.name}`", call.file, call.line)
+    return Place("compile", named.name, named.file, named.line)
+
+
+def _outside(segment: Segment, trainings: _Trainings) -> Place:
+    """What the script, or Keras for it, does beside all that has a span of its own."""
+    before, after, fit = trainings.before(segment), trainings.after(segment), segment.within("fit")
+    if before is None:
+        return Place("before_training")
+    same_fit = _fit_id(before) == (fit.id if fit else None)
+    if fit is not None:
+        return Place("epoch_end", loop_id=_loop_id(before)) if same_fit else Place("between_loops")
+    if after is None:
+        return Place("after_training")
+    goes_on = same_fit and _fit_id(after) is None and _loop_id(before) == _loop_id(after)
+    return Place("epoch_end", loop_id=_loop_id(before)) if goes_on else Place("between_loops")
+
+
+def _fit_id(segment: Segment) -> int | None:
+    fit = segment.within("fit")
+    return fit.id if fit else None
+
+
+def _loop_id(segment: Segment | None) -> str | None:
+    return segment.span.name if segment is not None and segment.span is not None else None
+
+
+def _merged(all_spent: Iterable[Spent]) -> Iterator[Spent]:
+    """Neighbours that belong to one span and place are one."""
+    last: Spent | None = None
+    for spent in all_spent:
+        if last is not None and (last.place, last.span, last.fit) == (
+            spent.place,
+            spent.span,
+            spent.fit,
+        ):
+            last = replace(last, end_ns=spent.end_ns)
+            continue
+        if last is not None:
+            yield last
+        last = spent
+    if last is not None:
+        yield last

@@ -1,0 +1,152 @@
+"""A training that was stopped, carried on to its planned end: epoch by epoch, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pipediag.measures.bootstrap import interval, resampled_means
+from pipediag.measures.run.amounts import Amounts, starts_of, steps_of, waits_in_calls
+from pipediag.measures.run.epochs import Epochs
+from pipediag.measures.run.places import Place
+from pipediag.session.record import Interval
+from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.vocabulary import RunScope
+
+_FEWEST_FOR_INTERVAL = 3
+"""Own choice: a bootstrap over two epochs would show the two."""
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Nanoseconds of a place in the whole, with the limits that its epochs' scatter gives."""
+
+    ns: float
+    count: int | None
+    limits_ns: Interval | None = None
+    projected: bool = True
+
+
+@dataclass
+class Projection:
+    """What the whole is, and the places that are not as they were seen."""
+
+    scope: RunScope
+    places: dict[Place, Projected]
+    only_these: bool = False
+    """Whether the whole holds nothing else, as where it is one epoch."""
+    missing: str | None = None
+    """Why it is not the whole run, where it is not."""
+    not_seen: list[str] = field(default_factory=list)
+    epochs_planned: int | None = None
+
+
+@dataclass(frozen=True)
+class SteadyStep:
+    """Mean of a step, and its limits, in nanoseconds."""
+
+    ns: float
+    limits_ns: Interval | None = None
+
+
+def project(
+    recording: Recording,
+    loop: RecordedLoop,
+    epochs: Epochs,
+    amounts: Amounts,
+    step: SteadyStep,
+) -> Projection:
+    """From what was seen of the loop that was stopped; all places before it stay as they were."""
+    calls = loop.batches_per_call
+    if loop.planned_steps:
+        per_epoch = loop.keras.steps_per_epoch if loop.keras else None
+        count = max(1, round(loop.planned_steps / per_epoch)) if per_epoch else 1
+        projection = Projection("run", {}, epochs_planned=count if per_epoch else None)
+        _carry_on(projection, loop, epochs, amounts, step, count, loop.planned_steps / calls)
+        projection.not_seen.append("what the script does after this training")
+        return projection
+    length = _batches_of_epoch(recording, loop)
+    whole = (
+        "Nothing says how many epochs the script would train, and it was stopped: this is one of "
+        "them."
+        if length
+        else "Nothing says how long the script would train, and it was stopped: these are 1,000 "
+        "steps."
+    )
+    scope: RunScope = "epoch" if length else "1000_steps"
+    projection = Projection(scope, {}, only_these=True, missing=whole)
+    steps = length or 1000
+    if length:
+        _carry_on(projection, loop, epochs, amounts, step, 1, steps / calls)
+    else:
+        _scale(projection, loop, epochs, step, steps / calls)
+    projection.not_seen.append("what comes once: start-up, and all before and after the training")
+    return projection
+
+
+def _carry_on(
+    projection: Projection,
+    loop: RecordedLoop,
+    epochs: Epochs,
+    amounts: Amounts,
+    step: SteadyStep,
+    count: int,
+    steps: float,
+) -> None:
+    projection.places[steps_of(loop)] = _times(step, steps)
+    starts = epochs.starts_ns or _starts_in_calls(loop, amounts, step)
+    later = starts[1:] or starts
+    if projection.scope == "run":
+        waits = _projected(later, count - 1)
+        first = float(starts[0])
+        limits = waits.limits_ns
+        projection.places[starts_of(loop)] = Projected(
+            first + waits.ns, count, (first + limits[0], first + limits[1]) if limits else None
+        )
+    else:
+        projection.places[starts_of(loop)] = _projected(later, count)
+    if not epochs.ends_seen:
+        projection.not_seen.append("the end of an epoch, with its validation and callbacks")
+    for place, times in epochs.ends_ns.items():
+        projection.places[place] = _projected(times, count)
+
+
+def _starts_in_calls(loop: RecordedLoop, amounts: Amounts, step: SteadyStep) -> list[int]:
+    later = waits_in_calls(loop, step.ns)
+    return [max(0, amounts.ns.get(starts_of(loop), 0) - sum(later)), *later]
+
+
+def _scale(
+    projection: Projection, loop: RecordedLoop, epochs: Epochs, step: SteadyStep, steps: float
+) -> None:
+    """As often as it came in the steps that were seen."""
+    projection.places[steps_of(loop)] = _times(step, steps)
+    seen = sum(epochs.steps_ns) / step.ns if step.ns else 0.0
+    if seen <= 0:
+        return
+    projection.places[starts_of(loop)] = Projected(sum(epochs.starts_ns[1:]) * steps / seen, None)
+    for place, times in epochs.ends_ns.items():
+        projection.places[place] = Projected(sum(times) * steps / seen, None)
+
+
+def _times(step: SteadyStep, steps: float) -> Projected:
+    limits = step.limits_ns
+    return Projected(
+        step.ns * steps, round(steps), (limits[0] * steps, limits[1] * steps) if limits else None
+    )
+
+
+def _projected(times_ns: Sequence[int], count: int) -> Projected:
+    if not times_ns or count <= 0:
+        return Projected(0.0, count)
+    mean = sum(times_ns) / len(times_ns)
+    if len(times_ns) < _FEWEST_FOR_INTERVAL:
+        return Projected(mean * count, count)
+    low, high = interval(resampled_means(times_ns))
+    return Projected(mean * count, count, (low * count, high * count))
+
+
+def _batches_of_epoch(recording: Recording, loop: RecordedLoop) -> int | None:
+    root = next((op for op in recording.operations if op.id == loop.root_op_id), None)
+    count = root.cardinality if root else None
+    return count if count is not None and count > 0 else None

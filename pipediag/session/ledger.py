@@ -1,0 +1,60 @@
+"""The run's ledger: each second of it in exactly one place."""
+
+from __future__ import annotations
+
+from pipediag.session.record import Interval, Record
+from pipediag.vocabulary import PartBasis, RunPartName, RunScope
+
+
+class RunPart(Record):
+    """One place that the run's time goes to."""
+
+    part: RunPartName
+    seconds: float
+    percent: float
+    """Of the whole that the ledger speaks of; all parts together are 100."""
+    basis: PartBasis
+    """Whether it was seen, or follows from what was seen of it."""
+    ci95_percent: Interval | None = None
+    """Where it was seen several times, or is projected; None where it was timed once, as it is."""
+    count: int | None = None
+    """How often it came, as projected where the part is."""
+    what: str | None = None
+    """What it is, in the middle of a sentence; None for the part as a whole."""
+    file: str | None = None
+    line: int | None = None
+    loop_id: str | None = None
+
+
+class Run(Record):
+    """Where all of the run's time goes."""
+
+    scope: RunScope
+    """`run`: from start to end. Where nothing says how long the script would train, and it was
+    stopped, the ledger speaks of one `epoch`, or of `1000_steps`."""
+    total_s: float
+    """What was seen of it, without what pipediag took."""
+    projected_total_s: float | None = None
+    """The whole, where it was not seen to its end; the parts add up to it."""
+    projected_missing: str | None = None
+    pipediag_s: float
+    """What pipediag took beside: its start, the profile, trials."""
+    epochs_seen: float | None = None
+    """Of the diagnosed loop; a fraction where the last one was not seen to its end."""
+    epochs_planned: int | None = None
+    not_seen: list[str] = []
+    """What the whole holds that was never seen, so that the ledger is without it."""
+    parts: list[RunPart]
+
+    @property
+    def whole_s(self) -> float:
+        """What the percents are of."""
+        return self.total_s if self.projected_total_s is None else self.projected_total_s
+
+    def seconds_of(self, part: RunPartName) -> float:
+        """All of a part, in seconds."""
+        return sum(one.seconds for one in self.parts if one.part == part)
+
+    def percent_of(self, part: RunPartName) -> float:
+        """All of a part, in percent of the whole."""
+        return sum(one.percent for one in self.parts if one.part == part)

@@ -1,0 +1,101 @@
+"""What the child writes of the run as it goes: spans of time, and lines that were seen running.
+
+One JSON array a line, appended at once, so that a process that is killed leaves all but what it was
+writing. Plain standard library: it is written inside the user's process. Times are
+`time.monotonic_ns()`, as in the recording.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipediag.vocabulary import SpanKind
+
+_SPAN, _LINES = "span", "lines"
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of the script's thread; those of one thread lie apart or within each other."""
+
+    id: int
+    kind: SpanKind
+    start_ns: int
+    end_ns: int | None
+    """None while it lasts, and for good where the process was killed meanwhile."""
+    name: str = ""
+    """Loop, method, callback or function, by kind."""
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class SeenLine:
+    """A line of the script's code that was running, by samples of its thread."""
+
+    file: str
+    line: int
+    function: str
+    importing: bool
+    """Whether it was importing a module."""
+    ns: int
+
+
+@dataclass(frozen=True)
+class SeenLines:
+    """Lines that were running between two moments, outside of all that has a span of its own."""
+
+    start_ns: int
+    end_ns: int
+    lines: tuple[SeenLine, ...]
+
+
+@dataclass
+class Timeline:
+    """All of it, spans in the order in which they began."""
+
+    spans: list[Span] = field(default_factory=list)
+    seen: list[SeenLines] = field(default_factory=list)
+
+    @property
+    def last_ns(self) -> int | None:
+        """The last moment that anything is known of; None where nothing was written."""
+        ends = [one.end_ns or one.start_ns for one in self.spans]
+        return max([*ends, *(one.end_ns for one in self.seen)], default=None)
+
+
+def span_line(span: Span) -> bytes:
+    """A span as written, first while it lasts and once more when it has ended."""
+    values = (span.id, span.kind, span.start_ns, span.end_ns, span.name, span.file, span.line)
+    return _encoded([_SPAN, *values])
+
+
+def seen_line(seen: SeenLines) -> bytes:
+    """Seen lines as written."""
+    lines = [[one.file, one.line, one.function, one.importing, one.ns] for one in seen.lines]
+    return _encoded([_LINES, seen.start_ns, seen.end_ns, lines])
+
+
+def parse_timeline(lines: Iterable[bytes]) -> Timeline:
+    """What was written; a line that was cut, or that nobody here writes, is passed over."""
+    spans: dict[int, Span] = {}
+    seen: list[SeenLines] = []
+    for line in lines:
+        try:
+            kind, *values = json.loads(line)
+            if kind == _SPAN:
+                span = Span(*values)
+                spans[span.id] = span
+            elif kind == _LINES:
+                start_ns, end_ns, listed = values
+                seen.append(SeenLines(start_ns, end_ns, tuple(SeenLine(*one) for one in listed)))
+        except (ValueError, TypeError):
+            continue
+    return Timeline(sorted(spans.values(), key=lambda span: (span.start_ns, span.id)), seen)
+
+
+def _encoded(values: list[Any]) -> bytes:
+    return json.dumps(values, separators=(",", ":")).encode("ascii") + b"\n"
