@@ -17,6 +17,9 @@ two places can name another one first. Among those that fail:
 5. What a trial left open, and last what it refuted. Neither is anything to do now, so neither is
    ever named first.
 
+Gains are those of the whole run, as far as its ledger tells: to be twice as fast in a tenth of it
+is less than to be a third faster in all of it.
+
 What names another finding to deal with first stands behind that one. Behind all of them comes what
 does not fail, by status.
 """
@@ -25,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pipediag.facts.run import gain_for_run
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER
@@ -36,7 +40,10 @@ _WRONG_RESULTS, _PRECONDITION, _CONFIRMED, _UNTRIED, _OPEN, _REFUTED, _NOT_FAILE
 
 def concluded(session: Session, findings: Iterable[Finding]) -> Session:
     """The session with these findings in their order, and what to do first of them."""
-    ordered = in_order(findings)
+    ordered = in_order(
+        finding.model_copy(update={"for_run": gain_for_run(session, finding)})
+        for finding in findings
+    )
     verdict = session.verdict.model_copy(update={"next_steps": _next_steps(ordered)})
     return session.model_copy(update={"findings": ordered, "verdict": verdict})
 
@@ -61,7 +68,7 @@ def to_act_on(finding: Finding) -> bool:
 def _place(finding: Finding) -> tuple[int, int, int, float]:
     group = _group(finding)
     if group == _CONFIRMED:
-        return group, 0, 0, -(finding.trial.speedup or 1.0)
+        return group, 0, 0, -_gain(finding)
     if group == _NOT_FAILED:
         return group, STATUS_ORDER.index(finding.status), 0, -_gain(finding)
     return group, SEVERITY_ORDER.index(finding.severity), finding.about_results, -_gain(finding)
@@ -83,6 +90,8 @@ def _group(finding: Finding) -> int:
 def _gain(finding: Finding) -> float:
     if finding.about_results:
         return 1.0
+    if finding.for_run is not None:
+        return finding.for_run.speedup
     known = (finding.trial.speedup, finding.predicted_speedup, finding.speedup_at_most)
     return next((speedup for speedup in known if speedup is not None), 1.0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipediag.facts.order import concluded
+from pipediag.facts.run import gain_of_all
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.trials import Trial
@@ -33,6 +34,10 @@ def with_trials(session: Session, outcomes: dict[str, TrialOutcome], missing: st
             "trials_missing": None,
         }
     )
+    if tried.combined is not None:
+        gain = gain_of_all(tried, tried.combined)
+        combined = tried.combined.model_copy(update={"for_run": gain})
+        tried = tried.model_copy(update={"combined": combined})
     return concluded(tried, [_tried(finding, outcome) for finding in session.findings])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipediag.session.edits import Edit
+from pipediag.session.ledger import RunGain
 from pipediag.session.record import Record
 from pipediag.session.trials import NOT_TRIED, Trial
 from pipediag.vocabulary import (
@@ -12,6 +13,7 @@ from pipediag.vocabulary import (
     FindingSeverity,
     FindingStatus,
     FindingSubject,
+    RunPartName,
     Scalar,
     VerdictSeverity,
 )
@@ -29,6 +31,12 @@ class Verdict(Record):
     file: str | None = None
     line: int | None = None
     op_id: str | None = None
+    where: RunPartName | None = None
+    """The part of the run that costs most of what could be had back; None without a ledger."""
+    where_percent: float | None = None
+    """Of the whole that the ledger speaks of."""
+    where_file: str | None = None
+    where_line: int | None = None
 
 
 class Finding(Record):
@@ -39,6 +47,8 @@ class Finding(Record):
     status: FindingStatus
     severity: FindingSeverity
     subject: FindingSubject = "speed"
+    part: RunPartName = "steps"
+    """The part of the run that its advice makes faster; its speed-ups are of that part."""
     file: str | None = None
     line: int | None = None
     op_id: str | None = None
@@ -50,6 +60,8 @@ class Finding(Record):
     speedup_at_most: float | None = None
     """Where nothing is predicted: the step over the step without the classes of its time that the
     advice could free, so no prediction but a limit."""
+    for_run: RunGain | None = None
+    """What the speed-up comes to in all of the run; None where that is not known."""
     edit: Edit | None = None
     """What the advice would change, in a form that a trial can apply."""
     trial: Trial = NOT_TRIED

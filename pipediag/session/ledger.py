@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pipediag.session.record import Interval, Record
 from pipediag.vocabulary import PartBasis, RunPartName, RunScope
 
@@ -58,3 +60,16 @@ class Run(Record):
     def percent_of(self, part: RunPartName) -> float:
         """All of a part, in percent of the whole."""
         return sum(one.percent for one in self.parts if one.part == part)
+
+
+class RunGain(Record):
+    """What a change comes to in all of the run, where only one part of it gets faster."""
+
+    speedup: float
+    ci95: Interval | None = None
+    before_s: float
+    after_s: float
+    basis: Literal["measured", "predicted", "at most"]
+    """Of the part that gets faster; how long that part is, the ledger says."""
+    scope: RunScope
+    """What the seconds are of."""

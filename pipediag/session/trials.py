@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pipediag.session.ledger import RunGain
 from pipediag.session.record import Interval, Record
 from pipediag.vocabulary import TrialState
 
@@ -74,6 +75,8 @@ class Combined(Record):
     basis: Basis | None = None
     pipeline_speedup: float | None = None
     pipeline_ci95: Interval | None = None
+    for_run: RunGain | None = None
+    """What that comes to in all of the run."""
     dropped: list[DroppedEdit] = []
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
+from pipediag.facts.run import where
 from pipediag.facts.step import group_percents, uneven
 from pipediag.measures.step.differential import FEWEST_STEPS
 from pipediag.measures.verdict.confidence import (
@@ -25,6 +26,7 @@ from pipediag.measures.verdict.culprits import Culprit, input_culprit, python_cu
 from pipediag.measures.verdict.first_batches import outweigh_the_steps
 from pipediag.measures.verdict.loop_wording import epoch_ends_sentence, first_batch_sentence
 from pipediag.measures.verdict.no_loop import no_loop_sentence
+from pipediag.measures.verdict.run_wording import run_sentence
 from pipediag.measures.verdict.wording import (
     balanced_sentence,
     input_sentence,
@@ -46,10 +48,29 @@ FEWEST_EPOCH_ENDS = 2
 
 
 def decide(session: Session) -> Verdict:
-    """The verdict on a session, whatever verdict it holds by now.
+    """The verdict on a session, whatever verdict it holds by now: on its run, and on its steps.
 
-    It is `inconclusive` without a training loop, with under five steps, or in doubt.
+    The bottleneck is that of the steps, `inconclusive` without a training loop, with under five
+    steps, or in doubt. Where another part of the run weighs more than they do, that is said first.
     """
+    return _of_the_run(session, _of_the_steps(session))
+
+
+def _of_the_run(session: Session, verdict: Verdict) -> Verdict:
+    found = where(session)
+    if found is None or session.run is None:
+        return verdict
+    looked: dict[str, object] = {"where": found.part, "where_percent": found.percent}
+    if found.row is not None:
+        looked |= {"where_file": found.row.file, "where_line": found.row.line}
+    told = found.part == "steps" or (found.part == "epoch_start" and outweigh_the_steps(session))
+    if not told:
+        summary = f"{run_sentence(session.run, found)} {verdict.summary}"
+        looked |= {"summary": summary, "severity": "high"}
+    return verdict.model_copy(update=looked)
+
+
+def _of_the_steps(session: Session) -> Verdict:
     if session.diagnosed_loop() is None:
         return _inconclusive(no_loop_sentence(session), [])
     if session.steps is None or session.steps.count < FEWEST_STEPS:

@@ -1,0 +1,146 @@
+"""What the ledger says of the run: where its time goes, and what a change buys in all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipediag.facts.limits import INPUT_BOUND_PERCENT
+from pipediag.session.findings import Finding
+from pipediag.session.ledger import Run, RunGain, RunPart
+from pipediag.session.model import Session
+from pipediag.session.trials import Combined, Trial
+from pipediag.vocabulary import RunPartName, RunScope
+
+HAD_BACK: tuple[RunPartName, ...] = (
+    "before_training",
+    "compile",
+    "epoch_start",
+    "evaluation",
+    "epoch_end",
+    "between_loops",
+)
+"""Parts that a change of the script could shorten; of steps, what is not the device's computing.
+To start Python and import a framework, and to exit, takes what it takes."""
+
+WHERE_PERCENT = INPUT_BOUND_PERCENT
+"""Of the run, from which on a part other than the steps can be its verdict: own choice, equal to
+XProf's limit for the input wait of a step."""
+
+_SCOPES: dict[RunScope, str] = {
+    "run": "the run",
+    "epoch": "an epoch",
+    "1000_steps": "1,000 steps with what comes between them",
+}
+
+
+@dataclass(frozen=True)
+class Where:
+    """The part that costs most of what could be had back, and the row of it that does."""
+
+    part: RunPartName
+    percent: float
+    row: RunPart | None
+
+
+def where(session: Session) -> Where | None:
+    """Where the run's time goes; the steps where no other part weighs more.
+
+    None without a ledger, or where nothing trains.
+
+    Steps weigh as much as of them is not the device's computing, which is what the user is there
+    for.
+    """
+    run = session.run
+    if run is None or session.diagnosed_loop() is None:
+        return None
+    weights = {part: run.percent_of(part) for part in HAD_BACK}
+    part = max(weights, key=lambda name: weights[name])
+    if weights[part] < WHERE_PERCENT or weights[part] <= run.percent_of("steps") * _idle(session):
+        return Where("steps", run.percent_of("steps"), None)
+    return Where(part, weights[part], costliest_row(run, part))
+
+
+def costliest_row(run: Run, part: RunPartName) -> RunPart | None:
+    """The row of a part that takes most; one that has a place goes before one that has none."""
+    rows = [row for row in run.parts if row.part == part]
+    placed = [row for row in rows if row.line is not None]
+    return max(placed or rows, key=lambda row: row.seconds, default=None)
+
+
+def whole_in_words(run: Run) -> str:
+    """What percents of the ledger are of."""
+    return _SCOPES[run.scope]
+
+
+def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
+    """What its advice buys in all of the run: as measured, or else as predicted, or at most."""
+    run, trial = session.run, finding.trial
+    if run is None or finding.about_results:
+        return None
+    shortened = _shortened_s(session, run, finding)
+    if not 0.0 < shortened <= run.whole_s:
+        return None
+    if trial.speedup is not None:
+        return _measured(run, shortened, trial)
+    if finding.predicted_speedup is not None:
+        return _gain(run, shortened, finding.predicted_speedup, "predicted")
+    if finding.speedup_at_most is not None:
+        return _gain(run, shortened, finding.speedup_at_most, "at most")
+    return None
+
+
+def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
+    """What all confirmed changes together buy in the run."""
+    run = session.run
+    shortened = _steps_s(session, run) if run is not None else 0.0
+    if run is None or combined.speedup is None or shortened <= 0.0:
+        return None
+    return _measured(run, shortened, combined)
+
+
+def _measured(run: Run, shortened_s: float, trial: Trial | Combined) -> RunGain:
+    """Amdahl's law: the rest of the run takes what it took."""
+    assert trial.speedup is not None
+    gain = _gain(run, shortened_s, trial.speedup, "measured")
+    if trial.ci95 is None:
+        return gain
+    low, high = (_gain(run, shortened_s, limit, "measured").speedup for limit in trial.ci95)
+    return gain.model_copy(update={"ci95": (low, high)})
+
+
+def _gain(run: Run, shortened_s: float, speedup: float, basis: str) -> RunGain:
+    after_s = run.whole_s - shortened_s + shortened_s / max(speedup, 1e-6)
+    return RunGain.model_validate(
+        {
+            "speedup": run.whole_s / after_s,
+            "before_s": run.whole_s,
+            "after_s": after_s,
+            "basis": basis,
+            "scope": run.scope,
+        }
+    )
+
+
+def _shortened_s(session: Session, run: Run, finding: Finding) -> float:
+    """Seconds of what the finding's speed-up is of."""
+    if finding.part == "steps":
+        return _steps_s(session, run)
+    rows = [row for row in run.parts if row.part == finding.part]
+    own = [row for row in rows if (row.file, row.line) == (finding.file, finding.line)]
+    return sum(row.seconds for row in own or rows)
+
+
+def _steps_s(session: Session, run: Run) -> float:
+    """Of the diagnosed loop, whose steps were measured and tried."""
+    loop = session.diagnosed_loop()
+    return sum(
+        row.seconds
+        for row in run.parts
+        if row.part == "steps" and loop is not None and row.loop_id == loop.id
+    )
+
+
+def _idle(session: Session) -> float:
+    """The part of a step that is not the device's computing; all of it where that is not known."""
+    share = (session.breakdown or {}).get("device_compute")
+    return 1.0 - share.percent / 100.0 if share is not None else 1.0

@@ -1,0 +1,41 @@
+"""The sentence on the part of the run that costs most, where that is not the steps."""
+
+from __future__ import annotations
+
+from pipediag.facts.run import Where, whole_in_words
+from pipediag.measures.verdict.loop_wording import length
+from pipediag.measures.verdict.wording import place
+from pipediag.session.ledger import Run, RunPart
+from pipediag.vocabulary import RunPartName
+
+_SPENT: dict[RunPartName, str] = {
+    "startup": "passes while Python and its modules start",
+    "before_training": "passes before the first training step",
+    "compile": "goes to tracing and compiling functions",
+    "epoch_start": "is spent waiting for the first batch of each epoch",
+    "steps": "is spent in steps",
+    "evaluation": "is evaluation",
+    "epoch_end": "lies between the epochs, in callbacks and other code",
+    "between_loops": "lies between the trainings",
+    "after_training": "comes after the training",
+}
+
+
+def run_sentence(run: Run, where: Where) -> str:
+    """How much of the run it is, in what, and at which line."""
+    seconds = run.seconds_of(where.part)
+    text = (
+        f"{where.percent:.0f} % of {whole_in_words(run)} ({length(seconds)} of "
+        f"{length(run.whole_s)}) {_SPENT[where.part]}"
+    )
+    return f"{text}{_most_of_it(where.row, seconds)}."
+
+
+def _most_of_it(row: RunPart | None, seconds: float) -> str:
+    if row is None or row.line is None or seconds <= 0:
+        return ""
+    what = row.what or ("a loop" if row.loop_id else "code")
+    often = f", {row.count:,} times" if row.count is not None and row.count > 1 else ""
+    share = 100.0 * row.seconds / seconds
+    most = "" if share > 99 else f"{share:.0f} % of it "
+    return f": {most}{what}{place(row.file, row.line)}{often}"
