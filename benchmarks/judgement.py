@@ -186,7 +186,7 @@ def _counted(values: Sequence[str]) -> str:
 
 def _wish(expected: Expectation) -> str:
     if expected.trials.none:
-        return "none"
+        return " or ".join(["none", *expected.trials.unless])
     forbidden = [f"not {rule}" for rule in expected.trials.not_confirmed]
     return ", ".join([" or ".join(expected.trials.confirmed), *forbidden]).strip(", ") or NOTHING
 

@@ -1,4 +1,4 @@
-"""Decoy: a cheap `map` behind a cache that is already there: a second cache gains nothing."""
+"""Decoy: there is a cache already, but in front of the `map` that costs the time."""
 
 import keras
 import numpy as np

@@ -13,7 +13,7 @@ dataset = dataset.filter(lambda x, _: x[0] > -10.0)
 dataset = dataset.shuffle(1024)
 dataset = dataset.batch(64).unbatch().batch(128)
 
-dense = [keras.layers.Dense(2048, activation="relu") for _ in range(2)]
+dense = [keras.layers.Dense(4096, activation="relu") for _ in range(4)]
 model = keras.Sequential([keras.Input(shape=(64,)), *dense, keras.layers.Dense(1)])
 model.compile(optimizer="sgd", loss="mse")
 model.fit(dataset, epochs=1000, verbose=2)  # pipediag: loop

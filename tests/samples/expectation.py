@@ -37,7 +37,7 @@ KEYS = {
     "verdict": {"bottleneck", "line", "words"},
     "loop": {"kind", "line", "other_roles"},
     "rules": {"fail", "shown", "not_fail", "silent", "lines"},
-    "trials": {"confirmed", "not_confirmed", "none"},
+    "trials": {"confirmed", "not_confirmed", "none", "unless"},
 }
 
 
@@ -50,10 +50,12 @@ class TrialsExpectation:
     not_confirmed: tuple[str, ...] = ()
     """Rules of which nothing may be confirmed."""
     none: bool = False
-    """Whether nothing at all may be confirmed."""
+    """Whether nothing at all may be confirmed, but what `unless` names."""
+    unless: tuple[str, ...] = ()
+    """Rules whose gain hangs on the machine: on a fast one, launching is more of a step."""
 
     def forbids(self, rule: str) -> bool:
-        return self.none or rule in self.not_confirmed
+        return rule in self.not_confirmed or (self.none and rule not in self.unless)
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,10 @@ def _trials(path: Path, table: dict[str, Any]) -> TrialsExpectation:
     none = table.get("none", False)
     if confirmed and (none or set(confirmed) & set(not_confirmed)):
         raise ValueError(f"{path.name}: [trials] wants and forbids the same")
-    return TrialsExpectation(tuple(confirmed), tuple(not_confirmed), none)
+    unless = table.get("unless", [])
+    if unless and not none:
+        raise ValueError(f"{path.name}: [trials] has exceptions from nothing")
+    return TrialsExpectation(tuple(confirmed), tuple(not_confirmed), none, tuple(unless))
 
 
 def all_expectations(folder: Path = SAMPLES) -> list[Expectation]:

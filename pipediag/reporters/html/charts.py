@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from pipediag.reporters.words.run_parts import Part
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
 from pipediag.session.steps import Share
@@ -22,11 +23,9 @@ _CHARACTER_NARROW = 2.4
 
 
 @dataclass(frozen=True)
-class Segment:
-    """A part of the breakdown bar, in percent of its width."""
+class _OfABar:
+    """A piece of a bar, in percent of its width."""
 
-    name: StepClass
-    share: Share
     start: float
     width: float
 
@@ -34,6 +33,33 @@ class Segment:
         """Whether a label of that text stays over its own segment."""
         character = _CHARACTER_NARROW if narrow else _CHARACTER_WIDE
         return self.width >= (len(text) + 1) * character
+
+
+@dataclass(frozen=True)
+class Segment(_OfABar):
+    """A class of the step."""
+
+    name: StepClass
+    share: Share
+
+
+@dataclass(frozen=True)
+class RunSegment(_OfABar):
+    """A part of the run."""
+
+    part: Part
+
+
+def run_segments(parts: Sequence[Part]) -> list[RunSegment]:
+    """The parts of the run, in their order."""
+    segments: list[RunSegment] = []
+    total = sum(part.percent for part in parts) or 100.0
+    start = 0.0
+    for part in parts:
+        width = 100.0 * part.percent / total
+        segments.append(RunSegment(start, width, part))
+        start += width
+    return segments
 
 
 def breakdown_segments(breakdown: dict[StepClass, Share]) -> list[Segment]:
@@ -44,7 +70,7 @@ def breakdown_segments(breakdown: dict[StepClass, Share]) -> list[Segment]:
     for name, share in breakdown.items():
         width = 100.0 * share.percent / total
         if width > 0:
-            segments.append(Segment(name, share, start, width))
+            segments.append(Segment(start, width, name, share))
         start += width
     return segments
 

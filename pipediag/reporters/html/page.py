@@ -24,6 +24,7 @@ from pipediag.reporters.words import (
     pipeline_estimate,
     pipeline_rows,
     quantities,
+    run_parts,
     step_words,
 )
 from pipediag.reporters.words import trial_outcomes as trials
@@ -63,11 +64,14 @@ def _body_context(session: Session) -> dict[str, Any]:
     places = SourceNames(session)
     pipeline = session.pipeline
     rows = pipeline_rows.pipeline_rows(pipeline, places) if pipeline else []
+    parts = run_parts.parts_of(session.run) if session.run else []
     return {
         "session": session,
         "sections": list(Session.model_fields),
         "places": places,
         "segments": charts.breakdown_segments(session.breakdown) if session.breakdown else [],
+        "run_parts": parts,
+        "run_segments": charts.run_segments(parts),
         "strip": charts.step_strip(session),
         "rows": pipeline_rows.dearest(rows, pipeline_rows.MAX_ROWS),
         "row_count": len(rows),
@@ -134,6 +138,12 @@ def _environment() -> Environment:
         free_input_figure=step_words.free_input_figure,
         loop_time=step_words.loop_time,
         uneven=uneven,
+        whole=run_parts.whole,
+        row_title=run_parts.row_title,
+        run_remarks=run_parts.remarks,
+        run_labels=run_parts.RUN_PART,
+        run_meanings=run_parts.RUN_PART_MEANING,
+        run_gain=run_parts.gain,
     )
     return environment
 

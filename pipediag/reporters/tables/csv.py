@@ -14,6 +14,7 @@ from pipediag.reporters.tables.device_rows import (
     gap_rows,
 )
 from pipediag.session.devices import DeviceActivity
+from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.vocabulary import POOLS, Scalar
 
@@ -25,6 +26,19 @@ STEP_COLUMNS = (
     "duration_ms",
     "input_wait_ms",
     "batches",
+)
+RUN_COLUMNS = (
+    "part",
+    "seconds",
+    "percent",
+    "basis",
+    "ci95_percent_low",
+    "ci95_percent_high",
+    "count",
+    "what",
+    "file",
+    "line",
+    "loop_id",
 )
 PIPELINE_COLUMNS = (
     "position",
@@ -79,6 +93,13 @@ FINDING_COLUMNS = (
     "trial_pipeline_speedup",
     "trial_pipeline_speedup_low",
     "trial_pipeline_speedup_high",
+    "part",
+    "run_speedup",
+    "run_speedup_low",
+    "run_speedup_high",
+    "run_before_s",
+    "run_after_s",
+    "run_basis",
 )
 TRIAL_COLUMNS = ("arm", "round", "examples_per_s", "batches", "duration_ms")
 HOST_COLUMNS = (
@@ -96,6 +117,7 @@ HOST_COLUMNS = (
 
 def files(session: Session) -> Iterator[tuple[str, str]]:
     """All tables of the session; those without rows have their header."""
+    yield "run.csv", _table(RUN_COLUMNS, _run_rows(session))
     yield "steps.csv", _table(STEP_COLUMNS, (row.model_dump() for row in session.step_rows))
     yield "pipeline.csv", _table(PIPELINE_COLUMNS, _pipeline_rows(session))
     yield "findings.csv", _table(FINDING_COLUMNS, _finding_rows(session))
@@ -120,6 +142,13 @@ def _table(columns: Sequence[str], rows: Iterable[Row]) -> str:
 def _in_order(row: Row, columns: Sequence[str]) -> list[Scalar]:
     assert row.keys() <= set(columns), row.keys()
     return [row.get(name) for name in columns]
+
+
+def _run_rows(session: Session) -> Iterator[Row]:
+    for part in session.run.parts if session.run else []:
+        low, high = part.ci95_percent or (None, None)
+        row = part.model_dump(exclude={"ci95_percent"})
+        yield {**row, "ci95_percent_low": low, "ci95_percent_high": high}
 
 
 def _pipeline_rows(session: Session) -> Iterator[Row]:
@@ -186,7 +215,23 @@ def _finding_rows(session: Session) -> Iterator[Row]:
             "trial_pipeline_speedup": trial.pipeline_speedup,
             "trial_pipeline_speedup_low": alone_low,
             "trial_pipeline_speedup_high": alone_high,
+            "part": finding.part,
+            **_for_run(finding.for_run),
         }
+
+
+def _for_run(gain: RunGain | None) -> Row:
+    if gain is None:
+        return {}
+    low, high = gain.ci95 or (None, None)
+    return {
+        "run_speedup": gain.speedup,
+        "run_speedup_low": low,
+        "run_speedup_high": high,
+        "run_before_s": gain.before_s,
+        "run_after_s": gain.after_s,
+        "run_basis": gain.basis,
+    }
 
 
 def _host_rows(session: Session) -> Iterator[Row]:

@@ -16,7 +16,7 @@ from pipediag.reporters.html.charts import bar_cells
 from pipediag.reporters.terminal.encoded import Encoded
 from pipediag.reporters.terminal.limits import MAX_LINES, SPARING, UNLIMITED, Limits
 from pipediag.reporters.terminal.next_command import next_command
-from pipediag.reporters.words import findings, headline, labels, phases
+from pipediag.reporters.words import findings, headline, labels, phases, run_parts
 from pipediag.reporters.words import trial_outcomes as trials
 from pipediag.reporters.words.pipeline_rows import dearest, parallel_calls, pipeline_rows
 from pipediag.reporters.words.quantities import decimal, number, percent, percent_interval
@@ -66,6 +66,7 @@ class _Summary:
     def sections(self) -> Iterator[RenderableType]:
         yield from self._verdict()
         yield Text()
+        yield from self._run()
         yield from self._breakdown()
         yield from self._operations()
         yield from self._findings()
@@ -103,6 +104,13 @@ class _Summary:
         for index, note in enumerate(self._session.notes[: self._limits.notes]):
             grid.add_row(Text("Note" if index == 0 else "", "dim"), self._paragraph(note))
         yield grid
+
+    def _run(self) -> Iterator[RenderableType]:
+        run = self._session.run
+        if run is None:
+            return
+        yield Text(run_parts.whole(run), "bold")
+        yield _indented(self._paragraph(run_parts.in_one_line(run)))
 
     def _breakdown(self) -> Iterator[RenderableType]:
         session = self._session
@@ -217,7 +225,8 @@ class _Summary:
         known = trials.outcome(finding)
         if known is None:
             return
-        text = f"{known}."
+        gain = run_parts.gain(finding.for_run)
+        text = f"{known}; {gain}." if gain else f"{known}."
         if known.says and known.says != self._session.trials_missing:
             text += f" {known.says}"
         if finding.effect_on_results == "changes a hyper-parameter":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipediag.facts.epochs import EXPLAINED_PERCENT, steps_percent
-from pipediag.reporters.words import labels, pipeline_estimate
+from pipediag.reporters.words import labels, pipeline_estimate, run_parts
 from pipediag.reporters.words import trial_outcomes as trials
 from pipediag.reporters.words.quantities import NO_BREAK, counted, seconds, speedup
 from pipediag.session.model import Session
@@ -25,10 +25,13 @@ class Headline:
     changes: tuple[str, ...]
     word: str = "measured"
     """Or `estimated`, where no step of the training loop was run."""
+    for_run: str | None = None
+    """What that comes to in all of the run."""
 
     def __str__(self) -> str:
         number = " ".join(filter(None, (self.number, self.bounds)))
         start = f"{self.word.capitalize()}: {number} {self.text}" if number else self.text
+        start += f", {self.for_run}" if self.for_run else ""
         return f"{start}: {'; '.join(self.changes)}" if self.changes else f"{start}."
 
 
@@ -45,6 +48,7 @@ def headline(session: Session) -> Headline | None:
                 text=f"{_from_what(combined)}{_of_what(session)}with {count}",
                 changes=changes,
                 word=pipeline_estimate.word(combined),
+                for_run=run_parts.gain(combined.for_run),
             )
         reason = f" ({session.combined_missing.rstrip('.')})" if session.combined_missing else ""
         return Headline(None, None, f"{count} confirmed one by one, not together{reason}", changes)
@@ -56,18 +60,19 @@ def headline(session: Session) -> Headline | None:
 def _the_only_one(session: Session) -> Combined | None:
     """A single confirmed change is all of them together, also where the trials broke off."""
     confirmed = [
-        (finding.edit, finding.trial)
+        (finding, finding.edit, finding.trial)
         for finding in trials.tried(session)
         if finding.edit is not None and finding.trial.state == "confirmed"
     ]
     if len(confirmed) != 1:
         return None
-    [(edit, trial)] = confirmed
+    [(finding, edit, trial)] = confirmed
     return Combined(
         findings=[edit.id],
         speedup=trial.speedup,
         ci95=trial.ci95,
         blocks=trial.blocks,
+        for_run=finding.for_run,
         basis=trial.basis,
         pipeline_speedup=trial.pipeline_speedup,
         pipeline_ci95=trial.pipeline_ci95,

@@ -1,0 +1,133 @@
+"""The ledger in words: its parts, each with its places, and what a change comes to in all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipediag.reporters.words.quantities import (
+    NO_BREAK,
+    counted,
+    percent,
+    seconds,
+    speedup,
+    speedup_interval,
+)
+from pipediag.session.ledger import Run, RunGain, RunPart
+from pipediag.vocabulary import RUN_PARTS, PartBasis, RunPartName, RunScope
+
+RUN_PART: dict[RunPartName, str] = {
+    "startup": "Start-up and imports",
+    "before_training": "Before training",
+    "compile": "Tracing and compiling",
+    "epoch_start": "Waiting for first batches",
+    "steps": "Steps",
+    "evaluation": "Evaluation",
+    "epoch_end": "Between epochs",
+    "between_loops": "Between trainings",
+    "after_training": "After training, exit",
+}
+
+RUN_PART_MEANING: dict[RunPartName, str] = {
+    "startup": "the interpreter, and what the script imports",
+    "before_training": "the script's own code until its first step: reading data, building",
+    "compile": "calls in which a function was traced, less the step that each made",
+    "epoch_start": "from an epoch's first request for a batch until it is there",
+    "steps": "training steps; below is what one is made of",
+    "evaluation": "validation, `evaluate`, `predict`, loops that train nothing",
+    "epoch_end": "callbacks and other code from one epoch's last step to the next one's first",
+    "between_loops": "the script's own code between two trainings",
+    "after_training": "what the script does after its last step",
+}
+
+_MOST_ROWS = 6
+"""Places shown of one part; the rest stand together."""
+
+_SCOPES: dict[RunScope, str] = {"run": "the run", "epoch": "an epoch", "1000_steps": "1,000 steps"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """All of one part, and the places in it that take most."""
+
+    name: RunPartName
+    seconds: float
+    percent: float
+    basis: PartBasis
+    """`projected` where any of it is."""
+    rows: tuple[RunPart, ...]
+    """Where there is more to say than the part's name."""
+
+
+def parts_of(run: Run) -> list[Part]:
+    """The parts that take any time, in the order in which a run comes to them."""
+    found = ((name, [row for row in run.parts if row.part == name]) for name in RUN_PARTS)
+    return [_part(name, rows) for name, rows in found if rows]
+
+
+def largest_first(run: Run) -> list[Part]:
+    """The same, what takes most at the head."""
+    return sorted(parts_of(run), key=lambda part: -part.seconds)
+
+
+def row_title(row: RunPart) -> str:
+    """What a place is called, with how often it came."""
+    what = row.what or ("the loop" if row.loop_id and row.line else "the rest")
+    often = f", {row.count:,} times" if row.count is not None and row.count > 1 else ""
+    return f"{what}{often}"
+
+
+def whole(run: Run) -> str:
+    """What the percents are of: `The run takes 52.1 s, 60 epochs; 8.44 s of it were seen`."""
+    if run.scope != "run":
+        return f"{_SCOPES[run.scope].capitalize()} takes {seconds(run.whole_s)}"
+    epochs = f", {counted(run.epochs_planned, 'epoch')}" if run.epochs_planned else ""
+    if run.projected_total_s is None:
+        return f"The run took {seconds(run.total_s)}{epochs}"
+    return (
+        f"The run would take {seconds(run.projected_total_s)}{epochs}; "
+        f"{seconds(run.total_s)} of it were seen"
+    )
+
+
+def remarks(run: Run) -> list[str]:
+    """What to know of the ledger, as sentences."""
+    said = [run.projected_missing] if run.projected_missing else []
+    if run.not_seen:
+        said.append(f"Not in it, as it was not seen: {'; '.join(run.not_seen)}.")
+    if run.pipediag_s >= 0.1:
+        said.append(f"What pipediag took beside, {seconds(run.pipediag_s)}, is not in it.")
+    return said
+
+
+def gain(found: RunGain | None) -> str | None:
+    """`1.50x for the run (24.6 s to 16.2 s)`; None where that is not known."""
+    if found is None:
+        return None
+    bounds = f" {speedup_interval(found.ci95)}" if found.ci95 else ""
+    most = " at most" if found.basis == "at most" else ""
+    return (
+        f"{speedup(found.speedup)}{bounds}{most} for {_SCOPES[found.scope]} "
+        f"({seconds(found.before_s)} to {seconds(found.after_s)})"
+    )
+
+
+def in_one_line(run: Run) -> str:
+    """`steps 19.0 %, evaluation 27.7 %, ...`, what takes most first."""
+    named = [
+        f"{RUN_PART[part.name].lower()}{NO_BREAK}{percent(part.percent)}"
+        for part in largest_first(run)
+        if part.percent >= 1.0
+    ]
+    return ", ".join(named)
+
+
+def _part(name: RunPartName, rows: list[RunPart]) -> Part:
+    shown = [row for row in rows if row.what is not None or row.line is not None]
+    largest = sorted(shown, key=lambda row: -row.seconds)[:_MOST_ROWS]
+    return Part(
+        name=name,
+        seconds=sum(row.seconds for row in rows),
+        percent=sum(row.percent for row in rows),
+        basis="projected" if any(row.basis == "projected" for row in rows) else "measured",
+        rows=tuple(largest) if len(rows) > 1 or shown else (),
+    )
