@@ -12,6 +12,7 @@ from typing import Any
 from pipediag.session.devices import DeviceActivity, DeviceGap
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.host import Host, HostSample, HotLine
+from pipediag.session.ledger import Run, RunPart
 from pipediag.session.loops import Embedding, KerasUse, Loop, LoopTime
 from pipediag.session.model import SCHEMA_VERSION, Session
 from pipediag.session.run import Script
@@ -49,6 +50,52 @@ def make_keras(**overrides: Any) -> KerasUse:
         "parameter_count": 1000,
     }
     return KerasUse(**{**values, **overrides})
+
+
+def make_run(**overrides: Any) -> Run:
+    """Twenty seconds, of which steps are a quarter, a callback a half, and parsing an eighth."""
+    values: dict[str, Any] = {
+        "scope": "run",
+        "total_s": 8.0,
+        "projected_total_s": 20.0,
+        "pipediag_s": 1.5,
+        "epochs_seen": 2.5,
+        "epochs_planned": 10,
+        "not_seen": ["what the script does after this training"],
+        "parts": [
+            make_part("startup", 2.5, what="imports", line=3),
+            make_part("before_training", 2.0, what="in `parse`", line=7),
+            make_part("before_training", 0.5),
+            make_part(
+                "steps", 5.0, basis="projected", count=500, line=20, loop_id="loop_0", ci95=(24, 26)
+            ),
+            make_part(
+                "epoch_end",
+                10.0,
+                basis="projected",
+                count=10,
+                what="the callback Save",
+                line=14,
+                loop_id="loop_0",
+                ci95=(49.0, 51.0),
+            ),
+        ],
+    }
+    return Run(**{**values, **overrides})
+
+
+def make_part(part: str, seconds: float, whole_s: float = 20.0, **overrides: Any) -> RunPart:
+    """A row of the ledger, of a whole of twenty seconds."""
+    limits = overrides.pop("ci95", None)
+    values: dict[str, Any] = {
+        "part": part,
+        "seconds": seconds,
+        "percent": 100.0 * seconds / whole_s,
+        "basis": "measured",
+        "ci95_percent": limits,
+        "file": SCRIPT if "line" in overrides else None,
+    }
+    return RunPart(**{**values, **overrides})
 
 
 def make_loop(**overrides: Any) -> Loop:

@@ -18,6 +18,7 @@ REPORT_FILES = frozenset(
     {
         SESSION_FILE,
         "report.html",
+        "run.csv",
         "steps.csv",
         "pipeline.csv",
         "findings.csv",

@@ -10,6 +10,7 @@ from pipediag.session.pipeline import Operation
 from pipediag.session.run import Script
 from pipediag.session.steps import StepRow
 from pipediag.session.trials import Combined, DroppedEdit
+from pipediag.vocabulary import RUN_PARTS
 from tests import factories, records
 from tests.reporters import devices, trial_sessions
 
@@ -126,6 +127,13 @@ def enormous() -> Session:
         )
         for index in range(120)
     ]
+    parts = [
+        factories.make_part(
+            part, 1.0 + index, 9000.0, what=endless, line=index, file=f"{unbroken}/train.py"
+        )
+        for part in RUN_PARTS
+        for index in range(40)
+    ]
     samples = [10.0 + index % 13 for index in range(20_000)]
     rows = [
         StepRow(
@@ -142,6 +150,7 @@ def enormous() -> Session:
     kernels = [devices.make_gpu().kernels[0].model_copy(update={"name": unbroken})] * 20
     gaps = [devices.make_gap(start_ms=float(index), doing=unbroken) for index in range(500)]
     return factories.make_session(
+        run=factories.make_run(parts=parts),
         devices=[
             devices.make_gpu(name=f"GPU:{index}", model=endless, gaps=gaps, kernels=kernels)
             for index in range(20)

@@ -10,6 +10,7 @@ from tests import factories
 
 FILES = {
     "report.html",
+    "run.csv",
     "steps.csv",
     "pipeline.csv",
     "findings.csv",

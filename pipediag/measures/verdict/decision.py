@@ -65,8 +65,11 @@ def _of_the_run(session: Session, verdict: Verdict) -> Verdict:
         looked |= {"where_file": found.row.file, "where_line": found.row.line}
     told = found.part == "steps" or (found.part == "epoch_start" and outweigh_the_steps(session))
     if not told:
-        summary = f"{run_sentence(session.run, found)} {verdict.summary}"
-        looked |= {"summary": summary, "severity": "high"}
+        looked |= {
+            "summary": run_sentence(session.run, found, verdict.bottleneck),
+            "severity": "high",
+            "reasons": [f"Of a step: {verdict.summary}", *verdict.reasons],
+        }
     return verdict.model_copy(update=looked)
 
 

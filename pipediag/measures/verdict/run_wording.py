@@ -6,7 +6,7 @@ from pipediag.facts.run import Where, whole_in_words
 from pipediag.measures.verdict.loop_wording import length
 from pipediag.measures.verdict.wording import place
 from pipediag.session.ledger import Run, RunPart
-from pipediag.vocabulary import RunPartName
+from pipediag.vocabulary import Bottleneck, RunPartName
 
 _SPENT: dict[RunPartName, str] = {
     "startup": "passes while Python and its modules start",
@@ -21,14 +21,24 @@ _SPENT: dict[RunPartName, str] = {
 }
 
 
-def run_sentence(run: Run, where: Where) -> str:
-    """How much of the run it is, in what, and at which line."""
+_STEPS: dict[Bottleneck, str] = {
+    "input": "Its steps are input-bound.",
+    "compute": "Its steps are compute-bound.",
+    "transfer": "Its steps are transfer-bound.",
+    "overhead": "Its steps are overhead-bound.",
+    "balanced": "Nothing by itself limits its steps.",
+    "inconclusive": "What limits its steps is not settled.",
+}
+
+
+def run_sentence(run: Run, where: Where, bottleneck: Bottleneck) -> str:
+    """How much of the run it is, in what, and at which line; what limits the steps."""
     seconds = run.seconds_of(where.part)
     text = (
         f"{where.percent:.0f} % of {whole_in_words(run)} ({length(seconds)} of "
         f"{length(run.whole_s)}) {_SPENT[where.part]}"
     )
-    return f"{text}{_most_of_it(where.row, seconds)}."
+    return f"{text}{_most_of_it(where.row, seconds)}. {_STEPS[bottleneck]}"
 
 
 def _most_of_it(row: RunPart | None, seconds: float) -> str:

@@ -34,7 +34,7 @@ from pipediag.reporters.words.trial_words import TRIAL_WORDS
 from pipediag.session.model import Session
 from pipediag.session.trials import WORTHWHILE
 
-MAX_BYTES = 300_000
+MAX_BYTES = 330_000
 """A page of that size opens at once, and mail and artifact viewers take it."""
 _FRAME_BYTES = 20_000
 """Of them for the style sheet, the masthead and the footer."""

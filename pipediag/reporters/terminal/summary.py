@@ -110,7 +110,9 @@ class _Summary:
         if run is None:
             return
         yield Text(run_parts.whole(run), "bold")
-        yield _indented(self._paragraph(run_parts.in_one_line(run)))
+        if self._limits.phases:
+            limit = self._limits.leading_characters
+            yield _indented(self._paragraph(run_parts.in_one_line(run), limit=limit))
 
     def _breakdown(self) -> Iterator[RenderableType]:
         session = self._session

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from pipediag.facts.epochs import EXPLAINED_PERCENT, steps_percent
 from pipediag.reporters.words import labels, pipeline_estimate, run_parts
 from pipediag.reporters.words import trial_outcomes as trials
-from pipediag.reporters.words.quantities import NO_BREAK, counted, seconds, speedup
+from pipediag.reporters.words.quantities import (
+    NO_BREAK,
+    counted,
+    seconds,
+    speedup,
+    speedup_interval,
+)
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined
 
@@ -41,6 +47,15 @@ def headline(session: Session) -> Headline | None:
     if combined is not None and combined.findings:
         changes = tuple(trials.change_and_effect(session, name) for name in combined.findings)
         count = counted(len(changes), "change")
+        if combined.for_run is not None and _little_of_the_run(session):
+            return Headline(
+                number=speedup(combined.for_run.speedup),
+                bounds=speedup_interval(combined.for_run.ci95) if combined.for_run.ci95 else None,
+                text=f"{run_parts.of_what(combined.for_run)} with {count}, "
+                f"{speedup(combined.speedup)} in the steps",
+                changes=changes,
+                word=pipeline_estimate.word(combined),
+            )
         if combined.speedup is not None:
             return Headline(
                 number=speedup(combined.speedup),
@@ -55,6 +70,11 @@ def headline(session: Session) -> Headline | None:
     if trials.tried(session):
         return Headline(None, None, _none_together(session), ())
     return _nothing_tried(session)
+
+
+def _little_of_the_run(session: Session) -> bool:
+    """Whether the steps, which trials compare, are too little of the run to speak for it."""
+    return session.run is not None and session.run.percent_of("steps") < EXPLAINED_PERCENT
 
 
 def _the_only_one(session: Session) -> Combined | None:

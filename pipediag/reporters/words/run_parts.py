@@ -39,8 +39,9 @@ RUN_PART_MEANING: dict[RunPartName, str] = {
     "after_training": "what the script does after its last step",
 }
 
-_MOST_ROWS = 6
-"""Places shown of one part; the rest stand together."""
+_MOST_ROWS = 5
+_LEAST_PERCENT = 1.0
+"""Places shown of one part, but for its largest: so many, and of the run so much."""
 
 _SCOPES: dict[RunScope, str] = {"run": "the run", "epoch": "an epoch", "1000_steps": "1,000 steps"}
 
@@ -79,7 +80,7 @@ def row_title(row: RunPart) -> str:
 def whole(run: Run) -> str:
     """What the percents are of: `The run takes 52.1 s, 60 epochs; 8.44 s of it were seen`."""
     if run.scope != "run":
-        return f"{_SCOPES[run.scope].capitalize()} takes {seconds(run.whole_s)}"
+        return f"Of {_SCOPES[run.scope]}, {seconds(run.whole_s)}"
     epochs = f", {counted(run.epochs_planned, 'epoch')}" if run.epochs_planned else ""
     if run.projected_total_s is None:
         return f"The run took {seconds(run.total_s)}{epochs}"
@@ -105,10 +106,12 @@ def gain(found: RunGain | None) -> str | None:
         return None
     bounds = f" {speedup_interval(found.ci95)}" if found.ci95 else ""
     most = " at most" if found.basis == "at most" else ""
-    return (
-        f"{speedup(found.speedup)}{bounds}{most} for {_SCOPES[found.scope]} "
-        f"({seconds(found.before_s)} to {seconds(found.after_s)})"
-    )
+    return f"{speedup(found.speedup)}{bounds}{most} {of_what(found)}"
+
+
+def of_what(found: RunGain) -> str:
+    """`for the run (24.6 s to 16.2 s)`."""
+    return f"for {_SCOPES[found.scope]} ({seconds(found.before_s)} to {seconds(found.after_s)})"
 
 
 def in_one_line(run: Run) -> str:
@@ -123,7 +126,12 @@ def in_one_line(run: Run) -> str:
 
 def _part(name: RunPartName, rows: list[RunPart]) -> Part:
     shown = [row for row in rows if row.what is not None or row.line is not None]
-    largest = sorted(shown, key=lambda row: -row.seconds)[:_MOST_ROWS]
+    shown.sort(key=lambda row: -row.seconds)
+    largest = [
+        row
+        for index, row in enumerate(shown[:_MOST_ROWS])
+        if index == 0 or row.percent >= _LEAST_PERCENT
+    ]
     return Part(
         name=name,
         seconds=sum(row.seconds for row in rows),

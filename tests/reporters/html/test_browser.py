@@ -30,6 +30,7 @@ FLAGS = (
 )
 SESSIONS: dict[str, Callable[[], Session]] = {
     "input-bound": factories.make_session,
+    "a ledger": lambda: factories.make_session(run=factories.make_run()),
     "nothing measured": sessions.nothing_measured,
     "hostile": sessions.hostile,
     "enormous": sessions.enormous,

@@ -6,11 +6,13 @@ import io
 import pytest
 
 from pipediag.reporters.tables import csv as tables
+from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from tests import factories
 from tests.reporters import sessions, trial_sessions
 
 NAMES = [
+    "run.csv",
     "steps.csv",
     "pipeline.csv",
     "findings.csv",
@@ -49,6 +51,37 @@ def test_rows_are_the_session_s() -> None:
     ]
     assert read(session, "gaps.csv")[0]["device"] == "CPU"
     assert read(session, "host.csv")[0]["tf_data_cpu_percent_of_a_core"] == "95.0"
+
+
+def test_the_ledger_is_a_table() -> None:
+    rows = read(factories.make_session(run=factories.make_run()), "run.csv")
+
+    assert [row["part"] for row in rows] == [
+        "startup",
+        "before_training",
+        "before_training",
+        "steps",
+        "epoch_end",
+    ]
+    assert rows[-1]["what"] == "the callback Save"
+    assert (rows[-1]["percent"], rows[-1]["ci95_percent_low"]) == ("50.0", "49.0")
+    assert rows[0]["ci95_percent_low"] == rows[2]["line"] == ""
+
+
+def test_a_finding_says_what_it_comes_to_for_the_run() -> None:
+    gain = RunGain(
+        speedup=1.25, ci95=(1.2, 1.3), before_s=20, after_s=16, basis="measured", scope="run"
+    )
+    finding = factories.make_finding(for_run=gain)
+
+    (row,) = read(factories.make_session(findings=[finding]), "findings.csv")
+
+    assert (row["run_speedup"], row["run_speedup_low"], row["run_after_s"]) == (
+        "1.25",
+        "1.2",
+        "16.0",
+    )
+    assert (row["part"], row["run_basis"]) == ("steps", "measured")
 
 
 def test_missing_is_an_empty_cell_and_truth_is_spelled() -> None:

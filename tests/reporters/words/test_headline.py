@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pipediag.reporters.words.headline import headline, spent
+from pipediag.session.ledger import RunGain
 from pipediag.session.trials import Combined
 from tests import factories
 from tests.reporters import trial_sessions
@@ -92,3 +93,34 @@ def test_what_right_results_cost_is_no_refutation() -> None:
     assert str(headline(factories.make_session(findings=[wrong]))) == (
         "1 change tried: 1 measured for its price."
     )
+
+
+def test_where_steps_are_little_of_the_run_its_gain_is_the_number() -> None:
+    gain = RunGain(
+        speedup=1.14, ci95=(1.1, 1.2), before_s=20.0, after_s=17.5, basis="measured", scope="run"
+    )
+    session = trial_sessions.everything_tried()
+    assert session.combined is not None
+    combined = session.combined.model_copy(update={"for_run": gain})
+    said = {
+        share: str(
+            headline(
+                session.model_copy(
+                    update={
+                        "combined": combined,
+                        "run": factories.make_run(
+                            parts=[factories.make_part("steps", share / 5.0)]
+                        ),
+                    }
+                )
+            )
+        ).replace("\u00a0", " ")
+        for share in (69.0, 70.0)
+    }
+
+    assert said[69.0].startswith(
+        "Measured: 1.14x [1.10, 1.20] for the run (20.0 s to 17.5 s) with 2 changes, "
+    )
+    assert "in the steps" in said[69.0]
+    assert not said[70.0].startswith("Measured: 1.14x")
+    assert "1.14x [1.10, 1.20] for the run (20.0 s to 17.5 s)" in said[70.0]

@@ -1,0 +1,132 @@
+"""Where a run's time goes, and what changes buy in all of it: figures small enough to check."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.facts import run as facts
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.trials import Combined, Trial
+from tests import factories, records
+
+
+def session(**overrides: Any) -> Session:
+    return factories.make_session(**{"run": factories.make_run(), **overrides})
+
+
+def finding(**overrides: Any) -> Finding:
+    values = {"status": "fail", "predicted_speedup": None, "speedup_at_most": None}
+    return factories.make_finding(**{**values, **overrides})
+
+
+def test_the_part_that_weighs_most_is_where() -> None:
+    found = facts.where(session())
+
+    assert found is not None
+    assert (found.part, found.percent) == ("epoch_end", 50.0)
+    assert found.row is not None
+    assert found.row.line == 14
+
+
+@pytest.mark.parametrize(("compute", "expected"), [(0.0, "steps"), (70.0, "epoch_end")])
+def test_steps_weigh_as_much_as_of_them_is_not_computing(compute: float, expected: str) -> None:
+    parts = [factories.make_part("steps", 14.0), factories.make_part("epoch_end", 6.0)]
+    breakdown = records.make_breakdown(input_wait=100.0 - compute, device_compute=compute)
+
+    found = facts.where(session(run=factories.make_run(parts=parts), breakdown=breakdown))
+
+    assert found is not None
+    assert found.part == expected
+
+
+def test_a_part_under_a_fifth_of_the_run_is_not_where() -> None:
+    parts = [factories.make_part("steps", 16.2), factories.make_part("evaluation", 3.8)]
+    breakdown = records.make_breakdown(device_compute=100.0)
+
+    found = facts.where(session(run=factories.make_run(parts=parts), breakdown=breakdown))
+
+    assert found is not None
+    assert found.part == "steps"
+
+
+def test_start_up_and_exit_are_no_place_to_look() -> None:
+    parts = [factories.make_part("startup", 15.0), factories.make_part("steps", 5.0)]
+
+    found = facts.where(session(run=factories.make_run(parts=parts)))
+
+    assert found is not None
+    assert found.part == "steps"
+
+
+def test_nothing_is_said_without_a_ledger_or_a_training() -> None:
+    assert facts.where(session(run=None)) is None
+    assert facts.where(session(loops=[])) is None
+
+
+def test_a_place_goes_before_a_larger_rest() -> None:
+    parts = [
+        factories.make_part("before_training", 9.0),
+        factories.make_part("before_training", 3.0, what="in `parse`", line=7),
+    ]
+
+    row = facts.costliest_row(factories.make_run(parts=parts), "before_training")
+
+    assert row is not None
+    assert row.line == 7
+
+
+def test_what_makes_the_steps_faster_leaves_the_rest_as_it_is() -> None:
+    trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(1.0, 5.0))
+
+    gain = facts.gain_for_run(session(), finding(trial=trial))
+
+    assert gain is not None
+    assert (gain.before_s, gain.after_s, gain.basis) == (20.0, 17.5, "measured")
+    assert gain.speedup == pytest.approx(20.0 / 17.5)
+    assert gain.ci95 == pytest.approx((1.0, 20.0 / 16.0))
+
+
+def test_a_prediction_and_a_limit_are_called_that() -> None:
+    predicted = facts.gain_for_run(session(), finding(predicted_speedup=5.0))
+    limit = facts.gain_for_run(session(), finding(speedup_at_most=5.0))
+
+    assert predicted is not None
+    assert limit is not None
+    assert (predicted.after_s, predicted.basis) == (16.0, "predicted")
+    assert (limit.after_s, limit.basis) == (16.0, "at most")
+
+
+def test_nothing_known_gives_no_gain() -> None:
+    known = finding(predicted_speedup=2.0)
+
+    assert facts.gain_for_run(session(), finding()) is None
+    assert facts.gain_for_run(session(run=None), known) is None
+    assert facts.gain_for_run(session(), known.model_copy(update={"subject": "quality"})) is None
+
+
+def test_steps_of_another_loop_get_no_faster() -> None:
+    parts = [
+        factories.make_part("steps", 5.0, loop_id="loop_0", line=20),
+        factories.make_part("steps", 15.0, loop_id="loop_1", line=30),
+    ]
+
+    gain = facts.gain_for_run(
+        session(run=factories.make_run(parts=parts)), finding(predicted_speedup=5.0)
+    )
+
+    assert gain is not None
+    assert gain.after_s == 16.0
+
+
+def test_all_changes_together_are_the_runs_gain_too() -> None:
+    combined = Combined(findings=["a"], speedup=5.0, ci95=None)
+
+    gain = facts.gain_of_all(session(), combined)
+
+    assert gain is not None
+    assert gain.after_s == 16.0
+    assert facts.gain_of_all(session(run=None), combined) is None
+    assert facts.gain_of_all(session(), combined.model_copy(update={"speedup": None})) is None

@@ -1,0 +1,67 @@
+"""The verdict where another part of the run weighs more than its steps."""
+
+from __future__ import annotations
+
+from pipediag.measures.verdict.decision import decide
+from pipediag.session.model import Session
+from tests import factories
+
+
+def decided(session: Session) -> dict[str, object]:
+    return decide(session).model_dump()
+
+
+def test_the_run_is_said_first_and_the_step_among_the_reasons() -> None:
+    verdict = decide(factories.make_session(run=factories.make_run()))
+
+    assert verdict.summary == (
+        "50 % of the run (10 s of 20 s) lies between the epochs, in callbacks and other code: the "
+        "callback Save at train.py:14, 10 times. Its steps are input-bound."
+    )
+    assert verdict.reasons[0].startswith("Of a step: Highly input-bound: 70 % of each step")
+    assert (verdict.where, verdict.where_percent) == ("epoch_end", 50.0)
+    assert (verdict.where_line, verdict.severity) == (14, "high")
+    assert verdict.bottleneck == "input"
+
+
+def test_part_of_a_part_says_how_much_of_it() -> None:
+    parts = [
+        factories.make_part("before_training", 12.0, what="in `parse`", line=7),
+        factories.make_part("before_training", 4.0),
+        factories.make_part("steps", 4.0),
+    ]
+
+    verdict = decide(factories.make_session(run=factories.make_run(parts=parts)))
+
+    assert verdict.summary == (
+        "80 % of the run (16 s of 20 s) passes before the first training step: 75 % of it in "
+        "`parse` at train.py:7. Its steps are input-bound."
+    )
+
+
+def test_where_steps_weigh_most_the_verdict_is_theirs() -> None:
+    run = factories.make_run(parts=[factories.make_part("steps", 20.0)])
+
+    looked, without = (decided(factories.make_session(run=known)) for known in (run, None))
+
+    assert looked["where"] == "steps"
+    assert without["where"] is None
+    for key in ("summary", "reasons", "severity", "bottleneck"):
+        assert looked[key] == without[key]
+
+
+def test_waits_for_first_batches_that_the_verdict_names_are_not_named_twice() -> None:
+    loop = factories.make_loop(
+        time=factories.make_loop_time(
+            total_s=20.0, steps_s=4.0, first_batches_s=16.0, between_epochs_s=0.0, unexplained_s=0.0
+        )
+    )
+    parts = [
+        factories.make_part("epoch_start", 16.0, line=20, loop_id=loop.id),
+        factories.make_part("steps", 4.0, line=20, loop_id=loop.id),
+    ]
+
+    verdict = decide(factories.make_session(loops=[loop], run=factories.make_run(parts=parts)))
+
+    assert verdict.where == "epoch_start"
+    assert verdict.summary.startswith("Highly input-bound: 80 % of the loop's time")

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from pipediag.reporters.words import run_parts
+from pipediag.session.ledger import RunGain
+from tests import factories
+
+
+def gain(**overrides: object) -> RunGain:
+    values = {
+        "speedup": 1.5,
+        "before_s": 24.6,
+        "after_s": 16.4,
+        "basis": "measured",
+        "scope": "run",
+    }
+    return RunGain.model_validate({**values, **overrides})
+
+
+def test_parts_come_in_the_order_of_a_run_with_their_places() -> None:
+    parts = run_parts.parts_of(factories.make_run())
+
+    assert [part.name for part in parts] == ["startup", "before_training", "steps", "epoch_end"]
+    assert [part.seconds for part in parts] == [2.5, 2.5, 5.0, 10.0]
+    assert [part.basis for part in parts] == ["measured", "measured", "projected", "projected"]
+    assert [row.what for row in parts[1].rows] == ["in `parse`"]
+
+
+def test_what_takes_most_is_named_first_in_one_line() -> None:
+    line = run_parts.in_one_line(factories.make_run()).replace("\u00a0", " ")
+
+    assert line == (
+        "between epochs 50.0 %, steps 25.0 %, start-up and imports 12.5 %, before training 12.5 %"
+    )
+
+
+def test_a_part_under_a_percent_is_left_to_the_table() -> None:
+    run = factories.make_run(
+        parts=[factories.make_part("steps", 19.9), factories.make_part("startup", 0.1)]
+    )
+
+    assert "start-up" not in run_parts.in_one_line(run)
+
+
+def test_what_the_percents_are_of() -> None:
+    def whole(**overrides: object) -> str:
+        return run_parts.whole(factories.make_run(**overrides)).replace("\u00a0", " ")
+
+    assert whole() == "The run would take 20.0 s, 10 epochs; 8.00 s of it were seen"
+    assert whole(projected_total_s=None, epochs_planned=None) == "The run took 8.00 s"
+    assert whole(scope="epoch") == "Of an epoch, 20.0 s"
+    assert whole(scope="1000_steps") == "Of 1,000 steps, 20.0 s"
+
+
+def test_remarks_say_what_is_not_in_it() -> None:
+    run = factories.make_run(projected_missing="Nothing says how long.")
+
+    first, second, third = run_parts.remarks(run)
+
+    assert first == "Nothing says how long."
+    assert second == "Not in it, as it was not seen: what the script does after this training."
+    assert third.replace("\u00a0", " ") == "What pipediag took beside, 1.50 s, is not in it."
+    assert run_parts.remarks(factories.make_run(not_seen=[], pipediag_s=0.05)) == []
+
+
+def test_a_gain_for_the_run_has_its_seconds() -> None:
+    def said(found: RunGain | None) -> str | None:
+        words = run_parts.gain(found)
+        return words.replace("\u00a0", " ") if words else None
+
+    assert said(gain()) == "1.50x for the run (24.6 s to 16.4 s)"
+    assert said(gain(ci95=(1.4, 1.6))) == "1.50x [1.40, 1.60] for the run (24.6 s to 16.4 s)"
+    assert said(gain(basis="at most")) == "1.50x at most for the run (24.6 s to 16.4 s)"
+    assert said(gain(scope="epoch")) == "1.50x for an epoch (24.6 s to 16.4 s)"
+    assert said(None) is None
+
+
+def test_a_row_says_how_often_it_came() -> None:
+    rows = factories.make_run().parts
+
+    assert run_parts.row_title(rows[-1]) == "the callback Save, 10 times"
+    assert run_parts.row_title(rows[3]) == "the loop, 500 times"
+    assert run_parts.row_title(rows[2]) == "the rest"
