@@ -53,7 +53,7 @@ class Capture:
         self._guard = Guard(self._recorder.note)
         self._updates = UpdateWatch()
         self._descriptions = [framework.describe for framework in FRAMEWORKS]
-        self._timeline = Timeline(settings.timeline_path)
+        self._timeline = Timeline(settings.timeline_path, self._recorder.note)
         plan = PlanRecorder(self._recorder)
         profiler = Profiler(self._recorder, settings.trace_directory)
         trainers = [framework.trainer for framework in FRAMEWORKS if framework.trainer]
@@ -83,7 +83,7 @@ class Capture:
         self._guard.in_forked_child(self._conductor.let_go)
         self._guard.when_given_up(self._in_graph.given_up)
         self._guard.when_given_up(self._conductor.given_up)
-        self._guard.when_given_up(self._timeline.closed)
+        self._guard.when_given_up(self._timeline.given_up)
         self._watchers = Watchers(
             guard=self._guard,
             recorder=self._recorder,

@@ -14,7 +14,7 @@ from typing import Any
 
 from pipediag.vocabulary import SpanKind
 
-_SPAN, _LINES = "span", "lines"
+_SPAN, _LINES, _UNTIL = "span", "lines", "until"
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ class Timeline:
 
     spans: list[Span] = field(default_factory=list)
     seen: list[SeenLines] = field(default_factory=list)
+    until_ns: int | None = None
+    """From when on nothing was written although the script went on; None where all of it was."""
 
     @property
     def last_ns(self) -> int | None:
@@ -79,10 +81,16 @@ def seen_line(seen: SeenLines) -> bytes:
     return _encoded([_LINES, seen.start_ns, seen.end_ns, lines])
 
 
+def until_line(now_ns: int) -> bytes:
+    """The moment, as written, from which on nothing is known."""
+    return _encoded([_UNTIL, now_ns])
+
+
 def parse_timeline(lines: Iterable[bytes]) -> Timeline:
     """What was written; a line that was cut, or that nobody here writes, is passed over."""
     spans: dict[int, Span] = {}
     seen: list[SeenLines] = []
+    until_ns: int | None = None
     for line in lines:
         try:
             kind, *values = json.loads(line)
@@ -92,9 +100,12 @@ def parse_timeline(lines: Iterable[bytes]) -> Timeline:
             elif kind == _LINES:
                 start_ns, end_ns, listed = values
                 seen.append(SeenLines(start_ns, end_ns, tuple(SeenLine(*one) for one in listed)))
+            elif kind == _UNTIL:
+                (until_ns,) = values
         except (ValueError, TypeError):
             continue
-    return Timeline(sorted(spans.values(), key=lambda span: (span.start_ns, span.id)), seen)
+    in_order = sorted(spans.values(), key=lambda span: (span.start_ns, span.id))
+    return Timeline(in_order, seen, until_ns)
 
 
 def _encoded(values: list[Any]) -> bytes:

@@ -121,12 +121,20 @@ class FakeTimeline:
     """Remembers what it is told, but no time."""
 
     in_a_call = False
+    in_a_callback = False
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str]] = []
+        self.sites: list[Any] = []
 
-    def passed(self, kind: str, _: int, __: int, name: str = "", ___: Any = None) -> None:
+    def begins(self, kind: str, name: str = "", _: Any = None) -> None:
         self.told.append((kind, name))
+
+    def ended(self, _: Any) -> None: ...
+
+    def passed(self, kind: str, _: int, __: int, name: str = "", site: Any = None) -> None:
+        self.told.append((kind, name))
+        self.sites.append(site)
 
     def steps_begin(self, loop_id: str, _: int, wait_ns: int | None) -> None:
         self.told.append(("called" if wait_ns is None else "handed", loop_id))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import _thread
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FrameType
 
 from pipediag.capture.callsites import is_users, package_of
@@ -27,27 +28,29 @@ _Place = tuple[str, int, str, bool]
 class LineSampler:
     """Tells what it saw whenever it comes to rest, and every two seconds."""
 
-    def __init__(self, thread: int, tell: Callable[[SeenLines], None]) -> None:
-        self._thread = thread
+    def __init__(self, tell: Callable[[SeenLines], None]) -> None:
         self._tell = tell
-        self._lock = _thread.allocate_lock()
+        self._home = self._thread = threading.get_ident()
+        # A signal handler of the script's may come back here on the thread that holds it.
+        self._lock = threading.RLock()
         self._wanted = False
         self._ended: _thread.LockType | None = None
         """Held for as long as the thread lives; None while there is none."""
+        self._asleep = _held_lock()
+        """Released to wake it."""
         self._seen: dict[_Place, int] = {}
         self._since_ns = 0
 
-    def go_on(self) -> None:
-        """Look from now on."""
+    def go_on(self, thread: int) -> None:
+        """Look at that thread from now on."""
         with self._lock:
+            self._thread = thread
             if self._wanted:
                 return
             self._wanted = True
             self._since_ns = time.monotonic_ns()
             if self._ended is None:
-                self._ended = _thread.allocate_lock()
-                self._ended.acquire()
-                _thread.start_new_thread(self._run, (self._ended,))
+                self._start()
 
     def rest(self) -> None:
         """Look no more for now; what was seen is told."""
@@ -63,23 +66,36 @@ class LineSampler:
         """Rest, and wait until the thread is gone."""
         self.rest()
         ended = self._ended
-        if ended is not None and ended.acquire(timeout=_JOIN_S):
+        if ended is None:
+            return
+        if self._asleep.locked():
+            self._asleep.release()
+        if ended.acquire(timeout=_JOIN_S):
             ended.release()
 
     def forget(self) -> None:
         """In a forked child: there is no thread here, and nothing is told."""
-        self._lock = _thread.allocate_lock()
+        self._lock = threading.RLock()
         self._wanted = False
         self._ended = None
         self._seen = {}
+
+    def _start(self) -> None:
+        ended = _held_lock()
+        try:
+            _thread.start_new_thread(self._run, (ended,))
+        except RuntimeError:
+            self._wanted = False  # the process may have no more threads
+        else:
+            self._ended = ended
 
     def _run(self, ended: _thread.LockType) -> None:
         try:
             last_ns = time.monotonic_ns()
             while True:
-                time.sleep(_INTERVAL_NS / 1e9)
+                self._asleep.acquire(timeout=_INTERVAL_NS / 1e9)
                 now_ns = time.monotonic_ns()
-                place = running_line(sys._current_frames().get(self._thread))
+                place = self._look(sys._current_frames())
                 with self._lock:
                     if not self._wanted:
                         self._ended = None
@@ -96,6 +112,10 @@ class LineSampler:
             return
         finally:
             ended.release()
+
+    def _look(self, frames: Mapping[int, FrameType]) -> _Place | None:
+        """A thread that ran none of the script's code has left it to the main one."""
+        return running_line(frames.get(self._thread)) or running_line(frames.get(self._home))
 
     def _taken(self, now_ns: int) -> SeenLines | None:
         seen, self._seen = self._seen, {}
@@ -116,3 +136,9 @@ def running_line(frame: FrameType | None) -> _Place | None:
             return code.co_filename, frame.f_lineno, code.co_qualname, importing
         frame = frame.f_back
     return None
+
+
+def _held_lock() -> _thread.LockType:
+    lock = _thread.allocate_lock()
+    lock.acquire()
+    return lock

@@ -1,7 +1,7 @@
 """Writes down what the script's thread is at: spans, and the lines that run outside of all spans.
 
 Told of what comes once an epoch or less often, never of a single step. One thread is followed: the
-main one, or another while a loop's steps run there.
+main one, or another while it trains or calls, and the one that was followed does neither.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from pipediag.capture.callsites import CallSite
 from pipediag.capture.timeline.line_sampler import LineSampler
+from pipediag.capture.timeline.timeline_file import TimelineFile
 from pipediag.session.timeline import SeenLines, Span, seen_line, span_line
 from pipediag.vocabulary import SpanKind
-
-# Own choice: some 20 MB of text. A run that has more goes on unseen within the span it is in.
-_MOST_LINES = 200_000
 
 # Within these a line of the script's own code says more than the span.
 _OPEN_TO_LINES: frozenset[SpanKind] = frozenset({"script", "fit"})
@@ -26,30 +25,24 @@ _OPEN_TO_LINES: frozenset[SpanKind] = frozenset({"script", "fit"})
 class Timeline:
     """Of one process; a forked child writes nothing."""
 
-    def __init__(self, path: Path) -> None:
-        self._path: Path | None = path
+    def __init__(self, path: Path, note: Callable[[str], None]) -> None:
+        self._file = TimelineFile(path, note)
         self._pid = os.getpid()
         self._owner = threading.get_ident()
-        self._lines_left = _MOST_LINES
         self._next_id = 0
         self._over = False
         self._open: list[Span] = []
         self._steps: Span | None = None
-        self._sampler = LineSampler(self._owner, self._saw)
-
-    @property
-    def full(self) -> bool:
-        """Whether no more is written."""
-        return self._path is None or self._lines_left <= 0
+        self._sampler = LineSampler(self._saw)
 
     def begins(self, kind: SpanKind, name: str = "", site: CallSite | None = None) -> Span | None:
         """A span begins; None where another thread than the one that is followed says so."""
-        if self._over or not self._followed():
+        if self._over or not self._followed(trains=kind == "fit"):
             return None
         span = self._span(kind, time.monotonic_ns(), None, name, site)
         self._open.append(span)
         self._sample_or_rest()
-        self._write(span_line(span))
+        self._write(span)
         return span
 
     def ended(self, span: Span | None) -> None:
@@ -58,10 +51,10 @@ class Timeline:
             return
         now_ns = time.monotonic_ns()
         if self._steps is not None and self._steps.start_ns >= span.start_ns:
-            self.steps_ended(now_ns)
+            self._end_steps(now_ns)
         while (last := self._open.pop()) is not span:
-            self._write(span_line(_until(last, now_ns)))
-        self._write(span_line(_until(span, now_ns)))
+            self._write(_until(last, now_ns))
+        self._write(_until(span, now_ns))
         self._sample_or_rest()
 
     def passed(
@@ -73,41 +66,43 @@ class Timeline:
         site: CallSite | None = None,
     ) -> None:
         """A span is known when it is over."""
-        if self._followed() and end_ns > start_ns:
-            self._write(span_line(self._span(kind, start_ns, end_ns, name, site)))
+        if end_ns > start_ns and self._followed():
+            self._write(self._span(kind, start_ns, end_ns, name, site))
 
     def steps_begin(self, loop_id: str, now_ns: int, wait_ns: int | None) -> None:
         """A loop has its first batch, or calls a step that asks for it: `wait_ns` is None then."""
-        if self._over or self._steps is not None or not self._followed():
+        if self._over or self._steps is not None or not self._followed(trains=True):
             return
         if wait_ns is not None:
             self.passed("first_batch", now_ns - wait_ns, now_ns, loop_id)
         self._steps = self._span("steps", now_ns, None, loop_id, None)
         self._sample_or_rest()
-        self._write(span_line(self._steps))
+        self._write(self._steps)
 
     def steps_ended(self, now_ns: int) -> None:
         """The steps are interrupted or over."""
-        if self._steps is None or threading.get_ident() != self._owner:
-            return
-        steps, self._steps = self._steps, None
-        self._write(span_line(_until(steps, now_ns)))
-        self._sample_or_rest()
+        if threading.get_ident() == self._owner:
+            self._end_steps(now_ns)
+            self._sample_or_rest()
 
     def closed(self) -> None:
         """The script is over, or is stopped: what is open ends now, and nothing more begins."""
         self._over = True
-        if self._steps is not None:
-            steps, self._steps = self._steps, None
-            self._write(span_line(_until(steps, time.monotonic_ns())))
+        self._end_steps(time.monotonic_ns())
         if self._open:
-            self._owner = threading.get_ident()
             self.ended(self._open[0])
         self._sampler.stop()
 
+    def given_up(self) -> None:
+        """An error of ours: the script goes on, and nothing is known of it from now on."""
+        self._over = True
+        self._sampler.stop()
+        self._file.end_here()
+
     def forked(self) -> None:
         """In a forked child, where nothing is to be written."""
-        self._path = None
+        self._over = True
+        self._file.leave()
         self._sampler.forget()
 
     def before_fork(self) -> None:
@@ -123,26 +118,49 @@ class Timeline:
         """Whether Keras runs a method of its own for the script."""
         return any(span.kind in ("fit", "evaluation") for span in self._open)
 
-    def _followed(self) -> bool:
-        """Whether this is the thread that is followed; it may become that where no steps run."""
-        if self.full or os.getpid() != self._pid:
+    @property
+    def in_a_callback(self) -> bool:
+        """Whether Keras runs a callback, of which all else is a part."""
+        return any(span.kind == "callback" for span in self._open)
+
+    def _followed(self, *, trains: bool = False) -> bool:
+        """Whether this is the thread that is followed, or becomes it.
+
+        What trains goes before calls of another thread, of which no more is seen then.
+        """
+        if not self._file.takes_more or os.getpid() != self._pid:
             return False
         here = threading.get_ident()
         if here != self._owner:
-            if self._steps is not None:
+            calls = [span for span in self._open if span.kind != "script"]
+            first_come = not calls if not trains else all(span.kind != "fit" for span in calls)
+            if self._steps is not None or not first_come:
                 return False
+            if calls:
+                self.ended(calls[0])
             self._owner = here
         return True
 
+    def _end_steps(self, now_ns: int) -> None:
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            self._write(_until(steps, now_ns))
+
     def _sample_or_rest(self) -> None:
         open_to_lines = all(span.kind in _OPEN_TO_LINES for span in self._open)
-        if self._open and self._steps is None and open_to_lines and not self.full:
-            self._sampler.go_on()
+        if self._open and self._steps is None and open_to_lines and self._file.takes_more:
+            self._sampler.go_on(self._owner)
         else:
             self._sampler.rest()
 
     def _saw(self, seen: SeenLines) -> None:
-        self._write(seen_line(seen))
+        self._file.append(seen_line(seen), self._lasting())
+
+    def _write(self, span: Span) -> None:
+        self._file.append(span_line(span), self._lasting())
+
+    def _lasting(self) -> list[Span]:
+        return [*self._open, *([self._steps] if self._steps is not None else [])]
 
     def _span(
         self, kind: SpanKind, start_ns: int, end_ns: int | None, name: str, site: CallSite | None
@@ -150,17 +168,6 @@ class Timeline:
         self._next_id += 1
         place = (site.file, site.line) if site is not None else (None, None)
         return Span(self._next_id, kind, start_ns, end_ns, name, *place)
-
-    def _write(self, line: bytes) -> None:
-        if self._path is None or self._lines_left <= 0:
-            return
-        self._lines_left -= 1
-        try:
-            # Opened each time: a script may close what it has not opened, and reuse the number.
-            with self._path.open("ab", buffering=0) as file:
-                file.write(line)
-        except OSError:
-            self._path = None
 
 
 def _until(span: Span, end_ns: int) -> Span:

@@ -6,9 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pipediag.capture.callsites import CallSite, call_site, is_users
+from pipediag.capture.callsites import call_site
+from pipediag.capture.frameworks.keras.callbacks_in_turn import (
+    CallbacksInTurn,
+    defined_at,
+    does_something,
+)
 from pipediag.capture.guard import Guard
-from pipediag.capture.python_functions import unwrap
 from pipediag.capture.timeline.timeline import Timeline
 from pipediag.session.timeline import Span
 from pipediag.vocabulary import SpanKind
@@ -19,7 +23,6 @@ _METHODS: dict[str, SpanKind] = {
     "predict": "evaluation",
 }
 _AT_EPOCHS = ("on_train_begin", "on_epoch_begin", "on_epoch_end", "on_train_end")
-_BASE = "Callback"
 
 
 class TimedCalls:
@@ -28,8 +31,8 @@ class TimedCalls:
     def __init__(self, timeline: Timeline, guard: Guard) -> None:
         self._timeline = timeline
         self._guard = guard
-        self._timed: set[Callable[..., Any]] = set()
-        self._in_callback = False
+        self._callback_begins = guard.entry("timing callbacks", self._begin_callback)
+        self._callback_ended = guard.entry("timing callbacks", timeline.ended)
 
     def time_methods(self, model_class: type) -> None:
         """Of a class that trains: those that it defines."""
@@ -37,11 +40,14 @@ class TimedCalls:
             if method in vars(model_class):
                 self._time_method(model_class, method, kind)
 
-    def time_callbacks(self, callback_list: Any) -> None:
-        """Each callback's class is hooked when a training with it begins."""
-        known = self._guard.entry("timing callbacks", self._time_each)
-        original = vars(callback_list)["on_train_begin"]
-        callback_list.on_train_begin = self._guard.before(original, known)
+    def time_callbacks(self, callback_list: type) -> None:
+        """Each callback from its turn in the list to the next one's.
+
+        Neither a callback nor its class is touched: they are the script's, which may send them to
+        other processes.
+        """
+        for method in _AT_EPOCHS:
+            self._time_turns(callback_list, method)
 
     def _time_method(self, owner: type, method: str, kind: SpanKind) -> None:
         original = vars(owner)[method]
@@ -60,48 +66,34 @@ class TimedCalls:
 
         setattr(owner, method, self._guard.hook(original, timed))
 
-    def _time_each(self, callback_list: Any, *_: Any, **__: Any) -> None:
-        for callback in getattr(callback_list, "callbacks", ()):
-            for owner in type(callback).__mro__:
-                if owner.__name__ != _BASE:
-                    for method in _AT_EPOCHS:
-                        self._time_hook(owner, method)
+    def _time_turns(self, owner: type, method: str) -> None:
+        original: Callable[..., Any] = getattr(owner, method)
+        begins = self._guard.entry(
+            "timing callbacks", lambda callback_list: self._watch(callback_list, method)
+        )
+        ended = self._guard.entry(
+            "timing callbacks", CallbacksInTurn.over, CallbacksInTurn.put_back
+        )
 
-    def _time_hook(self, owner: type, method: str) -> None:
-        original = vars(owner).get(method)
-        if not callable(original) or original in self._timed:
-            return
-        begins = self._guard.entry("timing callbacks", self._callback_begins)
-        ended = self._guard.entry("timing callbacks", self._callback_ended)
-
-        def timed(callback: Any, *args: Any, **kwargs: Any) -> Any:
-            span = begins(callback, original)
+        def timed(callback_list: Any, *args: Any, **kwargs: Any) -> Any:
+            in_turn = begins(callback_list)
+            if in_turn is None:
+                return original(callback_list, *args, **kwargs)
             try:
-                return original(callback, *args, **kwargs)
+                return original(callback_list, *args, **kwargs)
             finally:
-                ended(span)
+                ended(in_turn)
 
-        hooked = self._guard.hook(original, timed)
-        self._timed.add(hooked)
-        setattr(owner, method, hooked)
+        setattr(owner, method, self._guard.hook(original, timed))
 
-    def _callback_begins(self, callback: Any, method: Any) -> Span | None:
-        """None within another callback, as of a method that calls that of its base."""
-        if self._in_callback:
+    def _watch(self, callback_list: Any, method: str) -> CallbacksInTurn | None:
+        """None within another callback, whose time all of this is."""
+        if type(callback_list.callbacks) is not list or self._timeline.in_a_callback:
             return None
-        span = self._timeline.begins("callback", type(callback).__name__, _defined_at(method))
-        self._in_callback = span is not None
-        return span
+        return CallbacksInTurn(callback_list, method, self._callback_begins, self._callback_ended)
 
-    def _callback_ended(self, span: Span | None) -> None:
-        if span is not None:
-            self._in_callback = False
-            self._timeline.ended(span)
-
-
-def _defined_at(method: Any) -> CallSite | None:
-    """Where a user's method is defined; None for one of Keras's own."""
-    code = getattr(unwrap(method), "__code__", None)
-    if code is None or not is_users(code.co_filename):
-        return None
-    return CallSite(code.co_filename, code.co_firstlineno, code.co_name, by_framework=False)
+    def _begin_callback(self, callback: Any, method: str) -> Span | None:
+        hook = getattr(callback, method, None)
+        if not does_something(hook):
+            return None
+        return self._timeline.begins("callback", type(callback).__name__, defined_at(hook))

@@ -52,6 +52,7 @@ class FunctionCalls:
         self._held = watchers.held
         self._other_uses = watchers.other_uses
         self._timeline = watchers.timeline
+        self._guard = watchers.guard
         self._consumer_among = consumer_among
         self._errors: Any = None
 
@@ -129,7 +130,7 @@ class FunctionCalls:
             self._other_uses.note(STEP_WITHOUT_DATASET)
         if count != visit.traced_before:
             if not self._in_graph.runs(visit.function):
-                self._first_call(visit)
+                self._guard.attempt("timing first calls", self._first_call, visit)
             self._conductor.function_traced(visit.function, again=visit.traced_before > 0)
         if visit.in_graph is not None and visit.in_graph.cancellation.started:
             # It may also end as if its data had come to their end.

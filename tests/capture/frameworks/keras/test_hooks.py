@@ -85,9 +85,9 @@ def callback_list() -> type:
     def heard(callbacks: Any, epoch: int, logs: Any = None) -> int:
         return epoch
 
-    hooks = ("train_begin", "epoch_begin", "epoch_end", "train_batch_begin", "train_batch_end")
-    names = [f"on_{hook}" for hook in hooks]
-    members = {**dict.fromkeys(names, heard), "__module__": __name__}
+    ends = ("train_begin", "epoch_begin", "epoch_end", "train_end")
+    names = [f"on_{hook}" for hook in (*ends, "train_batch_begin", "train_batch_end")]
+    members = {**dict.fromkeys(names, heard), "callbacks": [], "__module__": __name__}
     return type("CallbackList", (), members)
 
 

@@ -65,7 +65,9 @@ def function() -> Any:
 
     in_graph: Any = FakeInGraph()
     conductor: Any = Conductor()
+    notes: list[str] = []
     watchers: Any = SimpleNamespace(
+        guard=Guard(notes.append),
         conductor=conductor,
         updates=UpdateWatch(),
         in_graph=in_graph,
@@ -75,8 +77,7 @@ def function() -> Any:
     )
     calls = FunctionCalls(watchers, ToyRuntime(), lambda args: (None, None))
     errors = SimpleNamespace(OutOfRangeError=OutOfRangeError, CancelledError=CancelledError)
-    notes: list[str] = []
-    calls.install(SimpleNamespace(Function=Function, errors=errors), Guard(notes.append))
+    calls.install(SimpleNamespace(Function=Function, errors=errors), watchers.guard)
     return Function()
 
 
@@ -131,6 +132,7 @@ class Step:
         held: Any = SimpleNamespace(failed=self._failed, step_limit=lambda _: None)
         in_graph: Any = SimpleNamespace(runs=lambda _: False)
         watchers: Any = SimpleNamespace(
+            guard=Guard(lambda _: None),
             conductor=conductor,
             timeline=FakeTimeline(),
             updates=UpdateWatch(),
@@ -140,7 +142,7 @@ class Step:
         )
         calls = FunctionCalls(watchers, ToyRuntime(), lambda args: (consumer, args[0]))
         errors = SimpleNamespace(OutOfRangeError=OutOfRangeError)
-        calls.install(SimpleNamespace(Function=Function, errors=errors), Guard(lambda _: None))
+        calls.install(SimpleNamespace(Function=Function, errors=errors), watchers.guard)
         self.function: Any = Function()
 
     def _exhausted(self, _: Any) -> None:

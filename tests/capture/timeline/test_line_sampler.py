@@ -1,0 +1,269 @@
+"""The thread that looks at the script's lines: when it lives, what it tells, whom it troubles."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipediag.capture.timeline import line_sampler as module
+from pipediag.capture.timeline.line_sampler import LineSampler, running_line
+from pipediag.session.timeline import SeenLine, SeenLines
+
+FEW_S = 10.0
+MS = 1_000_000
+MAIN, OTHER = 1, 2
+
+IMPORT_MACHINERY = "<frozen importlib._bootstrap>"
+LIBRARY = "/usr/lib/python3/site-packages/lib/core.py"
+OWN = module.__file__
+
+
+def stack(*innermost_first: tuple[str, int, str]) -> Any:
+    """Frames by file, line and function."""
+    frame = None
+    for file, line, function in reversed(innermost_first):
+        code = SimpleNamespace(co_filename=file, co_qualname=function)
+        frame = SimpleNamespace(f_code=code, f_lineno=line, f_back=frame)
+    return frame
+
+
+def test_the_innermost_line_of_the_scripts_own_is_told() -> None:
+    frame = stack((LIBRARY, 9, "read"), ("data.py", 5, "Rows.load"), ("train.py", 3, "<module>"))
+
+    assert running_line(frame) == ("data.py", 5, "Rows.load", False)
+
+
+@pytest.mark.parametrize("file", [LIBRARY, OWN, threading.__file__, "<string>"])
+def test_what_others_run_for_themselves_is_no_line_of_the_script(file: str) -> None:
+    assert running_line(stack((file, 9, "run"))) is None
+    assert running_line(None) is None
+
+
+def test_a_line_that_imports_is_told_so() -> None:
+    machinery = (IMPORT_MACHINERY, 1, "_find_and_load")
+    importing = stack((LIBRARY, 9, "<module>"), machinery, ("train.py", 3, "<module>"))
+    imported = stack(("mine.py", 2, "<module>"), machinery, ("train.py", 3, "<module>"))
+
+    assert running_line(importing) == ("train.py", 3, "<module>", True)
+    assert running_line(imported) == ("mine.py", 2, "<module>", False)
+
+
+class Night:
+    """A sampler whose thread is run by hand: each sleep is a moment, and something happens in it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0
+        self.frames: dict[int, Any] = {}
+        self.told: list[SeenLines] = []
+        self.started: list[tuple[Any, ...]] = []
+        self.no_more_threads = False
+        fakes: dict[str, Any] = {
+            "time": SimpleNamespace(monotonic_ns=lambda: self.now),
+            "sys": SimpleNamespace(_current_frames=lambda: self.frames),
+            "threading": SimpleNamespace(get_ident=lambda: MAIN, RLock=threading.RLock),
+            "_thread": SimpleNamespace(
+                start_new_thread=self._start, allocate_lock=_thread.allocate_lock
+            ),
+        }
+        for name, fake in fakes.items():
+            monkeypatch.setattr(module, name, fake)
+        self.sampler = LineSampler(self.told.append)
+
+    def runs(self, file: str, line: int, thread: int = MAIN) -> None:
+        self.frames[thread] = stack((file, line, "<module>"))
+
+    def _start(self, run: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        if self.no_more_threads:
+            raise RuntimeError("can't start new thread")
+        self.started.append(arguments)
+
+    def passes(self, *moments: Callable[[], None], thread: int = 0) -> None:
+        """The thread runs, 20 ms a moment, and comes to rest after the last of them."""
+        left: Iterator[Callable[[], None]] = iter((*moments, self.sampler.rest))
+
+        def acquire(timeout: float) -> bool:
+            assert timeout == 0.02
+            self.now += 20 * MS
+            next(left)()
+            return False
+
+        asleep: Any = SimpleNamespace(acquire=acquire)
+        self.sampler._asleep = asleep
+        self.sampler._run(*self.started[thread])
+
+
+@pytest.fixture
+def night(monkeypatch: pytest.MonkeyPatch) -> Night:
+    return Night(monkeypatch)
+
+
+def seen(line: int, ms: int, file: str = "train.py", importing: bool = False) -> SeenLine:
+    return SeenLine(file, line, "<module>", importing, ms * MS)
+
+
+def test_what_was_seen_is_told_when_it_comes_to_rest(night: Night) -> None:
+    night.now = 1000 * MS
+    night.runs("train.py", 3)
+    night.sampler.go_on(MAIN)
+    night.passes(
+        lambda: None,
+        lambda: None,
+        lambda: night.runs("train.py", 4),
+    )
+
+    assert night.told == [SeenLines(1000 * MS, 1080 * MS, (seen(3, 40), seen(4, 20)))]
+
+
+def test_nothing_is_told_where_nothing_was_seen(night: Night) -> None:
+    night.sampler.rest()
+    night.sampler.go_on(MAIN)
+    night.passes(lambda: None)
+
+    assert night.told == []
+
+
+def test_it_tells_every_two_seconds(night: Night) -> None:
+    night.runs("train.py", 3)
+    night.sampler.go_on(MAIN)
+
+    def sleeps_long() -> None:
+        night.now += 1980 * MS
+
+    night.passes(sleeps_long, lambda: None, lambda: None)
+
+    assert night.told == [
+        SeenLines(0, 2020 * MS, (seen(3, 2020),)),
+        SeenLines(2020 * MS, 2060 * MS, (seen(3, 20),)),
+    ]
+
+
+def test_what_passed_before_it_was_to_look_is_not_counted(night: Night) -> None:
+    night.runs("train.py", 3)
+    night.sampler.go_on(MAIN)
+
+    def rests_and_goes_on() -> None:
+        night.sampler.rest()
+        night.now += 15 * MS
+        night.sampler.go_on(MAIN)
+        night.now += 5 * MS
+
+    night.passes(rests_and_goes_on)
+
+    assert len(night.started) == 1
+    assert night.told == [SeenLines(35 * MS, 60 * MS, (seen(3, 5),))]
+
+
+def test_it_looks_at_the_thread_that_it_is_told_and_at_the_main_one_after_that(
+    night: Night,
+) -> None:
+    night.runs("train.py", 30)
+    night.runs("worker.py", 7, thread=OTHER)
+    night.sampler.go_on(MAIN)
+    night.sampler.go_on(OTHER)
+    night.passes(lambda: None, lambda: night.frames.pop(OTHER))
+
+    (told,) = night.told
+    assert set(told.lines) == {seen(7, 20, "worker.py"), seen(30, 20)}
+
+
+def test_only_the_lines_that_ran_longest_are_told(night: Night) -> None:
+    night.sampler.go_on(MAIN)
+    moments = [lambda line=line: night.runs("train.py", line) for line in (*range(25), 24)]
+    night.passes(*moments)
+
+    (told,) = night.told
+    assert len(told.lines) == 20
+    assert told.lines[0] == seen(24, 40)
+
+
+def test_a_process_that_may_have_no_more_threads_has_none_of_ours(night: Night) -> None:
+    night.no_more_threads = True
+    night.sampler.go_on(MAIN)
+    night.sampler.rest()
+    night.sampler.stop()
+    assert night.started == []
+
+    night.no_more_threads = False
+    night.sampler.go_on(MAIN)
+    assert len(night.started) == 1
+
+
+def test_an_error_of_ours_ends_only_the_thread(night: Night) -> None:
+    night.sampler.go_on(MAIN)
+    night.frames = None  # type: ignore[assignment]
+    night.passes(lambda: None)
+    (ended,) = night.started[0]
+
+    assert not ended.locked()
+    assert night.told == []
+
+
+def test_one_thread_after_the_other(night: Night) -> None:
+    for number in range(3):
+        night.sampler.go_on(MAIN)
+        night.passes(thread=number)
+
+    assert len(night.started) == 3
+    assert not any(ended.locked() for (ended,) in night.started)
+
+
+def test_a_forked_child_has_no_thread_and_tells_nothing(night: Night) -> None:
+    night.sampler.go_on(MAIN)
+    night.sampler._seen["train.py", 3, "<module>", False] = 5
+    night.sampler._lock.acquire()  # by a thread that the child does not have
+    night.sampler.forget()
+    night.sampler.stop()
+
+    assert night.told == []
+    night.sampler.go_on(MAIN)
+    assert len(night.started) == 2
+
+
+@pytest.fixture
+def awake() -> Iterator[LineSampler]:
+    sampler = LineSampler(lambda _: None)
+    yield sampler
+    sampler.stop()
+
+
+def test_the_script_counts_its_own_threads_alone(awake: LineSampler) -> None:
+    own = threading.enumerate()
+    told: list[SeenLines] = []
+    awake._tell = told.append
+    awake.go_on(threading.get_ident())
+    while not awake._seen:
+        threading.Event().wait(0.01)
+
+    assert threading.enumerate() == own
+    assert threading.active_count() == len(own)
+    awake.stop()
+    assert awake._ended is None
+    assert told
+
+
+def test_it_is_woken_to_go(awake: LineSampler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_INTERVAL_NS", 60_000_000_000)
+    monkeypatch.setattr(module, "_JOIN_S", FEW_S)
+    for _ in range(3):
+        awake.go_on(threading.get_ident())
+        assert awake._ended is not None
+        awake.stop()
+        assert awake._ended is None
+
+
+def test_a_signal_handler_may_come_back_while_the_lock_is_held(awake: LineSampler) -> None:
+    def handler_in_the_middle() -> None:
+        with awake._lock:
+            awake.go_on(threading.get_ident())
+            awake.rest()
+
+    thread = threading.Thread(target=handler_in_the_middle, daemon=True)
+    thread.start()
+    thread.join(FEW_S)
+
+    assert not thread.is_alive()

@@ -1,0 +1,333 @@
+"""What is written of a script's thread, of its steps and calls, by threads and in forks."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from pipediag.capture.callsites import CallSite
+from pipediag.session.reading import read_timeline
+from tests.capture.timeline.stage import FEW_S, TimelineStage, on_another_thread
+
+FIT = CallSite("train.py", 20, "<module>", by_framework=False)
+
+
+def test_calls_lie_within_the_script(stage: TimelineStage) -> None:
+    stage.at(10).begins("script")
+    fit = stage.at(20).begins("fit", "fit", FIT)
+    evaluation = stage.at(30).begins("evaluation", "evaluate")
+    stage.at(40).ended(evaluation)
+    stage.at(50).ended(fit)
+    stage.at(60).closed()
+
+    assert stage.written == [
+        ("script", "", 10, 60),
+        ("fit", "fit", 20, 50),
+        ("evaluation", "evaluate", 30, 40),
+    ]
+    assert [(span.id, span.file, span.line) for span in stage.spans] == [
+        (1, None, None),
+        (2, "train.py", 20),
+        (3, None, None),
+    ]
+
+
+def test_what_lasts_is_written_as_it_begins(stage: TimelineStage) -> None:
+    stage.at(10).begins("script")
+    stage.at(20).steps_begin("loop1", 20, 5)
+
+    assert stage.written == [
+        ("script", "", 10, None),
+        ("first_batch", "loop1", 15, 20),
+        ("steps", "loop1", 20, None),
+    ]
+
+
+def test_what_did_not_end_ends_with_what_it_is_in(stage: TimelineStage) -> None:
+    stage.at(10).begins("script")
+    fit = stage.at(20).begins("fit", "fit")
+    left = stage.at(30).begins("callback", "Left")
+    stage.at(35).steps_begin("loop1", 35, None)
+    stage.at(50).ended(fit)
+    stage.at(60).ended(left)
+
+    assert stage.written == [
+        ("script", "", 10, None),
+        ("fit", "fit", 20, 50),
+        ("callback", "Left", 30, 50),
+        ("steps", "loop1", 35, 50),
+    ]
+
+
+def test_steps_that_were_there_before_a_call_outlast_it(stage: TimelineStage) -> None:
+    stage.at(10).begins("script")
+    stage.at(20).steps_begin("loop1", 20, None)
+    call = stage.at(30).begins("evaluation", "predict")
+    stage.at(40).ended(call)
+    stage.at(50).steps_ended(50)
+
+    assert stage.written[1:] == [("steps", "loop1", 20, 50), ("evaluation", "predict", 30, 40)]
+
+
+def test_steps_begin_and_end_once(stage: TimelineStage) -> None:
+    stage.at(20).steps_begin("loop1", 20, None)
+    stage.at(25).steps_begin("loop1", 25, 2)
+    stage.at(30).steps_ended(30)
+    stage.at(40).steps_ended(40)
+
+    assert stage.written == [("steps", "loop1", 20, 30)]
+
+
+def test_a_batch_that_was_there_was_not_waited_for(stage: TimelineStage) -> None:
+    stage.at(20).steps_begin("loop1", 20, 0)
+
+    assert stage.written == [("steps", "loop1", 20, None)]
+
+
+def test_nothing_begins_after_the_end_but_what_pipediag_takes(stage: TimelineStage) -> None:
+    stage.at(10).begins("script")
+    stage.at(20).steps_begin("loop1", 20, None)
+    stage.at(30).closed()
+    assert stage.at(40).begins("fit") is None
+    stage.at(40).steps_begin("loop1", 40, None)
+    stage.at(50).closed()
+    stage.at(60).passed("aside", 50, 60)
+
+    assert stage.written == [
+        ("script", "", 10, 30),
+        ("steps", "loop1", 20, 30),
+        ("aside", "", 50, 60),
+    ]
+    assert stage.sampler.stopped == 2
+
+
+def test_what_took_no_time_is_not_written(stage: TimelineStage) -> None:
+    stage.at(10).passed("tracing", 10, 10)
+
+    assert stage.written == []
+
+
+def test_lines_are_looked_at_outside_of_steps_and_calls_but_fit(stage: TimelineStage) -> None:
+    assert not stage.looks
+    stage.at(10).begins("script")
+    assert stage.looks
+    fit = stage.at(20).begins("fit")
+    assert stage.looks
+    stage.at(30).steps_begin("loop1", 30, 1)
+    assert not stage.looks
+    stage.at(40).steps_ended(40)
+    assert stage.looks
+    for kind in ("evaluation", "callback"):
+        call = stage.at(50).begins(kind)
+        assert not stage.looks
+        stage.at(60).ended(call)
+        assert stage.looks
+    stage.at(70).ended(fit)
+    stage.at(80).closed()
+    assert not stage.looks
+
+
+def test_seen_lines_are_written(stage: TimelineStage) -> None:
+    stage.at(10).begins("script")
+    stage.sees(line=7)
+
+    (seen,) = read_timeline(stage.path).seen
+    assert [line.line for line in seen.lines] == [7]
+
+
+@pytest.mark.parametrize(
+    ("kind", "call", "callback"),
+    [
+        ("fit", True, False),
+        ("evaluation", True, False),
+        ("callback", False, True),
+        ("script", False, False),
+    ],
+)
+def test_it_knows_what_keras_is_at(
+    stage: TimelineStage, kind: str, call: bool, callback: bool
+) -> None:
+    span = stage.timeline.begins(kind)  # type: ignore[arg-type]
+
+    assert (stage.timeline.in_a_call, stage.timeline.in_a_callback) == (call, callback)
+    stage.timeline.ended(span)
+    assert (stage.timeline.in_a_call, stage.timeline.in_a_callback) == (False, False)
+
+
+def test_a_thread_that_trains_while_the_main_one_waits_is_followed(stage: TimelineStage) -> None:
+    stage.at(10).begins("script")
+
+    def trains() -> int:
+        fit = stage.at(20).begins("fit", "fit")
+        stage.at(30).steps_begin("loop1", 30, 3)
+        stage.at(40).steps_ended(40)
+        assert stage.sampler.looks_at == threading.get_ident()
+        stage.at(50).ended(fit)
+        return threading.get_ident()
+
+    other = on_another_thread(trains)
+    assert stage.sampler.looks_at == other
+    evaluation = stage.at(60).begins("evaluation", "evaluate")
+    stage.at(70).ended(evaluation)
+    assert stage.sampler.looks_at == threading.get_ident()
+    stage.at(80).closed()
+
+    assert stage.written == [
+        ("script", "", 10, 80),
+        ("fit", "fit", 20, 50),
+        ("first_batch", "loop1", 27, 30),
+        ("steps", "loop1", 30, 40),
+        ("evaluation", "evaluate", 60, 70),
+    ]
+
+
+@pytest.mark.parametrize("open_call", ["fit", "evaluation", "callback"])
+def test_a_call_of_another_thread_does_not_mix_with_one_that_is_followed(
+    stage: TimelineStage, open_call: str
+) -> None:
+    stage.at(10).begins("script")
+    call = stage.at(20).begins(open_call, "mine")  # type: ignore[arg-type]
+
+    def calls() -> None:
+        theirs = stage.at(30).begins("evaluation", "theirs")
+        assert theirs is None
+        stage.at(35).passed("tracing", 30, 35)
+        stage.at(40).ended(theirs)
+
+    on_another_thread(calls)
+    stage.at(50).ended(call)
+
+    assert stage.written == [("script", "", 10, None), (open_call, "mine", 20, 50)]
+
+
+def test_training_on_another_thread_goes_before_a_call_that_does_not_train(
+    stage: TimelineStage,
+) -> None:
+    stage.at(10).begins("script")
+    call = stage.at(20).begins("evaluation", "predict")
+
+    def trains() -> None:
+        fit = stage.at(30).begins("fit", "fit")
+        stage.at(60).ended(fit)
+
+    on_another_thread(trains)
+    stage.at(70).ended(call)
+
+    assert stage.written == [
+        ("script", "", 10, None),
+        ("evaluation", "predict", 20, 30),
+        ("fit", "fit", 30, 60),
+    ]
+
+
+def test_a_fit_is_not_left_for_another_threads_training(stage: TimelineStage) -> None:
+    fit = stage.at(20).begins("fit", "fit")
+    on_another_thread(lambda: stage.at(30).begins("fit", "other"))
+    on_another_thread(lambda: stage.at(35).steps_begin("loop2", 35, None))
+    stage.at(40).ended(fit)
+
+    assert stage.written == [("fit", "fit", 20, 40)]
+
+
+def test_steps_are_not_ended_by_another_thread(stage: TimelineStage) -> None:
+    stage.at(20).steps_begin("loop1", 20, None)
+    on_another_thread(lambda: stage.at(30).steps_ended(30))
+    on_another_thread(lambda: stage.at(35).steps_begin("loop2", 35, None))
+    on_another_thread(lambda: stage.at(36).begins("fit", "fit"))
+    stage.at(40).steps_ended(40)
+
+    assert stage.written == [("steps", "loop1", 20, 40)]
+
+
+def test_the_end_of_the_script_closes_what_another_thread_has_begun(stage: TimelineStage) -> None:
+    stage.at(10).begins("script")
+    on_another_thread(lambda: stage.at(20).steps_begin("loop1", 20, None))
+    stage.at(30).closed()
+
+    assert stage.written == [("script", "", 10, 30), ("steps", "loop1", 20, 30)]
+
+
+def test_what_follows_an_error_of_ours_is_not_known(stage: TimelineStage) -> None:
+    stage.at(10).begins("script")
+    stage.at(20).given_up()
+    stage.at(50).closed()
+    stage.at(60).passed("aside", 50, 60)
+
+    assert stage.written == [("script", "", 10, None)]
+    until_ns = read_timeline(stage.path).until_ns
+    assert until_ns is not None
+    assert stage.sampler.stopped == 2
+
+
+def test_a_forked_child_writes_nothing(stage: TimelineStage) -> None:
+    stage.at(10).begins("script")
+    fit = stage.at(20).begins("fit")
+    child = os.fork()
+    if child == 0:
+        try:
+            stage.timeline.forked()
+            stage.at(30).ended(fit)
+            stage.at(30).begins("callback")
+            stage.at(30).passed("aside", 20, 30)
+            stage.sees(line=3)
+            stage.at(30).given_up()
+            stage.at(40).closed()
+        finally:
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+    assert stage.written == [("script", "", 10, None), ("fit", "", 20, None)]
+    assert read_timeline(stage.path).seen == []
+    assert read_timeline(stage.path).until_ns is None
+
+
+def test_a_forked_child_writes_nothing_even_where_it_was_not_told(stage: TimelineStage) -> None:
+    child = os.fork()
+    if child == 0:
+        try:
+            stage.at(30).begins("callback")
+            stage.at(30).passed("aside", 20, 30)
+            stage.at(30).steps_begin("loop1", 30, 3)
+        finally:
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+    assert not stage.path.exists()
+
+
+def test_nobody_looks_while_the_process_is_copied(stage: TimelineStage) -> None:
+    stage.at(10).begins("script")
+    stage.timeline.before_fork()
+    assert (stage.looks, stage.sampler.stopped) == (False, 1)
+    stage.timeline.after_fork()
+    assert stage.looks
+
+
+def test_nobody_looks_after_a_fork_in_steps(stage: TimelineStage) -> None:
+    stage.at(10).begins("script")
+    stage.at(20).steps_begin("loop1", 20, None)
+    stage.timeline.before_fork()
+    stage.timeline.after_fork()
+
+    assert not stage.looks
+
+
+def test_two_threads_that_call_all_the_time_leave_whole_spans(stage: TimelineStage) -> None:
+    stage.at(1).begins("script")
+    stage.now = 2
+
+    def call(name: str) -> None:
+        for _ in range(300):
+            stage.timeline.ended(stage.timeline.begins("fit", name))
+
+    threads = [threading.Thread(target=call, args=(name,)) for name in ("one", "two")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(FEW_S)
+    stage.at(3).closed()
+
+    assert {span.end_ns for span in stage.spans} <= {2, 3}
+    assert [span.kind for span in stage.spans][0] == "script"
