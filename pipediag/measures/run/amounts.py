@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipediag.measures.recorded_windows import blocks_of
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.vocabulary import SpanKind
+
+_LONG: frozenset[SpanKind] = frozenset({"script", "fit"})
+"""What lies in these and in nothing else is not one thing that comes again."""
 
 
 @dataclass
 class Amounts:
-    """Nanoseconds and stretches by place."""
+    """Nanoseconds by place, and how often what is there came, where that is known."""
 
     ns: dict[Place, int]
-    count: Counter[Place]
+    count: dict[Place, int]
 
     def move(self, ns: int, source: Place, target: Place) -> None:
         """Give time of one place to another, as much as is there."""
@@ -35,13 +38,16 @@ def amounts_of(
     function was traced made a step as well, a step that asks for its first batch itself waited for
     it, and steps under the profiler are the script's own.
     """
-    amounts = Amounts({}, Counter())
+    amounts = Amounts({}, {})
+    spans: dict[Place, set[int]] = {}
     for one in spent:
         amounts.ns[one.place] = amounts.ns.get(one.place, 0) + one.ns
-    for place in {one.place for one in spent}:
-        spans = {one.span.id if one.span else None for one in spent if one.place == place}
-        amounts.count[place] = len(spans)
+        if one.span is not None and one.span.kind not in _LONG:
+            spans.setdefault(one.place, set()).add(one.span.id)
+    amounts.count.update((place, len(ids)) for place, ids in spans.items())
     for loop in recording.loops:
+        if steps_of(loop) in amounts.count:
+            amounts.count[steps_of(loop)] = loop.steps // loop.batches_per_call
         if loop.role == "training" and loop.id in step_ns:
             _settle(amounts, spent, recording, loop, step_ns[loop.id])
     return amounts
@@ -74,17 +80,15 @@ def _settle(
     step_ns: float,
 ) -> None:
     steps, starts = steps_of(loop), starts_of(loop)
-    profiled = sum(len(block.durations_ns) for block in blocks_of(recording, loop, "profile"))
-    amounts.move(round(profiled * step_ns), PIPEDIAG, steps)
+    if loop.kind != "in_graph":  # whose steps under the profiler stay where they are
+        profiled = sum(len(block.durations_ns) for block in blocks_of(recording, loop, "profile"))
+        amounts.move(round(profiled * step_ns), PIPEDIAG, steps)
     compiled = _compiled_in(spent, loop)
     asks_itself = starts not in amounts.ns
-    for number, one in enumerate(compiled):
-        left = one.ns
-        if asks_itself and number == 0:
-            waited = min(left, loop.fill_ns or 0)
-            amounts.move(waited, one.place, starts)
-            left -= waited
-        amounts.move(round(min(left, step_ns)), one.place, steps)
+    for number, (place, left) in enumerate(compiled):
+        waited = min(left, loop.fill_ns or 0) if asks_itself and number == 0 else 0
+        amounts.move(waited, place, starts)
+        amounts.move(round(min(left - waited, step_ns)), place, steps)
     if asks_itself:
         waits = waits_in_calls(loop, step_ns)
         amounts.move(sum(waits), steps, starts)
@@ -94,13 +98,15 @@ def _settle(
         amounts.move(round(loop.first_step_ns - step_ns), steps, built)
 
 
-def _compiled_in(spent: Iterable[Spent], loop: RecordedLoop) -> list[Spent]:
-    """First calls within the loop's steps, each with the step that it made."""
-    return [
-        one
-        for one in spent
-        if one.place.part == "compile"
-        and one.span is not None
-        and one.span.kind == "first_call"
-        and one.loop_id == loop.id
-    ]
+def _compiled_in(spent: Iterable[Spent], loop: RecordedLoop) -> list[tuple[Place, int]]:
+    """First calls within the loop's steps, each with the step that it made.
+
+    What pipediag took in the middle of one leaves two stretches of it.
+    """
+    calls: dict[int, tuple[Place, int]] = {}
+    for one in spent:
+        if one.span is None or one.span.kind != "first_call" or one.loop_id != loop.id:
+            continue
+        _, ns = calls.get(one.span.id, (one.place, 0))
+        calls[one.span.id] = one.place, ns + one.ns
+    return list(calls.values())

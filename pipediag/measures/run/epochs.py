@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pipediag.measures.run.places import Place, Spent
 
@@ -18,6 +19,8 @@ class Epochs:
     """Waits for first batches."""
     ends_ns: dict[Place, list[int]]
     """What lay between one epoch's steps and the next one's, by place; one entry an end seen."""
+    before_ns: dict[Place, int] = field(default_factory=dict)
+    """In other trainings, by place."""
 
     @property
     def ends_seen(self) -> int:
@@ -43,7 +46,11 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
             steps[one.span.id] = steps.get(one.span.id, 0) + one.ns
         elif one.place.part == "epoch_start":
             starts.append(one.ns)
-    return Epochs(list(steps.values()), starts, _ends(mine, loop_id, begun))
+    before: dict[Place, int] = {}
+    for one in spent:
+        if one.fit != fit:
+            before[one.place] = before.get(one.place, 0) + one.ns
+    return Epochs(list(steps.values()), starts, _ends(mine, loop_id, begun), before)
 
 
 def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Place, list[int]]:
@@ -52,7 +59,7 @@ def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Pla
     ends: dict[Place, list[int]] = {}
     for one in mine:
         between = one.place.part in ("epoch_end", "evaluation") and one.place.loop_id == loop_id
-        number = sum(start <= one.start_ns for start in begun) - 1
+        number = bisect_right(begun, one.start_ns) - 1
         if between and 0 <= number < count:
             ends.setdefault(one.place, [0] * count)[number] += one.ns
     return ends

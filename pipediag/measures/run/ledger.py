@@ -10,12 +10,12 @@ from pipediag.measures.loop.loops import median_step_ms
 from pipediag.measures.loop.time import steady_step_ms
 from pipediag.measures.missing import Missing
 from pipediag.measures.recorded_windows import step_ms
-from pipediag.measures.run.amounts import Amounts, amounts_of, steps_of
+from pipediag.measures.run.amounts import Amounts, amounts_of
 from pipediag.measures.run.epochs import Epochs, epochs_of
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent, spent_on
 from pipediag.measures.run.projection import Projected, Projection, SteadyStep, project
 from pipediag.measures.run.rows import without_the_smallest
-from pipediag.measures.run.script_lines import divided_by_lines
+from pipediag.measures.run.script_lines import Shares, divided_by_lines, line_shares
 from pipediag.measures.run.sweep import segments_of
 from pipediag.session.ledger import Run, RunPart
 from pipediag.session.recording import RecordedLoop, Recording
@@ -23,6 +23,7 @@ from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import RUN_PARTS, ScriptOutcome
 
 NO_TIMELINE = "Nothing was written down of where the script's time goes."
+UNWRITTEN = "what the script did after pipediag had stopped writing down where its time goes"
 
 _FEWEST_STEPS_FOR_INTERVAL = 5
 _OURS = ("profile", "repeat")
@@ -45,19 +46,24 @@ def measure_run(
         return Missing(NO_TIMELINE)
     stopped = bounds.outcome == "stopped"
     end_ns = _end_of(timeline, recording, bounds) if stopped else bounds.ended_ns
+    if timeline.until_ns is not None:
+        end_ns = max(bounds.started_ns + 1, min(end_ns, timeline.until_ns))
     spans = [*timeline.spans, *_windows_of_ours(recording)]
     spent = spent_on(segments_of(spans, bounds.started_ns, end_ns), recording.loops)
     spent = _started_up(spent, timeline)
     trainings = [loop for loop in recording.loops if loop.role == "training"]
     steady = {loop.id: step for loop in trainings if (step := _steady(recording, loop)) is not None}
     amounts = amounts_of(spent, recording, {key: step.ns for key, step in steady.items()})
-    amounts.ns = divided_by_lines(spent, timeline.seen, amounts.ns)
     last = _last_training(spent, trainings)
     epochs = epochs_of(spent, last.id) if last else Epochs([], [], {})
     projection = None
     if stopped and last is not None and last.id in steady:
         projection = project(recording, last, epochs, amounts, steady[last.id])
-    return _run(amounts, projection, last, epochs)
+    shares = line_shares(spent, timeline.seen, amounts.ns)
+    run = _run(amounts, projection, shares, last, epochs)
+    if timeline.until_ns is not None:
+        run.not_seen.append(UNWRITTEN)
+    return run
 
 
 def _end_of(timeline: Timeline, recording: Recording, bounds: RunBounds) -> int:
@@ -118,24 +124,26 @@ def _last_training(
 
 
 def _run(
-    amounts: Amounts, projection: Projection | None, last: RecordedLoop | None, epochs: Epochs
+    amounts: Amounts,
+    projection: Projection | None,
+    shares: Shares,
+    last: RecordedLoop | None,
+    epochs: Epochs,
 ) -> Run:
     seen = {place: ns for place, ns in amounts.ns.items() if place != PIPEDIAG and ns > 0}
     total_ns = sum(seen.values())
-    whole = without_the_smallest(_whole(seen, amounts, projection))
+    whole = without_the_smallest(divided_by_lines(_whole(seen, amounts, projection), shares))
     whole_ns = sum(one.ns for one in whole.values())
-    projected = projection.places if projection else {}
     parts = [_part(place, one, whole_ns) for place, one in whole.items() if one.ns > 0]
-    steps_ns = projected.get(steps_of(last)) if last else None
     return Run(
         scope=projection.scope if projection else "run",
         total_s=total_ns / 1e9,
         projected_total_s=whole_ns / 1e9 if projection else None,
         projected_missing=projection.missing if projection else None,
         pipediag_s=amounts.ns.get(PIPEDIAG, 0) / 1e9,
-        epochs_seen=_epochs_seen(epochs, projection, steps_ns),
+        epochs_seen=_epochs_seen(epochs, projection),
         epochs_planned=_planned(projection, last),
-        not_seen=projection.not_seen if projection else [],
+        not_seen=list(projection.not_seen) if projection else [],
         parts=sorted(parts, key=lambda part: (RUN_PARTS.index(part.part), -part.seconds)),
     )
 
@@ -184,18 +192,14 @@ def _percent(ns: float, others_ns: float) -> float:
     return 100.0 * ns / (ns + others_ns) if ns + others_ns > 0 else 0.0
 
 
-def _epochs_seen(
-    epochs: Epochs, projection: Projection | None, steps: Projected | None
-) -> float | None:
+def _epochs_seen(epochs: Epochs, projection: Projection | None) -> float | None:
     if not epochs.steps_ns:
         return None
     if projection is None:
         return float(len(epochs.steps_ns))
-    planned = projection.epochs_planned
-    if planned is None or steps is None or steps.ns <= 0:
+    if not projection.epoch_ns:
         return float(epochs.ends_seen)
-    part = epochs.steps_ns[-1] / (steps.ns / planned)
-    return epochs.ends_seen + min(1.0, part)
+    return epochs.ends_seen + min(1.0, epochs.steps_ns[-1] / projection.epoch_ns)
 
 
 def _planned(projection: Projection | None, last: RecordedLoop | None) -> int | None:

@@ -119,7 +119,11 @@ def _place(segment: Segment, loops: dict[str, RecordedLoop], trainings: _Trainin
 def _called(segment: Segment, span: Span, loop_id: str | None) -> Place:
     if span.kind == "callback":
         return Place("epoch_end", f"the callback {span.name}", span.file, span.line, loop_id)
-    what = "validation in `fit`" if segment.within("fit") else f"`{span.name}`"
+    callback = segment.within("callback")
+    if callback is not None:
+        what = f"`{span.name}` in the callback {callback.name}"
+    else:
+        what = "validation in `fit`" if segment.within("fit") else f"`{span.name}`"
     return Place("evaluation", what, span.file, span.line, loop_id)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pipediag.measures.bootstrap import interval, resampled_means
 from pipediag.measures.run.amounts import Amounts, starts_of, steps_of, waits_in_calls
@@ -26,6 +26,23 @@ class Projected:
     limits_ns: Interval | None = None
     projected: bool = True
 
+    def plus_ns(self, ns: int) -> Projected:
+        """With time that came before, about which there is no doubt; its count is not known."""
+        if not ns:
+            return self
+        limits = (self.limits_ns[0] + ns, self.limits_ns[1] + ns) if self.limits_ns else None
+        return Projected(self.ns + ns, None, limits, self.projected)
+
+    def share(self, of_it: float) -> Projected:
+        """A part of it."""
+        limits = (self.limits_ns[0] * of_it, self.limits_ns[1] * of_it) if self.limits_ns else None
+        return Projected(self.ns * of_it, self.count, limits, self.projected)
+
+    def together(self, other: Projected) -> Projected:
+        """Limits and count of the larger say as much as can be said of both."""
+        larger = max(self, other, key=lambda one: one.ns)
+        return replace(larger, ns=self.ns + other.ns, projected=self.projected or other.projected)
+
 
 @dataclass
 class Projection:
@@ -39,6 +56,8 @@ class Projection:
     """Why it is not the whole run, where it is not."""
     not_seen: list[str] = field(default_factory=list)
     epochs_planned: int | None = None
+    epoch_ns: float | None = None
+    """The steps of an epoch, where the number of epochs is known."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +81,10 @@ def project(
         per_epoch = loop.keras.steps_per_epoch if loop.keras else None
         count = max(1, round(loop.planned_steps / per_epoch)) if per_epoch else 1
         projection = Projection("run", {}, epochs_planned=count if per_epoch else None)
+        projection.epoch_ns = step.ns * loop.planned_steps / calls / count if per_epoch else None
         _carry_on(projection, loop, epochs, amounts, step, count, loop.planned_steps / calls)
+        for place, one in projection.places.items():
+            projection.places[place] = one.plus_ns(epochs.before_ns.get(place, 0))
         projection.not_seen.append("what the script does after this training")
         return projection
     length = _batches_of_epoch(recording, loop)

@@ -19,11 +19,5 @@ def without_the_smallest(whole: Mapping[Place, Projected]) -> dict[Place, Projec
     for place, one in whole.items():
         small = place.what is not None and one.ns < limit
         key = replace(place, what=None, file=None, line=None) if small else place
-        joined[key] = _together(joined[key], one) if key in joined else one
+        joined[key] = joined[key].together(one) if key in joined else one
     return joined
-
-
-def _together(first: Projected, second: Projected) -> Projected:
-    """Limits and count of the larger say as much as can be said of both."""
-    larger = max(first, second, key=lambda one: one.ns)
-    return replace(larger, ns=first.ns + second.ns, projected=first.projected or second.projected)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pipediag.measures.run.places import Place, Spent
+from pipediag.measures.run.projection import Projected
 from pipediag.session.timeline import SeenLine, SeenLines
 
 _LINED = frozenset({"before_training", "between_loops", "epoch_end", "after_training"})
 _FEWEST_MS = 50
 """Own choice: under a few looks at fifty a second, a line was met by chance."""
 
+Shares = dict[Place, dict[Place, float]]
 
-def divided_by_lines(
-    spent: Sequence[Spent], seen: Sequence[SeenLines], ns_at: dict[Place, int]
-) -> dict[Place, int]:
-    """The same time, with that of lines at places of their own, and imports as start-up.
+
+def line_shares(
+    spent: Sequence[Spent], seen: Sequence[SeenLines], ns_at: Mapping[Place, int]
+) -> Shares:
+    """Of each place's time, what its lines took, at places of their own, and imports as start-up.
 
     No place loses more than it has: lines that were seen for longer are scaled down to it.
     """
@@ -32,23 +35,33 @@ def divided_by_lines(
         for line in group.lines:
             key = replace(line, ns=0)
             lines[key] = lines.get(key, 0) + line.ns
-    divided = dict(ns_at)
-    for place, lines in by_place.items():
-        _divide(divided, place, lines)
+    return {place: _shares(place, lines, ns_at[place]) for place, lines in by_place.items()}
+
+
+def divided_by_lines(
+    whole: Mapping[Place, Projected], shares: Mapping[Place, Mapping[Place, float]]
+) -> dict[Place, Projected]:
+    """The same time, measured or projected, with that of lines at their places."""
+    divided: dict[Place, Projected] = {}
+    for place, one in whole.items():
+        lines = shares.get(place, {})
+        rest = {place: max(0.0, 1.0 - sum(lines.values()))}
+        for own, share in (*rest.items(), *lines.items()):
+            part = one.share(share)
+            divided[own] = divided[own].together(part) if own in divided else part
     return divided
 
 
-def _divide(ns_at: dict[Place, int], place: Place, lines: dict[SeenLine, int]) -> None:
-    whole = ns_at.get(place, 0)
-    scale = min(1.0, whole / max(1, sum(lines.values())))
-    for line, ns in lines.items():
-        taken = round(ns * scale)
-        if not line.importing and taken < _FEWEST_MS * 1_000_000:
-            continue
-        own = _of_line(place, line)
-        taken = min(taken, ns_at[place])
-        ns_at[place] -= taken
-        ns_at[own] = ns_at.get(own, 0) + taken
+def _shares(place: Place, lines: Mapping[SeenLine, int], whole_ns: int) -> dict[Place, float]:
+    seen_ns = sum(lines.values())
+    if whole_ns <= 0 or seen_ns <= 0:
+        return {}
+    scale = min(1.0, whole_ns / seen_ns)
+    return {
+        _of_line(place, line): ns * scale / whole_ns
+        for line, ns in lines.items()
+        if line.importing or ns * scale >= _FEWEST_MS * 1_000_000
+    }
 
 
 def _of_line(place: Place, line: SeenLine) -> Place:

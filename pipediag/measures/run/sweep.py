@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,6 +17,9 @@ _RANK: dict[SpanKind, int] = {
     "evaluation": _EVALUATING,
 }
 """What goes before what began later within it. All other spans give way to what they hold."""
+
+_CALLS: frozenset[SpanKind] = frozenset({"script", "fit", "evaluation", "callback"})
+"""What ends after all that began in it."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +42,10 @@ class Segment:
 
 
 def segments_of(spans: Iterable[Span], start_ns: int, end_ns: int) -> list[Segment]:
-    """Every moment from start to end in exactly one segment, in order.
-
-    A span without an end lasts to the end of the run.
-    """
+    """Every moment from start to end in exactly one segment, in order."""
     clipped = [
-        (max(start_ns, span.start_ns), min(end_ns, _end_of(span, end_ns)), span) for span in spans
+        (max(start_ns, span.start_ns), min(end_ns, last_ns), span)
+        for span, last_ns in _with_ends(spans, end_ns)
     ]
     lasting = [one for one in clipped if one[0] < one[1]]
     bounds = sorted({start_ns, end_ns, *(t for one in lasting for t in one[:2])})
@@ -64,8 +65,18 @@ def segments_of(spans: Iterable[Span], start_ns: int, end_ns: int) -> list[Segme
     return segments
 
 
-def _end_of(span: Span, end_ns: int) -> int:
-    return end_ns if span.end_ns is None else span.end_ns
+def _with_ends(spans: Iterable[Span], end_ns: int) -> Iterator[tuple[Span, int]]:
+    """Where no end was written: to the end of the call that it lies in, or else of the run."""
+    calls: list[int] = []
+    for span in sorted(spans, key=lambda span: (span.start_ns, span.id)):
+        while calls and calls[-1] <= span.start_ns:
+            calls.pop()
+        last_ns = span.end_ns
+        if last_ns is None:
+            last_ns = calls[-1] if calls else end_ns
+        if span.kind in _CALLS:
+            calls.append(last_ns)
+        yield span, last_ns
 
 
 def _owner(active: Sequence[Span]) -> Span | None:

@@ -54,7 +54,7 @@ def test_a_line_that_imports_is_told_so() -> None:
 
 
 class Night:
-    """A sampler whose thread is run by hand: each sleep is a moment, and something happens in it."""
+    """A sampler whose thread is run by hand: in each sleep of it something happens."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0

@@ -330,4 +330,4 @@ def test_two_threads_that_call_all_the_time_leave_whole_spans(stage: TimelineSta
     stage.at(3).closed()
 
     assert {span.end_ns for span in stage.spans} <= {2, 3}
-    assert [span.kind for span in stage.spans][0] == "script"
+    assert stage.spans[0].kind == "script"

@@ -34,6 +34,10 @@ class CallbacksInTurn(list[Any]):
             yield callback
             self._end_turn()
 
+    def __reduce_ex__(self, _: Any) -> Any:
+        """A copy is one of the callbacks alone."""
+        return list, (self[:],)
+
     def over(self) -> None:
         """All of them were told, or one has failed."""
         self._end_turn()
