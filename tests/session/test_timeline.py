@@ -27,7 +27,9 @@ SPANS = [
     Span(2, "fit", 20, 80, "fit", "train.py", 20),
     Span(3, "callback", 70, 75, 'Na"mé\n', "/home/mé/\udcff.py", 7),
 ]
-SEEN = SeenLines(30, 40, (SeenLine("train.py", 3, "main", True, 9), SeenLine("b.py", 1, "f", False, 1)))
+SEEN = SeenLines(
+    30, 40, (SeenLine("train.py", 3, "main", True, 9), SeenLine("b.py", 1, "f", False, 1))
+)
 LINES = [*map(span_line, SPANS), seen_line(SEEN), until_line(99)]
 
 

@@ -23,6 +23,10 @@ from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import RUN_PARTS, ScriptOutcome
 
 NO_TIMELINE = "Nothing was written down of where the script's time goes."
+UNMEASURED = (
+    "The script was stopped before a step of its training was measured: this is what was seen of "
+    "it."
+)
 UNWRITTEN = "what the script did after pipediag had stopped writing down where its time goes"
 
 _FEWEST_STEPS_FOR_INTERVAL = 5
@@ -61,9 +65,11 @@ def measure_run(
         projection = project(recording, last, epochs, amounts, steady[last.id])
     shares = line_shares(spent, timeline.seen, amounts.ns)
     run = _run(amounts, projection, shares, last, epochs)
-    if timeline.until_ns is not None:
-        run.not_seen.append(UNWRITTEN)
-    return run
+    missing = UNMEASURED if stopped and projection is None else run.projected_missing
+    unwritten = [UNWRITTEN] if timeline.until_ns is not None else []
+    return run.model_copy(
+        update={"projected_missing": missing, "not_seen": [*run.not_seen, *unwritten]}
+    )
 
 
 def _end_of(timeline: Timeline, recording: Recording, bounds: RunBounds) -> int:
@@ -106,7 +112,7 @@ def _steady(recording: Recording, loop: RecordedLoop) -> SteadyStep | None:
     mean = steady_step_ms(recording, loop)
     if mean is None:
         median = median_step_ms(recording, loop)
-        return SteadyStep(median * calls) if median is not None else None
+        return SteadyStep(median * calls) if median else None
     samples = step_ms(recording, loop, "baseline")
     if len(samples) < _FEWEST_STEPS_FOR_INTERVAL:
         return SteadyStep(mean * calls)
@@ -143,7 +149,7 @@ def _run(
         pipediag_s=amounts.ns.get(PIPEDIAG, 0) / 1e9,
         epochs_seen=_epochs_seen(epochs, projection),
         epochs_planned=_planned(projection, last),
-        not_seen=list(projection.not_seen) if projection else [],
+        not_seen=projection.not_seen if projection else [],
         parts=sorted(parts, key=lambda part: (RUN_PARTS.index(part.part), -part.seconds)),
     )
 

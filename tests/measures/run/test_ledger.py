@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipediag.measures.missing import Missing
-from pipediag.measures.run.ledger import NO_TIMELINE, UNWRITTEN, RunBounds, measure_run
+from pipediag.measures.run.ledger import (
+    NO_TIMELINE,
+    UNMEASURED,
+    UNWRITTEN,
+    RunBounds,
+    measure_run,
+)
 from pipediag.session.recording import RecordedEnvironment, RecordedSeam
 from pipediag.session.timeline import Timeline
 from pipediag.vocabulary import ScriptOutcome, SpanKind
@@ -345,6 +351,7 @@ def test_a_stopped_run_without_a_training_ends_where_it_was_stopped() -> None:
     report = ledger(run, recording_of(), 15.0, "stopped")
 
     assert rows(report) == {("startup", "the interpreter"): 1.0, ("before_training", None): 8.0}
+    assert report.projected_missing == UNMEASURED
 
 
 def test_a_held_run_ends_at_the_last_moment_that_is_known() -> None:

@@ -45,7 +45,10 @@ def test_what_began_last_has_its_moments() -> None:
 
 
 def test_of_two_that_began_at_once_the_later_written_one_is_within() -> None:
-    assert owners([Span(1, "script", 0, 10), Span(2, "fit", 0, 5)], 0, 10) == [(0, 5, 2), (5, 10, 1)]
+    assert owners([Span(1, "script", 0, 10), Span(2, "fit", 0, 5)], 0, 10) == [
+        (0, 5, 2),
+        (5, 10, 1),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +64,9 @@ def test_of_two_that_began_at_once_the_later_written_one_is_within() -> None:
     ],
 )
 def test_some_go_before_what_began_in_them(outer: SpanKind, inner: SpanKind) -> None:
-    assert {owner for *_, owner in owners([Span(1, outer, 0, 9), Span(2, inner, 3, 6)], 0, 9)} == {1}
+    assert {owner for *_, owner in owners([Span(1, outer, 0, 9), Span(2, inner, 3, 6)], 0, 9)} == {
+        1
+    }
 
 
 def test_all_that_is_open_is_around_the_outermost_first() -> None:

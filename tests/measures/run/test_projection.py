@@ -1,0 +1,313 @@
+"""Runs that were stopped, carried on to their planned end: epoch by epoch, part by part."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipediag.measures.run.ledger import UNMEASURED
+from pipediag.measures.run.projection import Projected
+from pipediag.session.recording import RecordedSeam
+from tests.measures.run.runs import (
+    FIT_LINE,
+    Written,
+    fit_loop,
+    ledger,
+    ns,
+    own_loop,
+    recording_of,
+    row,
+    rows,
+    seen,
+)
+from tests.recordings import make_block, make_recorded_operation, make_window
+
+AFTER = "what the script does after this training"
+NO_END = "the end of an epoch, with its validation and callbacks"
+ONCE = "what comes once: start-up, and all before and after the training"
+
+
+def epochs_of_a_fit(ends: int) -> Written:
+    """Stopped within the epoch after so many ends; epochs of 200 steps of 10 ms take 5 s each.
+
+    Waits of 0.5, 0.2, 0.3 and 0.1 s; validations of 0.5, 0.4 and 0.6 s; callbacks of 0.1 s.
+    """
+    run = Written()
+    run.span("script", 1.0, 7.0 + 5.0 * ends)
+    run.span("fit", 4.0, 7.0 + 5.0 * ends, "fit", FIT_LINE)
+    for epoch in range(ends + 1):
+        asked = 5.0 + 5.0 * epoch
+        handed = asked + (0.5, 0.2, 0.3, 0.1)[epoch]
+        if epoch == ends:
+            run.epoch(asked, handed, handed + 1.0)
+            continue
+        run.epoch(asked, handed, handed + 2.0)
+        validated = handed + 2.0 + (0.5, 0.4, 0.6)[epoch]
+        run.span("evaluation", handed + 2.0, validated, "evaluate", FIT_LINE)
+        run.span("callback", validated, validated + 0.1, "Saves", 7)
+    return run
+
+
+def test_three_ends_are_carried_on_with_their_scatter() -> None:
+    report = ledger(epochs_of_a_fit(3), recording_of(fit_loop(epochs=10)), 60.0, "stopped")
+
+    # By epoch 0.5 s of validation and 0.1 s of callback; between them 1.9, 2.3 and 2.0 s.
+    assert rows(report) == {
+        ("startup", "the interpreter"): 1.0,
+        ("before_training", None): 4.0,
+        ("epoch_start", None): 2.3,  # 0.5 s, and nine times 0.2 s
+        ("steps", None): 20.0,
+        ("evaluation", "validation in `fit`"): 5.0,
+        ("epoch_end", None): 20.6667,
+        ("epoch_end", "the callback Saves"): 1.0,
+    }
+    assert report.projected_total_s == pytest.approx(53.96667, abs=1e-4)
+    assert report.total_s == pytest.approx(1 + 4 + 1.1 + 7.0 + 1.5 + 0.3 + 6.2 + 0.9)
+    assert (report.scope, report.projected_missing) == ("run", None)
+    assert (report.epochs_seen, report.epochs_planned) == (3.5, 10)
+    assert report.not_seen == [AFTER]
+
+    assert {part.part: part.basis for part in report.parts} == {
+        "startup": "measured",
+        "before_training": "measured",
+        "epoch_start": "projected",
+        "steps": "projected",
+        "evaluation": "projected",
+        "epoch_end": "projected",
+    }
+    assert row(report, "epoch_start").count == 10
+    assert row(report, "steps").count == 2000
+    assert row(report, "evaluation", "validation in `fit`").count == 10
+
+
+def test_limits_are_those_of_the_epochs_that_were_seen() -> None:
+    report = ledger(epochs_of_a_fit(3), recording_of(fit_loop(epochs=10)), 60.0, "stopped")
+
+    others = 53.96667 - 5.0
+    low, high = row(report, "evaluation", "validation in `fit`").ci95_percent or (0, 0)
+    assert low == pytest.approx(100 * 4.0 / (4.0 + others), abs=0.01)
+    assert high == pytest.approx(100 * 6.0 / (6.0 + others), abs=0.01)
+    others = 53.96667 - 2.3
+    low, high = row(report, "epoch_start").ci95_percent or (0, 0)
+    assert low == pytest.approx(100 * 1.4 / (1.4 + others), abs=0.01)
+    assert high == pytest.approx(100 * 3.2 / (3.2 + others), abs=0.01)
+    assert row(report, "before_training").ci95_percent is None
+    assert row(report, "steps").ci95_percent == pytest.approx((100 * 20 / 53.96667,) * 2, abs=0.01)
+
+
+def test_one_end_is_carried_on_without_limits() -> None:
+    report = ledger(epochs_of_a_fit(1), recording_of(fit_loop(epochs=10)), 60.0, "stopped")
+
+    assert rows(report) == {
+        ("startup", "the interpreter"): 1.0,
+        ("before_training", None): 4.0,
+        ("epoch_start", None): 2.3,  # 0.5 s, and nine times 0.2 s
+        ("steps", None): 20.0,
+        ("evaluation", "validation in `fit`"): 5.0,
+        ("epoch_end", None): 19.0,
+        ("epoch_end", "the callback Saves"): 1.0,
+    }
+    assert row(report, "evaluation", "validation in `fit`").ci95_percent is None
+    assert row(report, "epoch_start").ci95_percent is None
+    assert report.epochs_seen == 1.5
+
+
+def test_an_end_that_was_never_seen_is_said_not_to_be_there() -> None:
+    report = ledger(epochs_of_a_fit(0), recording_of(fit_loop(epochs=10)), 60.0, "stopped")
+
+    assert rows(report) == {
+        ("startup", "the interpreter"): 1.0,
+        ("before_training", None): 4.0,
+        ("epoch_start", None): 5.0,  # the first wait, as no other is known
+        ("steps", None): 20.0,
+        ("epoch_end", None): 0.5,
+    }
+    assert report.not_seen == [NO_END, AFTER]
+    assert report.epochs_seen == 0.5
+
+
+def test_an_epoch_that_has_lasted_longer_is_one_at_most() -> None:
+    run = Written()
+    run.span("script", 0.0, 10.0)
+    run.span("fit", 0.0, 10.0, "fit", FIT_LINE)
+    run.epoch(0.0, 1.0, 10.0)
+    report = ledger(run, recording_of(fit_loop(epochs=4, steps_per_epoch=100)), 10.0, "stopped")
+
+    # Never less than was seen: nine seconds of steps, where four would have been expected.
+    assert rows(report) == {("epoch_start", None): 4.0, ("steps", None): 9.0}
+    assert row(report, "steps").basis == "measured"
+    assert report.epochs_seen == 1.0
+
+
+def test_waits_within_calls_are_carried_on() -> None:
+    run = Written()
+    run.span("script", 0.0, 9.0)
+    run.span("fit", 0.0, 9.0, "fit", FIT_LINE)
+    run.steps(1.0, 4.0)
+    run.span("first_call", 1.0, 2.5, "one_step", FIT_LINE)
+    run.steps(5.0, 9.0)
+    seams = [RecordedSeam(ns(4), ns(5), None, ns(0.31))]
+    loop = fit_loop(epochs=10, fill_ns=ns(0.25), epoch_seams=seams)
+
+    assert rows(ledger(run, recording_of(loop), 9.0, "stopped")) == {
+        ("before_training", None): 1.0,
+        ("compile", "the step of `fit`"): 1.24,
+        ("epoch_start", None): 2.95,  # 0.25 s, and nine times 0.3 s
+        ("steps", None): 20.0,
+        ("epoch_end", None): 10.0,
+    }
+
+
+def test_trainings_before_the_one_that_was_stopped_stay() -> None:
+    run = Written()
+    run.span("script", 0.0, 20.0)
+    for start in (1.0, 11.0):
+        run.span("fit", start, start + 9.0, "fit", FIT_LINE)
+        run.epoch(start, start + 0.5, start + 2.5)
+        run.span("evaluation", start + 2.5, start + 3.5, "evaluate", FIT_LINE)
+        if start == 1.0:
+            run.epoch(start + 4.0, start + 4.25, start + 6.25)
+            run.span("evaluation", start + 6.25, start + 7.25, "evaluate", FIT_LINE)
+        else:
+            run.epoch(start + 4.0, start + 4.25, start + 9.0 - 2.25)
+            run.span("aside", start + 6.75, start + 9.0)
+    report = ledger(run, recording_of(fit_loop(epochs=4)), 20.0, "stopped")
+
+    # The first fold as it was, then four epochs of 200 steps, starts and ends.
+    assert rows(report) == {
+        ("before_training", None): 1.0,
+        ("epoch_start", None): 0.75 + 0.5 + 3 * 0.25,
+        ("steps", None): 4.0 + 8.0,
+        ("evaluation", "validation in `fit`"): 2.0 + 4.0,
+        ("epoch_end", None): 2.25 + 4 * 0.5,
+        ("between_loops", None): 1.0,
+    }
+    assert row(report, "steps").count is None
+    assert report.epochs_seen == 2.0
+
+
+def custom(ends: int) -> Written:
+    """A loop of the script's own; 0.8 s of each second between its epochs is spent at line 40."""
+    run = Written()
+    run.span("script", 0.0, 4.0 + 4.0 * ends)
+    for epoch in range(ends + 1):
+        asked = 1.0 + 4.0 * epoch
+        run.epoch(asked, asked + 1.0, asked + 3.0)
+        if epoch < ends:
+            run.saw(asked + 3.0, asked + 4.0, seen(40, 0.8))
+    return run
+
+
+def test_without_a_known_end_it_is_an_epoch_where_its_length_is_known() -> None:
+    root = make_recorded_operation("op3", "batch", cardinality=200)
+    recording = recording_of(own_loop(), operations=[root])
+    report = ledger(custom(3), recording, 60.0, "stopped")
+
+    assert rows(report) == {
+        ("epoch_start", None): 1.0,
+        ("steps", None): 2.0,
+        ("epoch_end", "the script's own line"): 0.8,
+        ("epoch_end", None): 0.2,
+    }
+    assert report.scope == "epoch"
+    assert report.projected_missing == (
+        "Nothing says how many epochs the script would train, and it was stopped: this is one of "
+        "them."
+    )
+    assert report.projected_total_s == pytest.approx(4.0)
+    assert report.total_s == pytest.approx(16.0)
+    assert report.not_seen == [ONCE]
+    assert (report.epochs_seen, report.epochs_planned) == (3.0, None)
+    line = row(report, "epoch_end", "the script's own line")
+    assert (line.line, line.basis) == (40, "projected")
+
+
+@pytest.mark.parametrize("cardinality", [None, -1, 0])
+def test_without_any_length_it_is_a_thousand_steps(cardinality: int | None) -> None:
+    root = make_recorded_operation("op3", "batch", cardinality=cardinality)
+    recording = recording_of(own_loop(), operations=[root])
+    report = ledger(custom(3), recording, 60.0, "stopped")
+
+    # In 800 steps there were three more starts of a second each, and three ends.
+    assert rows(report) == {
+        ("epoch_start", None): 3.75,
+        ("steps", None): 10.0,
+        ("epoch_end", "the script's own line"): 3.0,
+        ("epoch_end", None): 0.75,
+    }
+    assert report.scope == "1000_steps"
+    assert report.projected_missing == (
+        "Nothing says how long the script would train, and it was stopped: these are 1,000 steps."
+    )
+    assert row(report, "steps").count == 1000
+    assert report.not_seen == [ONCE]
+
+
+def test_a_call_of_several_batches_is_one_step_of_them() -> None:
+    run = Written()
+    run.span("script", 0.0, 4.0)
+    run.span("fit", 0.0, 4.0, "fit", FIT_LINE)
+    run.epoch(0.0, 1.0, 4.0)
+    loop = fit_loop(epochs=10, batches_per_call=4)
+    report = ledger(run, recording_of(loop), 4.0, "stopped")
+
+    # 2,000 batches in 500 calls of 10 ms.
+    assert row(report, "steps").seconds == pytest.approx(5.0)
+    assert row(report, "steps").count == 500
+
+
+def test_a_length_without_epochs_is_taken_as_it_is() -> None:
+    run = Written()
+    run.span("script", 0.0, 4.0)
+    run.epoch(0.0, 1.0, 3.0)
+    report = ledger(run, recording_of(own_loop(planned_steps=500)), 4.0, "stopped")
+
+    assert rows(report) == {("epoch_start", None): 1.0, ("steps", None): 5.0} | {
+        ("after_training", None): 1.0
+    }
+    assert (report.epochs_planned, report.epochs_seen) == (None, 0.0)
+
+
+def test_what_was_seen_to_its_end_is_not_carried_on() -> None:
+    report = ledger(epochs_of_a_fit(3), recording_of(fit_loop(epochs=10)), 22.0, "raised")
+
+    assert report.projected_total_s is None
+    assert report.not_seen == []
+    assert report.epochs_seen == 4.0
+
+
+def test_a_loop_without_a_measured_step_is_not_carried_on() -> None:
+    recording = recording_of(fit_loop(elapsed_ns=0, steps=1))
+    recording.windows = []
+    report = ledger(epochs_of_a_fit(1), recording, 60.0, "stopped")
+
+    assert report.projected_total_s is None
+    assert report.projected_missing == UNMEASURED
+
+
+def test_a_baseline_of_few_steps_has_no_limits() -> None:
+    loop = fit_loop(epochs=10)
+    recording = recording_of(loop)
+    recording.windows = [make_window("baseline", make_block(4, 10.0))]
+    report = ledger(epochs_of_a_fit(1), recording, 60.0, "stopped")
+
+    assert row(report, "steps").seconds == pytest.approx(20.0)
+    assert row(report, "steps").ci95_percent is None
+
+
+def test_time_that_came_before_moves_the_limits() -> None:
+    one = Projected(10.0, 4, (8.0, 13.0))
+
+    assert one.plus_ns(0) is one
+    assert one.plus_ns(5) == Projected(15.0, None, (13.0, 18.0))
+    assert Projected(10.0, 4).plus_ns(5) == Projected(15.0, None)
+
+
+def test_a_share_has_its_share_of_the_limits() -> None:
+    assert Projected(10.0, 4, (8.0, 12.0)).share(0.5) == Projected(5.0, 4, (4.0, 6.0))
+    assert Projected(10.0, 4, projected=False).share(0.25) == Projected(2.5, 4, projected=False)
+
+
+def test_two_places_together_are_told_by_the_larger() -> None:
+    small, large = Projected(2.0, 1, (1.0, 3.0)), Projected(10.0, 4, projected=False)
+
+    assert small.together(large) == large.together(small) == Projected(12.0, 4, None, True)
