@@ -159,3 +159,39 @@ def test_in_a_forked_child_every_hook_is_its_original() -> None:
     os.waitpid(child, 0)
     assert stage.hooked(4) == 8
     assert stage.calls == ["begins", "original", "ended"]
+
+
+def test_what_must_not_run_while_the_process_is_copied_stands_back() -> None:
+    stage = Stage()
+    told: list[str] = []
+    stage.guard.around_forks(lambda: told.append("before"), lambda: told.append("after"))
+    stage.guard.around_forks(lambda: 1 / 0, lambda: told.append("again"))  # type: ignore[arg-type, return-value]
+    stage.guard.watch_forks()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, str(told).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        assert said.read() == "['before']"
+    os.waitpid(child, 0)
+
+    assert told == ["before", "after", "again"]
+    assert [note.split(" after ")[0] for note in stage.notes] == [
+        "Pipediag stopped standing back from a fork"
+    ]
+
+
+def test_a_guard_that_stands_aside_lets_forks_alone() -> None:
+    stage = Stage()
+    told: list[str] = []
+    stage.guard.around_forks(lambda: told.append("before"), lambda: told.append("after"))
+    stage.guard.watch_forks()
+    stage.guard.step_aside()
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+
+    assert told == []

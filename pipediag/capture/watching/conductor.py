@@ -229,7 +229,7 @@ class Conductor:
         continuous = continuous and not held  # trials may have been given up in mid-step
         if held:
             self._with.timeline.passed("aside", loop.last_ns, now_ns - (wait_ns or 0))
-        elif not continuous:
+        if not continuous:  # and where the steps that the trials came in go on, this does nothing
             self._with.timeline.steps_begin(record.id, now_ns, wait_ns)
         if continuous:
             self._step_over(consumer, now_ns - loop.last_ns)

@@ -294,3 +294,15 @@ def test_the_first_call_of_an_epoch_is_left_out_where_the_epochs_are_long(
     measured.step()
 
     assert measured.diagnosis._window.count == before + 1
+
+
+def test_what_windows_take_is_told_to_the_timeline_as_ours(measured: Measured) -> None:
+    measured.pace.warmup = 3
+    for _ in range(3):
+        measured.step()
+    assert measured.instruments.timeline.told == []
+    measured.until(Phase.DONE)
+
+    told = measured.instruments.timeline.told
+    assert set(told) == {("aside", "")}
+    assert len(told) >= 5  # a window's end each, and each reading

@@ -13,6 +13,7 @@ from pipediag.capture.watching import in_graph as module
 from pipediag.capture.watching.in_graph import InGraphLoops
 from pipediag.capture.watching.updates import UpdateWatch
 from tests.capture.frameworks.tensorflow.test_cancellation import FakeCancellation
+from tests.capture.instruments import FakeInstruments, training_loop
 
 
 class SimpleFunction:
@@ -75,3 +76,22 @@ def test_a_script_that_runs_to_its_end_is_not_cancelled(
     stage = Stage(tmp_path, stop_after=False)
 
     assert not stage.call(until=stage.polled, cancellation=cancellation)
+
+
+def test_the_timeline_is_told_of_a_loop_when_it_is_found_in_a_call(tmp_path: Path) -> None:
+    instruments = FakeInstruments(tmp_path)
+    updates, loop = UpdateWatch(), training_loop(kind="in_graph")
+    loops: Any = SimpleNamespace(new_in_graph_loop=lambda *_: loop)
+    in_graph = InGraphLoops(loops, updates, instruments.all, Guard(print), stop_after=False)
+    counter: Any = SimpleNamespace(read=lambda: 0)
+    runtime: Any = None
+    assert in_graph.found("a data set", runtime, lambda: counter) is None
+    assert instruments.timeline.told == []
+
+    function = SimpleFunction()
+    updates.enter(function)
+    found = in_graph.found("a data set", runtime, lambda: counter)
+    assert in_graph.found("another", runtime, lambda: counter) is found
+    assert in_graph.runs(function)
+
+    assert instruments.timeline.told == [("called", loop.record.id)]

@@ -186,3 +186,12 @@ def test_steps_of_the_warm_up_are_none_of_the_baseline(call: Call) -> None:
     call.until_profile()
 
     assert len(call.durations(1)) == 10
+
+
+def test_the_timeline_is_told_of_each_call(call: Call) -> None:
+    for _ in range(2):
+        call.measure.call_begins()
+        call.measure.call_ended()
+
+    name = call.loop.record.id
+    assert call.instruments.timeline.told == [("called", name), ("ended", "")] * 2

@@ -119,3 +119,38 @@ def test_a_function_that_is_gone_does_not_lend_its_id_to_another(watch: UpdateWa
 
     assert any(id(other) == reused for other in others)
     assert not any(watch.trains(other) for other in others)
+
+
+def test_tracing_is_told_to_the_timeline_in_functions_and_in_calls_of_keras(
+    watch: UpdateWatch,
+) -> None:
+    timeline: Any = FakeTimeline()
+
+    def trace(depth: int) -> Any:
+        return timed(depth - 1) if depth else "graph"
+
+    timed = watch.timed(trace, Guard(print), timeline)
+    timed(0)
+    assert timeline.told == []
+    timeline.in_a_call = True
+    timed(2)
+    assert timeline.told == [("tracing", "")]
+    timeline.in_a_call = False
+    watch.enter(Function())
+    timed(1)
+    assert timeline.told == [("tracing", "")] * 2
+
+
+def test_tracing_that_fails_is_timed_and_the_next_one_too(watch: UpdateWatch) -> None:
+    timeline: Any = FakeTimeline()
+
+    def trace() -> Any:
+        raise ValueError("the script's own")
+
+    timed = watch.timed(trace, Guard(print), timeline)
+    watch.enter(Function())
+    for _ in range(2):
+        with pytest.raises(ValueError, match="the script's own"):
+            timed()
+
+    assert timeline.told == [("tracing", "")] * 2

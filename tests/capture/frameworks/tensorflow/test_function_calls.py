@@ -174,3 +174,85 @@ def test_a_step_is_given_the_scripts_own_iterator_where_nothing_stands_in() -> N
     step.stand_in.give_back()
 
     assert step.function("own", 3) == "own 3"
+
+
+class Tracing:
+    """A function of the script's that is traced when its calls say so."""
+
+    def __init__(self, loops_itself: bool = False) -> None:
+        self.count = 0
+        self.notes: list[str] = []
+        self.timeline = FakeTimeline()
+        self.traced: list[bool] = []
+        tracing = self
+
+        def step(self: Any, traces: bool) -> str:
+            tracing.count += traces
+            return "done"
+
+        class Function:
+            python_function = staticmethod(train)
+            __call__ = step
+
+            def experimental_get_tracing_count(self) -> int:
+                return tracing.count
+
+        in_graph: Any = FakeInGraph()
+        in_graph.cancels = False
+        in_graph.runs = lambda _: loops_itself
+        conductor: Any = SimpleNamespace(
+            in_a_loop=True, function_traced=lambda _, again: self.traced.append(again)
+        )
+        watchers: Any = SimpleNamespace(
+            guard=Guard(self.notes.append),
+            conductor=conductor,
+            timeline=self.timeline,
+            updates=UpdateWatch(),
+            in_graph=in_graph,
+            held=None,
+            other_uses=None,
+        )
+        calls = FunctionCalls(watchers, ToyRuntime(), lambda args: (None, None))
+        errors = SimpleNamespace(OutOfRangeError=OutOfRangeError)
+        calls.install(SimpleNamespace(Function=Function, errors=errors), watchers.guard)
+        self.function: Any = Function()
+
+
+def train(batch: Any) -> Any:
+    return batch
+
+
+def test_a_call_that_traced_is_told_with_its_functions_place() -> None:
+    tracing = Tracing()
+    for traces in (True, False, True):
+        assert tracing.function(traces) == "done"
+
+    assert tracing.timeline.told == [("first_call", "train")] * 2
+    assert [(site.file, site.line) for site in tracing.timeline.sites] == [
+        (__file__, train.__code__.co_firstlineno)
+    ] * 2
+    assert tracing.traced == [False, True]
+
+
+def test_a_call_that_loops_itself_is_no_first_call() -> None:
+    tracing = Tracing(loops_itself=True)
+    tracing.function(True)
+
+    assert tracing.timeline.told == []
+    assert tracing.traced == [False]
+
+
+def test_a_first_call_that_cannot_be_told_costs_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tracing = Tracing()
+
+    def fails(*_: Any) -> None:
+        raise RuntimeError("ours")
+
+    monkeypatch.setattr(tracing.timeline, "passed", fails)
+    assert tracing.function(True) == "done"
+
+    (note,) = tracing.notes
+    assert note.startswith("Pipediag stopped timing first calls after an error of its own")
+    assert tracing.traced == [False]
