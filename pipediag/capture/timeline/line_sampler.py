@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import FrameType
 
 from pipediag.capture.callsites import is_users, package_of
@@ -21,6 +22,7 @@ _INTERVAL_NS = 20_000_000
 _TELL_EVERY_NS = 2_000_000_000
 _MOST_LINES = 20
 _JOIN_S = 0.5
+_WAIT_S, _MOST_WAITS = 0.0002, 500
 
 _Place = tuple[str, int, str, bool]
 
@@ -38,6 +40,8 @@ class LineSampler:
         """Held for as long as the thread lives; None while there is none."""
         self._asleep = _held_lock()
         """Released to wake it."""
+        self._task: Path | None = None
+        """Where the system has the thread that was started last."""
         self._seen: dict[_Place, int] = {}
         self._since_ns = 0
 
@@ -66,18 +70,24 @@ class LineSampler:
         """Rest, and wait until the thread is gone."""
         self.rest()
         ended = self._ended
-        if ended is None:
-            return
-        if self._asleep.locked():
-            self._asleep.release()
-        if ended.acquire(timeout=_JOIN_S):
-            ended.release()
+        if ended is not None:
+            if self._asleep.locked():
+                self._asleep.release()
+            if ended.acquire(timeout=_JOIN_S):
+                ended.release()
+        # Python counts the system's threads when it forks, and warns of more than one.
+        task, self._task = self._task, None
+        for _ in range(_MOST_WAITS):
+            if task is None or not task.exists():
+                break
+            time.sleep(_WAIT_S)
 
     def forget(self) -> None:
         """In a forked child: there is no thread here, and nothing is told."""
         self._lock = threading.RLock()
         self._wanted = False
         self._ended = None
+        self._task = None
         self._seen = {}
 
     def _start(self) -> None:
@@ -91,6 +101,7 @@ class LineSampler:
 
     def _run(self, ended: _thread.LockType) -> None:
         try:
+            self._task = Path(f"/proc/self/task/{_thread.get_native_id()}")
             last_ns = time.monotonic_ns()
             while True:
                 self._asleep.acquire(timeout=_INTERVAL_NS / 1e9)

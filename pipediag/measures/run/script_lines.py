@@ -47,6 +47,8 @@ def divided_by_lines(
         lines = shares.get(place, {})
         rest = {place: max(0.0, 1.0 - sum(lines.values()))}
         for own, share in (*rest.items(), *lines.items()):
+            if share <= 0:
+                continue
             part = one.share(share)
             divided[own] = divided[own].together(part) if own in divided else part
     return divided

@@ -67,7 +67,9 @@ class Night:
             "sys": SimpleNamespace(_current_frames=lambda: self.frames),
             "threading": SimpleNamespace(get_ident=lambda: MAIN, RLock=threading.RLock),
             "_thread": SimpleNamespace(
-                start_new_thread=self._start, allocate_lock=_thread.allocate_lock
+                start_new_thread=self._start,
+                allocate_lock=_thread.allocate_lock,
+                get_native_id=lambda: 0,
             ),
         }
         for name, fake in fakes.items():
@@ -241,8 +243,12 @@ def test_the_script_counts_its_own_threads_alone(awake: LineSampler) -> None:
 
     assert threading.enumerate() == own
     assert threading.active_count() == len(own)
+    task = awake._task
+    assert task is not None
+    assert task.exists()
     awake.stop()
     assert awake._ended is None
+    assert not task.exists()
     assert told
 
 

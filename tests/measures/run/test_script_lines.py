@@ -1,0 +1,130 @@
+"""Lines that were seen running are put where the script was then."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipediag.measures.run.places import Place, Spent
+from pipediag.measures.run.projection import Projected
+from pipediag.measures.run.script_lines import divided_by_lines, line_shares
+from pipediag.session.timeline import SeenLine, SeenLines
+from pipediag.vocabulary import RunPartName
+
+MS = 1_000_000
+END = Place("epoch_end", loop_id="loop1")
+BEFORE = Place("before_training")
+IMPORTS = Place("startup", "imports", "train.py", 1)
+
+
+def seen(start_ms: int, end_ms: int, *lines: SeenLine) -> SeenLines:
+    return SeenLines(start_ms * MS, end_ms * MS, lines)
+
+
+def a_line(line: int, ms: float, importing: bool = False, function: str = "<module>") -> SeenLine:
+    return SeenLine("train.py", line, function, importing, round(ms * MS))
+
+
+def own(place: Place, line: int) -> Place:
+    return Place(place.part, "the script's own line", "train.py", line, place.loop_id)
+
+
+SPENT = [Spent(BEFORE, 0, 1000 * MS), Spent(END, 1000 * MS, 1500 * MS)]
+NS_AT = {BEFORE: 1000 * MS, END: 500 * MS}
+
+
+def test_a_line_has_its_share_of_the_place_it_was_seen_at() -> None:
+    shares = line_shares(
+        SPENT, [seen(0, 900, a_line(3, 250)), seen(1000, 1400, a_line(4, 50))], NS_AT
+    )
+
+    assert shares == {BEFORE: {own(BEFORE, 3): 0.25}, END: {own(END, 4): 0.1}}
+
+
+def test_a_line_of_a_function_is_told_by_it() -> None:
+    (shares,) = line_shares(
+        SPENT, [seen(0, 900, a_line(3, 250, function="Rows.load"))], NS_AT
+    ).values()
+
+    assert shares == {Place("before_training", "in `Rows.load`", "train.py", 3): 0.25}
+
+
+def test_what_was_seen_of_a_line_at_several_times_is_added_up() -> None:
+    groups = [seen(0, 400, a_line(3, 30)), seen(400, 800, a_line(3, 20))]
+
+    assert line_shares(SPENT, groups, NS_AT) == {BEFORE: {own(BEFORE, 3): 0.05}}
+
+
+@pytest.mark.parametrize(("ms", "told"), [(49.9, False), (50, True)])
+def test_a_line_that_was_met_by_chance_is_none_but_an_import_is_one(ms: float, told: bool) -> None:
+    (shares,) = line_shares(
+        SPENT, [seen(0, 900, a_line(3, ms), a_line(1, 2, True))], NS_AT
+    ).values()
+
+    assert (own(BEFORE, 3) in shares) == told
+    assert shares[IMPORTS] == 0.002
+
+
+def test_lines_that_were_seen_for_longer_than_there_is_are_scaled_down() -> None:
+    groups = [seen(0, 900, a_line(3, 1500), a_line(4, 500))]
+
+    assert line_shares(SPENT, groups, NS_AT) == {
+        BEFORE: {own(BEFORE, 3): 0.75, own(BEFORE, 4): 0.25}
+    }
+
+
+def test_lines_are_at_the_place_of_the_middle_of_their_moments() -> None:
+    assert list(line_shares(SPENT, [seen(500, 1499, a_line(3, 100))], NS_AT)) == [BEFORE]
+    assert list(line_shares(SPENT, [seen(500, 1500, a_line(3, 100))], NS_AT)) == [END]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        Place(None),
+        Place("steps", None, "train.py", 20, "loop1"),
+        Place("compile", None),
+        Place("epoch_end", "the callback Saves", "train.py", 7, "loop1"),
+        Place("startup", "the interpreter"),
+    ],
+)
+def test_what_has_a_place_of_its_own_is_not_divided(place: Place) -> None:
+    assert line_shares([Spent(place, 0, 9)], [seen(0, 0, a_line(3, 100))], {place: 9}) == {}
+
+
+@pytest.mark.parametrize(
+    "part", ["before_training", "between_loops", "epoch_end", "after_training"]
+)
+def test_the_scripts_own_code_is_divided(part: RunPartName) -> None:
+    place = Place(part)
+
+    shares = line_shares([Spent(place, 0, 9)], [seen(0, 0, a_line(3, 100))], {place: 200 * MS})
+    assert shares == {place: {own(place, 3): 0.5}}
+
+
+def test_what_was_seen_before_the_run_or_where_nothing_is_left_is_nowhere() -> None:
+    later = [Spent(BEFORE, 5 * MS, 1000 * MS)]
+
+    assert line_shares(later, [seen(0, 4, a_line(3, 100))], NS_AT) == {}
+    assert line_shares(SPENT, [seen(0, 4, a_line(3, 100))], {BEFORE: 0}) == {BEFORE: {}}
+    assert line_shares(SPENT, [seen(0, 4, a_line(3, 0))], NS_AT) == {BEFORE: {}}
+
+
+def test_a_place_is_divided_measured_or_projected() -> None:
+    whole = {
+        BEFORE: Projected(1000.0, None, projected=False),
+        END: Projected(5000.0, 10, (4000.0, 8000.0)),
+    }
+    shares = {BEFORE: {IMPORTS: 0.3}, END: {own(END, 4): 0.75, IMPORTS: 0.0}}
+
+    assert divided_by_lines(whole, shares) == {
+        BEFORE: Projected(700.0, None, projected=False),
+        IMPORTS: Projected(300.0, None, projected=False),
+        END: Projected(1250.0, 10, (1000.0, 2000.0)),
+        own(END, 4): Projected(3750.0, 10, (3000.0, 6000.0)),
+    }
+
+
+def test_what_is_not_in_the_whole_has_no_lines_there() -> None:
+    assert divided_by_lines({END: Projected(5.0, 1)}, {BEFORE: {IMPORTS: 0.3}}) == {
+        END: Projected(5.0, 1)
+    }
