@@ -84,15 +84,21 @@ def loop_in_graph(tf: Any, **_: Any) -> list[Any]:
 
 
 def keras_fit(tf: Any, keras: Any) -> list[Any]:
-    """A `fit` of two epochs with validation, and `evaluate`."""
+    """A `fit` of two epochs with validation and a callback, `evaluate` and `predict`."""
     keras.utils.set_random_seed(3)
     inputs = tf.reshape(tf.range(48, dtype=tf.float32), (12, 4)) / 48
     dataset = tf.data.Dataset.from_tensor_slices((inputs, tf.reduce_sum(inputs, 1))).batch(4)
     model = keras.Sequential([keras.layers.Dense(2), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
-    history = model.fit(dataset, epochs=2, validation_data=dataset, verbose=0).history
+    told: list[int] = []
+    callback = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: told.append(epoch))
+    history = model.fit(
+        dataset, epochs=2, validation_data=dataset, callbacks=[callback], verbose=0
+    ).history
     weights = b"".join(weight.tobytes() for weight in model.get_weights())
-    return [history, model.evaluate(dataset, verbose=0), hashlib.sha256(weights).hexdigest()]
+    predicted = model.predict(inputs[:1], verbose=0).tolist()
+    loss = model.evaluate(dataset, verbose=0)
+    return [history, told, loss, predicted, hashlib.sha256(weights).hexdigest()]
 
 
 def distributed(tf: Any, **_: Any) -> list[Any]:
@@ -211,6 +217,9 @@ class Trial:
                 one.ours = ours
             # What an entry that failed had no chance to end.
             self.capture._updates._threads.here.functions.clear()
+            timeline = self.capture._timeline
+            timeline._over, timeline._file.takes_more = False, True
+            timeline._open.clear()
 
 
 def _telling(entry: Entry, reached: dict[Entry, str], part: str) -> Callable[..., Any]:
