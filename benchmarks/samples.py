@@ -9,11 +9,12 @@ one line a sample. The exit status is 1 if any run missed.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -38,21 +39,26 @@ def analyze(
     *,
     args: Sequence[str] = (),
     exit_status: Container[int] = (0,),
+    options: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
 ) -> Session:
-    """Run `pipediag analyze` with its defaults on one script, with `budget_s` for trials.
+    """Run `pipediag analyze` on one script, with `budget_s` for trials and, beside, its defaults.
+
+    `options` are further ones of its own, `variables` are added to the environment.
 
     Raises:
         RunFailedError: an exit status that is not expected, or none in time.
     """
     timeout_s = WITHOUT_TRIALS_S + 2 * budget_s
-    options = ["--budget", f"{budget_s:g}", "--timeout", f"{timeout_s:g}", "--force", "-q"]
-    command = [sys.executable, "-m", "pipediag", "analyze", *options, "-o", str(output)]
+    ours = ["--budget", f"{budget_s:g}", "--timeout", f"{timeout_s:g}", "--force", "-q", *options]
+    command = [sys.executable, "-m", "pipediag", "analyze", *ours, "-o", str(output)]
     try:
         done = subprocess.run(
             [*command, str(script), *args],
             capture_output=True,
             text=True,
             timeout=timeout_s + EXIT_S,
+            env={**os.environ, **(variables or {})},
             check=False,
         )
     except subprocess.TimeoutExpired as error:

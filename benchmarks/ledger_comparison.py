@@ -1,0 +1,191 @@
+"""The ledger of a run against the stamps of the script's own clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks.ledger_stamps import Edges, Parts, Stamps, added, with_edges
+from pipediag.session.ledger import Run
+from pipediag.vocabulary import RUN_PARTS, RunPartName, RunScope
+
+PART_GOAL = 5.0
+"""Percent of the run that a part may be off by."""
+TOTAL_GOAL = 10.0
+"""Percent that a projected total may be off by."""
+LOOP_PARTS: tuple[RunPartName, ...] = ("epoch_start", "steps", "evaluation", "epoch_end")
+"""What an epoch of a loop without a known end consists of."""
+
+Percents = dict[RunPartName, float]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that was let go on to its end, beside the stamps of the same run."""
+
+    ledger: Percents
+    stamps: Percents
+    total_s: float
+    """By the ledger."""
+    disturbed_s: float
+    """What the stamps have more than the ledger: pipediag's work within the script."""
+    pipediag_s: float
+    """What the ledger says that pipediag took, its own start and end included."""
+
+    @property
+    def errors(self) -> Percents:
+        return differences(self.ledger, self.stamps)
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A run that pipediag stopped, and what the native run says of what it speaks of."""
+
+    scope: RunScope
+    projected: bool
+    """False where the script was over before pipediag had seen enough."""
+    ledger: Percents
+    native: Percents
+    total_error: float | None
+    """Percent by which the projected total is above the native one; None for an epoch or steps."""
+
+    @property
+    def errors(self) -> Percents:
+        return differences(self.ledger, self.native)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of a script."""
+
+    native_s: float
+    native: Percents
+    ended: Ended
+    stopped: Stopped
+
+    @property
+    def errors(self) -> Percents:
+        """Of the ledger of the run that was not stopped, against the native run."""
+        return differences(self.ended.ledger, self.native)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """All rounds of a script, by their medians."""
+
+    script: str
+    rounds: Sequence[Round]
+
+    @property
+    def same_run(self) -> Percents:
+        return medians(one.ended.errors for one in self.rounds)
+
+    @property
+    def against_native(self) -> Percents:
+        return medians(one.errors for one in self.rounds)
+
+    @property
+    def stopped_parts(self) -> Percents:
+        return medians(one.stopped.errors for one in self.rounds)
+
+    @property
+    def total_error(self) -> float | None:
+        """Of the projected totals; None where none was made."""
+        known = [
+            one.stopped.total_error
+            for one in self.rounds
+            if one.stopped.projected and one.stopped.total_error is not None
+        ]
+        return median(known) if known else None
+
+    @property
+    def scope(self) -> str:
+        """What the ledger of the stopped run speaks of."""
+        stopped = self.rounds[-1].stopped
+        return stopped.scope if stopped.projected else "ran to its end"
+
+    @property
+    def misses(self) -> list[str]:
+        """Which goals were not met, in words."""
+        missed = [
+            f"{part} is {error:+.1f} % of the run off {what}"
+            for what, errors in (
+                ("the same run's stamps", self.same_run),
+                ("the native run", self.against_native),
+            )
+            for part, error in errors.items()
+            if abs(error) > PART_GOAL
+        ]
+        if self.total_error is not None and abs(self.total_error) > TOTAL_GOAL:
+            missed.append(f"the projected total is {self.total_error:+.1f} % off the native run")
+        return missed
+
+
+def ended_run(run: Run, stamps: Stamps, edges: Edges) -> Ended:
+    """The ledger of a whole run against its stamps.
+
+    What pipediag does while the script runs falls into its steps, so what the stamps have more than
+    the ledger is taken from those.
+    """
+    seen = with_edges(stamps.parts(), edges)
+    disturbed = max(0.0, sum(seen.values()) - run.total_s)
+    undisturbed: Parts = {**seen, "steps": max(0.0, seen.get("steps", 0.0) - disturbed)}
+    return Ended(
+        percents(parts_of(run)),
+        percents(undisturbed),
+        run.total_s,
+        disturbed,
+        run.pipediag_s,
+    )
+
+
+def stopped_run(run: Run, trainings: int, native: Stamps, edges: Edges) -> Stopped:
+    """A run that was stopped in that training, against the same stretch of the native one."""
+    projected = run.projected_total_s is not None
+    if not projected:
+        whole = with_edges(native.parts(), edges)
+    elif run.scope == "run":
+        whole = with_edges(native.parts(trainings), edges, ended=False)
+    else:
+        whole = {part: s for part, s in native.parts(trainings).items() if part in LOOP_PARTS}
+    total = 100.0 * (run.whole_s / sum(whole.values()) - 1.0) if run.scope == "run" else None
+    return Stopped(run.scope, projected, percents(parts_of(run)), percents(whole), total)
+
+
+def parts_of(run: Run) -> Parts:
+    """Seconds of the ledger's parts."""
+    return added([{part: run.seconds_of(part) for part in RUN_PARTS}])
+
+
+def percents(parts: Mapping[RunPartName, float]) -> Percents:
+    """Of the sum of all parts."""
+    whole = sum(parts.values())
+    return {part: 100.0 * seconds / whole for part, seconds in parts.items()} if whole else {}
+
+
+def differences(mine: Percents, true: Percents) -> Percents:
+    """How much of the run each part is above the truth."""
+    return {
+        part: mine.get(part, 0.0) - true.get(part, 0.0)
+        for part in RUN_PARTS
+        if part in mine or part in true
+    }
+
+
+def medians(all_percents: Iterable[Percents]) -> Percents:
+    """Part by part; what a round lacks is 0 there."""
+    listed = list(all_percents)
+    return {
+        part: median(one.get(part, 0.0) for one in listed)
+        for part in RUN_PARTS
+        if any(part in one for one in listed)
+    }
+
+
+def worst(errors: Percents) -> tuple[RunPartName, float] | None:
+    """The part that is furthest off."""
+    if not errors:
+        return None
+    part = max(errors, key=lambda one: abs(errors[one]))
+    return part, errors[part]

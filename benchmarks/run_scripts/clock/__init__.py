@@ -1,0 +1,81 @@
+"""A script's own clock: which part of its run it is in, by its own word.
+
+Import it before all else, as it starts then. When the process ends, the seconds of each part go as
+JSON to the file that RUN_LEDGER_STAMPS names; without that variable nothing is written.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+VARIABLE = "RUN_LEDGER_STAMPS"
+
+
+class RunClock:
+    """Seconds by part, in legs: each ends with a training, the last one with the run."""
+
+    def __init__(self) -> None:
+        self._began = self._since = time.monotonic()
+        self._part = "startup"
+        self._legs: list[dict[str, float]] = [{}]
+        self._begun = 0
+
+    def at(self, part: str) -> float:
+        """From now on it is this part; returns the moment."""
+        now = time.monotonic()
+        self._add(self._part, now - self._since)
+        self._part, self._since = part, now
+        return now
+
+    def imported(self) -> None:
+        """What follows is the script's own code."""
+        self.at("before_training")
+
+    def move(self, seconds: float, source: str, target: str) -> None:
+        """Some of what this leg has in one part so far belongs to another."""
+        self.at(self._part)
+        moved = max(0.0, min(seconds, self._legs[-1].get(source, 0.0)))
+        self._add(source, -moved)
+        self._add(target, moved)
+
+    @contextmanager
+    def evaluation(self) -> Iterator[None]:
+        """What runs within it evaluates or predicts."""
+        part = self._part
+        self.at("evaluation")
+        yield
+        self.at(part)
+
+    def training_begins(self) -> None:
+        """What was thought to follow the last training lay between two."""
+        self.at(self._part)
+        self._begun += 1
+        leg = self._legs[-1]
+        if "after_training" in leg:
+            leg["between_loops"] = leg.pop("after_training")
+
+    def training_over(self) -> None:
+        """The end of a leg."""
+        self.at("after_training")
+        self._legs.append({})
+
+    def write(self, path: Path) -> None:
+        """Seconds of each leg, with the moments between which they lie, by `time.monotonic()`."""
+        ended = self.at(self._part)
+        stamps = {"began": self._began, "ended": ended, "begun": self._begun, "legs": self._legs}
+        path.write_text(json.dumps(stamps), encoding="utf-8")
+
+    def _add(self, part: str, seconds: float) -> None:
+        leg = self._legs[-1]
+        leg[part] = leg.get(part, 0.0) + seconds
+
+
+run = RunClock()
+if VARIABLE in os.environ:
+    atexit.register(run.write, Path(os.environ[VARIABLE]))

@@ -1,0 +1,42 @@
+"""The clock of a training loop that the script writes itself."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from statistics import median
+
+from clock import RunClock
+
+
+class LoopClock:
+    """Told of each epoch and each step; what the first step took more than the rest was built."""
+
+    def __init__(self, run: RunClock) -> None:
+        self._run = run
+        self._handed = 0.0
+        self._steps: dict[Hashable, list[float]] = {}
+        run.training_begins()
+
+    def epoch_begins(self) -> None:
+        """The first batch is asked for next."""
+        self._run.at("epoch_start")
+
+    def batch_in_hand(self) -> None:
+        """A step begins."""
+        self._handed = self._run.at("steps")
+
+    def step_over(self, kind: Hashable = None) -> None:
+        """A step has ended; one of each kind, such as a shape, builds a function of its own."""
+        self._steps.setdefault(kind, []).append(self._run.at("steps") - self._handed)
+
+    def epoch_over(self) -> None:
+        """Until the next epoch begins, or the loop is over."""
+        self._run.at("epoch_end")
+
+    def over(self) -> None:
+        """No more epochs."""
+        self._run.at("epoch_end")
+        usual = median(seconds for kind in self._steps.values() for seconds in kind)
+        for first, *later in self._steps.values():
+            self._run.move(first - (median(later) if later else usual), "steps", "compile")
+        self._run.training_over()
