@@ -54,7 +54,8 @@ class RunClock:
 
     def training_begins(self) -> None:
         """What was thought to follow the last training lay between two."""
-        self.at(self._part)
+        again = self._part == "after_training"
+        self.at("between_loops" if again else self._part)
         self._begun += 1
         leg = self._legs[-1]
         if "after_training" in leg:
