@@ -21,6 +21,8 @@ class Epochs:
     """What lay between one epoch's steps and the next one's, by place; one entry an end seen."""
     before_ns: dict[Place, int] = field(default_factory=dict)
     """In other trainings, by place."""
+    before_count: int = 0
+    """Epochs of the same loop in other calls of its `fit`."""
 
     @property
     def ends_seen(self) -> int:
@@ -50,7 +52,9 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
     for one in spent:
         if one.fit != fit:
             before[one.place] = before.get(one.place, 0) + one.ns
-    return Epochs(list(steps.values()), starts, _ends(mine, loop_id, begun), before)
+    others = {one.span for one in stretches if one.fit != fit}
+    ends = _ends(mine, loop_id, begun)
+    return Epochs(list(steps.values()), starts, ends, before, before_count=len(others))
 
 
 def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Place, list[int]]:

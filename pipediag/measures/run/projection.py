@@ -83,8 +83,9 @@ def project(
         projection = Projection("run", {}, epochs_planned=count if per_epoch else None)
         projection.epoch_ns = step.ns * loop.planned_steps / calls / count if per_epoch else None
         _carry_on(projection, loop, epochs, amounts, step, count, loop.planned_steps / calls)
+        before = _before(loop, epochs, step)
         for place, one in projection.places.items():
-            projection.places[place] = one.plus_ns(epochs.before_ns.get(place, 0))
+            projection.places[place] = one.plus_ns(before.get(place, 0))
         projection.not_seen.append("what the script does after this training")
         return projection
     length = _batches_of_epoch(recording, loop)
@@ -136,6 +137,17 @@ def _carry_on(
 def _starts_in_calls(loop: RecordedLoop, amounts: Amounts, step: SteadyStep) -> list[int]:
     later = waits_in_calls(loop, step.ns)
     return [max(0, amounts.ns.get(starts_of(loop), 0) - sum(later)), *later]
+
+
+def _before(loop: RecordedLoop, epochs: Epochs, step: SteadyStep) -> dict[Place, int]:
+    """What other trainings took, waits within their steps as long as they were on the average."""
+    before = dict(epochs.before_ns)
+    steps, waits = steps_of(loop), waits_in_calls(loop, step.ns)
+    if not epochs.starts_ns and waits and steps in before:
+        waited = min(before[steps], round(epochs.before_count * sum(waits) / len(waits)))
+        before[steps] -= waited
+        before[starts_of(loop)] = before.get(starts_of(loop), 0) + waited
+    return before
 
 
 def _scale(
