@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pipediag.measures.recorded_windows import blocks_of
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
-from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.recording import RecordedLoop, RecordedSeam, Recording
 from pipediag.vocabulary import SpanKind
 
 _LONG: frozenset[SpanKind] = frozenset({"script", "fit"})
@@ -20,6 +20,9 @@ class Amounts:
 
     ns: dict[Place, int]
     count: dict[Place, int]
+    waits_ns: dict[str, list[int]] = field(default_factory=dict)
+    """By loop, where the step itself asks for its first batch: of each epoch but the first, and but
+    those in whose first step a function was built."""
 
     def move(self, ns: int, source: Place, target: Place) -> None:
         """Give time of one place to another, as much as is there."""
@@ -63,13 +66,18 @@ def starts_of(loop: RecordedLoop) -> Place:
     return Place("epoch_start", None, loop.file, loop.line, loop.id)
 
 
-def waits_in_calls(loop: RecordedLoop, step_ns: float) -> list[int]:
-    """Of each epoch but the first, where the step itself asks for its first batch."""
-    return [
-        max(0, round(seam.first_step_ns - step_ns))
-        for seam in loop.epoch_seams
-        if seam.first_step_ns is not None
-    ]
+@dataclass
+class _FirstCall:
+    """A call in which a function was built, without the tracing itself."""
+
+    place: Place
+    start_ns: int
+    end_ns: int
+    ns: int
+
+    def holds(self, seam: RecordedSeam) -> bool:
+        """Whether an epoch began with it."""
+        return self.start_ns <= seam.asked_ns <= self.end_ns
 
 
 def _settle(
@@ -80,33 +88,59 @@ def _settle(
     step_ns: float,
 ) -> None:
     steps, starts = steps_of(loop), starts_of(loop)
-    if loop.kind != "in_graph":  # whose steps under the profiler stay where they are
+    if loop.kind != "in_graph":
         profiled = sum(len(block.durations_ns) for block in blocks_of(recording, loop, "profile"))
         amounts.move(round(profiled * step_ns), PIPEDIAG, steps)
-    compiled = _compiled_in(spent, loop)
-    asks_itself = starts not in amounts.ns
-    for number, (place, left) in enumerate(compiled):
-        waited = min(left, loop.fill_ns or 0) if asks_itself and number == 0 else 0
-        amounts.move(waited, place, starts)
-        amounts.move(round(min(left - waited, step_ns)), place, steps)
-    if asks_itself:
-        waits = waits_in_calls(loop, step_ns)
-        amounts.move(sum(waits), steps, starts)
-        amounts.count[starts] = len(waits) + 1
-    if recording.environment.keras_backend == "jax" and not compiled and loop.first_step_ns:
-        built = Place("compile", "the step of `fit`", loop.file, loop.line)
-        amounts.move(round(loop.first_step_ns - step_ns), steps, built)
+    built = _built_in(spent, loop)
+    if starts not in amounts.ns:
+        _settle_waits(amounts, loop, step_ns, built)
+    for call in built:
+        amounts.move(round(min(call.ns, step_ns)), call.place, steps)
+    if recording.environment.keras_backend == "jax" and not built and loop.first_step_ns:
+        place = Place("compile", "the step of `fit`", loop.file, loop.line)
+        amounts.move(round(loop.first_step_ns - step_ns), steps, place)
 
 
-def _compiled_in(spent: Iterable[Spent], loop: RecordedLoop) -> list[tuple[Place, int]]:
-    """First calls within the loop's steps, each with the step that it made.
+def _settle_waits(
+    amounts: Amounts, loop: RecordedLoop, step_ns: float, built: Sequence[_FirstCall]
+) -> None:
+    """Where the step itself asks for an epoch's first batch, it takes longer by the wait."""
+    steps, starts = steps_of(loop), starts_of(loop)
+    waits = [
+        max(0, round(seam.first_step_ns - step_ns))
+        for seam in loop.epoch_seams
+        if seam.first_step_ns is not None and not any(call.holds(seam) for call in built)
+    ]
+    amounts.waits_ns[loop.id] = waits
+    amounts.move(sum(waits), steps, starts)
+    usual = round(sum(waits) / len(waits)) if waits else 0
+    at_seams = [call for call in built if any(call.holds(seam) for seam in loop.epoch_seams)]
+    for call in at_seams:
+        _wait(amounts, usual, call, starts)
+    if built:
+        _wait(amounts, loop.fill_ns or 0, built[0], starts)
+    else:
+        amounts.move(loop.fill_ns or 0, steps, starts)
+    amounts.count[starts] = len(waits) + len(at_seams) + 1
 
-    What pipediag took in the middle of one leaves two stretches of it.
-    """
-    calls: dict[int, tuple[Place, int]] = {}
+
+def _wait(amounts: Amounts, ns: int, call: _FirstCall, starts: Place) -> None:
+    waited = min(ns, call.ns)
+    amounts.move(waited, call.place, starts)
+    call.ns -= waited
+
+
+def _built_in(spent: Iterable[Spent], loop: RecordedLoop) -> list[_FirstCall]:
+    """First calls within the loop's steps, each with the step that it made."""
+    calls: dict[int, _FirstCall] = {}
     for one in spent:
-        if one.span is None or one.span.kind != "first_call" or one.loop_id != loop.id:
+        if one.loop_id != loop.id or one.place.part != "compile" or one.span is None:
             continue
-        _, ns = calls.get(one.span.id, (one.place, 0))
-        calls[one.span.id] = one.place, ns + one.ns
+        if one.span.kind != "first_call":
+            continue
+        call = calls.setdefault(
+            one.span.id, _FirstCall(one.place, one.span.start_ns, one.end_ns, 0)
+        )
+        call.end_ns = one.end_ns
+        call.ns += one.ns
     return list(calls.values())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pipediag.measures.bootstrap import interval, resampled_means
-from pipediag.measures.run.amounts import Amounts, starts_of, steps_of, waits_in_calls
+from pipediag.measures.run.amounts import Amounts, starts_of, steps_of
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.places import Place
 from pipediag.session.record import Interval
@@ -83,7 +83,7 @@ def project(
         projection = Projection("run", {}, epochs_planned=count if per_epoch else None)
         projection.epoch_ns = step.ns * loop.planned_steps / calls / count if per_epoch else None
         _carry_on(projection, loop, epochs, amounts, step, count, loop.planned_steps / calls)
-        before = _before(loop, epochs, step)
+        before = _before(loop, epochs, amounts)
         for place, one in projection.places.items():
             projection.places[place] = one.plus_ns(before.get(place, 0))
         projection.not_seen.append("what the script does after this training")
@@ -117,7 +117,7 @@ def _carry_on(
     steps: float,
 ) -> None:
     projection.places[steps_of(loop)] = _times(step, steps)
-    starts = epochs.starts_ns or _starts_in_calls(loop, amounts, step)
+    starts = epochs.starts_ns or _starts_in_calls(loop, amounts)
     later = starts[1:] or starts
     if projection.scope == "run":
         waits = _projected(later, count - 1)
@@ -134,15 +134,15 @@ def _carry_on(
         projection.places[place] = _projected(times, count)
 
 
-def _starts_in_calls(loop: RecordedLoop, amounts: Amounts, step: SteadyStep) -> list[int]:
-    later = waits_in_calls(loop, step.ns)
+def _starts_in_calls(loop: RecordedLoop, amounts: Amounts) -> list[int]:
+    later = amounts.waits_ns.get(loop.id, [])
     return [max(0, amounts.ns.get(starts_of(loop), 0) - sum(later)), *later]
 
 
-def _before(loop: RecordedLoop, epochs: Epochs, step: SteadyStep) -> dict[Place, int]:
+def _before(loop: RecordedLoop, epochs: Epochs, amounts: Amounts) -> dict[Place, int]:
     """What other trainings took, waits within their steps as long as they were on the average."""
     before = dict(epochs.before_ns)
-    steps, waits = steps_of(loop), waits_in_calls(loop, step.ns)
+    steps, waits = steps_of(loop), amounts.waits_ns.get(loop.id)
     if not epochs.starts_ns and waits and steps in before:
         waited = min(before[steps], round(epochs.before_count * sum(waits) / len(waits)))
         before[steps] -= waited
