@@ -102,7 +102,7 @@ def project(
     if length:
         _carry_on(projection, loop, epochs, amounts, step, 1, steps / calls)
     else:
-        _scale(projection, loop, epochs, step, steps / calls)
+        _scale(projection, loop, epochs, amounts, step, steps / calls)
     projection.not_seen.append("what comes once: start-up, and all before and after the training")
     return projection
 
@@ -151,14 +151,20 @@ def _before(loop: RecordedLoop, epochs: Epochs, amounts: Amounts) -> dict[Place,
 
 
 def _scale(
-    projection: Projection, loop: RecordedLoop, epochs: Epochs, step: SteadyStep, steps: float
+    projection: Projection,
+    loop: RecordedLoop,
+    epochs: Epochs,
+    amounts: Amounts,
+    step: SteadyStep,
+    steps: float,
 ) -> None:
     """As often as it came in the steps that were seen."""
     projection.places[steps_of(loop)] = _times(step, steps)
-    seen = sum(epochs.steps_ns) / step.ns if step.ns else 0.0
+    seen = amounts.ns.get(steps_of(loop), 0) / step.ns if step.ns else 0.0
     if seen <= 0:
         return
-    projection.places[starts_of(loop)] = Projected(sum(epochs.starts_ns[1:]) * steps / seen, None)
+    starts = epochs.starts_ns[1:] or amounts.waits_ns.get(loop.id, [])
+    projection.places[starts_of(loop)] = Projected(sum(starts) * steps / seen, None)
     for place, times in epochs.ends_ns.items():
         projection.places[place] = Projected(sum(times) * steps / seen, None)
 
