@@ -47,5 +47,5 @@ model = keras.Sequential(
     ]
 )
 model.compile(optimizer="adam", loss="binary_crossentropy", metrics=["accuracy"])
-model.fit(dataset, epochs=16, verbose=0, callbacks=[FitClock(clock.run, first_wait)])
+model.fit(dataset, epochs=10, verbose=0, callbacks=[FitClock(clock.run, first_wait)])
 folder.cleanup()

@@ -25,7 +25,7 @@ optimizer = keras.optimizers.Adam()
 loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 own = LoopClock(clock.run)
-for epoch in range(8):
+for epoch in range(5):
     own.epoch_begins()
     for step, (batch, targets) in enumerate(dataset):
         own.batch_in_hand()

@@ -16,7 +16,7 @@ fold_of = rng.integers(0, FOLDS, size=len(rows))
 
 def build_model():
     model = keras.Sequential([keras.Input(shape=(40,))])
-    for _ in range(6):
+    for _ in range(2):
         model.add(keras.layers.Dense(64))
         model.add(keras.layers.BatchNormalization())
         model.add(keras.layers.Activation("relu"))

@@ -41,4 +41,4 @@ model = keras.Sequential(
     ]
 )
 model.compile(optimizer="adam", loss="mse")
-model.fit(Windows(series, 96, 64), epochs=12, verbose=0, callbacks=[FitClock(clock.run)])
+model.fit(Windows(series, 96, 64), epochs=9, verbose=0, callbacks=[FitClock(clock.run)])
