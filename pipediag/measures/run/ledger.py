@@ -33,6 +33,9 @@ _FEWEST_STEPS_FOR_INTERVAL = 5
 _OURS = ("profile", "repeat")
 
 
+ONLY_OURS = "All that was seen of the run is what pipediag itself took."
+
+
 @dataclass(frozen=True)
 class RunBounds:
     """When the script's process was started, when it ended, and how."""
@@ -58,6 +61,8 @@ def measure_run(
     trainings = [loop for loop in recording.loops if loop.role == "training"]
     steady = {loop.id: step for loop in trainings if (step := _steady(recording, loop)) is not None}
     amounts = amounts_of(spent, recording, {key: step.ns for key, step in steady.items()})
+    if all(place == PIPEDIAG for place in amounts.ns):
+        return Missing(ONLY_OURS)
     last = _last_training(spent, trainings)
     epochs = epochs_of(spent, last.id) if last else Epochs([], [], {})
     projection = None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pipediag.measures.missing import Missing
 from pipediag.measures.run.ledger import (
     NO_TIMELINE,
+    ONLY_OURS,
     UNMEASURED,
     UNWRITTEN,
     RunBounds,
@@ -480,4 +481,15 @@ def test_whatever_is_written_the_parts_add_up(
         fit_loop(planned_steps=planned), make_recorded_loop(id="look", role="preview")
     )
 
-    ledger(run, recording, 45.0, outcome)
+    if measure_run(run.timeline, recording, RunBounds(0, ns(45.0), outcome)) != Missing(ONLY_OURS):
+        ledger(run, recording, 45.0, outcome)
+
+
+def test_a_run_of_which_only_our_own_time_was_seen_has_no_ledger() -> None:
+    run = Written()
+    run.span("script", 1.0, 2.0)
+    run.span("aside", 0.0, 45.0)
+
+    assert measure_run(run.timeline, recording_of(), RunBounds(0, ns(45.0), "finished")) == Missing(
+        ONLY_OURS
+    )
