@@ -9,6 +9,7 @@ from statistics import median
 
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.stand_in import Stage, StandIn
+from pipediag.capture.measuring.cache_fill import CacheFill
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.measuring.open_window import OpenWindow
 from pipediag.capture.measuring.snapshots import Snapshots
@@ -47,6 +48,8 @@ class Diagnosis:
         self._since_trace: list[int] = []
         self._snapshots = Snapshots(instruments.recorder)
         self._stock = Stock()
+        self._cache_fill = CacheFill(loop, instruments.recorder)
+        self._fills = False
         self._stacks: StackSampler | None = None
         self._thread_cpu = ThreadCpu()
         self._taken: StandIn | None = None
@@ -168,6 +171,14 @@ class Diagnosis:
             self._remaining(),
         )
         if not warm:
+            return False
+        if self._cache_fill.awaited(self._window.elapsed_ns(now_ns)):
+            self._fills = True
+            return False
+        if self._fills:
+            # Steps that filled it say nothing of those that follow.
+            self._fills = False
+            self._since_trace.clear()
             return False
         self._window.record.stable = settled
         self._window.close(complete=True)

@@ -11,6 +11,7 @@ from pipediag.measures.loop.time import steady_step_ms
 from pipediag.measures.missing import Missing
 from pipediag.measures.recorded_windows import step_ms
 from pipediag.measures.run.amounts import Amounts, amounts_of
+from pipediag.measures.run.cache_fill import settle_cache_fill
 from pipediag.measures.run.epochs import Epochs, epochs_of
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent, spent_on
 from pipediag.measures.run.projection import Projected, Projection, SteadyStep, project
@@ -65,6 +66,8 @@ def measure_run(
         return Missing(ONLY_OURS)
     last = _last_training(spent, trainings)
     epochs = epochs_of(spent, last.id) if last else Epochs([], [], {})
+    if last is not None and last.id in steady:
+        settle_cache_fill(amounts, recording, last, epochs, steady[last.id].ns)
     projection = None
     if stopped and last is not None and last.id in steady:
         projection = project(recording, last, epochs, amounts, steady[last.id])

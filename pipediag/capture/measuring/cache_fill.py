@@ -1,0 +1,48 @@
+"""A first epoch that fills a cache stands for itself alone: steps are measured once it is over."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from pipediag.capture.loops.loop import Loop
+from pipediag.capture.recorder import Recorder
+from pipediag.session.recording import RecordedOperation
+
+_WAITS_NS = 30_000_000_000
+"""Own choice: as long as a person waits for a diagnosis without a word; a longer epoch is measured,
+and that it was the first one is said."""
+
+
+class CacheFill:
+    """Asked while the loop warms up; knows its pipeline from what was recorded of it."""
+
+    def __init__(self, loop: Loop, recorder: Recorder) -> None:
+        self._loop = loop
+        self._recorder = recorder
+
+    def awaited(self, elapsed_ns: int) -> bool:
+        """Whether the first epoch is still running, others follow, and they will read a cache."""
+        keras = self._loop.record.keras
+        if self._loop.record.seams or keras is None or (keras.epochs or 1) < 2:
+            return False
+        cache = self._cache()
+        if cache is None:
+            return False
+        if elapsed_ns < _WAITS_NS:
+            return True
+        name = PurePath(cache.file).name if cache.file else "its cache"
+        self._recorder.note(
+            f"What was measured is the first epoch, which fills the cache at {name}:{cache.line}: "
+            "it had not ended in time. Later epochs read that cache, and may be faster."
+        )
+        return False
+
+    def _cache(self) -> RecordedOperation | None:
+        """The nearest cache above the loop."""
+        operations = {one.id: one for one in self._recorder.recording.operations}
+        op_id = self._loop.record.root_op_id
+        while op_id is not None and (op := operations.get(op_id)) is not None:
+            if op.kind == "cache":
+                return op
+            op_id = op.parent_ids[0] if op.parent_ids else None
+        return None

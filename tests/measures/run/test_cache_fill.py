@@ -1,0 +1,54 @@
+"""The epoch that fills a cache has a row of its own, on spans made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from pipediag.measures.run.cache_fill import WHAT
+from pipediag.session.ledger import Run
+from pipediag.session.recording import RecordedOperation
+from pipediag.vocabulary import ScriptOutcome
+from tests.measures.run.runs import Written, fit_loop, ledger, recording_of
+
+OPERATIONS = [
+    RecordedOperation("source", "from_tensor_slices", "source", "train.py", 3),
+    RecordedOperation("cache", "cache", "cache", "train.py", 5, parent_ids=["source"]),
+]
+
+
+def epochs(
+    lengths: Sequence[float], outcome: ScriptOutcome = "finished", root: str = "cache"
+) -> Run:
+    """A `fit` whose epochs take so many seconds, one second apart."""
+    run, now = Written(), 2.0
+    run.span("script", 1.0, 60.0)
+    run.span("fit", 1.5, 59.0, "fit", 20)
+    for length in lengths:
+        run.span("steps", now, now + length, "loop1")
+        now += length + 1.0
+    loop = fit_loop(root_op_id=root)
+    assert loop.keras is not None
+    loop.keras.steps_per_epoch = None
+    loop.planned_steps = None
+    return ledger(run, recording_of(loop, operations=OPERATIONS), 60.0, outcome)
+
+
+def fill(run: Run) -> list[tuple[float, int | None]]:
+    return [(row.seconds, row.line) for row in run.parts if row.what == WHAT]
+
+
+def test_what_the_first_epoch_took_longer_is_no_step_of_the_others() -> None:
+    run = epochs([9.0, 2.0, 3.0, 1.0])
+
+    assert fill(run) == [(pytest.approx(6.5), 5)]
+    assert run.seconds_of("steps") == pytest.approx(15.0, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "root"),
+    [([9.0], "cache"), ([2.9, 2.5, 2.5], "cache"), ([9.0, 2.0, 2.0], "source")],
+)
+def test_no_other_first_epoch_is_told_apart(lengths: list[float], root: str) -> None:
+    assert fill(epochs(lengths, root=root)) == []
