@@ -1,0 +1,204 @@
+"""From what was open at a moment to the place that it was spent at."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipediag.measures.run.places import PIPEDIAG, Place, Spent, spent_on
+from pipediag.measures.run.sweep import segments_of
+from pipediag.session.recording import RecordedLoop
+from pipediag.session.timeline import Span
+from pipediag.vocabulary import LoopRole, SpanKind
+from tests.recordings import make_recorded_loop
+
+TRAINING = make_recorded_loop()
+"""At line 20."""
+
+
+def loop(id: str, role: LoopRole, line: int = 50) -> RecordedLoop:
+    return make_recorded_loop(id=id, role=role, line=line)
+
+
+def spent(
+    *spans: tuple[SpanKind, int, int, str], loops: tuple[RecordedLoop, ...] = ()
+) -> list[Spent]:
+    """Of a run of 100 moments; a fit is at line 20, all else at line 7."""
+    written = [
+        Span(number, kind, start, end, name, "train.py", 20 if kind == "fit" else 7)
+        for number, (kind, start, end, name) in enumerate(spans, 1)
+    ]
+    return spent_on(segments_of(written, 0, 100), [TRAINING, *loops])
+
+
+def places(
+    *spans: tuple[SpanKind, int, int, str], loops: tuple[RecordedLoop, ...] = ()
+) -> list[Place]:
+    return [one.place for one in spent(*spans, loops=loops)]
+
+
+STEPS = Place("steps", None, "train.py", 20, "loop1")
+START = Place("epoch_start", None, "train.py", 20, "loop1")
+END = Place("epoch_end", loop_id="loop1")
+BEFORE, BETWEEN, AFTER = Place("before_training"), Place("between_loops"), Place("after_training")
+
+
+def test_a_training_is_between_what_is_before_and_after_it() -> None:
+    assert places(("first_batch", 10, 20, "loop1"), ("steps", 20, 50, "loop1")) == [
+        BEFORE,
+        START,
+        STEPS,
+        AFTER,
+    ]
+
+
+def test_a_loop_that_nobody_knows_is_a_training_without_a_line() -> None:
+    assert places(("steps", 20, 100, "gone")) == [BEFORE, Place("steps", None, loop_id="gone")]
+
+
+def test_what_follows_epochs_of_one_loop_outside_of_fit_is_at_their_end() -> None:
+    assert places(("steps", 0, 20, "loop1"), ("steps", 50, 100, "loop1")) == [STEPS, END, STEPS]
+
+
+def test_what_follows_another_loop_is_between_them() -> None:
+    other = loop("loop2", "training", 60)
+    steps = Place("steps", None, "train.py", 60, "loop2")
+
+    assert places(("steps", 0, 20, "loop1"), ("steps", 50, 100, "loop2"), loops=(other,)) == [
+        STEPS,
+        BETWEEN,
+        steps,
+    ]
+
+
+def test_all_of_a_fit_after_its_first_batch_is_at_ends_of_epochs() -> None:
+    assert places(
+        ("fit", 10, 90, "fit"), ("steps", 20, 40, "loop1"), ("steps", 50, 70, "loop1")
+    ) == [BEFORE, BEFORE, STEPS, END, STEPS, END, AFTER]
+
+
+def test_a_second_fit_before_its_first_batch_is_between_loops() -> None:
+    spans: list[tuple[SpanKind, int, int, str]] = [
+        ("fit", 0, 30, "fit"),
+        ("steps", 0, 20, "loop1"),
+        ("fit", 50, 100, "fit"),
+        ("steps", 60, 100, "loop1"),
+    ]
+    assert places(*spans) == [STEPS, END, BETWEEN, BETWEEN, STEPS]
+    assert [one.fit for one in spent(*spans)] == [1, 1, None, 3, 3]
+
+
+def test_a_loop_of_its_own_after_a_fit_is_another_training() -> None:
+    assert places(
+        ("fit", 0, 30, "fit"), ("steps", 0, 20, "loop1"), ("steps", 50, 100, "loop1")
+    ) == [STEPS, END, BETWEEN, STEPS]
+    assert places(
+        ("steps", 0, 20, "loop1"), ("fit", 30, 100, "fit"), ("steps", 50, 100, "loop1")
+    ) == [STEPS, BETWEEN, BETWEEN, STEPS]
+
+
+def test_what_pipediag_takes_is_its_own() -> None:
+    assert places(("steps", 0, 100, "loop1"), ("aside", 40, 60, "")) == [STEPS, PIPEDIAG, STEPS]
+
+
+def test_a_callback_is_at_the_end_of_the_epochs_of_the_loop_before_it() -> None:
+    assert places(
+        ("fit", 0, 100, "fit"), ("steps", 0, 20, "loop1"), ("callback", 20, 100, "Saves")
+    ) == [STEPS, Place("epoch_end", "the callback Saves", "train.py", 7, "loop1")]
+
+
+def test_a_callback_before_any_epoch_belongs_to_no_loop() -> None:
+    (place,) = places(("callback", 0, 100, "Saves"))
+
+    assert place == Place("epoch_end", "the callback Saves", "train.py", 7)
+
+
+@pytest.mark.parametrize(
+    ("around", "what"),
+    [
+        ([("fit", 0, 100, "fit")], "validation in `fit`"),
+        ([("fit", 0, 100, "fit"), ("callback", 0, 100, "Own")], "`predict` in the callback Own"),
+        ([], "`predict`"),
+    ],
+)
+def test_an_evaluation_is_told_by_what_it_is_in(
+    around: list[tuple[SpanKind, int, int, str]], what: str
+) -> None:
+    (place,) = places(*around, ("evaluation", 0, 100, "predict"), ("steps", 30, 60, "loop1"))
+
+    assert place == Place("evaluation", what, "train.py", 7)
+
+
+@pytest.mark.parametrize("role", ["validation", "evaluate", "predict", "other"])
+@pytest.mark.parametrize("kind", ["steps", "first_batch"])
+def test_other_loops_evaluate(role: LoopRole, kind: SpanKind) -> None:
+    assert places(
+        ("steps", 0, 20, "loop1"), (kind, 20, 100, "eval"), loops=(loop("eval", role),)
+    ) == [STEPS, Place("evaluation", "a loop that evaluates", "train.py", 50, "loop1")]
+
+
+@pytest.mark.parametrize("role", ["preview", "preparation", "adapt"])
+def test_looks_at_the_data_are_the_scripts_code_where_they_are(role: LoopRole) -> None:
+    look = loop("look", role)
+    reading = "reading a data set", "train.py", 50
+
+    assert places(("steps", 0, 20, "look"), ("steps", 20, 50, "loop1"), loops=(look,)) == [
+        Place("before_training", *reading),
+        STEPS,
+        AFTER,
+    ]
+    assert places(("steps", 0, 50, "loop1"), ("steps", 50, 100, "look"), loops=(look,)) == [
+        STEPS,
+        Place("after_training", *reading),
+    ]
+
+
+def test_only_stretches_in_steps_that_train_know_their_loop() -> None:
+    eval_loop = loop("eval", "evaluate")
+    stretches = spent(
+        ("steps", 10, 40, "loop1"),
+        ("first_call", 10, 20, "step"),
+        ("steps", 50, 100, "eval"),
+        loops=(eval_loop,),
+    )
+
+    assert [one.loop_id for one in stretches] == [None, "loop1", "loop1", None, None]
+
+
+def test_the_outermost_function_with_a_name_is_what_was_compiled() -> None:
+    assert places(("tracing", 0, 100, ""), ("first_call", 0, 100, "augment")) == [
+        Place("compile", "augment", "train.py", 7)
+    ]
+    assert places(("first_call", 0, 100, "outer"), ("first_call", 0, 100, "inner")) == [
+        Place("compile", "outer", "train.py", 7)
+    ]
+
+
+def test_what_has_no_name_is_told_by_the_call_that_builds_it() -> None:
+    assert places(("tracing", 0, 100, "")) == [Place("compile", "what `a function` builds")]
+    assert places(("fit", 0, 100, "fit"), ("tracing", 0, 100, "")) == [
+        Place("compile", "what `fit` builds", "train.py", 20)
+    ]
+    assert places(
+        ("fit", 0, 100, "fit"), ("evaluation", 0, 100, "evaluate"), ("tracing", 0, 100, "")
+    ) == [Place("compile", "what `evaluate` builds", "train.py", 7)]
+
+
+def test_a_frameworks_function_is_the_step_of_the_call() -> None:
+    assert places(("evaluation", 0, 100, "evaluate"), ("first_call", 0, 100, "one_step")) == [
+        Place("compile", "the step of `evaluate`", "train.py", 7)
+    ]
+    assert places(("fit", 0, 100, "fit"), ("first_call", 0, 100, "metric")) == [
+        Place("compile", "metric", "train.py", 7)
+    ]
+
+
+def test_neighbours_of_one_span_and_place_are_one_stretch() -> None:
+    stretches = spent(("evaluation", 0, 100, "evaluate"), ("steps", 30, 60, "eval"))
+
+    assert [(one.start_ns, one.end_ns, one.ns) for one in stretches] == [(0, 100, 100)]
+
+
+def test_two_calls_one_after_the_other_are_two_stretches() -> None:
+    stretches = spent(("evaluation", 0, 50, "evaluate"), ("evaluation", 50, 100, "evaluate"))
+
+    assert [one.ns for one in stretches] == [50, 50]
