@@ -112,3 +112,17 @@ def test_tens_of_thousands_of_epochs_are_as_good_as_a_few() -> None:
         passing.place(END, 2)
 
     assert epochs_of(passing.spent, "loop1").ends_ns == {END: [2] * 29_999}
+
+
+def test_what_follows_the_last_training_is_none_of_its_epochs() -> None:
+    passing = Passing(fit=1)
+    passing.at("steps", 30)
+    passing.place(END, 4)
+    passing.at("steps", 20)
+    passing.fit = None
+    passing.place(VALIDATION, 6)
+    passing.fit = 2
+    passing.at("steps", 9, loop_id="loop2")
+
+    epochs = epochs_of(passing.spent, "loop1")
+    assert (epochs.steps_ns, epochs.ends_ns) == ([30, 20], {END: [4]})
