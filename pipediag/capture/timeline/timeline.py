@@ -95,13 +95,11 @@ class Timeline:
 
     def given_up(self) -> None:
         """An error of ours: the script goes on, and nothing is known of it from now on."""
-        self._over = True
         self._sampler.stop()
         self._file.end_here()
 
     def forked(self) -> None:
         """In a forked child, where nothing is to be written."""
-        self._over = True
         self._file.leave()
         self._sampler.forget()
 

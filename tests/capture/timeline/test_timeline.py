@@ -71,6 +71,23 @@ def test_steps_that_were_there_before_a_call_outlast_it(stage: TimelineStage) ->
     assert stage.written[1:] == [("steps", "loop1", 20, 50), ("evaluation", "predict", 30, 40)]
 
 
+def test_steps_that_began_with_a_call_end_with_it(stage: TimelineStage) -> None:
+    fit = stage.at(20).begins("fit", "fit")
+    stage.timeline.steps_begin("loop1", 20, None)
+    stage.at(50).ended(fit)
+
+    assert stage.written == [("fit", "fit", 20, 50), ("steps", "loop1", 20, 50)]
+
+
+def test_all_that_is_open_ends_with_the_script(stage: TimelineStage) -> None:
+    stage.at(10).begins("script")
+    stage.at(20).begins("fit", "fit")
+    stage.at(30).begins("callback", "Saves")
+    stage.at(40).closed()
+
+    assert [end for *_, end in stage.written] == [40, 40, 40]
+
+
 def test_steps_begin_and_end_once(stage: TimelineStage) -> None:
     stage.at(20).steps_begin("loop1", 20, None)
     stage.at(25).steps_begin("loop1", 25, 2)
@@ -220,6 +237,15 @@ def test_training_on_another_thread_goes_before_a_call_that_does_not_train(
         ("evaluation", "predict", 20, 30),
         ("fit", "fit", 30, 60),
     ]
+
+
+def test_steps_on_another_thread_go_before_a_call_that_does_not_train(
+    stage: TimelineStage,
+) -> None:
+    stage.at(20).begins("evaluation", "predict")
+    on_another_thread(lambda: stage.at(30).steps_begin("loop1", 30, None))
+
+    assert stage.written == [("evaluation", "predict", 20, 30), ("steps", "loop1", 30, None)]
 
 
 def test_a_fit_is_not_left_for_another_threads_training(stage: TimelineStage) -> None:

@@ -253,6 +253,28 @@ def test_a_call_of_several_batches_is_one_step_of_them() -> None:
     # 2,000 batches in 500 calls of 10 ms.
     assert row(report, "steps").seconds == pytest.approx(5.0)
     assert row(report, "steps").count == 500
+    # Three seconds of steps, of which an epoch has half a second.
+    assert report.epochs_seen == 1.0
+
+
+@pytest.mark.parametrize(("cardinality", "seconds"), [(200, 0.5), (None, 2.5)])
+def test_an_epoch_and_a_thousand_steps_are_batches(cardinality: int | None, seconds: float) -> None:
+    root = make_recorded_operation("op3", "batch", cardinality=cardinality)
+    loop = own_loop(batches_per_call=4)
+    report = ledger(custom(1), recording_of(loop, operations=[root]), 60.0, "stopped")
+
+    assert row(report, "steps").seconds == pytest.approx(seconds)
+
+
+def test_a_part_of_an_epoch_is_told_in_calls() -> None:
+    run = Written()
+    run.span("script", 0.0, 1.2)
+    run.span("fit", 0.0, 1.2, "fit", FIT_LINE)
+    run.epoch(0.0, 1.0, 1.2)
+    loop = fit_loop(epochs=10, batches_per_call=4)
+
+    # 0.2 s of an epoch of 50 calls of 10 ms.
+    assert ledger(run, recording_of(loop), 1.2, "stopped").epochs_seen == pytest.approx(0.4)
 
 
 def test_a_length_without_epochs_is_taken_as_it_is() -> None:
