@@ -34,6 +34,7 @@ SpanKind = Literal[
     "fit",
     "evaluation",
     "callback",
+    "iterator",
     "first_batch",
     "steps",
     "first_call",
@@ -43,9 +44,10 @@ SpanKind = Literal[
 """Stretches of the script's thread.
 
 script: its code, from first line to last. fit, evaluation: a call of Keras's. callback: a hook of
-one at an epoch's ends. first_batch: a loop waits for it, of each epoch. steps: a loop's, from its
-first batch in hand to its end or an interruption. first_call: a call of a function that was traced
-in it, so one step and the tracing. tracing: tracing alone. aside: what pipediag took.
+one at an epoch's ends. iterator: one over a loop's data is made. first_batch: the loop waits for
+it, of each epoch. steps: a loop's, from its first batch in hand to its end or an interruption.
+first_call: a call of a function that was traced in it, so one step and the tracing. tracing:
+tracing alone. aside: what pipediag took.
 """
 RunPartName = Literal[
     "startup",
@@ -61,9 +63,10 @@ RunPartName = Literal[
 """The places that a run's time can go to.
 
 startup: interpreter and imports. before_training: the script's code before its first training loop.
-compile: tracing and compiling functions. epoch_start: waiting for an epoch's first batch.
-evaluation: in `fit`, by a call, or in a loop of the script's own. epoch_end: between the epochs of
-a loop, callbacks and all else. between_loops, after_training: the script's code there.
+compile: tracing and compiling functions. epoch_start: making an epoch's iterator, and waiting for
+its first batch. evaluation: in `fit`, by a call, or in a loop of the script's own. epoch_end:
+between the epochs of a loop, callbacks and all else. between_loops, after_training: the script's
+code there.
 """
 RUN_PARTS: tuple[RunPartName, ...] = get_args(RunPartName)
 """In the order in which a run comes to them."""

@@ -46,7 +46,7 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
             if one.span.id not in steps:
                 begun.append(one.start_ns)
             steps[one.span.id] = steps.get(one.span.id, 0) + one.ns
-        elif one.place.part == "epoch_start":
+        elif one.place.part == "epoch_start" and one.place.what is None:
             starts.append(one.ns)
     before: dict[Place, int] = {}
     for one in spent:
@@ -62,8 +62,14 @@ def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Pla
     count = max(0, len(begun) - 1)
     ends: dict[Place, list[int]] = {}
     for one in mine:
-        between = one.place.part in ("epoch_end", "evaluation") and one.place.loop_id == loop_id
+        between = one.place.loop_id == loop_id and _lies_between(one.place)
         number = bisect_right(begun, one.start_ns) - 1
         if between and 0 <= number < count:
             ends.setdefault(one.place, [0] * count)[number] += one.ns
     return ends
+
+
+def _lies_between(place: Place) -> bool:
+    """A wait for a first batch is none of it: where a step asks for that, only the step tells."""
+    made = place.part == "epoch_start" and place.what is not None
+    return made or place.part in ("epoch_end", "evaluation")

@@ -109,7 +109,7 @@ def _place(segment: Segment, loops: dict[str, RecordedLoop], trainings: _Trainin
             place = _compiling(segment)
         case "evaluation" | "callback":
             place = _called(segment, span, _loop_id(trainings.before(segment)))
-        case "first_batch" | "steps":
+        case "iterator" | "first_batch" | "steps":
             place = _in_a_loop(segment, span, loops, trainings)
         case _:
             place = _outside(segment, trainings)
@@ -132,9 +132,10 @@ def _in_a_loop(
 ) -> Place:
     loop = loops.get(span.name)
     if loop is None or loop.role == "training":
-        part: RunPartName = "epoch_start" if span.kind == "first_batch" else "steps"
+        part: RunPartName = "steps" if span.kind == "steps" else "epoch_start"
+        what = "making the iterator" if span.kind == "iterator" else None
         file, line = (loop.file, loop.line) if loop else (None, None)
-        return Place(part, None, file, line, span.name)
+        return Place(part, what, file, line, span.name)
     if loop.role in _LOOKS:
         outside = _outside(segment, trainings)
         return replace(outside, what="reading a data set", file=loop.file, line=loop.line)

@@ -26,6 +26,7 @@ class Iterators:
         self._conductor = watchers.conductor
         self._held = watchers.held
         self._updates = watchers.updates
+        self._timeline = watchers.timeline
         self._distributing = _Distributing()
         self._classes: tuple[type, ...] = ()
         self._executing_eagerly: Callable[[], bool] = bool
@@ -43,8 +44,9 @@ class Iterators:
         from tensorflow.python.framework import errors
 
         def create_iterator(iterator: Any, dataset: Any, *args: Any, **kwargs: Any) -> None:
+            began_ns = time.monotonic_ns()
             create(iterator, dataset, *args, **kwargs)
-            made(iterator, dataset)
+            made(iterator, dataset, began_ns)
 
         def next_internal(iterator: Any, *args: Any, **kwargs: Any) -> Any:
             consumer: Consumer | None = asked(iterator)
@@ -73,12 +75,14 @@ class Iterators:
             "counting the steps of loops", conductor.handed_over, conductor.kept, vital=True
         )
 
-    def _iterator_made(self, iterator: Any, dataset: Any) -> None:
+    def _iterator_made(self, iterator: Any, dataset: Any, began_ns: int) -> None:
+        made_ns = time.monotonic_ns()
         observed = self._executing_eagerly() and not self._distributing.inside
         if observed and _is_observed(dataset):
-            iterator.__dict__[_CONSUMER] = self._conductor.iterator_made(
-                iterator, dataset, self._runtime
-            )
+            consumer = self._conductor.iterator_made(iterator, dataset, self._runtime)
+            iterator.__dict__[_CONSUMER] = consumer
+            if consumer is not None:
+                self._timeline.passed("iterator", began_ns, made_ns, consumer.loop.record.id)
 
     def _consumer_that_asks(self, iterator: Any) -> Consumer | None:
         """Whose batch the script asks for; None where it is TensorFlow that asks."""

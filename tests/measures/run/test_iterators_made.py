@@ -1,0 +1,50 @@
+"""What making an epoch's iterator takes, on spans made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipediag.measures.run.ledger import RunBounds, measure_run
+from pipediag.session.ledger import Run
+from pipediag.session.timeline import Span, Timeline
+from pipediag.vocabulary import LoopRole, ScriptOutcome
+from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
+from tests.records import MS, SCRIPT
+
+
+def ledger(outcome: ScriptOutcome, role: LoopRole = "training") -> Run:
+    """Two epochs of 200 ms, each after 300 ms in which its iterator was made."""
+    spans = [
+        Span(1, "script", 0, 1000 * MS),
+        Span(2, "fit", 0, 1000 * MS, "fit", SCRIPT, 20),
+        Span(3, "iterator", 0, 300 * MS, "loop1"),
+        Span(4, "steps", 300 * MS, 500 * MS, "loop1"),
+        Span(5, "iterator", 500 * MS, 800 * MS, "loop1"),
+        Span(6, "steps", 800 * MS, 1000 * MS, "loop1"),
+    ]
+    keras = replace(make_recorded_loop().keras, epochs=10, steps_per_epoch=20)  # type: ignore[type-var]
+    loop = make_recorded_loop(keras=keras, planned_steps=200, fill_ns=0, role=role)
+    recording = make_recording(loops=[loop], windows=[make_window("baseline", make_block(40))])
+    run = measure_run(Timeline(spans), recording, RunBounds(0, 1000 * MS, outcome))
+    assert isinstance(run, Run)
+    return run
+
+
+def test_it_is_a_part_of_the_epochs_start() -> None:
+    run = ledger("finished")
+    assert run.seconds_of("epoch_start") == pytest.approx(0.6)
+    assert run.seconds_of("epoch_end") == 0
+    [part] = [part for part in run.parts if part.part == "epoch_start"]
+    assert (part.what, part.line, part.count) == ("making the iterator", 20, 2)
+
+
+def test_it_comes_in_each_planned_epoch() -> None:
+    assert ledger("stopped").seconds_of("epoch_start") == pytest.approx(10 * 0.3)
+
+
+def test_that_of_a_look_at_the_data_is_a_part_of_the_look() -> None:
+    run = ledger("finished", "preview")
+    assert run.seconds_of("epoch_start") == 0
+    assert run.seconds_of("before_training") == pytest.approx(1.0)
