@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.ledger_stamps import Edges, Parts, Stamps, added, with_edges
+from benchmarks.ledger_stamps import Parts, Stamps, added
 from pipediag.session.ledger import Run
 from pipediag.vocabulary import RUN_PARTS, RunPartName, RunScope
 
@@ -17,6 +17,8 @@ TOTAL_GOAL = 10.0
 LOOP_PARTS: tuple[RunPartName, ...] = ("epoch_start", "steps", "evaluation", "epoch_end")
 """What an epoch of a loop without a known end consists of."""
 
+AROUND_THE_SCRIPT = ("the interpreter", "exit")
+
 Percents = dict[RunPartName, float]
 
 
@@ -26,8 +28,8 @@ class Ended:
 
     ledger: Percents
     stamps: Percents
-    total_s: float
-    """By the ledger."""
+    ledger_after_start: Percents
+    """Of what follows the start-up."""
     disturbed_s: float
     """What the stamps have more than the ledger: pipediag's work within the script."""
     pipediag_s: float
@@ -60,14 +62,16 @@ class Round:
     """One round of a script."""
 
     native_s: float
+    """From the script's first line to its end."""
     native: Percents
+    """Of what follows the start-up, as in all comparisons of two runs."""
     ended: Ended
     stopped: Stopped
 
     @property
     def errors(self) -> Percents:
         """Of the ledger of the run that was not stopped, against the native run."""
-        return differences(self.ended.ledger, self.native)
+        return differences(self.ended.ledger_after_start, self.native)
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ class Judged:
     def misses(self) -> list[str]:
         """Which goals were not met, in words."""
         missed = [
-            f"{part} is {error:+.1f} % of the run off {what}"
+            f"{part} is {error:+.1f} % off {what}"
             for what, errors in (
                 ("the same run's stamps", self.same_run),
                 ("the native run", self.against_native),
@@ -122,40 +126,46 @@ class Judged:
         return missed
 
 
-def ended_run(run: Run, stamps: Stamps, edges: Edges) -> Ended:
+def ended_run(run: Run, stamps: Stamps) -> Ended:
     """The ledger of a whole run against its stamps.
 
     What pipediag does while the script runs falls into its steps, so what the stamps have more than
     the ledger is taken from those.
     """
-    seen = with_edges(stamps.parts(), edges)
-    disturbed = max(0.0, sum(seen.values()) - run.total_s)
+    seen, told = stamps.parts(), parts_of(run)
+    total = sum(told.values())
+    disturbed = max(0.0, sum(seen.values()) - total)
     undisturbed: Parts = {**seen, "steps": max(0.0, seen.get("steps", 0.0) - disturbed)}
     return Ended(
-        percents(parts_of(run)),
-        percents(undisturbed),
-        run.total_s,
-        disturbed,
-        run.pipediag_s,
+        ledger=percents(told),
+        stamps=percents(undisturbed),
+        ledger_after_start=percents(after_start(told)),
+        disturbed_s=disturbed,
+        pipediag_s=run.pipediag_s,
     )
 
 
-def stopped_run(run: Run, trainings: int, native: Stamps, edges: Edges) -> Stopped:
+def stopped_run(run: Run, trainings: int, native: Stamps) -> Stopped:
     """A run that was stopped in that training, against the same stretch of the native one."""
     projected = run.projected_total_s is not None
-    if not projected:
-        whole = with_edges(native.parts(), edges)
-    elif run.scope == "run":
-        whole = with_edges(native.parts(trainings), edges, ended=False)
-    else:
-        whole = {part: s for part, s in native.parts(trainings).items() if part in LOOP_PARTS}
-    total = 100.0 * (run.whole_s / sum(whole.values()) - 1.0) if run.scope == "run" else None
-    return Stopped(run.scope, projected, percents(parts_of(run)), percents(whole), total)
+    whole = after_start(native.parts(trainings if projected else None))
+    told = after_start(parts_of(run))
+    if projected and run.scope != "run":
+        whole = {part: seconds for part, seconds in whole.items() if part in LOOP_PARTS}
+    total = 100.0 * (sum(told.values()) / sum(whole.values()) - 1.0)
+    return Stopped(
+        run.scope, projected, percents(told), percents(whole), total if run.scope == "run" else None
+    )
 
 
 def parts_of(run: Run) -> Parts:
-    """Seconds of the ledger's parts."""
-    return added([{part: run.seconds_of(part) for part in RUN_PARTS}])
+    """Seconds of the ledger's parts, without what no clock of the script's can see."""
+    return added({one.part: one.seconds} for one in run.parts if one.what not in AROUND_THE_SCRIPT)
+
+
+def after_start(parts: Mapping[RunPartName, float]) -> Parts:
+    """Imports take twice as long in one run as in the next, so they are left out between runs."""
+    return {part: seconds for part, seconds in parts.items() if part != "startup"}
 
 
 def percents(parts: Mapping[RunPartName, float]) -> Percents:

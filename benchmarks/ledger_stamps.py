@@ -31,22 +31,6 @@ class Stamps:
         return added(self.legs if trainings is None else self.legs[:trainings])
 
 
-@dataclass(frozen=True)
-class Process:
-    """When a process was started and when it was gone, by the same clock."""
-
-    spawned_s: float
-    gone_s: float
-
-
-@dataclass(frozen=True)
-class Edges:
-    """What a script's own clock can't see: the interpreter before its first line and at its end."""
-
-    start_s: float
-    exit_s: float
-
-
 def read_stamps(path: Path) -> Stamps | None:
     """None where the script wrote nothing, as it was stopped or has failed."""
     if not path.is_file():
@@ -54,19 +38,6 @@ def read_stamps(path: Path) -> Stamps | None:
     read = json.loads(path.read_text(encoding="utf-8"))
     legs = tuple(_known(leg) for leg in read["legs"])
     return Stamps(read["began"], read["ended"], read["begun"], legs)
-
-
-def edges_of(stamps: Stamps, process: Process) -> Edges:
-    """What the process took around its script."""
-    return Edges(stamps.began_s - process.spawned_s, process.gone_s - stamps.ended_s)
-
-
-def with_edges(parts: Parts, edges: Edges, *, ended: bool = True) -> Parts:
-    """The parts of a whole process; of one that is followed up to a training, `ended` is false."""
-    around: Parts = {"startup": edges.start_s}
-    if ended:
-        around["after_training"] = edges.exit_s
-    return added([parts, around])
 
 
 def added(all_parts: Iterable[Mapping[RunPartName, float]]) -> Parts:

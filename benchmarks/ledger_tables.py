@@ -81,11 +81,12 @@ def _worst(errors: Percents) -> str:
 
 
 _SEEN: dict[str, Callable[[Round], Percents]] = {
-    "native stamps": lambda one: one.native,
-    "same run's stamps": lambda one: one.ended.stamps,
-    "ledger": lambda one: one.ended.ledger,
-    "native, of what was projected": lambda one: one.stopped.native,
-    "ledger, stopped": lambda one: one.stopped.ledger,
+    "whole run: its own stamps": lambda one: one.ended.stamps,
+    "whole run: ledger": lambda one: one.ended.ledger,
+    "after start-up: native stamps": lambda one: one.native,
+    "after start-up: ledger": lambda one: one.ended.ledger_after_start,
+    "stopped: native stamps": lambda one: one.stopped.native,
+    "stopped: ledger": lambda one: one.stopped.ledger,
 }
 
 

@@ -1,6 +1,7 @@
 """How near the ledger of a run comes to what the script's own clock says.
 
     python -m benchmarks.run_ledger [--rounds N] [--keep DIR] [--table FILE] [NAME...]
+    python -m benchmarks.run_ledger --kept DIR [--table FILE] [NAME...]
 
 Each script in benchmarks/run_scripts stamps the parts of its own run. It runs natively, under
 `pipediag analyze --run-to-end`, and under `pipediag analyze`, which stops it early and carries on
@@ -15,8 +16,7 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -24,51 +24,61 @@ import click
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.ledger_comparison import Judged, Round, ended_run, percents, stopped_run
-from benchmarks.ledger_stamps import (
-    Edges,
-    Process,
-    Stamps,
-    edges_of,
-    read_stamps,
-    with_edges,
+from benchmarks.ledger_comparison import (
+    Judged,
+    Round,
+    after_start,
+    ended_run,
+    percents,
+    stopped_run,
 )
+from benchmarks.ledger_stamps import Stamps, read_stamps
 from benchmarks.ledger_tables import line, markdown, summary
 from benchmarks.machine import machine_of
 from benchmarks.samples import RunFailedError, analyze
 from pipediag.session.ledger import Run
 from pipediag.session.model import Session
+from pipediag.session.store import load_session
 
 SCRIPTS = Path(__file__).with_name("run_scripts")
 STAMPS = "RUN_LEDGER_STAMPS"
+_WATCHED = {"to_end": ("--run-to-end",), "stopped": ()}
 _NATIVE_S = 180
 
 
 @click.command(help=(__doc__ or "").partition("\n")[0])
 @click.option("--rounds", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep what each run wrote here.")
+@click.option(
+    "--kept",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Compare what --keep left here, and run nothing.",
+)
 @click.option("--table", type=click.Path(path_type=Path), help="Write a Markdown table.")
 @click.argument("names", nargs=-1)
-def main(rounds: int, keep: Path | None, table: Path | None, names: tuple[str, ...]) -> None:
+def main(
+    rounds: int, keep: Path | None, kept: Path | None, table: Path | None, names: tuple[str, ...]
+) -> None:
     """Run the scripts, print a line each, and the totals."""
-    scripts = chosen(names)
-    runs: dict[str, list[Round]] = {script.stem: [] for script in scripts}
+    seen: dict[str, list[Round]] = {}
     machines: dict[str, None] = {}
-    place = nullcontext(keep) if keep is not None else tempfile.TemporaryDirectory()
     failed = False
+    place = nullcontext(keep) if keep is not None else tempfile.TemporaryDirectory()
     with place as folder:
-        for number in range(1, rounds + 1):
-            for script in scripts:
-                try:
-                    one, machine = run_round(script, Path(folder) / script.stem / f"round{number}")
-                except RunFailedError as error:
-                    click.echo(f"fail {script.stem}: {error}")
-                    failed = True
-                    continue
-                machines[machine] = None
-                runs[script.stem].append(one)
-                click.echo(line(Judged(script.stem, [one])))
-    every = [Judged(name, seen) for name, seen in runs.items() if seen]
+        places = kept_rounds(kept, names) if kept else fresh_rounds(Path(folder), rounds, names)
+        for script, path in places:
+            try:
+                if kept is None:
+                    run_round(script, path)
+                one, machine = read_round(path)
+            except RunFailedError as error:
+                click.echo(f"fail {script.stem}: {error}")
+                failed = True
+                continue
+            machines[machine] = None
+            seen.setdefault(script.stem, []).append(one)
+            click.echo(line(Judged(script.stem, [one])))
+    every = [Judged(name, seen[name]) for name in sorted(seen)]
     for judged in every:
         for miss in judged.misses:
             click.echo(f"{judged.script}: {miss}")
@@ -77,6 +87,20 @@ def main(rounds: int, keep: Path | None, table: Path | None, names: tuple[str, .
     if table is not None and every:
         table.write_text(markdown(every, "; ".join(machines) + "."), encoding="utf-8")
     sys.exit(failed or any(judged.misses for judged in every))
+
+
+def fresh_rounds(folder: Path, rounds: int, names: Sequence[str]) -> Iterator[tuple[Path, Path]]:
+    """Each script with a place for what it writes, round by round."""
+    for number in range(1, rounds + 1):
+        for script in chosen(names):
+            yield script, folder / script.stem / f"round{number}"
+
+
+def kept_rounds(folder: Path, names: Sequence[str]) -> Iterator[tuple[Path, Path]]:
+    """What was kept of each script."""
+    for script in chosen(names):
+        for place in sorted((folder / script.stem).glob("round*")):
+            yield script, place
 
 
 def chosen(names: Sequence[str] = ()) -> list[Path]:
@@ -91,39 +115,43 @@ def chosen(names: Sequence[str] = ()) -> list[Path]:
     return [script for script in every if not names or script.stem in names]
 
 
-def run_round(script: Path, place: Path) -> tuple[Round, str]:
-    """Once natively, once to its end under pipediag, once stopped; with the machine in words.
+def run_round(script: Path, place: Path) -> None:
+    """Once natively, once to its end under pipediag, once stopped.
+
+    Raises:
+        RunFailedError: one of the runs failed.
+    """
+    place.mkdir(parents=True, exist_ok=True)
+    run_natively(script, place / "native.json")
+    for name, options in _WATCHED.items():
+        stamps = {STAMPS: str((place / f"{name}.json").absolute())}
+        analyze(script, place / name, options=options, variables=stamps)
+
+
+def read_round(place: Path) -> tuple[Round, str]:
+    """What a round left, and the machine in words.
 
     Raises:
         RunFailedError: one of the runs left nothing to compare.
     """
-    place.mkdir(parents=True, exist_ok=True)
-    native, edges = run_natively(script, place / "native.json")
-    to_end, stamps = run_watched(script, place / "to_end", ["--run-to-end"])
-    if stamps is None:
-        raise RunFailedError("the script's own clock wrote nothing of the run to its end")
-    stopped, stamps_of_stopped = run_watched(script, place / "stopped", [])
-    whole = with_edges(native.parts(), edges)
+    native, to_end = stamps_of(place / "native.json"), stamps_of(place / "to_end.json")
+    ended, stopped = load_session(place / "to_end"), load_session(place / "stopped")
+    begun = read_stamps(place / "stopped.json")
+    whole = native.parts()
     return Round(
         native_s=sum(whole.values()),
-        native=percents(whole),
-        ended=ended_run(ledger_of(to_end), stamps, edges),
-        stopped=stopped_run(
-            ledger_of(stopped),
-            stamps_of_stopped.begun if stamps_of_stopped is not None else 1,
-            native,
-            edges,
-        ),
-    ), machine_of(to_end.environment)
+        native=percents(after_start(whole)),
+        ended=ended_run(ledger_of(ended), to_end),
+        stopped=stopped_run(ledger_of(stopped), begun.begun if begun else 1, native),
+    ), machine_of(ended.environment)
 
 
-def run_natively(script: Path, path: Path) -> tuple[Stamps, Edges]:
+def run_natively(script: Path, path: Path) -> None:
     """The script alone.
 
     Raises:
         RunFailedError: it failed, or did not end in time.
     """
-    spawned = time.monotonic()
     try:
         done = subprocess.run(
             [sys.executable, str(script)],
@@ -135,24 +163,20 @@ def run_natively(script: Path, path: Path) -> tuple[Stamps, Edges]:
         )
     except subprocess.TimeoutExpired as error:
         raise RunFailedError(f"natively it had not ended after {error.timeout:g} s") from error
-    gone = time.monotonic()
-    stamps = read_stamps(path)
-    if done.returncode != 0 or stamps is None:
+    if done.returncode != 0:
         raise RunFailedError(f"natively, exit status {done.returncode}: {done.stderr[-400:]}")
-    return stamps, edges_of(stamps, Process(spawned, gone))
 
 
-def run_watched(
-    script: Path, output: Path, options: Sequence[str]
-) -> tuple[Session, Stamps | None]:
-    """The script under `pipediag analyze`, and what its own clock says of that run.
+def stamps_of(path: Path) -> Stamps:
+    """What the script's own clock wrote.
 
     Raises:
-        RunFailedError: it left no session.
+        RunFailedError: nothing.
     """
-    path = output.with_suffix(".json").absolute()
-    session = analyze(script, output, options=options, variables={STAMPS: str(path)})
-    return session, read_stamps(path)
+    stamps = read_stamps(path)
+    if stamps is None:
+        raise RunFailedError(f"the script's own clock has not written {path.name}")
+    return stamps
 
 
 def ledger_of(session: Session) -> Run:

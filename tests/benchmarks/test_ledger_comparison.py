@@ -9,24 +9,18 @@ import pytest
 
 from benchmarks.ledger_comparison import (
     Judged,
+    Percents,
     Round,
     Stopped,
     differences,
     ended_run,
     medians,
+    parts_of,
     percents,
     stopped_run,
     worst,
 )
-from benchmarks.ledger_stamps import (
-    Edges,
-    Parts,
-    Process,
-    Stamps,
-    edges_of,
-    read_stamps,
-    with_edges,
-)
+from benchmarks.ledger_stamps import Parts, Stamps, read_stamps
 from benchmarks.ledger_tables import line, markdown, summary
 from pipediag.session.ledger import Run, RunPart
 from pipediag.vocabulary import RunScope
@@ -37,7 +31,6 @@ LEGS: tuple[Parts, ...] = (
     {"after_training": 1.5},
 )
 STAMPS = Stamps(began_s=100.0, ended_s=119.5, begun=2, legs=LEGS)
-EDGES = Edges(start_s=0.25, exit_s=0.5)
 
 
 def ledger(
@@ -57,57 +50,55 @@ def ledger(
 
 
 def judged(total_error: float | None, steps: float) -> Judged:
-    ended = ended_run(ledger({"startup": 5.0, "steps": 5.0}), STAMPS, EDGES)
+    ended = ended_run(ledger({"startup": 5.0, "steps": 5.0}), STAMPS)
     stopped = Stopped("run", True, {"steps": 100.0}, {"steps": 100.0}, total_error)
-    return Judged("folds", [Round(10.0, {"startup": 100 - steps, "steps": steps}, ended, stopped)])
-
-
-def test_edges_are_what_lies_around_the_script() -> None:
-    edges = edges_of(STAMPS, Process(spawned_s=99.75, gone_s=120.0))
-    assert edges == EDGES
-    assert with_edges({"startup": 1.0, "steps": 2.0}, edges) == {
-        "startup": 1.25,
-        "steps": 2.0,
-        "after_training": 0.5,
-    }
-    assert "after_training" not in with_edges({"steps": 2.0}, edges, ended=False)
+    native: Percents = {"steps": steps, "evaluation": 100.0 - steps}
+    return Judged("folds", [Round(10.0, native, ended, stopped)])
 
 
 def test_what_the_stamps_have_more_than_the_ledger_is_no_step_of_the_script() -> None:
-    seen = with_edges(STAMPS.parts(), EDGES)
+    seen = STAMPS.parts()
     mine: Parts = {**seen, "steps": 7.0}
-    ended = ended_run(ledger(mine, ours=3.5), STAMPS, EDGES)
+    ended = ended_run(ledger(mine, ours=3.5), STAMPS)
     assert ended.disturbed_s == pytest.approx(3.0)
     assert all(error == pytest.approx(0.0) for error in ended.errors.values())
 
 
 def test_a_part_that_the_ledger_puts_elsewhere_shows_on_both_sides() -> None:
-    mine = {**with_edges(STAMPS.parts(), EDGES)}
+    mine = STAMPS.parts()
     mine["compile"], mine["steps"] = mine["compile"] + 1.0, mine["steps"] - 1.0
-    errors = ended_run(ledger(mine), STAMPS, EDGES).errors
+    errors = ended_run(ledger(mine), STAMPS).errors
     whole = sum(mine.values())
     assert errors["compile"] == pytest.approx(100.0 / whole)
     assert errors["steps"] == pytest.approx(-100.0 / whole)
 
 
+def test_what_lies_around_the_script_is_no_part_of_the_comparison() -> None:
+    run = ledger({"startup": 2.0, "steps": 8.0})
+    around = RunPart(part="startup", seconds=1.0, percent=9, basis="measured", what="exit")
+    run = run.model_copy(update={"parts": [*run.parts, around]})
+    assert parts_of(run) == {"startup": 2.0, "steps": 8.0}
+
+
 def test_a_stopped_run_is_held_against_the_native_one_up_to_that_training() -> None:
-    run = ledger({"startup": 2.25, "steps": 6.925}, projected=9.25 * 1.1)
-    stopped = stopped_run(run, 1, STAMPS, EDGES)
+    # The native run has 7 s from its start-up to the end of the first training.
+    run = ledger({"startup": 99.0, "steps": 7.7}, projected=106.7)
+    stopped = stopped_run(run, 1, STAMPS)
     assert stopped.total_error == pytest.approx(10.0)
-    assert set(stopped.native) == {"startup", "before_training", "compile", "steps", "epoch_end"}
-    assert stopped_run(run, 2, STAMPS, EDGES).native["between_loops"] > 0
+    assert set(stopped.native) == {"before_training", "compile", "steps", "epoch_end"}
+    assert stopped_run(run, 2, STAMPS).native["between_loops"] > 0
 
 
 def test_of_a_loop_without_a_known_end_the_shares_of_its_parts_are_compared() -> None:
     run = ledger({"steps": 0.8, "epoch_end": 0.2}, projected=1.0, scope="epoch")
-    stopped = stopped_run(run, 1, STAMPS, EDGES)
+    stopped = stopped_run(run, 1, STAMPS)
     assert stopped.total_error is None
     assert stopped.native == pytest.approx({"steps": 80.0, "epoch_end": 20.0})
     assert stopped.errors == pytest.approx({"steps": 0.0, "epoch_end": 0.0})
 
 
 def test_a_run_that_was_over_before_it_was_stopped_is_held_against_all_of_the_native_one() -> None:
-    stopped = stopped_run(ledger({"steps": 20.25}), 2, STAMPS, EDGES)
+    stopped = stopped_run(ledger({"steps": 17.5}), 2, STAMPS)
     assert not stopped.projected
     assert stopped.total_error == pytest.approx(0.0)
     assert Judged("folds", [judged(5.0, 50.0).rounds[0]]).total_error == 5.0
@@ -127,10 +118,10 @@ def test_percents_differences_and_medians() -> None:
 
 
 def test_a_missed_goal_is_told_in_words_and_counted() -> None:
-    good, bad = judged(-9.0, 50.0), judged(12.0, 60.0)
+    good, bad = judged(-9.0, 97.0), judged(12.0, 60.0)
     assert [miss for miss in good.misses if "native" in miss] == []
     assert "the projected total is +12.0 % off the native run" in bad.misses
-    assert "steps is -10.0 % of the run off the native run" in bad.misses
+    assert "steps is +40.0 % off the native run" in bad.misses
     assert summary([good, bad])[1].endswith("1 of 2 scripts.")
     assert "1 of 2 scripts of which" in summary([good, bad])[2]
     assert line(bad).startswith("miss folds: native 10.0 s;")
@@ -140,7 +131,7 @@ def test_the_table_has_a_row_a_script_and_all_parts() -> None:
     text = markdown([judged(None, 50.0)], "Two cores.")
     assert text.startswith("Two cores.\n\n")
     assert "| `folds` | 10.0 s |" in text
-    assert "| `folds` | native stamps | 50.0 | - |" in text
+    assert "| `folds` | after start-up: native stamps | - | - |" in text
 
 
 def test_stamps_are_read_as_written_and_an_unknown_part_is_refused(tmp_path: Path) -> None:
