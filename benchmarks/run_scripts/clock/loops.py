@@ -9,29 +9,39 @@ from clock import RunClock
 
 
 class LoopClock:
-    """Told of each epoch and each step; what the first step took more than the rest was built."""
+    """Told of each epoch and each step; what the first step took more than the rest was built.
+
+    What follows a step belongs to the loop's steps if another batch comes of it. After the last one
+    an iterator is found to be empty and goes, which is a part of the epoch's end.
+    """
 
     def __init__(self, run: RunClock) -> None:
         self._run = run
         self._handed = 0.0
+        self._stepped: float | None = None
         self._steps: dict[Hashable, list[float]] = {}
         run.training_begins()
 
     def epoch_begins(self) -> None:
         """The first batch is asked for next."""
         self._run.at("epoch_start")
+        self._stepped = None
 
     def batch_in_hand(self) -> None:
         """A step begins."""
         self._handed = self._run.at("steps")
+        if self._stepped is not None:
+            self._run.move(self._handed - self._stepped, "epoch_end", "steps")
 
     def step_over(self, kind: Hashable = None) -> None:
         """A step has ended; one of each kind, such as a shape, builds a function of its own."""
-        self._steps.setdefault(kind, []).append(self._run.at("steps") - self._handed)
+        self._stepped = self._run.at("epoch_end")
+        self._steps.setdefault(kind, []).append(self._stepped - self._handed)
 
     def epoch_over(self) -> None:
         """Until the next epoch begins, or the loop is over."""
         self._run.at("epoch_end")
+        self._stepped = None
 
     def over(self) -> None:
         """No more epochs."""
