@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pipediag.measures.run.sweep import Segment
 from pipediag.session.recording import RecordedLoop
 from pipediag.session.timeline import Span
-from pipediag.vocabulary import LoopRole, RunPartName
+from pipediag.vocabulary import LoopRole, RunPartName, SpanKind
 
 _LOOKS: frozenset[LoopRole] = frozenset({"preview", "preparation", "adapt"})
 """What such a loop takes is the script's code there."""
@@ -53,7 +53,28 @@ def spent_on(segments: Sequence[Segment], loops: Iterable[RecordedLoop]) -> list
     """Each segment with its place. What lies outside of all spans is told by what is around it."""
     known = {loop.id: loop for loop in loops}
     trainings = _Trainings(segments, known)
-    return list(_merged(_spent(segment, known, trainings) for segment in segments))
+    spent = [_spent(segment, known, trainings) for segment in segments]
+    for index in range(1, len(segments) - 1):
+        if _starts_up(*segments[index - 1 : index + 2]):
+            spent[index] = replace(spent[index], place=spent[index - 1].place)
+    return list(_merged(spent))
+
+
+def _starts_up(made: Segment, segment: Segment, first: Segment) -> bool:
+    """Whether Keras has made an epoch's iterator and comes to its first step next.
+
+    The last epoch's iterator goes meanwhile, and waits for its threads.
+    """
+    return (
+        segment.span is not None
+        and segment.span.kind == "fit"
+        and _is_of(made, ("iterator",))
+        and _is_of(first, ("first_batch", "steps", "first_call"))
+    )
+
+
+def _is_of(segment: Segment, kinds: tuple[SpanKind, ...]) -> bool:
+    return segment.span is not None and segment.span.kind in kinds
 
 
 class _Trainings:

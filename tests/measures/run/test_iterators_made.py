@@ -14,14 +14,14 @@ from tests.recordings import make_block, make_recorded_loop, make_recording, mak
 from tests.records import MS, SCRIPT
 
 
-def ledger(outcome: ScriptOutcome, role: LoopRole = "training") -> Run:
-    """Two epochs of 200 ms, each after 300 ms in which its iterator was made."""
+def ledger(outcome: ScriptOutcome, role: LoopRole = "training", made_ms: int = 300) -> Run:
+    """Two epochs of 200 ms, each 300 ms after its iterator began to be made."""
     spans = [
         Span(1, "script", 0, 1000 * MS),
         Span(2, "fit", 0, 1000 * MS, "fit", SCRIPT, 20),
-        Span(3, "iterator", 0, 300 * MS, "loop1"),
+        Span(3, "iterator", 0, made_ms * MS, "loop1"),
         Span(4, "steps", 300 * MS, 500 * MS, "loop1"),
-        Span(5, "iterator", 500 * MS, 800 * MS, "loop1"),
+        Span(5, "iterator", 500 * MS, (500 + made_ms) * MS, "loop1"),
         Span(6, "steps", 800 * MS, 1000 * MS, "loop1"),
     ]
     keras = replace(make_recorded_loop().keras, epochs=10, steps_per_epoch=20)  # type: ignore[type-var]
@@ -48,3 +48,10 @@ def test_that_of_a_look_at_the_data_is_a_part_of_the_look() -> None:
     run = ledger("finished", "preview")
     assert run.seconds_of("epoch_start") == 0
     assert run.seconds_of("before_training") == pytest.approx(1.0)
+
+
+def test_so_is_what_lies_between_it_and_the_first_step() -> None:
+    run = ledger("finished", made_ms=1)
+    assert run.seconds_of("epoch_start") == pytest.approx(0.6)
+    assert run.seconds_of("epoch_end") == 0
+    assert ledger("stopped", made_ms=1).seconds_of("epoch_start") == pytest.approx(10 * 0.3)
