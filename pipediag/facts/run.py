@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
+from pipediag.facts.epochs import seen_time
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run, RunGain, RunPart
@@ -25,6 +27,8 @@ To start Python and import a framework, and to exit, takes what it takes."""
 WHERE_PERCENT = INPUT_BOUND_PERCENT
 """Of the run, from which on a part other than the steps can be its verdict: own choice, equal to
 XProf's limit for the input wait of a step."""
+
+Basis = Literal["measured", "predicted", "at most"]
 
 _SCOPES: dict[RunScope, str] = {
     "run": "the run",
@@ -67,6 +71,33 @@ def costliest_row(run: Run, part: RunPartName) -> RunPart | None:
     return max(placed or rows, key=lambda row: row.seconds, default=None)
 
 
+def starts_s(session: Session) -> float:
+    """Seconds of the whole in which the diagnosed loop waits for an epoch's first batch."""
+    return sum(row.seconds for row in _of_the_loop(session, "epoch_start"))
+
+
+def later_starts_s(session: Session) -> float | None:
+    """The same without the wait of its first epoch, in which the pipeline has to start.
+
+    None where no end of an epoch was seen, so that nothing is known of later waits.
+    """
+    run, time = session.run, seen_time(session)
+    if run is None or time is None or time.first_batch_ms is None:
+        return None
+    rows = _of_the_loop(session, "epoch_start")
+    whole = sum(row.seconds for row in rows)
+    if run.scope != "run":
+        return whole
+    later = sum(max(0, (row.count or 1) - 1) for row in rows)
+    return min(whole, later * time.first_batch_ms / 1000.0)
+
+
+def _of_the_loop(session: Session, part: RunPartName) -> list[RunPart]:
+    loop = session.diagnosed_loop()
+    rows = session.run.parts if session.run is not None and loop is not None else []
+    return [row for row in rows if row.part == part and loop and row.loop_id == loop.id]
+
+
 def whole_in_words(run: Run) -> str:
     """What percents of the ledger are of."""
     return _SCOPES[run.scope]
@@ -78,21 +109,21 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
     if run is None or finding.about_results:
         return None
     shortened = _shortened_s(session, run, finding)
-    if not 0.0 < shortened <= run.whole_s:
-        return None
     if trial.speedup is not None:
-        return _measured(run, shortened, trial)
-    if finding.predicted_speedup is not None:
-        return _gain(run, shortened, finding.predicted_speedup, "predicted")
-    if finding.speedup_at_most is not None:
-        return _gain(run, shortened, finding.speedup_at_most, "at most")
-    return None
+        return _measured(run, shortened, trial) if 0.0 < shortened <= run.whole_s else None
+    basis: Basis = "at most" if finding.predicted_speedup is None else "predicted"
+    if finding.saved_s is not None:
+        return _saving(run, finding.saved_s, basis)
+    speedup = finding.predicted_speedup or finding.speedup_at_most
+    if speedup is None or not 0.0 < shortened <= run.whole_s:
+        return None
+    return _gain(run, shortened, speedup, basis)
 
 
 def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
     """What all confirmed changes together buy in the run."""
     run = session.run
-    shortened = _steps_s(session, run) if run is not None else 0.0
+    shortened = _steps_s(session)
     if run is None or combined.speedup is None or shortened <= 0.0:
         return None
     return _measured(run, shortened, combined)
@@ -108,8 +139,16 @@ def _measured(run: Run, shortened_s: float, trial: Trial | Combined) -> RunGain:
     return gain.model_copy(update={"ci95": (low, high)})
 
 
-def _gain(run: Run, shortened_s: float, speedup: float, basis: str) -> RunGain:
-    after_s = run.whole_s - shortened_s + shortened_s / max(speedup, 1e-6)
+def _gain(run: Run, shortened_s: float, speedup: float, basis: Basis) -> RunGain:
+    return _becoming(run, run.whole_s - shortened_s + shortened_s / max(speedup, 1e-6), basis)
+
+
+def _saving(run: Run, saved_s: float, basis: Basis) -> RunGain | None:
+    """What is saved may be all of a part, of which no finite speed-up could be told."""
+    return _becoming(run, run.whole_s - saved_s, basis) if 0.0 < saved_s < run.whole_s else None
+
+
+def _becoming(run: Run, after_s: float, basis: Basis) -> RunGain:
     return RunGain.model_validate(
         {
             "speedup": run.whole_s / after_s,
@@ -124,20 +163,15 @@ def _gain(run: Run, shortened_s: float, speedup: float, basis: str) -> RunGain:
 def _shortened_s(session: Session, run: Run, finding: Finding) -> float:
     """Seconds of what the finding's speed-up is of."""
     if finding.part == "steps":
-        return _steps_s(session, run)
+        return _steps_s(session)
     rows = [row for row in run.parts if row.part == finding.part]
     own = [row for row in rows if (row.file, row.line) == (finding.file, finding.line)]
     return sum(row.seconds for row in own or rows)
 
 
-def _steps_s(session: Session, run: Run) -> float:
+def _steps_s(session: Session) -> float:
     """Of the diagnosed loop, whose steps were measured and tried."""
-    loop = session.diagnosed_loop()
-    return sum(
-        row.seconds
-        for row in run.parts
-        if row.part == "steps" and loop is not None and row.loop_id == loop.id
-    )
+    return sum(row.seconds for row in _of_the_loop(session, "steps"))
 
 
 def _idle(session: Session) -> float:

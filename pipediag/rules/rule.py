@@ -19,11 +19,12 @@ from pipediag.vocabulary import (
     FindingStatus,
     FindingSubject,
     Framework,
+    RunPartName,
     Scalar,
     StepClass,
 )
 
-Section = Literal["loop", "keras", "steps", "breakdown", "pipeline", "host", "devices"]
+Section = Literal["loop", "keras", "run", "steps", "breakdown", "pipeline", "host", "devices"]
 
 Place = tuple[str | None, int | None]
 
@@ -89,8 +90,14 @@ class Meta:
         subject: FindingSubject | None = None,
         edit: Edit | None = None,
         untried: str | None = None,
+        part: RunPartName = "steps",
+        saved_s: float | None = None,
+        speedup_at_most: float | None = None,
     ) -> Finding:
         """A finding; only a failed one carries a severity and a prediction: by now the rule's own.
+
+        `saved_s` (seconds of the run) and `speedup_at_most` (of the part) are kept as a prediction
+        is.
 
         The edit is kept, with its effect, where it fails, and where it informs if the rule tries
         that too. A failed one without an edit says why there is none (`untried`, or the rule's).
@@ -109,6 +116,7 @@ class Meta:
             status=status,
             severity=(severity or self.severity) if failed else "info",
             subject=subject or self.subject,
+            part=part,
             file=file,
             line=line,
             op_id=op.id if op else op_id,
@@ -116,6 +124,8 @@ class Meta:
             advice=advice,
             effect_on_results=(effect or self.effect_on_results) if failed or kept else None,
             predicted_speedup=own_prediction.speedup if failed and own_prediction else None,
+            speedup_at_most=speedup_at_most if failed else None,
+            saved_s=saved_s if failed else None,
             edit=kept,
             trial=_not_tried(reason) if failed and kept is None and reason else NOT_TRIED,
         )

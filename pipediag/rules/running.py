@@ -41,6 +41,7 @@ def _yielded(finding: Finding, meta: Meta, failed: Mapping[str, str]) -> Finding
         place=(finding.file, finding.line),
         evidence=finding.evidence,
         title=finding.title,
+        part=finding.part,
     )
     return informed.model_copy(update={"needs_first": other})
 

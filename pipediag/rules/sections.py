@@ -51,6 +51,14 @@ def _keras(session: Session) -> Lack | None:
     return "not-applicable", "The training loop is not a Keras fit."
 
 
+def _run(session: Session) -> Lack | None:
+    if session.run is not None:
+        return None
+    if session.run_missing:
+        return "inconclusive", session.run_missing
+    return "not-applicable", "The session has no ledger of the run."
+
+
 def _pipeline(session: Session) -> Lack | None:
     if session.pipeline is None:
         return "inconclusive", session.pipeline_missing or "The input pipeline was not recorded."
@@ -72,6 +80,7 @@ def _devices(session: Session) -> Lack | None:
 _LACKS: dict[Section, Callable[[Session], Lack | None]] = {
     "loop": _loop,
     "keras": _keras,
+    "run": _run,
     "pipeline": _pipeline,
     "devices": _devices,
 }

@@ -48,7 +48,8 @@ class Finding(Record):
     severity: FindingSeverity
     subject: FindingSubject = "speed"
     part: RunPartName = "steps"
-    """The part of the run that its advice makes faster; its speed-ups are of that part."""
+    """The part of the run that its advice makes faster; its speed-ups are of that part, or of the
+    whole loop where the advice is about the waits between its epochs."""
     file: str | None = None
     line: int | None = None
     op_id: str | None = None
@@ -60,6 +61,10 @@ class Finding(Record):
     speedup_at_most: float | None = None
     """Where nothing is predicted: the step over the step without the classes of its time that the
     advice could free, so no prediction but a limit."""
+    saved_s: float | None = None
+    """Seconds that the advice takes off the whole that the ledger speaks of: as predicted where a
+    speed-up is, at most otherwise. Where a part can go entirely, only this says how much that is;
+    None where it follows from a speed-up of all of the part."""
     for_run: RunGain | None = None
     """What the speed-up comes to in all of the run; None where that is not known."""
     edit: Edit | None = None

@@ -22,7 +22,11 @@ from pipediag.facts.pipeline import (
     upstream,
 )
 from pipediag.facts.step import class_ms
-from pipediag.rules.pipeline.epoch_ends import UNTRIED, without_first_batches
+from pipediag.rules.pipeline.epoch_ends import (
+    UNTRIED,
+    saved_of_first_batches_s,
+    without_first_batches,
+)
 from pipediag.rules.prediction import FORECAST, less_input
 from pipediag.rules.relevance import Weight, weigh
 from pipediag.rules.rule import Meta, Prediction
@@ -147,6 +151,8 @@ def _before_the_steps(
         own_prediction=without_first_batches(session, time) if time and known else _DISK_UNKNOWN,
         effect=_effect(session, op),
         untried=UNTRIED,
+        part="epoch_start",
+        saved_s=saved_of_first_batches_s(session, time) if time and known else None,
     )
 
 

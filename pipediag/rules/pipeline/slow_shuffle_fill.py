@@ -14,7 +14,12 @@ from pipediag.facts.epochs import (
 )
 from pipediag.facts.limits import Threshold
 from pipediag.facts.pipeline import call_name, delay_ms, operations, passes_over_data, upstream
-from pipediag.rules.pipeline.epoch_ends import UNTRIED, without_first_batches
+from pipediag.facts.run import starts_s
+from pipediag.rules.pipeline.epoch_ends import (
+    UNTRIED,
+    saved_of_first_batches_s,
+    without_first_batches,
+)
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.findings import Finding
 from pipediag.session.loops import LoopTime
@@ -100,7 +105,8 @@ def _seen(session: Session, op: Operation, time: LoopTime, wait_ms: float) -> Fi
     prediction = without_first_batches(session, time, work_s)
     if work_s > 0:
         evidence["work_left_s"] = work_s
-    return _by_costs(session, op, wait_ms, estimate, evidence, prediction)
+    saved_s = saved_of_first_batches_s(session, time, work_s)
+    return _by_costs(session, op, wait_ms, estimate, evidence, prediction, saved_s)
 
 
 def _work_in_steps_s(session: Session, op: Operation, time: LoopTime) -> float:
@@ -129,7 +135,8 @@ def _finding(session: Session, op: Operation, fill_ms: float) -> Finding:
     }
     if not _is_long(session, fill_ms, share):
         return META.finding("pass", "", op=op, evidence=evidence)
-    return _by_costs(session, op, fill_ms, estimate, evidence, _prediction(share))
+    prediction = _prediction(share)
+    return _by_costs(session, op, fill_ms, estimate, evidence, prediction, starts_s(session))
 
 
 def _by_costs(
@@ -139,6 +146,7 @@ def _by_costs(
     estimate: float | None,
     evidence: Mapping[str, Scalar],
     prediction: Prediction | None = None,
+    saved_s: float | None = None,
 ) -> Finding:
     """A long wait before the first batch: whether it is a fill, and with what."""
     costly = [other for other in upstream(session, op) if _is_costly(other)]
@@ -161,6 +169,8 @@ def _by_costs(
         evidence=evidence,
         own_prediction=prediction,
         untried=UNTRIED,
+        part="epoch_start",
+        saved_s=saved_s,
     )
 
 

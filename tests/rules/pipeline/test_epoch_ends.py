@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from pipediag.facts.run import gain_for_run
 from pipediag.rules.pipeline import missing_cache, slow_shuffle_fill
 from pipediag.rules.step import host_overhead
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_keras, make_loop, make_loop_time
+from tests.ledgers import make_part, make_run
 from tests.records import make_breakdown, make_function, make_operation, make_steps
 from tests.rules.sessions import batch, only, session_of, source
 
@@ -80,6 +82,41 @@ def test_a_cache_saves_the_waits_of_every_epoch_but_the_first() -> None:
     assert finding.evidence["first_batch_percent_of_loop"] == 80.0
     assert finding.edit is None
     assert "the fill comes before them" in str(finding.trial.reason)
+
+
+def in_a_run(session: Session) -> Session:
+    """A run of 40 s, 20 s of which are waits for first batches, the first of them of 2.4 s."""
+    starts = make_part("epoch_start", 20.0, loop_id="loop_0", count=12)
+    return session.model_copy(update={"run": make_run(starts, whole_s=40.0)})
+
+
+def test_both_speak_of_the_waits_and_say_what_they_take_off_the_run() -> None:
+    session = in_a_run(waiting())
+    cache, moved = only(missing_cache, session), only(slow_shuffle_fill, session)
+    assert (cache.part, moved.part) == ("epoch_start", "epoch_start")
+    # Eleven waits of 1.6 s; 13 of 16 s of their work would stay beside the steps.
+    assert cache.saved_s == pytest.approx(17.6)
+    assert moved.saved_s == pytest.approx(17.6 * 3 / 16)
+    gain = gain_for_run(session, cache)
+    assert gain is not None
+    assert (gain.basis, gain.after_s) == ("predicted", pytest.approx(22.4))
+
+
+def test_a_cache_for_the_steps_speaks_of_the_steps() -> None:
+    session = in_a_run(waiting(costly_map(cardinality=640, elements=32.0, self_ms_per_step=8.0)))
+    busy = session.model_copy(update={"breakdown": make_breakdown(input_wait=70.0)})
+    finding = only(missing_cache, busy)
+    assert (finding.status, finding.part, finding.saved_s) == ("fail", "steps", None)
+
+
+def test_a_fill_that_was_timed_once_takes_all_waits_along() -> None:
+    session = in_a_run(
+        waiting(
+            costly_map(cardinality=640, elements=32.0, self_ms_per_step=90.0), epoch_ends_seen=0
+        )
+    )
+    finding = only(slow_shuffle_fill, session)
+    assert (finding.status, finding.part, finding.saved_s) == ("fail", "epoch_start", 20.0)
 
 
 def test_a_map_behind_the_shuffle_is_not_what_is_waited_for() -> None:

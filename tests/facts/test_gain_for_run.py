@@ -1,0 +1,78 @@
+"""What a finding's advice comes to in all of the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.facts.run import gain_for_run, later_starts_s, starts_s
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.trials import Trial
+from tests.factories import make_finding, make_loop, make_loop_time, make_session
+from tests.ledgers import make_part, make_run
+
+
+def compiled(**overrides: Any) -> Finding:
+    values = {"part": "compile", "predicted_speedup": None, "edit": None, "line": 20}
+    return make_finding("repeated-compile", **{**values, **overrides})
+
+
+def session_with(**ledger: Any) -> Session:
+    compile_ = make_part("compile", 50.0, file="train.py", line=20, count=5)
+    return make_session(run=make_run(compile_, **ledger))
+
+
+def test_what_can_go_entirely_has_a_speed_up_of_the_run_alone() -> None:
+    gain = gain_for_run(session_with(), compiled(saved_s=50.0))
+    assert gain is not None
+    assert (gain.speedup, gain.after_s, gain.basis) == (2.0, 50.0, "at most")
+
+
+def test_what_is_saved_goes_before_a_speed_up_of_the_part() -> None:
+    """Of 50 s, 40 go; five times as fast in all 50 would come to the same."""
+    saved = gain_for_run(session_with(), compiled(saved_s=40.0, speedup_at_most=5.0))
+    faster = gain_for_run(session_with(), compiled(speedup_at_most=5.0))
+    assert saved == faster
+
+
+def test_what_is_saved_is_a_prediction_where_one_is_made() -> None:
+    gain = gain_for_run(session_with(), compiled(saved_s=20.0, predicted_speedup=3.0))
+    assert gain is not None
+    assert (gain.after_s, gain.basis) == (80.0, "predicted")
+
+
+def test_a_trial_knows_better() -> None:
+    trial = Trial(state="confirmed", reason=None, speedup=2.0)
+    tried = make_finding(saved_s=1.0, trial=trial)
+    gain = gain_for_run(session_with(), tried)
+    assert gain is not None
+    assert (gain.after_s, gain.basis) == (75.0, "measured")
+
+
+@pytest.mark.parametrize("saved_s", [0.0, -1.0, 100.0, 1e9, float("nan")])
+def test_what_can_not_be_saved_is_no_gain(saved_s: float) -> None:
+    assert gain_for_run(session_with(), compiled(saved_s=saved_s)) is None
+
+
+def waiting(ends: int = 3, **ledger: Any) -> Session:
+    """Four epochs wait for 10 s in all, the first of them for 4 s."""
+    rows = [
+        make_part("epoch_start", 10.0, loop_id="loop_0", count=4),
+        make_part("epoch_start", 7.0, loop_id="loop_1", count=2),
+    ]
+    time = make_loop_time(first_batch_ms=2000.0, epoch_ends_seen=ends)
+    return make_session(run=make_run(*rows, **ledger), loops=[make_loop(time=time)])
+
+
+def test_waits_are_those_of_the_diagnosed_loop() -> None:
+    assert starts_s(waiting()) == 10.0
+    assert starts_s(make_session()) == 0.0
+
+
+def test_the_first_wait_is_the_pipelines_start() -> None:
+    assert later_starts_s(waiting()) == 6.0
+    assert later_starts_s(waiting(scope="epoch")) == 10.0
+    assert later_starts_s(waiting(ends=0)) is None
+    assert later_starts_s(make_session()) is None
