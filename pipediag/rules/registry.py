@@ -30,6 +30,13 @@ from pipediag.rules.pipeline import (
 )
 from pipediag.rules.prediction import limited, prefer_forecast
 from pipediag.rules.rule import Rule
+from pipediag.rules.run import (
+    costly_evaluation,
+    repeated_compile,
+    slow_epoch_end,
+    slow_epoch_start,
+    slow_start,
+)
 from pipediag.rules.running import guarded, yielding
 from pipediag.rules.sections import lacking
 from pipediag.rules.step import (
@@ -75,6 +82,11 @@ RULES: tuple[Rule, ...] = (
     small_batch,
     padding,
     dense_embedding_update,
+    slow_start,
+    repeated_compile,
+    slow_epoch_start,
+    costly_evaluation,
+    slow_epoch_end,
     *DEVICE_RULES,
 )
 

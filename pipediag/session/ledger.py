@@ -7,6 +7,16 @@ from typing import Literal
 from pipediag.session.record import Interval, Record
 from pipediag.vocabulary import PartBasis, RunPartName, RunScope
 
+OWN_LINE = "the script's own line"
+"""What a row is (`RunPart.what`) where code runs that is in no function."""
+READING = "reading a data set"
+"""What a row is where a loop takes data before a training."""
+
+
+def callback_words(name: str) -> str:
+    """What a row is where a callback of that class runs."""
+    return f"the callback {name}"
+
 
 class RunPart(Record):
     """One place that the run's time goes to."""
@@ -26,6 +36,8 @@ class RunPart(Record):
     file: str | None = None
     line: int | None = None
     loop_id: str | None = None
+    in_framework: bool = False
+    """Whether a framework's own code ran for the line, as where it builds a model."""
 
 
 class Run(Record):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from pipediag.vocabulary import SpanKind
@@ -42,6 +42,8 @@ class SeenLine:
     importing: bool
     """Whether it was importing a module."""
     ns: int
+    in_framework: bool = False
+    """Whether it was waiting for TensorFlow's, Keras's or JAX's own code."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def span_line(span: Span) -> bytes:
 
 def seen_line(seen: SeenLines) -> bytes:
     """Seen lines as written."""
-    lines = [[one.file, one.line, one.function, one.importing, one.ns] for one in seen.lines]
+    lines = [list(astuple(one)) for one in seen.lines]
     return _encoded([_LINES, seen.start_ns, seen.end_ns, lines])
 
 

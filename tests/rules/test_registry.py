@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pipediag.facts.run import gain_for_run
 from pipediag.forecast import forecast
 from pipediag.rules import registry
 from pipediag.rules.device.registry import DEVICE_RULES, run_device_rules
@@ -12,14 +13,34 @@ from pipediag.rules.pipeline import misplaced_cache, serial_stateful_map
 from pipediag.rules.registry import RULES, run_rules
 from pipediag.rules.rule import Rule
 from pipediag.rules.step import gpu_unused
+from pipediag.session.ledger import Run
 from pipediag.session.model import Session
 from pipediag.session.trials import NOT_TRIED
 from pipediag.vocabulary import Framework, GapCause
 from tests.factories import make_compute_bound_session, make_session
+from tests.ledgers import make_part, make_run
 from tests.records import make_environment, make_function, make_pipeline, make_pipeline_ops
 from tests.rules.devices import copies, gpu, launches
 
 RULES_DIRECTORY = Path(registry.__file__).parent
+
+
+def every_part() -> Run:
+    """A run that is slow in each of its parts."""
+    return make_run(
+        make_part("before_training", 20.0, what="in `read`", file="train.py", line=5),
+        make_part("compile", 20.0, what="train_step", file="train.py", line=7, count=9),
+        make_part("evaluation", 20.0, what="`evaluate`", file="train.py", line=30, count=9),
+        make_part("epoch_end", 20.0, what="in `draw`", file="train.py", line=40),
+    )
+
+
+def test_rules_on_parts_say_what_they_come_to_in_the_run() -> None:
+    session = make_session(run=every_part())
+    failed = [f for f in run_rules(session) if f.status == "fail" and f.part != "steps"]
+    assert {f.part for f in failed} == {"before_training", "compile", "evaluation", "epoch_end"}
+    gains = [gain_for_run(session, finding) for finding in failed]
+    assert all(gain is not None and 1.2 < gain.speedup <= 1.25 for gain in gains)
 
 
 def test_a_rules_id_is_its_file_name() -> None:
@@ -144,7 +165,7 @@ def test_a_prediction_that_the_model_adds_needs_no_excuse() -> None:
 
 
 def test_a_failure_without_prediction_says_why() -> None:
-    session = make_session(ceiling=None, ceiling_missing="No differential.")
+    session = make_session(ceiling=None, ceiling_missing="No differential.", run=every_part())
     for finding in run_rules(session):
         if finding.status == "fail" and finding.predicted_speedup is None:
             assert finding.evidence["prediction_missing"]
@@ -229,6 +250,7 @@ def test_a_failure_is_tried_or_says_why_not() -> None:
         make_session(),
         make_session(devices=[gpu({"launch": 40.0, "python": 17.0}, gaps=[], launches=launches())]),
         make_session(environment=make_environment(gpu_installed=["NVIDIA H200"])),
+        make_session(run=every_part()),
     ]
     failed = [f for session in sessions for f in run_rules(session) if f.status == "fail"]
     failed += run_device_rules([gpu({"input": 50.0}, gaps=[])])

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from pipediag.capture.callsites import is_users, package_of
+from pipediag.capture.packages import FRAMEWORKS
 from pipediag.session.timeline import SeenLine, SeenLines
 
 # Own choices: a look takes some 20 microseconds of the interpreter lock.
@@ -42,7 +43,8 @@ class LineSampler:
         """Released to wake it."""
         self._task: Path | None = None
         """Where the system has the thread that was started last."""
-        self._seen: dict[_Place, int] = {}
+        self._seen: dict[tuple[_Place, bool], int] = {}
+        """Nanoseconds by line, and by whether a framework's code ran for it."""
         self._since_ns = 0
 
     def go_on(self, thread: int) -> None:
@@ -106,14 +108,15 @@ class LineSampler:
             while True:
                 self._asleep.acquire(timeout=_INTERVAL_NS / 1e9)
                 now_ns = time.monotonic_ns()
-                place = self._look(sys._current_frames())
+                place, framework = self._look(sys._current_frames())
                 with self._lock:
                     if not self._wanted:
                         self._ended = None
                         return
                     if place is not None:
                         ns = now_ns - max(last_ns, self._since_ns)
-                        self._seen[place] = self._seen.get(place, 0) + ns
+                        key = (place, framework)
+                        self._seen[key] = self._seen.get(key, 0) + ns
                     due = now_ns - self._since_ns > _TELL_EVERY_NS
                     seen = self._taken(now_ns) if due else None
                 last_ns = now_ns
@@ -124,15 +127,19 @@ class LineSampler:
         finally:
             ended.release()
 
-    def _look(self, frames: Mapping[int, FrameType]) -> _Place | None:
+    def _look(self, frames: Mapping[int, FrameType]) -> tuple[_Place | None, bool]:
         """A thread that ran none of the script's code has left it to the main one."""
-        return running_line(frames.get(self._thread)) or running_line(frames.get(self._home))
+        frame = frames.get(self._thread)
+        if (place := running_line(frame)) is None:
+            frame = frames.get(self._home)
+            place = running_line(frame)
+        return place, in_framework(frame)
 
     def _taken(self, now_ns: int) -> SeenLines | None:
         seen, self._seen = self._seen, {}
         since_ns, self._since_ns = self._since_ns, now_ns
         most = sorted(seen.items(), key=lambda one: -one[1])[:_MOST_LINES]
-        lines = tuple(SeenLine(*place, ns) for place, ns in most)
+        lines = tuple(SeenLine(*place, ns, framework) for (place, framework), ns in most)
         return SeenLines(since_ns, now_ns, lines) if lines else None
 
 
@@ -153,3 +160,16 @@ def _held_lock() -> _thread.LockType:
     lock = _thread.allocate_lock()
     lock.acquire()
     return lock
+
+
+def in_framework(frame: FrameType | None) -> bool:
+    """Whether a framework's code runs beneath the innermost line of the script's own."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        package = package_of(file)
+        if package in FRAMEWORKS:
+            return True
+        if package is None and is_users(file):
+            return False
+        frame = frame.f_back
+    return False

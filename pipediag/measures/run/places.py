@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipediag.measures.run.sweep import Segment
+from pipediag.session.ledger import READING, callback_words
 from pipediag.session.recording import RecordedLoop
 from pipediag.session.timeline import Span
 from pipediag.vocabulary import LoopRole, RunPartName, SpanKind
@@ -26,6 +27,13 @@ class Place:
     line: int | None = None
     loop_id: str | None = None
     """The training loop that it belongs to, or follows within its epochs."""
+    in_framework: bool = False
+    """Whether a framework's own code ran for the line."""
+
+    @property
+    def unlined(self) -> Place:
+        """The rest of the part, where nothing is known of what it is."""
+        return Place(self.part, loop_id=self.loop_id)
 
 
 PIPEDIAG = Place(None)
@@ -139,7 +147,7 @@ def _place(segment: Segment, loops: dict[str, RecordedLoop], trainings: _Trainin
 
 def _called(segment: Segment, span: Span, loop_id: str | None) -> Place:
     if span.kind == "callback":
-        return Place("epoch_end", f"the callback {span.name}", span.file, span.line, loop_id)
+        return Place("epoch_end", callback_words(span.name), span.file, span.line, loop_id)
     callback = segment.within("callback")
     if callback is not None:
         what = f"`{span.name}` in the callback {callback.name}"
@@ -159,7 +167,7 @@ def _in_a_loop(
         return Place(part, what, file, line, span.name)
     if loop.role in _LOOKS:
         outside = _outside(segment, trainings)
-        return replace(outside, what="reading a data set", file=loop.file, line=loop.line)
+        return replace(outside, what=READING, file=loop.file, line=loop.line)
     followed = _loop_id(trainings.before(segment))
     return Place("evaluation", "a loop that evaluates", loop.file, loop.line, followed)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pipediag.measures.run.places import Place, Spent
 from pipediag.measures.run.projection import Projected
+from pipediag.session.ledger import OWN_LINE
 from pipediag.session.timeline import SeenLine, SeenLines
 
 _LINED = frozenset({"before_training", "between_loops", "epoch_end", "after_training"})
@@ -70,4 +71,10 @@ def _of_line(place: Place, line: SeenLine) -> Place:
     if line.importing:
         return Place("startup", "imports", line.file, line.line)
     what = None if line.function == "<module>" else f"in `{line.function}`"
-    return replace(place, what=what or "the script's own line", file=line.file, line=line.line)
+    return replace(
+        place,
+        what=what or OWN_LINE,
+        file=line.file,
+        line=line.line,
+        in_framework=line.in_framework,
+    )

@@ -82,6 +82,7 @@ LABELS: Mapping[str, _Shown] = {
     "file_count": _Shown("files"),
     "fill_ms": _Shown("wait for the first batch", "ms"),
     "fill_percent_of_loop": _Shown("filling the buffer", "% of the loop"),
+    "first_batch_ms": _Shown("wait for an epoch's first batch", "ms"),
     "first_batch_percent_of_loop": _Shown(
         "waiting for the first batch of each epoch", "% of the loop"
     ),
@@ -152,6 +153,7 @@ LABELS: Mapping[str, _Shown] = {
     "rows": _Shown("rows"),
     "rows_touched_per_step": _Shown("rows used in a step"),
     "run_functions_eagerly": _Shown("all functions are set to run eagerly"),
+    "savable_percent_of_run": _Shown("what could be saved of it at most", "% of the run"),
     "savable_percent_of_span": _Shown("what 16 bits could save", _OF_SPAN),
     "seen_in_stacks_percent": _Shown("Python of the pipeline at work", _OF_CORE),
     "shorter_than_launch_percent": _Shown("kernels shorter than their launch", "%"),
@@ -170,9 +172,12 @@ LABELS: Mapping[str, _Shown] = {
     "table_bytes": _Shown("the table", "bytes"),
     "tables": _Shown("tables"),
     "take_count": _Shown("the take lets through", "elements"),
+    "taken_percent_of_run": _Shown("takes in all", "% of the run"),
+    "taken_s": _Shown("takes in all", "s"),
     "tensor_core_ms": _Shown("of them on tensor cores", "ms"),
     "tensor_core_percent_of_matmul": _Shown("matrix products on tensor cores", "%"),
     "there_ms": _Shown("for", "ms"),
+    "times": _Shown("comes", "times"),
     "trace_count": _Shown("traced in all", "times"),
     "traces": _Shown("traced", "times"),
     "training_thread_in": _Shown("meanwhile the training thread is in"),

@@ -1,0 +1,1 @@
+"""Rules on the parts of a run that are no steps."""

@@ -1,0 +1,123 @@
+"""Evaluation that takes a relevant part of the run, and is done more often than it need be."""
+
+from __future__ import annotations
+
+from pipediag.facts.limits import Threshold
+from pipediag.rules.rule import Meta
+from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, THRESHOLDS, weigh
+from pipediag.session.findings import Finding
+from pipediag.session.ledger import Run, RunPart
+from pipediag.session.loops import Loop
+from pipediag.session.model import Session
+
+OFTEN = Threshold(
+    "how often one place evaluates",
+    3.0,
+    "times",
+    "own choice: once before and once after a training is what it takes to compare",
+)
+META = Meta(
+    id="costly-evaluation",
+    name="Costly evaluation",
+    title_failed="Evaluation takes a relevant part of the run, and comes with every epoch",
+    title_passed="Evaluation takes little of the run, or comes seldom",
+    looks_at="Validation in `fit`, calls of `evaluate` and `predict`, and loops that evaluate: how "
+    "long each place takes of the run, how often it comes, and the size of its batches. The test "
+    "after a training is left alone.",
+    why="Nothing is trained while a model is evaluated. Few decisions need it after every epoch, "
+    "or "
+    "on all of the data.",
+    edit="Evaluate every few epochs (`validation_freq`) or on a part (`validation_steps`), in "
+    "larger "
+    "batches, on data that is cached and prefetched.",
+    cost="Callbacks that watch a validation metric, as EarlyStopping does, see it less often. A "
+    "part "
+    "of the data tells less exactly.",
+    prediction=AT_MOST,
+    needs=("loop", "run"),
+    thresholds=(OFTEN, *THRESHOLDS),
+    severity="warn",
+    effect_on_results="same results",
+    untried="Only you know how often you need to know, and a trial compares steps.",
+)
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding for each place that evaluates for a notable part of the run."""
+    run = session.run
+    assert run is not None
+    rows = [row for row in run.parts if row.part == "evaluation" and row.what is not None]
+    rows.sort(key=lambda row: -row.seconds)
+    found = [_finding(session, run, row) for row in rows]
+    return [one for one in found if one.status != "pass"] or [
+        META.finding("pass", "", part="evaluation")
+    ]
+
+
+def _finding(session: Session, run: Run, row: RunPart) -> Finding:
+    count = row.count if run.scope == "run" else None
+    seldom = count is not None and count < OFTEN.value
+    # Of what comes often, one has to remain.
+    saved_s = row.seconds if seldom or count is None else row.seconds * (1.0 - 1.0 / count)
+    weight = weigh(run, [row], saved_s)
+    loop = _loop_at(session, row)
+    status, advice = weight.status, _advice(session, row, loop)
+    if status == "fail" and seldom:
+        status = "informative"
+        times = "once" if count == 1 else f"{count} times"
+        advice = f"{_named(row)} comes {times}, which a run may well need.{_batches(loop)}"
+    elif status != "fail":
+        advice = weight.sentence and f"{weight.sentence} {advice}"
+    return META.finding(
+        status,
+        advice,
+        place=(row.file, row.line),
+        evidence={
+            **weight.evidence,
+            "times": count,
+            "batch_size": loop.batch_size if loop is not None else None,
+        },
+        own_prediction=NOT_PREDICTED,
+        part="evaluation",
+        saved_s=weight.saved_s,
+        speedup_at_most=weight.speedup_at_most,
+    )
+
+
+def _loop_at(session: Session, row: RunPart) -> Loop | None:
+    """The loop that evaluates at that line; a `fit` that validates has two loops at its own."""
+    place = (row.file, row.line)
+    return next(
+        (one for one in session.loops if (one.file, one.line) == place and one.role != "training"),
+        None,
+    )
+
+
+def _advice(session: Session, row: RunPart, loop: Loop | None) -> str:
+    diagnosed = session.diagnosed_loop()
+    assert diagnosed is not None
+    if (row.file, row.line) == (diagnosed.file, diagnosed.line) and diagnosed.kind == "keras":
+        less = (
+            "Validate every few epochs (`validation_freq=5`), or on a part of the data "
+            "(`validation_steps`)"
+        )
+    else:
+        less = f"{_named(row)}: do it every few epochs, or on a part of the data"
+    return (
+        f"{less}.{_batches(loop)} If its data is read or decoded each time, end its pipeline with "
+        "`.cache().prefetch(tf.data.AUTOTUNE)`."
+    )
+
+
+def _named(row: RunPart) -> str:
+    what = row.what or "evaluation"
+    return what[:1].upper() + what[1:]
+
+
+def _batches(loop: Loop | None) -> str:
+    if loop is None or loop.batch_size is None:
+        return " Larger batches take less time, as no gradients are kept."
+    return (
+        f" Its batches of {loop.batch_size} can be larger, as no gradients are kept: that takes "
+        "less time as long as they are small."
+    )

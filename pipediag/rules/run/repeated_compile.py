@@ -1,0 +1,113 @@
+"""Functions that are traced and compiled anew again and again over the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipediag.facts.limits import Threshold
+from pipediag.rules.rule import Meta
+from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, THRESHOLDS, weigh
+from pipediag.session.findings import Finding
+from pipediag.session.ledger import RunPart
+from pipediag.session.loops import Loop
+from pipediag.session.model import Session
+
+AGAIN = Threshold(
+    "traced at one place",
+    3.0,
+    "times",
+    "own choice: the first batch and a shorter last one explain two",
+)
+META = Meta(
+    id="repeated-compile",
+    name="Repeated compiling",
+    title_failed="Training stands still while the same function is traced and compiled again",
+    title_passed="Each function is traced and compiled once or twice",
+    looks_at="How often functions of the script, and the steps that Keras makes of a model, were "
+    "traced and compiled in the whole run, by their places, and how long that took. One that is "
+    "traced once, however slowly, is left alone.",
+    why="A new model, a new `compile` and a new tf.function each start from nothing: their graph "
+    "is "
+    "traced and compiled anew, although it is the same as before.",
+    edit="Build and compile the model once, and start each fold or configuration from the same "
+    "weights and a fresh optimizer state. Define a tf.function once, outside of the loop; give it "
+    "tensors of few shapes, `reduce_retracing=True` or an `input_signature`.",
+    cost="All of the state has to be set back by hand: weights, the optimizer's variables, and "
+    "seeds "
+    "of dropout. Models of different form need one trace each.",
+    prediction=AT_MOST,
+    needs=("loop", "run"),
+    thresholds=(AGAIN, *THRESHOLDS),
+    severity="warn",
+    effect_on_results="same up to order or rounding",
+    yields_to=("retracing",),
+    untried="It needs the code around the training changed, and a trial compares steps.",
+)
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding on all places where something was traced too often."""
+    run = session.run
+    assert run is not None
+    if run.scope != "run":
+        reason = "The ledger is of a part of the training, in which nothing is compiled."
+        return [META.finding("not-applicable", reason, part="compile")]
+    repeated = [
+        row for row in run.parts if row.part == "compile" and (row.count or 0) >= AGAIN.value
+    ]
+    if not repeated:
+        return [META.finding("pass", "", part="compile")]
+    saved_s = sum(row.seconds * (1 - 1 / (row.count or 1)) for row in repeated)
+    weight = weigh(run, repeated, saved_s)
+    worst = max(repeated, key=lambda row: row.seconds)
+    advice = _advice(session, worst, repeated)
+    if weight.status != "fail":
+        advice = weight.sentence and f"{weight.sentence} {advice}"
+    return [
+        META.finding(
+            weight.status,
+            advice,
+            place=(worst.file, worst.line),
+            evidence={**weight.evidence, "traces": worst.count},
+            own_prediction=NOT_PREDICTED,
+            part="compile",
+            saved_s=weight.saved_s,
+            speedup_at_most=weight.speedup_at_most,
+        )
+    ]
+
+
+def _advice(session: Session, worst: RunPart, repeated: Sequence[RunPart]) -> str:
+    others = {(row.file, row.line) for row in repeated} - {(worst.file, worst.line)}
+    also = f" So is what is called in {len(others)} other places." if others else ""
+    loop = _fit_at(session, worst)
+    if loop is None:
+        return (
+            f"{_sentence(worst.what or 'a function')} was traced {worst.count} times: make it "
+            f"once, "
+            "outside of any loop, and call it with tensors of few shapes in place of Python "
+            "numbers "
+            "(`reduce_retracing=True`, an `input_signature`, or padding to a few lengths)."
+            f"{also}"
+        )
+    eager_xla = ""
+    if loop.keras is not None and loop.keras.jit_compile:
+        eager_xla = " With `jit_compile=False` each model starts sooner, and may step slower."
+    return (
+        f"{_sentence(worst.what or 'the step')} was traced and compiled {worst.count} times. Where "
+        "the models are of one form, build and compile one before the loop, keep `initial = "
+        "model.get_weights()`, and begin each round with `model.set_weights(initial)` and the "
+        "optimizer's variables set back."
+        f"{eager_xla}{also}"
+    )
+
+
+def _fit_at(session: Session, row: RunPart) -> Loop | None:
+    """The loop of Keras's that was called at that line."""
+    place = (row.file, row.line)
+    loops = [loop for loop in session.loops if (loop.file, loop.line) == place]
+    return next((loop for loop in loops if loop.kind == "keras"), None)
+
+
+def _sentence(what: str) -> str:
+    return what[:1].upper() + what[1:] if what.startswith("the ") else f"`{what.strip('`')}`"

@@ -1,0 +1,131 @@
+"""Callbacks and other code that training waits for at the end of each epoch."""
+
+from __future__ import annotations
+
+from pipediag.facts.limits import Threshold
+from pipediag.facts.run import whole_in_words
+from pipediag.rules.rule import Meta, Place
+from pipediag.rules.run.blocks import Block, blocks_of
+from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, RELEVANT, THRESHOLDS, weigh
+from pipediag.session.findings import Finding
+from pipediag.session.ledger import Run, RunPart, callback_words
+from pipediag.session.model import Session
+
+OFTEN = Threshold(
+    "how often it comes",
+    3.0,
+    "times",
+    "own choice: what comes once or twice can't be done every few epochs",
+)
+META = Meta(
+    id="slow-epoch-end",
+    name="Slow end of the epoch",
+    title_failed="Training waits at the end of each epoch for what could be done less often",
+    title_passed="Epochs follow each other without a long pause",
+    looks_at="What runs between the last step of an epoch and the next epoch: each callback, by "
+    "its "
+    "name and line, and the script's own lines. Validation and the wait for the first batch are "
+    "told by themselves.",
+    why="Nothing is trained meanwhile. Compressing a checkpoint takes many times as long as "
+    "writing "
+    "it, and plots and full logs of every epoch are seldom looked at.",
+    edit="Do it every few epochs; save uncompressed (`np.savez`), only the weights, or only what "
+    "is "
+    "better than before; write in a thread, on a copy of the weights.",
+    cost="After a crash, more epochs are lost. Uncompressed files are larger.",
+    prediction=AT_MOST,
+    needs=("loop", "run"),
+    thresholds=(OFTEN, *THRESHOLDS),
+    severity="warn",
+    effect_on_results="same results",
+    untried="It needs your code changed, and only you know what may be left out; a trial compares "
+    "steps.",
+)
+
+_OF_KERAS = {
+    "ModelCheckpoint": "`save_best_only=True` or `save_weights_only=True` saves less, and a "
+    "`save_freq` of several epochs' batches saves less often",
+    "BackupAndRestore": "a `save_freq` of several epochs' batches saves less often",
+    "TensorBoard": "`histogram_freq=0` and `write_images=False` leave out what takes longest",
+    "EarlyStopping": "`restore_best_weights=False` copies no weights",
+}
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding for each callback, function or stretch of lines that takes a notable part."""
+    run = session.run
+    assert run is not None
+    rows = [row for row in run.parts if row.part == "epoch_end"]
+    found = [_finding(session, run, block) for block in blocks_of(rows)]
+    found = [finding for finding in found if finding.status != "pass"]
+    return found or [_keras_itself(session, run, rows)]
+
+
+def _finding(session: Session, run: Run, block: Block) -> Finding:
+    weight = weigh(run, block.rows, block.seconds)
+    count = _count(run, block)
+    status, sentence = weight.status, weight.sentence
+    if status == "fail" and count is not None and count < OFTEN.value:
+        status = "informative"
+        times = "once" if count == 1 else f"{count} times"
+        sentence = f"It comes {times} in the run, so it can't be done less often."
+    advice = "" if status == "pass" else f"{sentence} {_advice(block)}".strip()
+    return META.finding(
+        status,
+        advice,
+        place=_place(session, block),
+        evidence={**weight.evidence, "times": count},
+        own_prediction=NOT_PREDICTED,
+        part="epoch_end",
+        saved_s=weight.saved_s,
+        speedup_at_most=weight.speedup_at_most,
+    )
+
+
+def _count(run: Run, block: Block) -> int | None:
+    """How often it comes; None in a ledger that is of one epoch of nobody knows how many."""
+    if run.scope != "run":
+        return None
+    seen = run.epochs_planned or (round(run.epochs_seen) if run.epochs_seen else None)
+    return block.count if block.count is not None else seen
+
+
+def _place(session: Session, block: Block) -> Place:
+    """Its line; of a callback of Keras's, the call that it is given to."""
+    row = block.hottest
+    if row.line is not None:
+        return row.file, row.line
+    loop = next((loop for loop in session.loops if loop.id == row.loop_id), None)
+    loop = loop or session.diagnosed_loop()
+    return (loop.file, loop.line) if loop is not None else (None, None)
+
+
+def _advice(block: Block) -> str:
+    what = block.hottest.what or ""
+    for name, how in _OF_KERAS.items():
+        if what == callback_words(name) and block.hottest.file is None:
+            return f"`{name}` takes {block.seconds:.1f} s in all: {how}."
+    return (
+        f"{what[:1].upper()}{what[1:]} takes {block.seconds:.1f} s in all: do it every few epochs "
+        "(`if epoch % 5 == 0`). If it saves, save uncompressed and only the weights, or only what "
+        "is better than before; if it only writes or draws, a thread can do it beside the training."
+    )
+
+
+def _keras_itself(session: Session, run: Run, rows: list[RunPart]) -> Finding:
+    """What no callback and no line explains: to be known, as no line of the script could change."""
+    rest_s = sum(row.seconds for row in rows if row.what is None)
+    percent = 100.0 * rest_s / run.whole_s if run.whole_s > 0 else 0.0
+    if percent < RELEVANT.value:
+        return META.finding("pass", "", part="epoch_end")
+    loop = session.diagnosed_loop()
+    assert loop is not None
+    return META.finding(
+        "informative",
+        f"{percent:.0f} % of {whole_in_words(run)} lies between the epochs, in no line that was "
+        "seen. What comes with each epoch is less with fewer and longer ones (`repeat()` and "
+        "`steps_per_epoch`).",
+        place=(loop.file, loop.line),
+        evidence={"taken_s": rest_s, "taken_percent_of_run": percent},
+        part="epoch_end",
+    )

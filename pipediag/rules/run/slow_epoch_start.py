@@ -1,0 +1,152 @@
+"""Waits for the first batch of each epoch that are not a shuffle filling with costly elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipediag.facts.limits import INPUT_BOUND
+from pipediag.facts.pipeline import call_name, operations
+from pipediag.facts.run import later_starts_s, starts_s, whole_in_words
+from pipediag.rules.rule import Meta
+from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, NOTABLE, THRESHOLDS, weigh
+from pipediag.session.findings import Finding
+from pipediag.session.ledger import Run
+from pipediag.session.model import Session
+from pipediag.tensorflow_names import READERS
+
+META = Meta(
+    id="slow-epoch-start",
+    name="Slow start of the epoch",
+    title_failed="Each epoch waits for its pipeline to start anew",
+    title_passed="Epochs start without a long wait",
+    looks_at="How long all epochs but the first wait for their first batch, and what stands in the "
+    "pipeline: a shuffle, a generator, files. The first wait is the pipeline's start, and stays.",
+    why="With each epoch a new iterator starts: files are opened, a generator begins at its first "
+    "line, buffers fill from nothing, and no step runs meanwhile.",
+    edit="One pipeline through all epochs: `repeat()` at its end, before `prefetch`, and "
+    "`steps_per_epoch` in `fit` (or a count of steps in your loop). Load what a generator needs "
+    "once, outside of it. A smaller shuffle buffer fills sooner.",
+    cost="With `repeat()` the end of the data is no longer the end of an epoch: its steps have to "
+    "be "
+    "counted. A smaller buffer shuffles less.",
+    prediction=f"{AT_MOST} What only moves beside the steps is hidden by them as long as they "
+    f"last.",
+    needs=("loop", "run"),
+    thresholds=(*THRESHOLDS, INPUT_BOUND),
+    severity="warn",
+    effect_on_results="same up to order or rounding",
+    yields_to=("slow-shuffle-fill", "missing-cache", "sequential-files"),
+    untried="A trial compares steady steps, and the wait comes before them.",
+)
+
+
+@dataclass(frozen=True)
+class _Cure:
+    advice: str
+    hides: bool
+    """Whether the work stays, and only runs beside what else there is in an epoch."""
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding on the diagnosed loop."""
+    run, loop = session.run, session.diagnosed_loop()
+    assert run is not None
+    assert loop is not None
+    place = (loop.file, loop.line)
+    rows = [row for row in run.parts if row.part == "epoch_start" and row.loop_id == loop.id]
+    later_s = later_starts_s(session)
+    if later_s is None:
+        return [_unseen(session, run)]
+    cure = _cure(session)
+    saved_s = later_s if cure is None or not cure.hides else min(later_s, _beside_s(session, run))
+    weight = weigh(run, rows, saved_s)
+    status, sentence = weight.status, weight.sentence
+    if status == "fail" and cure is None:
+        status, sentence = (
+            "informative",
+            "The wait is that of a pipeline that the script did not write.",
+        )
+    elif status == "fail" and _steps_wait(session):
+        status = "informative"
+        sentence = (
+            "The steps wait for input as well, so what the epochs' starts save would be waited for "
+            "in the steps: make the pipeline faster first."
+        )
+    advice = "" if status == "pass" else f"{sentence} {cure.advice if cure else ''}".strip()
+    return [
+        META.finding(
+            status,
+            advice,
+            place=place,
+            evidence={
+                **weight.evidence,
+                "first_batch_ms": loop.time.first_batch_ms if loop.time is not None else None,
+                "times": sum(row.count or 0 for row in rows) or None,
+            },
+            own_prediction=NOT_PREDICTED,
+            part="epoch_start",
+            saved_s=weight.saved_s,
+            speedup_at_most=weight.speedup_at_most,
+        )
+    ]
+
+
+def _unseen(session: Session, run: Run) -> Finding:
+    percent = 100.0 * starts_s(session) / run.whole_s if run.whole_s > 0 else 0.0
+    if percent < NOTABLE.value:
+        return META.finding("pass", "", part="epoch_start")
+    reason = (
+        f"Waiting for first batches is {percent:.0f} % of {whole_in_words(run)}, but no end of an "
+        "epoch was seen, so whether later epochs wait as well is not known."
+    )
+    return META.finding("inconclusive", reason, part="epoch_start")
+
+
+def _beside_s(session: Session, run: Run) -> float:
+    """What else an epoch's work could run beside: the loop's steps and what follows them."""
+    loop = session.diagnosed_loop()
+    parts = ("steps", "evaluation", "epoch_end")
+    return sum(
+        row.seconds
+        for row in run.parts
+        if row.part in parts and loop is not None and row.loop_id == loop.id
+    )
+
+
+def _steps_wait(session: Session) -> bool:
+    share = (session.breakdown or {}).get("input_wait")
+    return share is not None and share.ci95_percent[0] >= INPUT_BOUND.value
+
+
+def _cure(session: Session) -> _Cure | None:
+    """By what the pipeline is made of; None where the script wrote none of it."""
+    written = operations(session)
+    if not written:
+        return None
+    generators = [op for op in written if op.kind == "from_generator"]
+    shuffles = [op for op in written if op.kind == "shuffle"]
+    repeated = (
+        "Let one pipeline run through all epochs: `.repeat()` before its `prefetch`, and "
+        "`steps_per_epoch` in `fit`, or a count of steps in your own loop."
+    )
+    if generators:
+        op = call_name(generators[0])
+        return _Cure(
+            f"{op} starts its generator anew in each epoch: load what it needs once, outside of "
+            f"the function. {repeated}",
+            hides=False,
+        )
+    if shuffles:
+        op = call_name(shuffles[0])
+        return _Cure(
+            f"{op} fills its buffer anew in each epoch: a smaller one fills sooner. {repeated}",
+            hides=False,
+        )
+    if any(op.kind in READERS for op in written):
+        return _Cure(
+            "The files are opened anew in each epoch: several at once "
+            "(`interleave(..., num_parallel_calls=tf.data.AUTOTUNE)`), or a `cache()` if they fit "
+            f"in memory. {repeated}",
+            hides=True,
+        )
+    return _Cure(repeated, hides=True)

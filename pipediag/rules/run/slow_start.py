@@ -1,0 +1,96 @@
+"""Work before the first training step that is the same in every run."""
+
+from __future__ import annotations
+
+from pipediag.rules.rule import Meta
+from pipediag.rules.run.blocks import Block, blocks_of
+from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, THRESHOLDS, weigh
+from pipediag.session.findings import Finding
+from pipediag.session.ledger import READING, Run
+from pipediag.session.model import Session
+from pipediag.vocabulary import LoopRole
+
+META = Meta(
+    id="slow-start",
+    name="Slow start",
+    title_failed="Training starts late, after work that could be kept from run to run",
+    title_passed="Training starts soon",
+    looks_at="What runs before the first training step: the script's own lines, by functions, and "
+    "loops that read a data set, as `adapt` does. Starting Python and importing modules is left "
+    "alone; so is what a framework does for a line, as where it builds a model.",
+    why="Text that is parsed, features that are computed and statistics that are adapted come out "
+    "the same as long as their input is the same, and each run waits for them anew.",
+    edit="Keep the result in a file: arrays as `.npy`, to be mapped with `np.load(path, "
+    'mmap_mode="r")`; what a tf.data pipeline makes with `dataset.save(path)`; what `adapt` learns '
+    "as the layer's vocabulary or statistics.",
+    cost="A file that has to be made anew when its input or the code changes.",
+    prediction=AT_MOST,
+    needs=("loop", "run"),
+    thresholds=THRESHOLDS,
+    severity="warn",
+    effect_on_results="same results",
+    untried="It comes before the training, and a trial compares steps.",
+)
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding for each piece of work that takes a notable part of the run."""
+    run = session.run
+    assert run is not None
+    if run.scope != "run":
+        reason = "The ledger is of a part of the training, as nobody knows how long all of it is."
+        return [META.finding("not-applicable", reason, part="before_training")]
+    rows = [row for row in run.parts if row.part == "before_training"]
+    found = [_finding(session, run, block) for block in blocks_of(rows)]
+    return [one for one in found if one.status != "pass"] or [
+        META.finding("pass", "", part="before_training")
+    ]
+
+
+def _finding(session: Session, run: Run, block: Block) -> Finding:
+    row = block.hottest
+    weight = weigh(run, block.rows, block.seconds)
+    status, sentence = weight.status, weight.sentence
+    if status == "fail" and block.in_framework_s > block.seconds / 2:
+        status = "informative"
+        sentence = (
+            "Most of it is the framework's own work for this line. To build a model takes what it "
+            "takes; what prepares data could be kept."
+        )
+    advice = "" if status == "pass" else f"{sentence} {_advice(session, block)}".strip()
+    return META.finding(
+        status,
+        advice,
+        place=(row.file, row.line),
+        evidence=weight.evidence,
+        own_prediction=NOT_PREDICTED,
+        part="before_training",
+        saved_s=weight.saved_s,
+        speedup_at_most=weight.speedup_at_most,
+    )
+
+
+def _advice(session: Session, block: Block) -> str:
+    row = block.hottest
+    took = f"{block.seconds:.1f} s"
+    if row.what != READING:
+        where = "" if row.what is None else f" {row.what}"
+        return (
+            f"{took} pass{where} before the training: if what comes out is the same in every run, "
+            'keep it (`np.save`) and map it from then on (`np.load(path, mmap_mode="r")`).'
+        )
+    if _role_at(session, block) == "adapt":
+        return (
+            f"`adapt` takes {took} over all of its data: keep what it learns from run to run (the "
+            "layer's `get_vocabulary()`, or its statistics), or let it see a part of the data."
+        )
+    return (
+        f"Reading this data set before the training takes {took}: keep what is made of it "
+        "(`np.save`, or `dataset.save(path)`), or read it only once."
+    )
+
+
+def _role_at(session: Session, block: Block) -> LoopRole | None:
+    place = (block.hottest.file, block.hottest.line)
+    roles = [loop.role for loop in session.loops if (loop.file, loop.line) == place]
+    return next(iter(roles), None)

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.rules.registry import run_rules
+from pipediag.rules.run import repeated_compile
+from pipediag.session.ledger import Run, RunPart
+from pipediag.session.model import Session
+from tests.factories import make_keras, make_loop, make_session
+from tests.ledgers import make_part, make_run
+from tests.records import make_steps
+from tests.rules.sessions import only
+
+
+def compiled(seconds: float, count: int | None = 8, **overrides: Any) -> RunPart:
+    """Of the step of the `fit` at line 20, which is the loop of the factories."""
+    values = {"what": "the step of `fit`", "file": "train.py", "line": 20, "count": count}
+    return make_part("compile", seconds, **{**values, **overrides})
+
+
+def session_with(*parts: RunPart, **overrides: Any) -> Session:
+    return make_session(run=make_run(*parts, **overrides))
+
+
+def test_a_model_for_each_fold_is_built_once_and_set_back() -> None:
+    finding = only(repeated_compile, session_with(compiled(40.0)))
+    assert (finding.status, finding.severity, finding.part) == ("fail", "warn", "compile")
+    assert (finding.file, finding.line) == ("train.py", 20)
+    assert "traced and compiled 8 times" in finding.advice
+    assert "set_weights(initial)" in finding.advice
+    # One of the eight stays.
+    assert finding.saved_s == pytest.approx(35.0)
+    assert finding.speedup_at_most == pytest.approx(8.0)
+    assert finding.evidence["traces"] == 8
+
+
+def test_a_function_made_in_a_loop_is_moved_out_of_it() -> None:
+    finding = only(repeated_compile, session_with(compiled(30.0, what="train_step", line=7)))
+    assert finding.status == "fail"
+    assert "`train_step` was traced 8 times" in finding.advice
+    assert "outside of any loop" in finding.advice
+    assert "set_weights" not in finding.advice
+
+
+def test_all_places_are_added_up_and_the_worst_is_named() -> None:
+    evaluate = compiled(6.0, what="the step of `evaluate`", line=22)
+    finding = only(repeated_compile, session_with(compiled(8.0), evaluate))
+    assert finding.status == "fail"
+    assert finding.line == 20
+    assert finding.saved_s == pytest.approx(14.0 * 7 / 8)
+    assert "1 other place" in finding.advice
+
+
+def test_xla_is_spoken_of_where_it_compiles() -> None:
+    session = session_with(compiled(40.0))
+    assert "jit_compile" not in only(repeated_compile, session).advice
+    loop = make_loop(keras=make_keras(jit_compile=True))
+    jitted = session.model_copy(update={"loops": [loop]})
+    assert "jit_compile=False" in only(repeated_compile, jitted).advice
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        # A large model that is compiled once, and once more for the last batch.
+        [compiled(60.0, count=1)],
+        [compiled(60.0, count=2)],
+        # Several stages, each of its own.
+        [compiled(20.0, count=2), compiled(20.0, count=1, line=30)],
+        [compiled(60.0, count=None)],
+        # Seven eighths of 5 s are no 5 %.
+        [compiled(5.0)],
+        [],
+    ],
+)
+def test_near_misses_pass(parts: list[RunPart]) -> None:
+    assert only(repeated_compile, session_with(*parts)).status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "status"), [(11.5, "fail"), (11.4, "informative"), (5.8, "informative")]
+)
+def test_either_side_of_the_limit(seconds: float, status: str) -> None:
+    assert only(repeated_compile, session_with(compiled(seconds))).status == status
+
+
+def test_a_try_of_a_few_seconds_is_only_informed() -> None:
+    short = session_with(compiled(1.9), whole_s=4.0)
+    finding = only(repeated_compile, short)
+    assert finding.status == "informative"
+    assert "1.9 s" in finding.advice
+    assert only(repeated_compile, session_with(compiled(2.1), whole_s=4.0)).status == "fail"
+
+
+def test_retraces_in_the_steps_are_told_by_the_rule_on_them() -> None:
+    session = session_with(compiled(40.0, what="train_step", line=7))
+    session = session.model_copy(update={"steps": make_steps(retraces=40)})
+    finding = next(f for f in run_rules(session) if f.rule == "repeated-compile")
+    assert (finding.status, finding.needs_first) == ("informative", "retracing")
+
+
+def test_a_ledger_of_an_epoch_knows_of_no_compiling() -> None:
+    epoch = session_with(scope="epoch")
+    assert only(repeated_compile, epoch).status == "not-applicable"
+
+
+def test_without_a_ledger() -> None:
+    assert only(repeated_compile, make_session()).status == "not-applicable"
+    lost = make_session(run_missing="Nothing was written down.")
+    finding = only(repeated_compile, lost)
+    assert (finding.status, finding.advice) == ("inconclusive", "Nothing was written down.")
+    nothing: Run | None = None
+    assert only(repeated_compile, make_session(run=nothing, loops=[])).status == "not-applicable"

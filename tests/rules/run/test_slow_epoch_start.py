@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.rules.run import slow_epoch_start
+from pipediag.session.ledger import RunPart
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
+from tests.factories import make_loop, make_loop_time
+from tests.ledgers import make_part, make_run
+from tests.records import make_breakdown, make_operation
+from tests.rules.sessions import batch, only, session_of, source
+
+READER = make_operation("read", "TFRecordDataset", line=5)
+
+
+def waits(seconds: float, **overrides: Any) -> RunPart:
+    values = {"file": "train.py", "line": 20, "count": 20, "loop_id": "loop_0"}
+    return make_part("epoch_start", seconds, **{**values, **overrides})
+
+
+def session_with(
+    part: RunPart,
+    *ops: Operation,
+    first_batch_ms: float = 2000.0,
+    ends: int = 19,
+    input_wait: float = 1.0,
+    **overrides: Any,
+) -> Session:
+    """Each of twenty epochs waits for two seconds; the steps wait for nothing."""
+    time = make_loop_time(first_batch_ms=first_batch_ms, epoch_ends_seen=ends)
+    return session_of(
+        *(ops or (READER, batch())),
+        run=make_run(part, **overrides),
+        loops=[make_loop(time=time)],
+        breakdown=make_breakdown(input_wait=input_wait, device_compute=90.0),
+    )
+
+
+def test_files_that_are_opened_anew() -> None:
+    finding = only(slow_epoch_start, session_with(waits(40.0)))
+    assert (finding.status, finding.part, finding.line) == ("fail", "epoch_start", 20)
+    assert "opened anew in each epoch" in finding.advice
+    assert "`.repeat()` before its `prefetch`" in finding.advice
+    # The first wait stays.
+    assert finding.saved_s == pytest.approx(38.0)
+
+
+def test_what_only_moves_beside_the_steps_is_hidden_by_them() -> None:
+    """Of 90 s of waits no more than the 10 s of steps could run meanwhile."""
+    finding = only(slow_epoch_start, session_with(waits(90.0), first_batch_ms=4500.0))
+    assert finding.saved_s == pytest.approx(10.0)
+
+
+def test_a_generator_loads_once() -> None:
+    generator = make_operation("gen", "from_generator", line=8)
+    session = session_with(waits(90.0), generator, batch(), first_batch_ms=4500.0)
+    finding = only(slow_epoch_start, session)
+    assert "`from_generator` at line 8 starts its generator anew" in finding.advice
+    assert finding.saved_s == pytest.approx(85.5)
+
+
+def test_a_buffer_of_cheap_elements_is_made_smaller() -> None:
+    shuffle = make_operation("shuffle", "shuffle", line=9)
+    finding = only(slow_epoch_start, session_with(waits(40.0), source(), shuffle, batch()))
+    assert finding.status == "fail"
+    assert "a smaller one fills sooner" in finding.advice
+
+
+def test_a_long_first_wait_alone_stays() -> None:
+    """A cache is filled in the first epoch; the others read it."""
+    cached = session_with(waits(40.0), first_batch_ms=20.0)
+    assert only(slow_epoch_start, cached).status == "pass"
+
+
+def test_a_pipeline_of_kerass_is_not_the_script_s_to_change() -> None:
+    array = make_operation("slices", "from_tensor_slices", made_by_framework=True)
+    finding = only(slow_epoch_start, session_with(waits(40.0), array))
+    assert finding.status == "informative"
+    assert "did not write" in finding.advice
+
+
+def test_where_the_steps_wait_as_well_nothing_is_gained() -> None:
+    finding = only(slow_epoch_start, session_with(waits(40.0), input_wait=60.0))
+    assert finding.status == "informative"
+    assert "The steps wait for input as well" in finding.advice
+
+
+def test_without_an_end_of_an_epoch_it_is_not_known() -> None:
+    assert only(slow_epoch_start, session_with(waits(40.0), ends=0)).status == "inconclusive"
+    assert only(slow_epoch_start, session_with(waits(4.0), ends=0)).status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("first_batch_ms", "status"),
+    [(527.0, "fail"), (526.0, "informative"), (264.0, "informative"), (263.0, "pass")],
+)
+def test_either_side_of_the_limits(first_batch_ms: float, status: str) -> None:
+    session = session_with(waits(40.0), first_batch_ms=first_batch_ms)
+    assert only(slow_epoch_start, session).status == status
+
+
+def test_a_ledger_of_one_epoch_has_no_first_one() -> None:
+    session = session_with(waits(1.0, count=1), whole_s=4.0, scope="epoch")
+    assert only(slow_epoch_start, session).status == "fail"
+
+
+def test_a_try_of_a_few_seconds_is_only_informed() -> None:
+    session = session_with(waits(1.9), whole_s=4.0, first_batch_ms=95.0)
+    assert only(slow_epoch_start, session).status == "informative"
+
+
+def test_rules_that_know_more_go_first() -> None:
+    assert {"slow-shuffle-fill", "missing-cache"} <= set(slow_epoch_start.META.yields_to)
