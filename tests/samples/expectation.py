@@ -14,8 +14,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pipediag.facts.order import to_act_on
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
+from pipediag.vocabulary import RUN_PARTS
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_pipelines"
 MARKER = re.compile(r"#\s*pipediag:\s*([a-z][a-z-]*)\s*$")
@@ -34,9 +36,9 @@ KEYS = {
         "rules",
         "trials",
     },
-    "verdict": {"bottleneck", "line", "words"},
+    "verdict": {"bottleneck", "line", "words", "where", "where_line"},
     "loop": {"kind", "line", "other_roles"},
-    "rules": {"fail", "shown", "not_fail", "silent", "lines"},
+    "rules": {"fail", "first", "shown", "not_fail", "silent", "lines"},
     "trials": {"confirmed", "not_confirmed", "none", "unless"},
 }
 
@@ -74,6 +76,10 @@ class Expectation:
     """Marker of the line that the verdict must name."""
     words: tuple[str, ...]
     """Words of the verdict's sentence and its reasons, in any case of letters."""
+    where: tuple[str, ...]
+    """Parts of the run of which the verdict must name one; empty where nothing is said of them."""
+    where_line: str | None
+    """Marker of the line that the verdict must name for that part."""
     in_every_run: bool
     """Whether `make test` runs the sample; others are left to `make test-samples`."""
     profiler_conflict: bool
@@ -84,6 +90,8 @@ class Expectation:
     other_roles: tuple[str, ...]
     """Roles that other loops of the script must have been given."""
     must_fail: tuple[str, ...]
+    first: tuple[str, ...]
+    """Rules of which one must give the first advice; empty where nothing is said of it."""
     must_show: tuple[str, ...]
     """Rules that must fail or inform."""
     must_not_fail: tuple[str, ...]
@@ -128,12 +136,15 @@ def read_expectation(path: Path) -> Expectation:
         bottleneck=tuple(verdict["bottleneck"]),
         verdict_line=verdict.get("line"),
         words=tuple(verdict.get("words", [])),
+        where=_parts(path, verdict.get("where", [])),
+        where_line=verdict.get("where_line"),
         in_every_run=table.get("in_every_run", True),
         profiler_conflict=table.get("profiler_conflict", False),
         loop_kind=tuple(loop["kind"]) if loop is not None else None,
         loop_line=loop["line"] if loop is not None else None,
         other_roles=tuple((loop or {}).get("other_roles", [])),
         must_fail=tuple(rules.get("fail", [])),
+        first=tuple(rules.get("first", [])),
         must_show=tuple(rules.get("shown", [])),
         must_not_fail=tuple(rules.get("not_fail", [])),
         must_be_silent=tuple(rules.get("silent", [])),
@@ -141,6 +152,14 @@ def read_expectation(path: Path) -> Expectation:
         trials=_trials(path, trials),
         measured=table["measured"],
     )
+
+
+def _parts(path: Path, names: str | list[str]) -> tuple[str, ...]:
+    """One part of a run, or several that are right."""
+    parts = (names,) if isinstance(names, str) else tuple(names)
+    if unknown := set(parts) - set(RUN_PARTS):
+        raise ValueError(f"{path.name}: no parts of a run: {sorted(unknown)}")
+    return parts
 
 
 def _trials(path: Path, table: dict[str, Any]) -> TrialsExpectation:
@@ -172,6 +191,7 @@ def discrepancies(expected: Expectation, session: Session) -> list[str]:
     marks = marked_lines(expected.script)
     return [
         *_verdict_discrepancies(expected, session, marks),
+        *_where_discrepancies(expected, session, marks),
         *_loop_discrepancies(expected, session, marks),
         *_rule_discrepancies(expected, session, marks),
     ]
@@ -201,6 +221,22 @@ def _verdict_discrepancies(
     found += [f"the verdict does not say {word!r}" for word in expected.words if word not in text]
     if expected.profiler_conflict and not session.profiler_conflicts:
         found.append("the script's own profiler is not reported")
+    return found
+
+
+def _where_discrepancies(
+    expected: Expectation, session: Session, marks: dict[str, set[int]]
+) -> list[str]:
+    verdict, found = session.verdict, []
+    if expected.where and verdict.where not in expected.where:
+        found.append(
+            f"most of the run is {verdict.where} ({verdict.where_percent} %), expected one of "
+            f"{expected.where}"
+        )
+    if expected.where_line is not None:
+        place = (verdict.where_file, verdict.where_line)
+        if not _is_marked(expected.script, place, marks[expected.where_line]):
+            found.append(f"the run's part is at {place}, expected {expected.where_line}")
     return found
 
 
@@ -249,6 +285,9 @@ def _rule_discrepancies(
         for rules, wish in wrong
         for rule in sorted(rules)
     ]
+    first = next((one.rule for one in session.findings if to_act_on(one)), None)
+    if expected.first and first not in expected.first:
+        found.append(f"the first advice is of {first}, expected one of {expected.first}")
     return found + _place_discrepancies(expected, session, marks)
 
 

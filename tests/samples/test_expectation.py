@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from .expectation import SAMPLES, Expectation, all_expectations, marked_lines, read_expectation
+from pipediag.session.model import Session
+from tests.factories import make_finding, make_loop, make_session, make_verdict
+
+from .expectation import (
+    SAMPLES,
+    Expectation,
+    all_expectations,
+    discrepancies,
+    marked_lines,
+    read_expectation,
+)
 
 EXPECTATIONS = all_expectations()
 SCRIPTS = sorted(SAMPLES.glob("*.py"))
@@ -32,7 +42,8 @@ def test_scripts_are_documented_and_know_nothing_of_pipediag(script: Path) -> No
 
 @pytest.mark.parametrize("expected", EXPECTATIONS, ids=lambda expected: expected.name)
 def test_markers_that_an_expectation_names_are_in_its_script(expected: Expectation) -> None:
-    named = {expected.verdict_line, expected.loop_line, *expected.rule_lines.values()} - {None}
+    lines = (expected.verdict_line, expected.where_line, expected.loop_line)
+    named = {*lines, *expected.rule_lines.values()} - {None}
     assert named <= set(marked_lines(expected.script))
 
 
@@ -44,6 +55,51 @@ def test_unknown_keys_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(ValueError, match="bottlenek"):
         read_expectation(path)
+
+
+def test_parts_that_no_run_has_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "train.expect.toml"
+    path.write_text(
+        'shows = "s"\norigin = "o"\nmeasured = "m"\n'
+        '[verdict]\nbottleneck = ["input"]\nwhere = "epoch_middle"\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(ValueError, match="epoch_middle"):
+        read_expectation(path)
+
+
+def slow_in_its_evaluation(tmp_path: Path, where: str, first: str) -> Expectation:
+    """What is expected of a script that evaluates in line 2."""
+    script = tmp_path / "train.py"
+    script.write_text("fit()  # pipediag: loop\nevaluate()  # pipediag: slow\n", encoding="utf-8")
+    path = tmp_path / "train.expect.toml"
+    path.write_text(
+        'shows = "s"\norigin = "o"\nmeasured = "m"\n'
+        f'[verdict]\nbottleneck = ["input"]\nwhere = {where}\nwhere_line = "slow"\n'
+        f'[loop]\nkind = ["keras"]\nline = "loop"\n[rules]\nfirst = ["{first}"]\n',
+        encoding="utf-8",
+    )
+    return read_expectation(path)
+
+
+def evaluating(line: int) -> Session:
+    verdict = make_verdict(where="evaluation", where_percent=60.0, where_file="train.py")
+    return make_session(
+        loops=[make_loop(line=1)],
+        verdict=verdict.model_copy(update={"where_line": line}),
+        findings=[make_finding("costly-evaluation"), make_finding("slow-start")],
+    )
+
+
+def test_the_part_of_the_run_and_the_first_advice_are_compared(tmp_path: Path) -> None:
+    right = slow_in_its_evaluation(tmp_path, '["epoch_end", "evaluation"]', "costly-evaluation")
+    assert discrepancies(right, evaluating(line=2)) == []
+    (place,) = discrepancies(right, evaluating(line=1))
+    assert "expected slow" in place
+    wrong = slow_in_its_evaluation(tmp_path, '"compile"', "slow-start")
+    part, first = discrepancies(wrong, evaluating(line=2))
+    assert "most of the run is evaluation (60.0 %)" in part
+    assert "the first advice is of costly-evaluation" in first
 
 
 def test_what_trials_must_find_may_not_contradict_itself(tmp_path: Path) -> None:
