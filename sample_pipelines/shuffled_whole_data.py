@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-CLIPS, SAMPLES, EPOCHS = 1200, 16_000, 12
+CLIPS, SAMPLES, EPOCHS = 960, 16_000, 12
 
 rng = np.random.default_rng(71)
 sounds = rng.standard_normal((CLIPS, SAMPLES), dtype=np.float32)

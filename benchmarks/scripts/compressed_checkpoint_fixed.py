@@ -7,10 +7,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-FEATURES, WIDTH, EPOCHS = 256, 1024, 25
+FEATURES, WIDTH, EPOCHS = 256, 1024, 40
 
 rng = np.random.default_rng(73)
-features = rng.standard_normal((2560, FEATURES), dtype=np.float32)
+features = rng.standard_normal((1024, FEATURES), dtype=np.float32)
 targets = (features[:, :1] > 0).astype("float32")
 
 
@@ -28,7 +28,7 @@ class WeightHistory(keras.callbacks.Callback):
         np.savez(self.folder / f"epoch_{epoch:03d}.npz", **weights)
 
 
-dataset = tf.data.Dataset.from_tensor_slices((features, targets)).shuffle(2560).batch(64)
+dataset = tf.data.Dataset.from_tensor_slices((features, targets)).shuffle(1024).batch(64)
 model = keras.Sequential(
     [
         keras.Input(shape=(FEATURES,)),

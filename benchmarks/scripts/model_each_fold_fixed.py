@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-ROWS, FEATURES, FOLDS = 4096, 48, 8
+ROWS, FEATURES, FOLDS = 3072, 48, 8
 
 rng = np.random.default_rng(72)
 features = rng.standard_normal((ROWS, FEATURES), dtype=np.float32)
@@ -14,7 +14,7 @@ folds = np.array_split(rng.permutation(ROWS), FOLDS)
 def build_model():
     inputs = keras.Input(shape=(FEATURES,))
     x = keras.layers.Dense(128)(inputs)
-    for _ in range(6):
+    for _ in range(2):
         skipped = x
         x = keras.layers.Dense(128, activation="gelu")(keras.layers.LayerNormalization()(x))
         x = keras.layers.Dropout(0.1)(x)

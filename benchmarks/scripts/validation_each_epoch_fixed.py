@@ -21,7 +21,7 @@ model = keras.Sequential(
         keras.layers.Dense(1, activation="sigmoid"),
     ]
 )
-model.compile(optimizer="adam", loss="binary_crossentropy", metrics=["accuracy", "AUC"])
+model.compile(optimizer="adam", loss="binary_crossentropy", metrics=["accuracy"])
 model.fit(  # pipediag: loop
     training, validation_data=validation, validation_freq=6, epochs=EPOCHS, verbose=2
 )

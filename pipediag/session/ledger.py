@@ -9,6 +9,8 @@ from pipediag.vocabulary import PartBasis, RunPartName, RunScope
 
 OWN_LINE = "the script's own line"
 """What a row is (`RunPart.what`) where code runs that is in no function."""
+IN_FRAMEWORK = ", in a framework's code"
+"""How what a row is ends where a framework's code ran for that line, as where it builds a model."""
 READING = "reading a data set"
 """What a row is where a loop takes data before a training."""
 
@@ -36,8 +38,6 @@ class RunPart(Record):
     file: str | None = None
     line: int | None = None
     loop_id: str | None = None
-    in_framework: bool = False
-    """Whether a framework's own code ran for the line, as where it builds a model."""
 
 
 class Run(Record):

@@ -26,6 +26,8 @@ _JOIN_S = 0.5
 _WAIT_S, _MOST_WAITS = 0.0002, 500
 
 _Place = tuple[str, int, str, bool]
+_Look = tuple[_Place, bool]
+"""A line, and whether a framework's code ran for it."""
 
 
 class LineSampler:
@@ -43,8 +45,7 @@ class LineSampler:
         """Released to wake it."""
         self._task: Path | None = None
         """Where the system has the thread that was started last."""
-        self._seen: dict[tuple[_Place, bool], int] = {}
-        """Nanoseconds by line, and by whether a framework's code ran for it."""
+        self._seen: dict[_Look, int] = {}
         self._since_ns = 0
 
     def go_on(self, thread: int) -> None:
@@ -108,15 +109,14 @@ class LineSampler:
             while True:
                 self._asleep.acquire(timeout=_INTERVAL_NS / 1e9)
                 now_ns = time.monotonic_ns()
-                place, framework = self._look(sys._current_frames())
+                look = self._look(sys._current_frames())
                 with self._lock:
                     if not self._wanted:
                         self._ended = None
                         return
-                    if place is not None:
+                    if look is not None:
                         ns = now_ns - max(last_ns, self._since_ns)
-                        key = (place, framework)
-                        self._seen[key] = self._seen.get(key, 0) + ns
+                        self._seen[look] = self._seen.get(look, 0) + ns
                     due = now_ns - self._since_ns > _TELL_EVERY_NS
                     seen = self._taken(now_ns) if due else None
                 last_ns = now_ns
@@ -127,13 +127,9 @@ class LineSampler:
         finally:
             ended.release()
 
-    def _look(self, frames: Mapping[int, FrameType]) -> tuple[_Place | None, bool]:
+    def _look(self, frames: Mapping[int, FrameType]) -> _Look | None:
         """A thread that ran none of the script's code has left it to the main one."""
-        frame = frames.get(self._thread)
-        if (place := running_line(frame)) is None:
-            frame = frames.get(self._home)
-            place = running_line(frame)
-        return place, in_framework(frame)
+        return looked_at(frames.get(self._thread)) or looked_at(frames.get(self._home))
 
     def _taken(self, now_ns: int) -> SeenLines | None:
         seen, self._seen = self._seen, {}
@@ -160,6 +156,12 @@ def _held_lock() -> _thread.LockType:
     lock = _thread.allocate_lock()
     lock.acquire()
     return lock
+
+
+def looked_at(frame: FrameType | None) -> _Look | None:
+    """What a look at a stack tells; None where none of the script's own code is on it."""
+    place = running_line(frame)
+    return None if place is None else (place, in_framework(frame))
 
 
 def in_framework(frame: FrameType | None) -> bool:

@@ -199,7 +199,6 @@ def _part(place: Place, one: Projected, whole_ns: float) -> RunPart:
         file=place.file,
         line=place.line,
         loop_id=place.loop_id,
-        in_framework=place.in_framework,
     )
 
 

@@ -27,13 +27,6 @@ class Place:
     line: int | None = None
     loop_id: str | None = None
     """The training loop that it belongs to, or follows within its epochs."""
-    in_framework: bool = False
-    """Whether a framework's own code ran for the line."""
-
-    @property
-    def unlined(self) -> Place:
-        """The rest of the part, where nothing is known of what it is."""
-        return Place(self.part, loop_id=self.loop_id)
 
 
 PIPEDIAG = Place(None)

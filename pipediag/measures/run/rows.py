@@ -18,8 +18,6 @@ def without_the_smallest(whole: Mapping[Place, Projected]) -> dict[Place, Projec
     joined: dict[Place, Projected] = {}
     for place, one in whole.items():
         small = place.what is not None and one.ns < limit
-        key = (
-            replace(place, what=None, file=None, line=None, in_framework=False) if small else place
-        )
+        key = replace(place, what=None, file=None, line=None) if small else place
         joined[key] = joined[key].together(one) if key in joined else one
     return joined

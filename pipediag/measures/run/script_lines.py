@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pipediag.measures.run.places import Place, Spent
 from pipediag.measures.run.projection import Projected
-from pipediag.session.ledger import OWN_LINE
+from pipediag.session.ledger import IN_FRAMEWORK, OWN_LINE
 from pipediag.session.timeline import SeenLine, SeenLines
 
 _LINED = frozenset({"before_training", "between_loops", "epoch_end", "after_training"})
@@ -70,11 +70,6 @@ def _shares(place: Place, lines: Mapping[SeenLine, int], whole_ns: int) -> dict[
 def _of_line(place: Place, line: SeenLine) -> Place:
     if line.importing:
         return Place("startup", "imports", line.file, line.line)
-    what = None if line.function == "<module>" else f"in `{line.function}`"
-    return replace(
-        place,
-        what=what or OWN_LINE,
-        file=line.file,
-        line=line.line,
-        in_framework=line.in_framework,
-    )
+    what = OWN_LINE if line.function == "<module>" else f"in `{line.function}`"
+    whose = IN_FRAMEWORK if line.in_framework else ""
+    return replace(place, what=what + whose, file=line.file, line=line.line)

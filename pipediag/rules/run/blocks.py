@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipediag.session.ledger import OWN_LINE, READING, RunPart
+from pipediag.session.ledger import IN_FRAMEWORK, OWN_LINE, READING, RunPart
 
 NEIGHBOURS = 3
 """Lines of a file that lie no further apart are taken for one loop of it. Own choice: between two
 of them lies a blank line or a comment."""
+
+_COMPREHENSION = re.compile(r"(\.<locals>\.)?<(listcomp|setcomp|dictcomp|genexpr)>")
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,12 @@ class Block:
     @property
     def in_framework_s(self) -> float:
         """Of its seconds, those in which a framework's own code ran."""
-        return sum(row.seconds for row in self.rows if row.in_framework)
+        return sum(row.seconds for row in self.rows if (row.what or "").endswith(IN_FRAMEWORK))
+
+    @property
+    def what(self) -> str:
+        """What it is, whosever code ran."""
+        return _own(self.hottest.what or "")
 
 
 def blocks_of(rows: Iterable[RunPart]) -> list[Block]:
@@ -44,13 +52,20 @@ def blocks_of(rows: Iterable[RunPart]) -> list[Block]:
     for row in rows:
         if row.what is None:
             continue
-        if row.what == OWN_LINE:
+        what = _own(row.what)
+        if what == OWN_LINE:
             lines.append(row)
         else:
-            line = row.line if row.what == READING else None
-            named.setdefault((row.file, row.what, line), []).append(row)
+            line = row.line if what == READING else None
+            named.setdefault((row.file, what, line), []).append(row)
     blocks = [Block(tuple(group)) for group in (*named.values(), *_neighbours(lines))]
     return sorted(blocks, key=lambda block: -block.seconds)
+
+
+def _own(what: str) -> str:
+    """Without whose code ran; what a comprehension does is done by the code that holds it."""
+    words = _COMPREHENSION.sub("", what.removesuffix(IN_FRAMEWORK))
+    return OWN_LINE if words == "in ``" else words
 
 
 def _neighbours(lines: Iterable[RunPart]) -> list[list[RunPart]]:

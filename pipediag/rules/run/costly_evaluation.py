@@ -55,12 +55,12 @@ def check(session: Session) -> list[Finding]:
 
 
 def _finding(session: Session, run: Run, row: RunPart) -> Finding:
-    count = row.count if run.scope == "run" else None
+    loop = _loop_at(session, row)
+    count = _count(row, loop) if run.scope == "run" else None
     seldom = count is not None and count < OFTEN.value
     # Of what comes often, one has to remain.
     saved_s = row.seconds if seldom or count is None else row.seconds * (1.0 - 1.0 / count)
     weight = weigh(run, [row], saved_s)
-    loop = _loop_at(session, row)
     status, advice = weight.status, _advice(session, row, loop)
     if status == "fail" and seldom:
         status = "informative"
@@ -82,6 +82,13 @@ def _finding(session: Session, run: Run, row: RunPart) -> Finding:
         saved_s=weight.saved_s,
         speedup_at_most=weight.speedup_at_most,
     )
+
+
+def _count(row: RunPart, loop: Loop | None) -> int | None:
+    """How often it came; of a loop's, by its iterators, as its wait is a stretch of its own."""
+    if loop is not None and loop.kind != "keras" and row.basis == "measured":
+        return loop.iterators
+    return row.count
 
 
 def _loop_at(session: Session, row: RunPart) -> Loop | None:

@@ -78,8 +78,10 @@ def check(session: Session) -> list[Finding]:
 
 
 def _advice(session: Session, worst: RunPart, repeated: Sequence[RunPart]) -> str:
-    others = {(row.file, row.line) for row in repeated} - {(worst.file, worst.line)}
-    also = f" So is what is called in {len(others)} other places." if others else ""
+    others = {(row.file, row.line) for row in repeated if row.line is not None}
+    others -= {(worst.file, worst.line)}
+    more = "another place" if len(others) == 1 else f"{len(others)} other places"
+    also = f" So is what is called in {more}." if others else ""
     loop = _fit_at(session, worst)
     if loop is None:
         return (

@@ -101,7 +101,7 @@ def _place(session: Session, block: Block) -> Place:
 
 
 def _advice(block: Block) -> str:
-    what = block.hottest.what or ""
+    what = block.what
     for name, how in _OF_KERAS.items():
         if what == callback_words(name) and block.hottest.file is None:
             return f"`{name}` takes {block.seconds:.1f} s in all: {how}."

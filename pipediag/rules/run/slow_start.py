@@ -6,7 +6,7 @@ from pipediag.rules.rule import Meta
 from pipediag.rules.run.blocks import Block, blocks_of
 from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, THRESHOLDS, weigh
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import READING, Run
+from pipediag.session.ledger import OWN_LINE, READING, Run
 from pipediag.session.model import Session
 from pipediag.vocabulary import LoopRole
 
@@ -71,12 +71,11 @@ def _finding(session: Session, run: Run, block: Block) -> Finding:
 
 
 def _advice(session: Session, block: Block) -> str:
-    row = block.hottest
     took = f"{block.seconds:.1f} s"
-    if row.what != READING:
-        where = "" if row.what is None else f" {row.what}"
+    if block.what != READING:
+        where = "at this line" if block.what == OWN_LINE else block.what
         return (
-            f"{took} pass{where} before the training: if what comes out is the same in every run, "
+            f"{took} pass {where} before the training: if what comes out is the same in every run, "
             'keep it (`np.save`) and map it from then on (`np.load(path, mmap_mode="r")`).'
         )
     if _role_at(session, block) == "adapt":

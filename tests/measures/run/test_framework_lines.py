@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipediag.measures.run.places import Place, Spent
 from pipediag.measures.run.script_lines import divided_by_lines
+from pipediag.session.ledger import IN_FRAMEWORK, OWN_LINE
 from pipediag.session.timeline import SeenLine, SeenLines, parse_timeline, seen_line
 
 S = 1_000_000_000
@@ -17,8 +18,8 @@ def test_the_time_of_a_line_is_divided_by_whose_code_ran() -> None:
     before = Place("before_training")
     seen = SeenLines(0, 10 * S, (line(4, 3 * S), line(4, 5 * S, in_framework=True)))
     divided = divided_by_lines([Spent(before, 0, 10 * S)], [seen], {before: 10 * S})
-    by_framework = {place.in_framework: ns for place, ns in divided.items() if place.line == 4}
-    assert by_framework == {False: 3 * S, True: 5 * S}
+    by_words = {place.what: ns for place, ns in divided.items() if place.line == 4}
+    assert by_words == {OWN_LINE: 3 * S, OWN_LINE + IN_FRAMEWORK: 5 * S}
     assert divided[before] == 2 * S
 
 

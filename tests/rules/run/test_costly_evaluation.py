@@ -51,10 +51,22 @@ def test_an_own_call_is_named_as_it_is_written() -> None:
 
 def test_a_loop_that_evaluates_is_one_of_the_script_s() -> None:
     row = evaluated(40.0, what="a loop that evaluates", line=48)
-    loop = make_loop(id="loop_2", kind="eager", role="other", line=48, batch_size=8, keras=None)
+    loop = make_loop(id="loop_2", kind="eager", role="other", line=48, batch_size=8)
+    loop = loop.model_copy(update={"keras": None, "iterators": 20})
     finding = only(costly_evaluation, session_with(row, loops=[make_loop(), loop]))
     assert "A loop that evaluates: do it every few epochs" in finding.advice
     assert finding.evidence["batch_size"] == 8
+
+
+def test_a_loop_that_evaluates_twice_has_two_iterators() -> None:
+    row = evaluated(40.0, what="a loop that evaluates", line=48, count=4)
+    loop = make_loop(id="loop_2", kind="eager", role="other", line=48, keras=None, iterators=2)
+    session = session_with(row, loops=[make_loop(), loop])
+    assert only(costly_evaluation, session).status == "informative"
+    projected = session_with(
+        row.model_copy(update={"basis": "projected"}), loops=[make_loop(), loop]
+    )
+    assert only(costly_evaluation, projected).status == "fail"
 
 
 @pytest.mark.parametrize("count", [1, 2])

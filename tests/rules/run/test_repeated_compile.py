@@ -50,7 +50,7 @@ def test_all_places_are_added_up_and_the_worst_is_named() -> None:
     assert finding.status == "fail"
     assert finding.line == 20
     assert finding.saved_s == pytest.approx(14.0 * 7 / 8)
-    assert "1 other place" in finding.advice
+    assert "in another place" in finding.advice
 
 
 def test_xla_is_spoken_of_where_it_compiles() -> None:

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from pipediag.rules.run import slow_start
-from pipediag.session.ledger import OWN_LINE, READING, RunPart
+from pipediag.session.ledger import IN_FRAMEWORK, OWN_LINE, READING, RunPart
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.vocabulary import LoopRole
 from tests.factories import make_loop, make_session
 from tests.ledgers import make_part, make_run
-from tests.rules.sessions import only
+from tests.rules.sessions import only, run
 
 
 def before(seconds: float, **overrides: Any) -> RunPart:
@@ -32,6 +32,16 @@ def test_parsing_is_kept_as_an_array() -> None:
     assert finding.saved_s == 45.0
 
 
+def test_a_comprehension_is_a_part_of_its_function() -> None:
+    inner = before(6.0, what="in `read_vectors.<locals>.<listcomp>`")
+    finding = only(slow_start, session_with(before(7.0), inner))
+    assert (finding.status, finding.saved_s) == ("fail", 13.0)
+    assert "in `read_vectors` before" in finding.advice
+    nested = before(6.0, what="in `read_vectors.<locals>.parse`")
+    findings = run(slow_start, session_with(before(7.0), nested))
+    assert [one.status for one in findings] == ["informative", "informative"]
+
+
 def test_lines_outside_of_functions_are_told_by_their_stretch() -> None:
     lines = [before(8.0, what=OWN_LINE), before(8.0, what=OWN_LINE, line=10)]
     finding = only(slow_start, session_with(*lines))
@@ -50,14 +60,14 @@ def test_a_data_set_that_is_read_first(role: LoopRole, words: str) -> None:
 
 
 def test_building_a_model_takes_what_it_takes() -> None:
-    row = before(30.0, what=OWN_LINE, line=14, in_framework=True)
+    row = before(30.0, what=OWN_LINE + IN_FRAMEWORK, line=14)
     finding = only(slow_start, session_with(row))
     assert finding.status == "informative"
     assert "framework's own work" in finding.advice
 
 
 def test_what_is_mostly_the_script_s_own_work_fails() -> None:
-    rows = [before(30.0), before(12.0, in_framework=True)]
+    rows = [before(30.0), before(12.0, what="in `read_vectors`" + IN_FRAMEWORK)]
     assert only(slow_start, session_with(*rows)).status == "fail"
 
 
