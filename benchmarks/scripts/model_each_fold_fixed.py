@@ -14,7 +14,7 @@ folds = np.array_split(rng.permutation(ROWS), FOLDS)
 def build_model():
     inputs = keras.Input(shape=(FEATURES,))
     x = keras.layers.Dense(128)(inputs)
-    for _ in range(2):
+    for _ in range(3):
         skipped = x
         x = keras.layers.Dense(128, activation="gelu")(keras.layers.LayerNormalization()(x))
         x = keras.layers.Dropout(0.1)(x)

@@ -30,6 +30,7 @@ KEYS = {
         "needs",
         "profiler_conflict",
         "in_every_run",
+        "looks_ahead",
         "measured",
         "verdict",
         "loop",
@@ -82,6 +83,8 @@ class Expectation:
     """Marker of the line that the verdict must name for that part."""
     in_every_run: bool
     """Whether `make test` runs the sample; others are left to `make test-samples`."""
+    looks_ahead: bool
+    """Whether the truth shows only where what follows the measured windows is waited for."""
     profiler_conflict: bool
     """Whether the session must report that the script profiles itself."""
     loop_kind: tuple[str, ...] | None
@@ -139,6 +142,7 @@ def read_expectation(path: Path) -> Expectation:
         where=_parts(path, verdict.get("where", [])),
         where_line=verdict.get("where_line"),
         in_every_run=table.get("in_every_run", True),
+        looks_ahead=table.get("looks_ahead", "training" in (loop or {}).get("other_roles", [])),
         profiler_conflict=table.get("profiler_conflict", False),
         loop_kind=tuple(loop["kind"]) if loop is not None else None,
         loop_line=loop["line"] if loop is not None else None,

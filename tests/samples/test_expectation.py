@@ -68,6 +68,12 @@ def test_parts_that_no_run_has_are_refused(tmp_path: Path) -> None:
         read_expectation(path)
 
 
+def test_later_trainings_are_waited_for_where_they_are_to_be_seen() -> None:
+    looking = {expected.name for expected in EXPECTATIONS if expected.looks_ahead}
+    assert {"two_fits", "model_each_fold"} <= looking
+    assert "pure_map" not in looking
+
+
 def slow_in_its_evaluation(tmp_path: Path, where: str, first: str) -> Expectation:
     """What is expected of a script that evaluates in line 2."""
     script = tmp_path / "train.py"

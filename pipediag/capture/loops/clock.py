@@ -35,6 +35,10 @@ class LoopClock:
         self._interrupted_ns = now_ns
         self._ended_a_step = ended_a_step
 
+    def traced(self) -> None:
+        """In the step that runs a function was traced: of its time, no wait can be told."""
+        self._first_step_of = None
+
     def held(self) -> None:
         """What lies between the last hand-over and the next one are our trials."""
         self._interrupted_ns = None

@@ -153,6 +153,7 @@ class Conductor:
         if loop is None or not self._updates.trains(function):
             return
         loop.record.trace_count += 1
+        loop.clock.traced()
         loop.step_functions.append(weakref.ref(function))
         name = source_location(function)
         if name not in loop.record.step_functions:

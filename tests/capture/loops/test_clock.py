@@ -43,6 +43,22 @@ def test_a_call_that_asks_for_its_batch_holds_the_wait(record: RecordedLoop) -> 
     assert record.warm_steps == 4
 
 
+def test_an_epoch_s_first_call_that_traces_does_not_tell_its_wait(record: RecordedLoop) -> None:
+    """As the first one of each fold, where the model is built anew."""
+    clock = LoopClock(record)
+    for now in (100, 200, 210):
+        clock.hand_over(now, None, continuous=now > 100)
+    clock.interrupted(211, ended_a_step=False)
+    clock.hand_over(250, None, continuous=False)
+    clock.traced()
+    clock.hand_over(900, None, continuous=True)
+    clock.interrupted(901, ended_a_step=False)
+    for now in (940, 980):
+        clock.hand_over(now, None, continuous=now > 940)
+
+    assert [seam.first_step_ns for seam in record.epoch_seams] == [None, 40]
+
+
 def test_trials_and_our_own_work_are_set_aside(record: RecordedLoop) -> None:
     clock = LoopClock(record)
     clock.set_aside(7)

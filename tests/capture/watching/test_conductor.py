@@ -222,6 +222,19 @@ def test_only_what_was_traced_in_the_first_step_is_told_as_its_tracing(stage: St
     assert consumer.loop.record.first_step_ns == 10
 
 
+def test_the_clock_is_told_of_a_step_that_traces(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = stage.consumer("training")
+    stage.step(consumer)
+    told: list[bool] = []
+    monkeypatch.setattr(consumer.loop.clock, "traced", lambda: told.append(True))
+    for trains in (False, True):
+        monkeypatch.setattr(stage.updates, "trains", lambda function, trains=trains: trains)
+        stage.conductor.function_traced(test_a_step_that_writes_makes_its_loop_a_training, False)
+    assert told == [True]
+
+
 def test_a_loop_that_waits_for_later_ones_is_stopped_when_they_do_not_come(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
