@@ -11,10 +11,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-FEATURES, WIDTH, EPOCHS = 256, 1024, 14
+FEATURES, WIDTH, EPOCHS = 256, 1024, 20
 
 rng = np.random.default_rng(73)
-features = rng.standard_normal((512, FEATURES), dtype=np.float32)
+features = rng.standard_normal((256, FEATURES), dtype=np.float32)
 targets = (features[:, :1] > 0).astype("float32")
 
 
@@ -30,7 +30,7 @@ class WeightHistory(keras.callbacks.Callback):
         np.savez_compressed(self.folder / f"epoch_{epoch:03d}.npz", **weights)
 
 
-dataset = tf.data.Dataset.from_tensor_slices((features, targets)).shuffle(512).batch(32)
+dataset = tf.data.Dataset.from_tensor_slices((features, targets)).shuffle(256).batch(32)
 model = keras.Sequential(
     [
         keras.Input(shape=(FEATURES,)),

@@ -1,9 +1,10 @@
-"""A generator that loads its compressed file whenever an epoch begins.
+"""A generator that parses its file whenever an epoch begins.
 
 What stands before its first `yield` is done again in each epoch, while nothing is trained. Loaded
 once, outside of the generator, the arrays would be there.
 """
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -11,23 +12,32 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-EXAMPLES, FEATURES, BATCH, EPOCHS = 4800, 1024, 64, 8
+EXAMPLES, FEATURES, BATCH, EPOCHS = 8192, 300, 128, 10
 
 rng = np.random.default_rng(77)
 
 
 def write_examples(path):
-    features = rng.standard_normal((EXAMPLES, FEATURES), dtype=np.float32)
-    np.savez_compressed(path, features=features, labels=(features[:, :1] > 0).astype("float32"))
+    """Lines of JSON, of which each hundred are alike."""
+    rows = rng.standard_normal((100, FEATURES)).round(4)
+    lines = [json.dumps({"x": row.tolist(), "y": int(row[0] > 0)}) + "\n" for row in rows]
+    path.write_text("".join(lines) * (EXAMPLES // 100 + 1), encoding="utf-8")
+
+
+def read_examples(path):
+    with path.open(encoding="utf-8") as file:
+        examples = [json.loads(line) for line in file]
+    features = np.asarray([example["x"] for example in examples], dtype=np.float32)
+    labels = np.asarray([[example["y"]] for example in examples], dtype=np.float32)
+    return features[:EXAMPLES], labels[:EXAMPLES]
 
 
 with tempfile.TemporaryDirectory() as folder:
-    path = Path(folder, "examples.npz")
+    path = Path(folder, "examples.jsonl")
     write_examples(path)
 
     def batches():
-        with np.load(path) as archive:
-            features, labels = archive["features"], archive["labels"]
+        features, labels = read_examples(path)
         order = np.random.permutation(EXAMPLES)
         for start in range(0, EXAMPLES, BATCH):
             rows = order[start : start + BATCH]

@@ -1,5 +1,6 @@
-"""`generator_loads_each_epoch.py` with the file loaded once, outside of the generator."""
+"""`generator_loads_each_epoch.py` with the file parsed once, outside of the generator."""
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -7,22 +8,31 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-EXAMPLES, FEATURES, BATCH, EPOCHS = 4800, 1024, 64, 40
+EXAMPLES, FEATURES, BATCH, EPOCHS = 8192, 300, 128, 60
 
 rng = np.random.default_rng(77)
 
 
 def write_examples(path):
-    features = rng.standard_normal((EXAMPLES, FEATURES), dtype=np.float32)
-    np.savez_compressed(path, features=features, labels=(features[:, :1] > 0).astype("float32"))
+    """Lines of JSON, of which each hundred are alike."""
+    rows = rng.standard_normal((100, FEATURES)).round(4)
+    lines = [json.dumps({"x": row.tolist(), "y": int(row[0] > 0)}) + "\n" for row in rows]
+    path.write_text("".join(lines) * (EXAMPLES // 100 + 1), encoding="utf-8")
+
+
+def read_examples(path):
+    with path.open(encoding="utf-8") as file:
+        examples = [json.loads(line) for line in file]
+    features = np.asarray([example["x"] for example in examples], dtype=np.float32)
+    labels = np.asarray([[example["y"]] for example in examples], dtype=np.float32)
+    return features[:EXAMPLES], labels[:EXAMPLES]
 
 
 with tempfile.TemporaryDirectory() as folder:
-    path = Path(folder, "examples.npz")
+    path = Path(folder, "examples.jsonl")
     write_examples(path)
 
-    with np.load(path) as archive:
-        features, labels = archive["features"], archive["labels"]
+    features, labels = read_examples(path)
 
     def batches():
         order = np.random.permutation(EXAMPLES)

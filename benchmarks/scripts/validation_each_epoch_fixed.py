@@ -7,7 +7,7 @@ import tensorflow as tf
 FEATURES, EPOCHS = 64, 30
 
 rng = np.random.default_rng(75)
-features = rng.standard_normal((24_576, FEATURES), dtype=np.float32)
+features = rng.standard_normal((32_768, FEATURES), dtype=np.float32)
 labels = (features[:, :2].sum(axis=1, keepdims=True) > 0).astype("float32")
 training = tf.data.Dataset.from_tensor_slices((features[:8192], labels[:8192]))
 training = training.shuffle(8192).batch(256).prefetch(tf.data.AUTOTUNE)
