@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pipediag.facts.limits import Threshold
-from pipediag.facts.run import whole_in_words
 from pipediag.rules.rule import Meta, Place
 from pipediag.rules.run.blocks import Block, blocks_of
-from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, RELEVANT, THRESHOLDS, weigh
+from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, THRESHOLDS, weigh
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run, RunPart, callback_words
 from pipediag.session.model import Session
@@ -114,18 +113,18 @@ def _advice(block: Block) -> str:
 
 def _keras_itself(session: Session, run: Run, rows: list[RunPart]) -> Finding:
     """What no callback and no line explains: to be known, as no line of the script could change."""
-    rest_s = sum(row.seconds for row in rows if row.what is None)
-    percent = 100.0 * rest_s / run.whole_s if run.whole_s > 0 else 0.0
-    if percent < RELEVANT.value:
+    rest = [row for row in rows if row.what is None]
+    weight = weigh(run, rest, sum(row.seconds for row in rest))
+    if weight.status != "fail" or run.scope != "run":
         return META.finding("pass", "", part="epoch_end")
     loop = session.diagnosed_loop()
     assert loop is not None
     return META.finding(
         "informative",
-        f"{percent:.0f} % of {whole_in_words(run)} lies between the epochs, in no line that was "
+        f"{weight.evidence['taken_percent_of_run']:.0f} % of the run lies between the epochs, in no line that was "
         "seen. What comes with each epoch is less with fewer and longer ones (`repeat()` and "
         "`steps_per_epoch`).",
         place=(loop.file, loop.line),
-        evidence={"taken_s": rest_s, "taken_percent_of_run": percent},
+        evidence=weight.evidence,
         part="epoch_end",
     )

@@ -35,7 +35,7 @@ META = Meta(
     thresholds=(*THRESHOLDS, INPUT_BOUND),
     severity="warn",
     effect_on_results="same up to order or rounding",
-    yields_to=("slow-shuffle-fill", "missing-cache", "sequential-files"),
+    yields_to=("missing-cache", "slow-shuffle-fill", "sequential-files"),
     untried="A trial compares steady steps, and the wait comes before them.",
 )
 
