@@ -28,7 +28,7 @@ def write_vectors(path):
 def read_vectors(path):
     index, vectors = {}, []
     with path.open(encoding="utf-8") as file:
-        for line in file:
+        for line in file:  # pipediag: parsing
             word, *values = line.rstrip().split(" ")  # pipediag: parsing
             index[word] = len(vectors)  # pipediag: parsing
             vectors.append(

@@ -121,9 +121,9 @@ def _keras_itself(session: Session, run: Run, rows: list[RunPart]) -> Finding:
     assert loop is not None
     return META.finding(
         "informative",
-        f"{weight.evidence['taken_percent_of_run']:.0f} % of the run lies between the epochs, in no line that was "
-        "seen. What comes with each epoch is less with fewer and longer ones (`repeat()` and "
-        "`steps_per_epoch`).",
+        f"{weight.evidence['taken_percent_of_run']:.0f} % of the run lies between the epochs, in "
+        "no line that was seen. What comes with each epoch is less with fewer and longer "
+        "ones (`repeat()` and `steps_per_epoch`).",
         place=(loop.file, loop.line),
         evidence=weight.evidence,
         part="epoch_end",
