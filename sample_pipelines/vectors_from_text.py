@@ -1,6 +1,6 @@
 """Word vectors parsed from their text file in every run, then a short training.
 
-Turning the numbers of 300,000 lines from text into floats takes longer than the ten epochs
+Turning the numbers of 240,000 lines from text into floats takes longer than the ten epochs
 that follow. Kept as a `.npy` file, they would be there at once.
 """
 
@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-WORDS, DIMENSION, LONGEST, EPOCHS = 300_000, 100, 24, 10
+WORDS, DIMENSION, LONGEST, EPOCHS = 240_000, 100, 24, 10
 
 rng = np.random.default_rng(74)
 
@@ -31,9 +31,8 @@ def read_vectors(path):
         for line in file:  # pipediag: parsing
             word, *values = line.rstrip().split(" ")  # pipediag: parsing
             index[word] = len(vectors)  # pipediag: parsing
-            vectors.append(
-                np.asarray([float(value) for value in values], "float32")
-            )  # pipediag: parsing
+            numbers = [float(value) for value in values]  # pipediag: parsing
+            vectors.append(np.asarray(numbers, dtype=np.float32))  # pipediag: parsing
     return index, np.stack(vectors)
 
 

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-WORDS, DIMENSION, LONGEST, EPOCHS = 300_000, 100, 24, 30
+WORDS, DIMENSION, LONGEST, EPOCHS = 240_000, 100, 24, 30
 
 rng = np.random.default_rng(74)
 

@@ -13,11 +13,18 @@ from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 
 AGAIN = Threshold(
-    "traced at one place",
+    "a step that Keras makes, traced at one place",
     3.0,
     "times",
     "own choice: the first batch and a shorter last one explain two",
 )
+OWN_AGAIN = Threshold(
+    "a function of the script's own, traced at one place",
+    4.0,
+    "times",
+    "own choice: the first batch, the creation of state and a shorter last batch explain three",
+)
+_OF_KERAS = ("the step of `", "what `")
 META = Meta(
     id="repeated-compile",
     name="Repeated compiling",
@@ -37,7 +44,7 @@ META = Meta(
     "of dropout. Models of different form need one trace each.",
     prediction=AT_MOST,
     needs=("loop", "run"),
-    thresholds=(AGAIN, *THRESHOLDS),
+    thresholds=(AGAIN, OWN_AGAIN, *THRESHOLDS),
     severity="warn",
     effect_on_results="same up to order or rounding",
     yields_to=("retracing",),
@@ -52,9 +59,7 @@ def check(session: Session) -> list[Finding]:
     if run.scope != "run":
         reason = "The ledger is of a part of the training, in which nothing is compiled."
         return [META.finding("not-applicable", reason, part="compile")]
-    repeated = [
-        row for row in run.parts if row.part == "compile" and (row.count or 0) >= AGAIN.value
-    ]
+    repeated = [row for row in run.parts if row.part == "compile" and _again(row)]
     if not repeated:
         return [META.finding("pass", "", part="compile")]
     saved_s = sum(row.seconds * (1 - 1 / (row.count or 1)) for row in repeated)
@@ -75,6 +80,11 @@ def check(session: Session) -> list[Finding]:
             speedup_at_most=weight.speedup_at_most,
         )
     ]
+
+
+def _again(row: RunPart) -> bool:
+    limit = AGAIN if (row.what or "").startswith(_OF_KERAS) else OWN_AGAIN
+    return row.count is not None and row.count >= limit.value
 
 
 def _advice(session: Session, worst: RunPart, repeated: Sequence[RunPart]) -> str:

@@ -55,9 +55,11 @@ def check(session: Session) -> list[Finding]:
     run = session.run
     assert run is not None
     rows = [row for row in run.parts if row.part == "epoch_end"]
-    found = [_finding(session, run, block) for block in blocks_of(rows)]
+    loops = {(loop.file, loop.line) for loop in session.loops if loop.role == "training"}
+    named = [row for row in rows if row.what is not None and (row.file, row.line) not in loops]
+    found = [_finding(session, run, block) for block in blocks_of(named)]
     found = [finding for finding in found if finding.status != "pass"]
-    return found or [_keras_itself(session, run, rows)]
+    return found or [_loop_itself(session, run, [row for row in rows if row not in named])]
 
 
 def _finding(session: Session, run: Run, block: Block) -> Finding:
@@ -111,10 +113,9 @@ def _advice(block: Block) -> str:
     )
 
 
-def _keras_itself(session: Session, run: Run, rows: list[RunPart]) -> Finding:
-    """What no callback and no line explains: to be known, as no line of the script could change."""
-    rest = [row for row in rows if row.what is None]
-    weight = weigh(run, rest, sum(row.seconds for row in rest))
+def _loop_itself(session: Session, run: Run, rows: list[RunPart]) -> Finding:
+    """What no callback and no line explains but the loop's own, where the next epoch is begun."""
+    weight = weigh(run, rows, sum(row.seconds for row in rows))
     if weight.status != "fail" or run.scope != "run":
         return META.finding("pass", "", part="epoch_end")
     loop = session.diagnosed_loop()
@@ -122,7 +123,7 @@ def _keras_itself(session: Session, run: Run, rows: list[RunPart]) -> Finding:
     return META.finding(
         "informative",
         f"{weight.evidence['taken_percent_of_run']:.0f} % of the run lies between the epochs, in "
-        "no line that was seen. What comes with each epoch is less with fewer and longer "
+        "no line but the loop's own. What comes with each epoch is less with fewer and longer "
         "ones (`repeat()` and `steps_per_epoch`).",
         place=(loop.file, loop.line),
         evidence=weight.evidence,

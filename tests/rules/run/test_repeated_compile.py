@@ -67,6 +67,8 @@ def test_xla_is_spoken_of_where_it_compiles() -> None:
         # A large model that is compiled once, and once more for the last batch.
         [compiled(60.0, count=1)],
         [compiled(60.0, count=2)],
+        # A function of one's own makes its variables in a trace of its own.
+        [compiled(60.0, count=3, what="train_step", line=7)],
         # Several stages, each of its own.
         [compiled(20.0, count=2), compiled(20.0, count=1, line=30)],
         [compiled(60.0, count=None)],
@@ -84,6 +86,11 @@ def test_near_misses_pass(parts: list[RunPart]) -> None:
 )
 def test_either_side_of_the_limit(seconds: float, status: str) -> None:
     assert only(repeated_compile, session_with(compiled(seconds))).status == status
+
+
+@pytest.mark.parametrize(("what", "count"), [("the step of `fit`", 3), ("train_step", 4)])
+def test_from_so_many_times_on_it_is_again(what: str, count: int) -> None:
+    assert only(repeated_compile, session_with(compiled(60.0, count, what=what))).status == "fail"
 
 
 def test_a_try_of_a_few_seconds_is_only_informed() -> None:

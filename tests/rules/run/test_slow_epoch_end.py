@@ -101,11 +101,19 @@ def test_what_has_no_line_is_no_fault_of_the_script() -> None:
     unknown = callback(30.0, what=None, file=None, line=None)
     finding = only(slow_epoch_end, session_with(unknown))
     assert finding.status == "informative"
-    assert "in no line that was seen" in finding.advice
+    assert "in no line but the loop's own" in finding.advice
     little = callback(9.0, what=None, file=None, line=None)
     assert only(slow_epoch_end, session_with(little)).status == "pass"
     # Of few steps that were seen, one end of an epoch may be most.
     assert only(slow_epoch_end, session_with(unknown, scope="1000_steps")).status == "pass"
+
+
+def test_the_loop_s_own_line_begins_the_next_epoch() -> None:
+    """As Keras's work between two epochs is seen at the line of `fit`."""
+    own = callback(30.0, what=OWN_LINE, line=20, count=None)
+    finding = only(slow_epoch_end, session_with(own))
+    assert (finding.status, finding.line) == ("informative", 20)
+    assert "do it every few epochs" not in finding.advice
 
 
 def test_a_try_of_a_few_seconds_is_only_informed() -> None:
