@@ -13,7 +13,14 @@ from pipediag.facts.epochs import (
     seen_time,
 )
 from pipediag.facts.limits import Threshold
-from pipediag.facts.pipeline import call_name, delay_ms, operations, passes_over_data, upstream
+from pipediag.facts.pipeline import (
+    call_name,
+    delay_ms,
+    downstream,
+    operations,
+    passes_over_data,
+    upstream,
+)
 from pipediag.facts.run import starts_s
 from pipediag.rules.pipeline.epoch_ends import (
     UNTRIED,
@@ -97,16 +104,34 @@ def _seen(session: Session, op: Operation, time: LoopTime, wait_ms: float) -> Fi
     }
     if percent is None:
         return META.finding("pass", "", op=op, evidence=evidence)
-    if estimate is None and not holds_all(session, op):
-        return _by_costs(session, op, wait_ms, None, evidence)
-    if estimate is None:
+    if _is_the_wait(session, op) or (estimate is None and holds_all(session, op)):
         estimate = wait_ms
+    if estimate is None:
+        return _by_costs(session, op, wait_ms, None, evidence)
     work_s = _work_in_steps_s(session, op, time)
     prediction = without_first_batches(session, time, work_s)
     if work_s > 0:
         evidence["work_left_s"] = work_s
     saved_s = saved_of_first_batches_s(session, time, work_s)
     return _by_costs(session, op, wait_ms, estimate, evidence, prediction, saved_s)
+
+
+def _is_the_wait(session: Session, op: Operation) -> bool:
+    """Whether nothing but the fill can be what a first batch waits for.
+
+    All of the data goes into the buffer first, and nothing costly comes behind it. Costs of steps
+    tell little then: what stands above the shuffle does not run during them.
+    """
+    buffer = op.buffer_size or op.parameters.get("buffer_size")
+    above = upstream(session, op)
+    counts = [one.cardinality for one in above if one.cardinality is not None]
+    if not isinstance(buffer, int) or not counts or not 0 < counts[0] <= buffer:
+        return False
+    if op.self_ms_per_step is None or any(_is_costly(one) for one in downstream(session, op)):
+        return False
+    costly = [delay_ms(session, one) for one in above if _is_costly(one)]
+    known = sum(delay_ms(session, one) or 0.0 for one in above)
+    return None in costly or sum(delay or 0.0 for delay in costly) >= known / 2
 
 
 def _work_in_steps_s(session: Session, op: Operation, time: LoopTime) -> float:

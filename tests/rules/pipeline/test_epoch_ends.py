@@ -51,6 +51,29 @@ def test_a_fill_that_was_seen_at_the_ends_of_epochs_fails() -> None:
     assert "Move `shuffle` at line 14 above `map` at line 12" in finding.advice
 
 
+def test_a_buffer_of_all_the_data_is_what_is_waited_for_whatever_steps_say() -> None:
+    """The source was met in the profile for a moment, and the map that ran before it was not."""
+    session = waiting()
+    assert session.pipeline is not None
+    ops = {op.id: op for op in session.pipeline.ops}
+    met = ops["source"].model_copy(update={"self_ms_per_step": 0.01, "elements": 32.0})
+
+    def again(*others: Operation) -> Session:
+        return session_of(
+            met, *others, loops=session.loops, steps=session.steps, breakdown=session.breakdown
+        )
+
+    unmet = ops["map"].model_copy(update={"elements": 32.0})
+    chain = [unmet, ops["shuffle"], ops["batch"]]
+    assert only(slow_shuffle_fill, again(*chain)).status == "fail"
+    small = ops["shuffle"].model_copy(update={"parameters": {"buffer_size": 100}})
+    assert only(slow_shuffle_fill, again(unmet, small, ops["batch"])).status == "pass"
+    behind = ops["map"].model_copy(update={"id": "behind", "self_ms_per_step": 4.0})
+    assert only(slow_shuffle_fill, again(*chain, behind)).status == "pass"
+    cheap = ops["map"].model_copy(update={"self_ms_per_step": 0.001, "elements": 32.0})
+    assert only(slow_shuffle_fill, again(cheap, *chain[1:])).status == "pass"
+
+
 def test_moving_the_shuffle_leaves_the_work_to_the_steps() -> None:
     """16 s of work beside 3 s of steps: 22 s of loop become 22 - 16 + 13."""
     finding = only(slow_shuffle_fill, waiting())
