@@ -70,10 +70,16 @@ class Capture:
             descriptions=self._descriptions,
         )
         self._in_graph = InGraphLoops(
-            loops, self._updates, instruments, self._guard, stop_after=not settings.run_to_end
+            loops,
+            self._updates,
+            instruments,
+            self._guard,
+            stop_after=not settings.run_to_end and settings.hold_loop is None,
         )
         commands = None if settings.command_fd is None else CommandPipe(settings.command_fd)
-        held = HeldLoops(commands, instruments, run_to_end=settings.run_to_end)
+        held = HeldLoops(
+            commands, instruments, run_to_end=settings.run_to_end, only=settings.hold_loop
+        )
         self._conductor = Conductor(
             loops, self._updates, instruments, settings, self._leave_now, held
         )

@@ -71,6 +71,11 @@ SECONDS = click.FloatRange(min=0)
 )
 @click.option("--run-to-end", is_flag=True, help="Let the script finish; end with its status.")
 @click.option(
+    "--rerun",
+    is_flag=True,
+    help="Run a script that ends too soon for trials a second time, to make them.",
+)
+@click.option(
     "--fail-on",
     type=click.Choice(["error", "warn"]),
     help="Hold the session against the limits of [tool.pipediag] as well.",
@@ -105,6 +110,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     """
     if options["color"] is not None:
         ctx.color = color_choice(options["color"])
+    if options["rerun"] and not options["budget"]:
+        raise click.UsageError("--rerun is for trials, and --budget 0 makes none.", ctx)
     args, note = script_arguments(options["args"], _option_names(ctx.command))
     if note and not options["quiet"]:
         say(f"pipediag: {note}")
@@ -173,6 +180,7 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         timeout_s=options["timeout"],
         run_to_end=options["run_to_end"],
         budget_s=options["budget"],
+        rerun=options["rerun"],
         script_output_to_stderr=options["json_mode"],
     )
     if options["quiet"]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,13 +19,9 @@ from pipediag.session.messages import TrialsAwaited, WindowBegun
 from pipediag.session.settings import RunSettings
 
 if TYPE_CHECKING:
+    from pipediag.runner.conclusion import EndedRun, Recorded
     from pipediag.runner.trials_of_run import TrialsOfRun
-    from pipediag.session.host_track import HostTrack
     from pipediag.session.model import Session
-    from pipediag.trials.outcome import TrialOutcome
-
-NO_BUDGET = "No trials were asked for (`--budget 0`)."
-NOT_WAITED = "The script ended before its loop was measured and could be held for trials."
 
 
 @dataclass(frozen=True)
@@ -48,6 +42,8 @@ class AnalysisRequest:
     run_to_end: bool = False
     budget_s: float = 60.0
     """Time for trials; 0 is none."""
+    rerun: bool = False
+    """Run a script that was over too soon a second time, for trials only."""
     script_output_to_stderr: bool = False
 
 
@@ -77,7 +73,7 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
     settings = _settings(request, output)
     try:
         run = _run(request, settings, output, on_progress)
-        session = _record(settings, run, request.budget_s, output)
+        session = _conclude(request, settings, run, output, on_progress)
         _report(session, output)
     finally:
         output.release()
@@ -99,24 +95,12 @@ def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:
     )
 
 
-@dataclass(frozen=True)
-class _Run:
-    """What the parent holds when the child has ended."""
-
-    child: ChildResult
-    host: HostTrack
-    outcomes: dict[str, TrialOutcome]
-    trials_fault: str | None
-    began_s: float
-    """Time of day at which it was started."""
-
-
 def _run(
     request: AnalysisRequest,
     settings: RunSettings,
     output: OutputDirectory,
     on_progress: OnProgress,
-) -> _Run:
+) -> EndedRun:
     from pipediag.runner.imports import EarlyImports
     from pipediag.sensors.host_sampler import HostSampler
 
@@ -159,6 +143,7 @@ def _run(
                 request.budget_s,
                 run_to_end=request.run_to_end,
                 look_ahead_s=request.look_ahead_s,
+                rerun=request.rerun,
             )
         tried(waiting, ask)
 
@@ -177,52 +162,59 @@ def _run(
     finally:
         imports.close()
         host = sampler.stop()
-    outcomes, fault = (tried.outcomes, tried.fault) if tried else ({}, None)
-    return _Run(child, host, outcomes, fault, began_s)
+    # Imported after the script was started, as it brings pydantic and numpy along.
+    from pipediag.runner.conclusion import EndedRun
+
+    return EndedRun(child, host, tried, began_s)
 
 
-def _record(settings: RunSettings, run: _Run, budget_s: float, output: OutputDirectory) -> Session:
-    from pipediag.runner.diagnosis import diagnose
-    from pipediag.runner.tried_session import with_trials
-    from pipediag.session.files import SESSION_FILE
-    from pipediag.session.store import save_session
-
-    with _keeping_the_recording(output):
-        session = diagnose(output.capture, run.child, run.host, settings)
-        missing = run.trials_fault or (NOT_WAITED if budget_s > 0 else NO_BUDGET)
-        session = with_trials(session, run.outcomes, missing)
-        session = _with_written_files(session, settings, run.began_s, output)
-        save_session(session, output.path / SESSION_FILE)
-        output.keep_trace()
-    output.discard_capture()
-    return session
-
-
-def _with_written_files(
-    session: Session, settings: RunSettings, began_s: float, output: OutputDirectory
+def _conclude(
+    request: AnalysisRequest,
+    settings: RunSettings,
+    run: EndedRun,
+    output: OutputDirectory,
+    on_progress: OnProgress,
 ) -> Session:
-    """A script that was stopped may have left files that mislead its next run."""
-    from pipediag.runner.written_files import MOST_NAMED, sentence, written_since
+    from pipediag.runner.conclusion import record
 
-    if session.script.outcome != "stopped":
-        return session
-    folders = [Path.cwd(), *([] if settings.module else [Path(settings.script).parent])]
-    aside = [output.kept_aside] if output.kept_aside is not None else []
-    files = written_since(began_s, folders, [output.path, *aside])
-    if not files:
-        return session
-    script = session.script.model_copy(update={"files_written": files[:MOST_NAMED]})
-    return session.model_copy(update={"script": script, "notes": [*session.notes, sentence(files)]})
+    recorded = record(settings, run, output, budget_s=request.budget_s, rerun=request.rerun)
+    if not request.rerun:
+        return recorded.session
+    return _run_again(request, settings, recorded, run, output, on_progress)
 
 
-@contextmanager
-def _keeping_the_recording(output: OutputDirectory) -> Iterator[None]:
-    """On any failure, leave what the child wrote where it is, and say so."""
+def _run_again(
+    request: AnalysisRequest,
+    settings: RunSettings,
+    first: Recorded,
+    run: EndedRun,
+    output: OutputDirectory,
+    on_progress: OnProgress,
+) -> Session:
+    """What the first run was over too soon for, tried in a second one."""
+    from pipediag.runner.conclusion import with_second_run
+    from pipediag.runner.second_run import FirstRun, second_run
+
+    if first.recording is None:
+        return first.session
+    ends_at = None
+    if request.timeout_s is not None:
+        ends_at = run.child.started_ns / 1e9 + request.timeout_s
+    measured = FirstRun(first.session, first.recording, settings, run.tried, ends_at)
+    again = output.anew()
     try:
-        yield
-    except BaseException as error:
-        error.add_note(f"What was recorded is kept in {output.capture}")
-        raise
+        second = second_run(
+            measured,
+            again.capture,
+            on_progress,
+            budget_s=request.budget_s,
+            json_mode=request.script_output_to_stderr,
+        )
+    finally:
+        again.discard_capture()
+    if second is None:
+        return first.session
+    return with_second_run(first, settings, second, output)
 
 
 def _report(session: Session, output: OutputDirectory) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
@@ -51,6 +51,20 @@ class OutputDirectory:
             shutil.rmtree(kept, ignore_errors=True)
             recorded.replace(kept)
 
+    def anew(self) -> OutputDirectory:
+        """The same, with a capture directory for another run of the script.
+
+        Raises:
+            PipediagError: it cannot be made.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            return replace(self, capture=_new_capture(self.path))
+        except OSError as error:
+            raise PipediagError(
+                f"cannot write to the output directory {self.path}: {error.strerror}."
+            ) from error
+
     def discard_capture(self) -> None:
         shutil.rmtree(self.capture, ignore_errors=True)
 
@@ -91,7 +105,7 @@ def prepare_output(path: Path, force: bool) -> OutputDirectory:
                 lock = _locked(path)
                 on_failure.callback(lock.release)
                 made = True
-            capture = Path(tempfile.mkdtemp(prefix=CAPTURE_PREFIX, dir=path))
+            capture = _new_capture(path)
             on_failure.pop_all()
     except OSError as error:
         raise PipediagError(
@@ -99,6 +113,10 @@ def prepare_output(path: Path, force: bool) -> OutputDirectory:
             "run. Choose another directory with --output."
         ) from error
     return OutputDirectory(path, capture, kept_aside, made, lock)
+
+
+def _new_capture(path: Path) -> Path:
+    return Path(tempfile.mkdtemp(prefix=CAPTURE_PREFIX, dir=path))
 
 
 def _locked(path: Path) -> DirectoryLock:

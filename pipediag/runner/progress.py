@@ -33,7 +33,15 @@ class Diagnosing:
     """What was measured is being turned into edits to try."""
 
 
-Shown = FromChild | TrialEvent | Busy | Diagnosing
+@dataclass(frozen=True)
+class RunsAgain:
+    """The script is run a second time, for trials only."""
+
+    changes: int
+    """How many there are to try."""
+
+
+Shown = FromChild | TrialEvent | Busy | Diagnosing | RunsAgain
 OnProgress = Callable[[Shown], None]
 
 WINDOWS: dict[WindowKind, str] = {
@@ -48,14 +56,18 @@ TRIED_IN_LOOP = (
     "still meanwhile."
 )
 TRIED_ALONE = "trying changes on the pipeline alone, for up to {left_s:.0f} s."
+RUNS_AGAIN = (
+    "the script was over before {changes} could be tried in its training loop; running it a second "
+    "time for that. Its output appears again."
+)
 NOT_ITS_OWN = "Losses and metrics that it prints afterwards are not those of an undisturbed run."
 
 
 class ProgressLine:
     """Says on a terminal what is going on; silent while steps are measured.
 
-    That trials begin, and which change one of them has confirmed, is told on anything that standard
-    error goes to.
+    That trials begin, that the script is run a second time for them, and which change one of them
+    has confirmed, is told on anything that standard error goes to.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -71,6 +83,9 @@ class ProgressLine:
         self.clear()
         if isinstance(message, Decided) and message.state == "confirmed":
             self._keep(f"confirmed {_gain(message)}: {message.label}")
+        elif isinstance(message, RunsAgain):
+            changes = f"{message.changes} change{'' if message.changes == 1 else 's'}"
+            self._keep(RUNS_AGAIN.format(changes=changes))
         elif isinstance(message, TrialsAwaited):
             self._trials = message
         elif isinstance(message, Trying):

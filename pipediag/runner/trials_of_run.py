@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pipediag.facts.second_run import edits_for_held_loop
 from pipediag.facts.step import consumer_ms
 from pipediag.runner.asking import Ask
 from pipediag.runner.child_executor import ChildExecutor
@@ -32,6 +33,8 @@ class TrialsOfRun:
     budget_s: float
     run_to_end: bool = False
     look_ahead_s: float = 0.0
+    rerun: bool = False
+    """Whether a loop that is over may be held in a second run of the script."""
     outcomes: dict[str, TrialOutcome] = field(default_factory=dict)
     """By the id of the loop."""
     fault: str | None = None
@@ -54,6 +57,8 @@ class TrialsOfRun:
         session = self.draft()
         loop = session.diagnosed_loop()
         if loop is None or loop.id != waiting.loop_id or self._has_tried(loop.id):
+            return
+        if waiting.alone and self.rerun and edits_for_held_loop(session):
             return
         shared = shorter_shuffles(session)
         outcome = run_trials(

@@ -41,6 +41,26 @@ def with_trials(session: Session, outcomes: dict[str, TrialOutcome], missing: st
     return concluded(tried, [_tried(finding, outcome) for finding in session.findings])
 
 
+def with_remark(session: Session, remark: str | None) -> Session:
+    """The session with one more sentence wherever it says why an edit was not tried."""
+    if remark is None:
+        return session
+    missing = session.trials_missing
+    findings = [
+        _not_tried(finding, _and(finding.trial.reason, remark))
+        if finding.trial.state == "not_tried"
+        else finding
+        for finding in session.findings
+    ]
+    return session.model_copy(
+        update={"findings": findings, "trials_missing": missing and _and(missing, remark)}
+    )
+
+
+def _and(reason: str | None, remark: str) -> str:
+    return f"{reason} {remark}" if reason else remark
+
+
 def _tried(finding: Finding, outcome: TrialOutcome) -> Finding:
     trial = outcome.trials.get(finding.edit.id) if finding.edit is not None else None
     return finding if trial is None else finding.model_copy(update={"trial": trial})

@@ -43,13 +43,13 @@ def written_since(
     return sorted(map(_shown, found))
 
 
-def sentence(files: list[str]) -> str:
+def sentence(files: list[str], stopped: str = "The script was stopped.") -> str:
     """What the report says of them; for none, nothing is to be said."""
     named = ", ".join(files[:_SAID])
     more = len(files) - _SAID
     one = len(files) == 1
     return (
-        f"The script was stopped. While it ran, {named}"
+        f"{stopped} While it ran, {named}"
         f"{f' and {more} more' if more > 0 else ''} {'was' if one else 'were'} made or changed: "
         f"its next run may find and use {'it' if one else 'them'}."
     )

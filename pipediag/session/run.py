@@ -19,7 +19,10 @@ class Script(Record):
     """One sentence on that: the exception, the signal, where it was stopped."""
     files_written: list[str] = []
     """Of a script that was stopped: the first files that it had made or changed by then, in its
-    working directory and its own."""
+    working directory and its own; or of one that was stopped in its second run."""
+    second_run: str | None = None
+    """What came of running it a second time, for trials only, where `--rerun` asked for that; the
+    rest of the session tells of the first run."""
 
 
 class Device(Record):

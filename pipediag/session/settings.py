@@ -42,6 +42,9 @@ class RunSettings:
     run_to_end: bool = False
     look_ahead_s: float = 5.0
     """A diagnosed loop that would end within this time is let run on, so later loops are seen."""
+    hold_loop: str | None = None
+    """Of a script that is run a second time: the id of the one loop that is held, for trials only.
+    The script is stopped after them, and at no other loop."""
     safe_path: bool = False
     """Whether the interpreter was told (`-P`, `-I`) not to prepend the script's directory."""
 

@@ -44,6 +44,9 @@ class Trial(Record):
 
 NOT_TRIED = Trial(state="not_tried", reason="No trial was made.")
 
+NO_BUDGET = "No trials were asked for (`--budget 0`)."
+"""Of a whole run."""
+
 
 class TrialBlock(Record):
     """One stretch of steps with one arm alive."""

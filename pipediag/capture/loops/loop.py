@@ -13,6 +13,9 @@ from pipediag.capture.runtime import Runtime
 from pipediag.capture.trainer import Trainer
 from pipediag.session.recording import RecordedLoop
 
+_STEPS_TO_START_UP = 2
+"""The first step builds the model and traces, and the second one may trace again."""
+
 HandOver = Literal["next", "call"]
 """How batches leave an iterator: by Python's `next`, or inside a tf.function that was given it."""
 
@@ -65,6 +68,17 @@ class Loop:
     @property
     def trains(self) -> bool:
         return self.record.role == "training"
+
+    @property
+    def started_up(self) -> bool:
+        """Whether the steps are over in which it builds and traces what it runs."""
+        return self.record.steps > _STEPS_TO_START_UP * self.record.batches_per_call
+
+    @property
+    def at_last_batch(self) -> bool:
+        """Whether it has been handed the last batch that it plans to take."""
+        planned = self.record.planned_steps
+        return planned is not None and self.record.steps >= planned
 
     @property
     def seconds_in_all(self) -> float | None:

@@ -111,6 +111,8 @@ class Pace:
         """Whether a measured loop is stopped, rather than let run on to see what comes after it."""
         if self.settings.run_to_end:
             return False
+        if self.settings.hold_loop is not None:
+            return True
         return seconds_left is None or seconds_left > self.settings.look_ahead_s
 
     def may_be_a_rehearsal(self, seconds_in_all: float | None) -> bool:

@@ -21,14 +21,21 @@ _NOT_HELD = (
 
 
 class HeldLoops:
-    """At most one loop is held at a time, each loop once."""
+    """At most one loop is held at a time, each loop once; only one at all where that was asked."""
 
     def __init__(
-        self, commands: CommandPipe | None, instruments: Instruments, *, run_to_end: bool
+        self,
+        commands: CommandPipe | None,
+        instruments: Instruments,
+        *,
+        run_to_end: bool,
+        only: str | None = None,
     ) -> None:
         self._commands = commands
         self._with = instruments
         self._run_to_end = run_to_end
+        self._only = only
+        """Id of the one loop that may be held, or else its pipeline tried; None for each."""
         self._trials: Answering | None = None
         self.loop: Loop | None = None
         """The loop that is held: a plain attribute, as it is read on every step."""
@@ -58,6 +65,10 @@ class HeldLoops:
     def may_try(self) -> bool:
         """Whether the parent may ask for trials."""
         return self._commands is not None
+
+    def may_hold(self, loop: Loop) -> bool:
+        """Whether trials may be made for this loop rather than for another one alone."""
+        return self._only in (None, loop.record.id)
 
     def was_held(self, loop: Loop) -> bool:
         return loop.record.id in self._seen
@@ -129,7 +140,7 @@ class HeldLoops:
         """Of loops that could not be held while they ran, the parent may try the pipelines."""
         for loop in loops:
             known = loop.trains and loop.dataset is not None and loop.record.id not in self._seen
-            if self._commands is None or not known:
+            if self._commands is None or not known or not self.may_hold(loop):
                 continue
             self._seen.add(loop.record.id)
             if self._run_to_end and not self._leaves_no_traces(loop, in_steps=False):

@@ -10,7 +10,6 @@ from typing import Any
 
 from pipediag.capture.environment import describe_environment
 from pipediag.capture.guard import attempt
-from pipediag.capture.loops.end_of_data import is_end_of_data
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.loops.stand_in import Stage
@@ -22,6 +21,7 @@ from pipediag.capture.threads import EachThread, runs_tf_data
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching import roles
 from pipediag.capture.watching.held_batch import HeldBatch
+from pipediag.capture.watching.repeating import repeat, repeat_next
 from pipediag.capture.watching.startup import EarlySteps
 from pipediag.capture.watching.stopping import Stopping
 from pipediag.capture.watching.updates import UpdateWatch
@@ -61,6 +61,7 @@ class Conductor:
         self._early_steps = EarlySteps(loops, updates)
         self._stopping = Stopping(instruments, settings, leave)
         self._held = held
+        self._holds_only = settings.hold_loop is not None
         self._held_batch = HeldBatch()
         self._holding = False
         self._turns = EachThread(_Turn)
@@ -119,7 +120,7 @@ class Conductor:
             if (self._held.loop is consumer.loop) != held:
                 batch = self._held_batch.swapped(consumer.loop, batch)
         if consumer.stand_in.stage is Stage.CATCHING:
-            self._repeat(consumer, batch)
+            repeat(consumer, batch, self._with.recorder.note)
         return batch
 
     def call_begins(self, consumer: Consumer, iterator: Any) -> Any:
@@ -130,7 +131,7 @@ class Conductor:
         self._boundary(consumer, time.monotonic_ns(), None)
         consumer.batches += consumer.loop.record.batches_per_call
         if consumer.stand_in.stage is Stage.CATCHING:
-            self._repeat_next(consumer, iterator)
+            repeat_next(consumer, iterator, self._with.recorder.note)
         return consumer.stand_in.asked(iterator)
 
     def exhausted(self, consumer: Consumer) -> None:
@@ -271,7 +272,9 @@ class Conductor:
     ) -> None:
         """Measure the loop, or begin to if it trains and none is being measured."""
         loop = consumer.loop
-        if loop.diagnosis is not None:
+        if self._holds_only:
+            self._hold_as_soon_as_it_runs(consumer, continuous)
+        elif loop.diagnosis is not None:
             self._measure(loop.diagnosis, consumer, now_ns, wait_ns, continuous)
             if loop.diagnosis is self._active and not self._active.measuring:
                 self._measured(loop, consumer)
@@ -327,29 +330,15 @@ class Conductor:
         if self._updates.take_updated() and turn.last is not None and not turn.seam:
             roles.learn(turn.last.loop.record)
 
-    def _repeat_next(self, consumer: Consumer, iterator: Any) -> None:
-        """Take the batch that the call would have taken, and hand it out from now on."""
-        try:
-            batch = consumer.loop.runtime.pull(iterator)
-        except Exception as error:
-            if is_end_of_data(error):
-                return  # the call finds that out itself
-            raise
-        if consumer.loop.record.batch_size is None:
-            consumer.loop.record.batch_size = consumer.loop.runtime.rows(batch)
-        self._repeat(consumer, batch)
-
-    def _repeat(self, consumer: Consumer, batch: Any) -> None:
-        """Hand out this batch from now on."""
-        try:
-            runtime = consumer.loop.runtime
-            consumer.stand_in.caught(runtime.repeated(batch, consumer.element_spec))
-        except Exception as error:
-            consumer.stand_in.caught(None)
-            self._with.recorder.note(
-                "The consumer could not be measured on a repeated batch: "
-                f"{type(error).__name__}: {error}"
-            )
+    def _hold_as_soon_as_it_runs(self, consumer: Consumer, continuous: bool) -> None:
+        """A loop that an earlier run of the script has measured: it may end within a few steps."""
+        loop = consumer.loop
+        if not loop.trains or not self._held.may_hold(loop):
+            return
+        loop.dataset = consumer.dataset
+        if continuous and loop.started_up:
+            self._with.recorder.save()
+            self._measured(loop, consumer)
 
     def _measured(self, loop: Loop, consumer: Consumer) -> None:
         """One loop is measured: what would help it is tried, where the parent asks for that."""
@@ -359,7 +348,7 @@ class Conductor:
         if self._held.was_held(loop):
             self._released(loop)
         else:
-            self._stopping.go_on_or_stop(loop)
+            self._go_on_or_stop(loop)
 
     def _released(self, loop: Loop) -> None:
         # What the trials took is no step, and neither is the one that they ended in.
@@ -367,7 +356,12 @@ class Conductor:
         loop.clock.held()
         self._with.timeline.passed("aside", loop.last_ns, time.monotonic_ns())
         self._updates.take_updated()
-        self._stopping.go_on_or_stop(loop)
+        self._go_on_or_stop(loop)
+
+    def _go_on_or_stop(self, loop: Loop) -> None:
+        # A loop that has come to its end by itself is no reason to end the script.
+        if loop.diagnosis is None or not loop.diagnosis.cut_short:
+            self._stopping.go_on_or_stop(loop)
 
     def try_pipelines_alone(self) -> None:
         """The script is over: loops that could not be held while they ran have their pipelines."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipediag.facts.report_directory import default_directory
+from pipediag.facts.second_run import edits_for_second_run
 from pipediag.session.model import Session
 
 _LONGER_RUN_STEPS = 200
@@ -20,7 +21,7 @@ class NextCommand:
 
 
 def next_command(session: Session, output_directory: Path | None) -> NextCommand | None:
-    """What to run next: again with more steps, again after an edit, or the gate.
+    """What to run next: again with more steps, again with trials, again after an edit, or the gate.
 
     None where no step was measured: the same command would end the same way.
     """
@@ -31,6 +32,8 @@ def next_command(session: Session, output_directory: Path | None) -> NextCommand
         return NextCommand(
             "To measure longer", _analyze(session, output_directory, "--steps", steps)
         )
+    if edits_for_second_run(session):
+        return NextCommand("To try it in the loop", _analyze(session, output_directory, "--rerun"))
     if any(finding.status == "fail" for finding in session.findings):
         return NextCommand("After the edit", _analyze(session, output_directory))
     target = str(output_directory or _default_directory(session))

@@ -54,6 +54,7 @@ class FakeDiagnosis:
             self.phase = Phase.DONE
 
     repeats = False
+    cut_short = False
 
     def seam(self, consumer: Any, exhausted: bool) -> None:
         self.seams += 1

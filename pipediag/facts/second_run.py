@@ -1,0 +1,55 @@
+"""What a second run of a script could try in its training loop, which was over before it was held.
+
+It repeats whatever the script does, so it is made only where `--rerun` asks for it.
+"""
+
+from __future__ import annotations
+
+from pipediag.session.edits import Edit
+from pipediag.session.loops import Loop
+from pipediag.session.model import Session
+from pipediag.session.run import Script
+from pipediag.session.trials import NO_BUDGET
+from pipediag.vocabulary import FindingStatus, LoopKind
+
+_HELD: tuple[LoopKind, ...] = ("keras", "eager", "tf_function")
+"""A loop that runs inside a tf.function, or on several replicas, has no step to be held at."""
+_TRIED: tuple[FindingStatus, ...] = ("fail", "informative")
+
+
+def edits_for_second_run(session: Session) -> list[Edit]:
+    """Edits that a second run could try in the loop; none where that would show nothing new."""
+    asked = session.trials_missing != NO_BUDGET and session.script.second_run is None
+    if not asked or not ended_well(session.script) or _tried_in_loop(session):
+        return []
+    return edits_for_held_loop(session)
+
+
+def edits_for_held_loop(session: Session) -> list[Edit]:
+    """Edits worth trying in the diagnosed loop, each once; none where it can't be held."""
+    loop = session.diagnosed_loop()
+    if loop is None or not can_be_held(loop):
+        return []
+    edits: list[Edit] = []
+    for finding in session.findings:
+        edit, worth = finding.edit, finding.status in _TRIED
+        if edit is None or not worth or finding.effect_on_results == "not safe here":
+            continue
+        if all(edit.changes != known.changes for known in edits):
+            edits.append(edit)
+    return edits
+
+
+def can_be_held(loop: Loop) -> bool:
+    """Whether it is of a kind that trials can hold between two steps."""
+    return loop.kind in _HELD and loop.replicas == 1
+
+
+def ended_well(script: Script) -> bool:
+    """Whether it came to its end by itself, and says that all went well."""
+    return script.outcome in ("finished", "exited") and script.status == 0
+
+
+def _tried_in_loop(session: Session) -> bool:
+    trials = [finding.trial for finding in session.findings]
+    return any(one.state != "not_tried" and one.consumer == "training" for one in trials)

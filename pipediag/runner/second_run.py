@@ -1,0 +1,154 @@
+"""A script that was over too soon, run once more: its loop is held, edits are tried, it is stopped.
+
+Nothing is measured again: session and edits are those of the first run.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pipediag.errors import PipediagError
+from pipediag.facts.second_run import edits_for_second_run
+from pipediag.runner.asking import Ask
+from pipediag.runner.progress import OnProgress, RunsAgain
+from pipediag.runner.same_operations import (
+    BehavedOtherwiseError,
+    asked_by_new_ids,
+    same_operations,
+)
+from pipediag.runner.supervisor import ChildResult, supervise
+from pipediag.runner.trials_of_run import TrialsOfRun
+from pipediag.session.messages import TrialsAwaited
+from pipediag.session.model import Session
+from pipediag.session.reading import read_recording
+from pipediag.session.recording import Recording
+from pipediag.session.settings import RunSettings
+from pipediag.trials.outcome import TrialOutcome
+
+_CLOSER_LOOK = ("stacks", "profile", "repeat")
+
+
+@dataclass(frozen=True)
+class FirstRun:
+    """What a second run goes on from."""
+
+    session: Session
+    recording: Recording
+    settings: RunSettings
+    tried: TrialsOfRun | None
+    """Trials that it made already."""
+    ends_at: float | None
+    """`time.monotonic()` at which the time is up that `--timeout` gives to both runs."""
+
+
+@dataclass(frozen=True)
+class SecondRun:
+    """What came of it."""
+
+    says: str
+    """That it was made, or why not, as sentences."""
+    outcomes: dict[str, TrialOutcome] = field(default_factory=dict)
+    """By the id of the loop; empty where nothing came to be tried."""
+    began_s: float | None = None
+    """Time of day at which it was started; None where it was not made."""
+    child: ChildResult | None = None
+
+
+def second_run(
+    first: FirstRun, capture: Path, on_progress: OnProgress, *, budget_s: float, json_mode: bool
+) -> SecondRun | None:
+    """Run the script once more, to try what its first run was over too soon for.
+
+    None where there is nothing to try so. `budget_s` is the time that both runs have for trials.
+    """
+    edits = edits_for_second_run(first.session)
+    loop = first.session.diagnosed_loop()
+    if not edits or loop is None:
+        return None
+    left_s = _left_of_budget(first, budget_s)
+    timeout_s = None if first.ends_at is None else first.ends_at - time.monotonic()
+    if left_s <= 0 or (timeout_s is not None and timeout_s <= 0):
+        given = "--budget" if left_s <= 0 else "--timeout"
+        return SecondRun(f"The time that {given} gives was up before a second run could begin.")
+    on_progress(RunsAgain(len(edits)))
+    settings = replace(
+        first.settings, capture_directory=str(capture), hold_loop=loop.id, run_to_end=False
+    )
+    tried = TrialsOfRun(lambda: first.session, on_progress, left_s)
+    held = _Held(first.recording, settings.recording_path, loop.id, tried)
+    began_s = time.time()
+    try:
+        child = supervise(
+            settings,
+            timeout_s=timeout_s,
+            on_started=lambda _pid: None,
+            on_progress=on_progress,
+            on_trials=held,
+            json_mode=json_mode,
+        )
+    except PipediagError as error:
+        return SecondRun(f"The script could not be run a second time: {error}", began_s=began_s)
+    return SecondRun(held.says(child), tried.outcomes, began_s, child)
+
+
+def _left_of_budget(first: FirstRun, budget_s: float) -> float:
+    """Trials count from when pipediag began to look closer, which it did in the first run."""
+    if first.tried is not None and first.tried.outcomes:
+        return first.tried.budget_s
+    loop = first.session.diagnosed_loop()
+    looks = [
+        window.duration_ms
+        for window in first.session.windows
+        if loop is not None and window.loop_id == loop.id and window.kind in _CLOSER_LOOK
+    ]
+    return max(0.0, budget_s - sum(looks) / 1e3)
+
+
+@dataclass
+class _Held:
+    """Called when the loop waits in the second run; has edits tried if it is the one measured."""
+
+    first: Recording
+    recording_path: Path
+    """Of the second run."""
+    hold_loop: str
+    tried: TrialsOfRun
+    otherwise: str | None = None
+
+    def __call__(self, waiting: TrialsAwaited, ask: Ask) -> None:
+        try:
+            ids = same_operations(self.first, self._second(), self.hold_loop)
+        except BehavedOtherwiseError as otherwise:
+            self.otherwise = f"the script behaved otherwise than before: {otherwise}"
+        except PipediagError as error:
+            self.otherwise = str(error)
+        else:
+            self.tried(waiting, asked_by_new_ids(ask, ids))
+
+    def says(self, child: ChildResult) -> str:
+        if self.tried.outcomes:
+            return "The script was run a second time to try changes in its loop, and then stopped."
+        reason = self.tried.fault or self.otherwise or self._untried() or _how_it_ended(child)
+        return f"The script was run a second time, and nothing was tried: {reason.rstrip('.')}."
+
+    def _untried(self) -> str | None:
+        """Why the loop could not be held, as its own process said."""
+        try:
+            loops = self._second().loops
+        except (BehavedOtherwiseError, PipediagError):
+            return None
+        return next((one.untried for one in loops if one.id == self.hold_loop), None)
+
+    def _second(self) -> Recording:
+        recording = read_recording(self.recording_path)
+        if recording is None:
+            raise BehavedOtherwiseError("nothing was recorded")
+        return recording
+
+
+def _how_it_ended(child: ChildResult) -> str:
+    if child.outcome in ("finished", "exited", "stopped") and not child.script_status:
+        return "its loop was over before it could be held"
+    return f"it {child.outcome}" + (f" ({child.detail.rstrip('.')})" if child.detail else "")
