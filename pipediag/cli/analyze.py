@@ -111,7 +111,12 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     if options["color"] is not None:
         ctx.color = color_choice(options["color"])
     if options["rerun"] and not options["budget"]:
-        raise click.UsageError("--rerun is for trials, and --budget 0 makes none.", ctx)
+        from pipediag.errors import PipediagError
+
+        raise PipediagError(
+            "--rerun is for trials, and --budget 0 makes none. The script was not run. Leave "
+            "one of the two out."
+        )
     args, note = script_arguments(options["args"], _option_names(ctx.command))
     if note and not options["quiet"]:
         say(f"pipediag: {note}")

@@ -88,7 +88,7 @@ def with_second_run(
     script = session.script.model_copy(update={"second_run": second.says})
     notes = [*session.notes, second.says]
     session = session.model_copy(update={"script": script, "notes": notes})
-    if second.began_s is not None:
+    if second.began_s is not None and second.cut_short:
         session = _with_written_files(
             session, settings, second.began_s, output, "The script was stopped in its second run."
         )

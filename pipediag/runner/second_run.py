@@ -26,7 +26,9 @@ from pipediag.session.reading import read_recording
 from pipediag.session.recording import Recording
 from pipediag.session.settings import RunSettings
 from pipediag.trials.outcome import TrialOutcome
+from pipediag.vocabulary import BY_ITSELF
 
+_MADE = "The script was run a second time"
 _CLOSER_LOOK = ("stacks", "profile", "repeat")
 
 
@@ -53,7 +55,8 @@ class SecondRun:
     """By the id of the loop; empty where nothing came to be tried."""
     began_s: float | None = None
     """Time of day at which it was started; None where it was not made."""
-    child: ChildResult | None = None
+    cut_short: bool = False
+    """Whether it did not come to its own end, and so may have left files half written."""
 
 
 def second_run(
@@ -90,7 +93,8 @@ def second_run(
         )
     except PipediagError as error:
         return SecondRun(f"The script could not be run a second time: {error}", began_s=began_s)
-    return SecondRun(held.says(child), tried.outcomes, began_s, child)
+    cut_short = child.outcome not in ("finished", "exited")
+    return SecondRun(held.says(child), tried.outcomes, began_s, cut_short)
 
 
 def _left_of_budget(first: FirstRun, budget_s: float) -> float:
@@ -128,10 +132,15 @@ class _Held:
             self.tried(waiting, asked_by_new_ids(ask, ids))
 
     def says(self, child: ChildResult) -> str:
-        if self.tried.outcomes:
-            return "The script was run a second time to try changes in its loop, and then stopped."
-        reason = self.tried.fault or self.otherwise or self._untried() or _how_it_ended(child)
-        return f"The script was run a second time, and nothing was tried: {reason.rstrip('.')}."
+        outcome = self.tried.outcomes.get(self.hold_loop)
+        if outcome is None:
+            reason = self.tried.fault or self.otherwise or self._untried() or _how_it_ended(child)
+            return f"{_MADE}, and nothing was tried: {reason.rstrip('.')}."
+        if outcome.run.consumer == "pipeline alone":
+            return f"{_MADE}; its loop could not be held, so its pipeline was tried alone."
+        if child.outcome == "stopped":
+            return f"{_MADE} to try changes in its loop, and then stopped."
+        return f"{_MADE} to try changes in its loop; there it ended otherwise: {_said(child)}."
 
     def _untried(self) -> str | None:
         """Why the loop could not be held, as its own process said."""
@@ -149,6 +158,10 @@ class _Held:
 
 
 def _how_it_ended(child: ChildResult) -> str:
-    if child.outcome in ("finished", "exited", "stopped") and not child.script_status:
+    if child.outcome in BY_ITSELF and not child.script_status:
         return "its loop was over before it could be held"
-    return f"it {child.outcome}" + (f" ({child.detail.rstrip('.')})" if child.detail else "")
+    return f"it ended before its loop could be held: {_said(child)}"
+
+
+def _said(child: ChildResult) -> str:
+    return (child.detail or child.outcome).rstrip(".")

@@ -57,6 +57,7 @@ def _session(directory: Path) -> dict[str, object]:
         (["-o", "good.py/x", "good.py"], "cannot write to the output directory"),
         (["-o", "/proc/none", "good.py"], "cannot write to the output directory"),
         (["--fail-on", "error", "--config", "none.toml", "good.py"], "none.toml"),
+        (["--rerun", "--budget", "0", "good.py"], "--rerun is for trials, and --budget 0"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -172,3 +173,13 @@ def test_a_note_where_an_option_may_be_misplaced(tmp_path: Path) -> None:
 
     assert seen.stdout == "['--steps', '60']\n"
     assert "pipediag: --steps comes after the script" in seen.stderr
+
+
+def test_a_script_without_a_training_loop_is_not_run_again(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('ran')")
+
+    seen = _analyze(tmp_path, "--rerun", "train.py")
+
+    assert seen.stdout == "ran\n"
+    assert "a second time" not in seen.stderr
+    assert _session(tmp_path / "reports/train")["script"]["second_run"] is None  # type: ignore[index]

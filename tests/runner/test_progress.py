@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipediag.runner.progress import Busy, Diagnosing, ProgressLine, Shown
+from pipediag.runner.progress import Busy, Diagnosing, ProgressLine, RunsAgain, Shown
 from pipediag.runner.screen import COLUMNS, ERASE_LINE, ERASE_TO_END
 from pipediag.session.messages import (
     Ended,
@@ -160,3 +160,14 @@ def test_a_long_line_is_wrapped_to_the_terminal() -> None:
     lines = shown(WAITS, TRIAL).removeprefix(START).splitlines()
 
     assert max(map(len, lines[:2])) <= COLUMNS
+
+
+@pytest.mark.parametrize(("changes", "said"), [(1, "1 change could"), (3, "3 changes could")])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_second_run_is_announced_wherever_standard_error_goes(
+    changes: int, said: str, terminal: bool
+) -> None:
+    text = " ".join(shown(RunsAgain(changes), terminal=terminal).split())
+
+    assert f"the script was over before {said} be tried in its training loop" in text
+    assert text.endswith("running it a second time for that. Its output appears again.")

@@ -8,6 +8,7 @@ import pytest
 from pipediag.runner.trials_of_run import TrialsOfRun
 from pipediag.session.messages import (
     Answer,
+    ArmRefused,
     BlockRun,
     Command,
     Prepare,
@@ -16,7 +17,7 @@ from pipediag.session.messages import (
     TrialsAwaited,
 )
 from pipediag.session.model import Session
-from tests.factories import make_finding, make_session
+from tests.factories import make_finding, make_loop, make_session
 from tests.records import make_breakdown, make_input_wait
 from tests.trials.bench import make_edit
 
@@ -87,3 +88,27 @@ def test_beside_a_pulled_pipeline_stands_what_the_rest_of_the_step_took() -> Non
     tried(waiting(alone=True, since_ns=time.monotonic_ns()), ask)
     assert tried.fault is None
     assert "the 8.0 ms that the rest" in " ".join(tried.outcomes["loop_0"].trials["a"].caveats)
+
+
+def test_a_loop_that_is_over_is_left_to_a_second_run_that_can_hold_it() -> None:
+    session = make_session(findings=[make_finding(edit=make_edit("a"))])
+    tried = trials_of(session, rerun=True)
+    tried(waiting(alone=True), nobody)
+
+    assert (tried.fault, tried.outcomes) == (None, {})
+
+
+def test_a_loop_that_no_run_can_hold_is_tried_alone_at_once() -> None:
+    asked: list[Command] = []
+
+    def ask(command: Command, _limit_s: float) -> Answer:
+        asked.append(command)
+        return ArmRefused("base", "It can't be run.")
+
+    held_in_graph = make_loop(kind="in_graph")
+    session = make_session(findings=[make_finding(edit=make_edit("a"))], loops=[held_in_graph])
+    tried = trials_of(session, rerun=True)
+    tried(waiting(alone=True, since_ns=time.monotonic_ns()), ask)
+
+    assert asked
+    assert list(tried.outcomes) == ["loop_0"]

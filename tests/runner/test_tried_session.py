@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.runner.tried_session import with_trials
+from pipediag.runner.tried_session import with_remark, with_trials
 from pipediag.session.trials import Trial, TrialRun
 from pipediag.trials.outcome import TrialOutcome
 from tests.factories import make_finding, make_session
@@ -42,3 +42,17 @@ def test_no_trial_changes_nothing_about_the_order(make: Callable[[], Any]) -> No
     session = make_session(findings=[named("large"), named("small")])
     concluded = with_trials(session, make(), "Not reached.")
     assert [finding.rule for finding in concluded.findings] == ["large", "small"]
+
+
+def test_a_remark_goes_with_every_reason_for_which_an_edit_was_not_tried() -> None:
+    session = make_session(findings=[named("large"), named("small"), make_finding("plain")])
+    some = with_trials(session, tried(small=trial("confirmed", 1.2)), "Not reached.")
+    remarked = with_remark(some, "Try again.")
+    reasons = {finding.rule: finding.trial.reason for finding in remarked.findings}
+    assert reasons["small"] is None
+    assert str(reasons["large"]).endswith(" Try again.")
+    assert reasons["plain"] == "No trial was made."
+    assert remarked.trials_missing is None
+    none = with_remark(with_trials(session, {}, "Not reached."), "Try again.")
+    assert none.trials_missing == "Not reached. Try again."
+    assert with_remark(none, None) is none

@@ -139,3 +139,10 @@ def test_repeat(count: int, elapsed_s: int, done: bool) -> None:
 @pytest.mark.parametrize(("seconds", "expected"), [(5.0, True), (5.1, False), (None, False)])
 def test_only_a_short_loop_may_be_a_rehearsal(seconds: float | None, expected: bool) -> None:
     assert pace().may_be_a_rehearsal(seconds) is expected
+
+
+def test_a_second_run_ends_with_its_one_loop_however_short_that_is() -> None:
+    second = Pace(RunSettings("train.py", (), False, "out", hold_loop="loop1"))
+
+    assert second.ends_here(0.1)
+    assert not pace().ends_here(0.1)

@@ -31,7 +31,7 @@ class StrangeParent:
 
 
 class Stage:
-    def __init__(self, directory: Path, commands: Any = None) -> None:
+    def __init__(self, directory: Path, commands: Any = None, only: str | None = None) -> None:
         self.recorder = Recorder(directory / "recording.json")
         self.told: list[FromChild] = []
         instruments: Any = SimpleNamespace(
@@ -39,7 +39,7 @@ class Stage:
             tell=self.told.append,
             state=KeptState(Guard(self.recorder.note)),
         )
-        self.held = HeldLoops(commands or SilentParent(), instruments, run_to_end=False)
+        self.held = HeldLoops(commands or SilentParent(), instruments, run_to_end=False, only=only)
         record = SimpleNamespace(id="loop1", kind="keras", batches_per_call=1, untried=None)
         self.loop: Any = SimpleNamespace(
             record=record, dataset=None, model=None, runtime=ToyRuntime(), trainer=None
@@ -87,3 +87,16 @@ def test_a_command_that_is_not_understood_ends_the_trials_and_not_the_script(
 
     assert stage.told[1:] == [TrialsOver("a command was not understood")]
     assert stage.held.loop is None
+
+
+@pytest.mark.parametrize(("only", "asked"), [(None, 1), ("loop1", 1), ("loop2", 0)])
+def test_a_second_run_tries_the_pipeline_of_its_one_loop_alone(
+    tmp_path: Path, only: str | None, asked: int
+) -> None:
+    stage = Stage(tmp_path, only=only)
+    stage.loop.trains, stage.loop.dataset = True, object()
+    stage.held.try_pipelines_alone([stage.loop])
+
+    assert stage.held.may_hold(stage.loop) is bool(asked)
+    awaited = [message for message in stage.told if isinstance(message, TrialsAwaited)]
+    assert [message.alone for message in awaited] == [True] * asked

@@ -69,7 +69,7 @@ class FakeDiagnosis:
 class Stage:
     """A conductor, its watch, and a clock."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, hold_loop: str | None = None) -> None:
         self.updates = UpdateWatch()
         self.recorder = Recorder(path / "recording.json")
         self.loops: list[Loop] = []
@@ -78,6 +78,9 @@ class Stage:
         registry: Any = SimpleNamespace(all=lambda: self.loops, describe_keras=lambda loop: None)
         settings = RunSettings("train.py", (), False, str(path))
         self.timeline = FakeTimeline()
+
+
+        settings = RunSettings("train.py", (), False, str(path), hold_loop=hold_loop)
         instruments: Any = SimpleNamespace(
             recorder=self.recorder,
             tell=lambda *_, **__: None,
@@ -87,7 +90,7 @@ class Stage:
             descriptions=(),
             running_pipelines=list,
         )
-        held = HeldLoops(None, instruments, run_to_end=False)
+        held = HeldLoops(None, instruments, run_to_end=False, only=hold_loop)
         self.conductor = Conductor(registry, self.updates, instruments, settings, self.leave, held)
 
     def leave(self) -> None:
@@ -480,3 +483,44 @@ def test_the_timeline_is_closed_when_the_script_is_stopped(stage: Stage) -> None
         stage.conductor.stop()
 
     assert stage.timeline.told[-1] == ("closed", "")
+
+
+def test_a_loop_that_came_to_its_end_by_itself_does_not_end_the_script(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeDiagnosis, "lasts", 1)
+    monkeypatch.setattr(FakeDiagnosis, "cut_short", True)
+    fit = stage.consumer("training")
+    for _ in range(5):
+        stage.step(fit)
+
+    assert not fit.loop.diagnosis.measuring
+    assert stage.conductor._stopping.deadline_ns is None
+
+
+def test_a_second_run_holds_one_loop_once_it_has_started_up_and_measures_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "Diagnosis", FakeDiagnosis)
+    stage = Stage(tmp_path, hold_loop="loop1")
+    rehearsal, fit = stage.consumer("training"), stage.consumer("training", batches_per_call=2)
+    for _ in range(50):
+        stage.step(rehearsal)
+    for _ in range(4):
+        stage.step(fit)
+    with pytest.raises(StopScript):
+        stage.step(fit)
+
+    assert rehearsal.loop.diagnosis is fit.loop.diagnosis is None
+    assert rehearsal.loop.record.steps == 50
+    assert fit.loop.record.steps == 6  # the third step of two batches begins
+
+
+def test_a_second_run_waits_until_the_loop_trains(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, hold_loop="loop0")
+    loop = stage.consumer()
+    for _ in range(10):
+        stage.step(loop)
+    stage.step(loop, trains=True)
+    with pytest.raises(StopScript):
+        stage.step(loop)

@@ -9,6 +9,7 @@ from pipediag.reporters.terminal.next_command import NextCommand, next_command
 from pipediag.session.run import Script
 from tests import factories, records
 from tests.reporters import sessions
+from tests.trials.bench import make_edit
 
 
 def test_after_a_finding_the_same_run_again() -> None:
@@ -66,3 +67,13 @@ def test_an_inconclusive_run_leads_to_a_longer_one(seen: int, asked: int) -> Non
 
 def test_where_no_step_was_measured_the_same_command_would_not_help() -> None:
     assert next_command(sessions.nothing_measured(), None) is None
+
+
+def test_a_script_that_was_over_too_soon_leads_to_a_second_run() -> None:
+    script = Script(path="train.py", args=[], outcome="finished", status=0)
+    finding = factories.make_finding(edit=make_edit("map"))
+    session = factories.make_session(script=script, findings=[finding])
+
+    assert next_command(session, None) == NextCommand(
+        "To try it in the loop", "pipediag analyze --rerun train.py"
+    )

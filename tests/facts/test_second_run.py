@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.facts.second_run import edits_for_second_run
+from pipediag.session.model import Session
+from pipediag.session.run import Script
+from pipediag.session.trials import NO_BUDGET, Trial
+from tests.factories import make_finding, make_loop, make_session
+from tests.records import SCRIPT
+from tests.trials.bench import make_edit
+
+
+def ended(**overrides: Any) -> Script:
+    return Script(**{"path": SCRIPT, "args": [], "outcome": "finished", "status": 0, **overrides})
+
+
+def over(**overrides: Any) -> Session:
+    """A script that finished, with one edit that was not tried."""
+    findings = [make_finding(edit=make_edit("map"))]
+    return make_session(**{"script": ended(), "findings": findings, **overrides})
+
+
+def trial(state: Any, consumer: Any) -> Trial:
+    return Trial(state=state, reason=None, consumer=consumer)
+
+
+def test_a_script_that_finished_with_something_untried_may_be_run_again() -> None:
+    assert [edit.id for edit in edits_for_second_run(over())] == ["map"]
+
+
+def test_an_estimate_from_the_pipeline_alone_is_no_trial_in_the_loop() -> None:
+    alone = make_finding(edit=make_edit("map"), trial=trial("confirmed", "pipeline alone"))
+    inside = make_finding(edit=make_edit("map"), trial=trial("inconclusive", "training"))
+
+    assert edits_for_second_run(over(findings=[alone]))
+    assert not edits_for_second_run(over(findings=[alone, inside]))
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        ended(outcome="stopped", status=None),
+        ended(outcome="raised", status=1),
+        ended(outcome="exited", status=1),
+        ended(outcome="interrupted", status=-2),
+        ended(outcome="hung-in-exit", status=0),
+        ended(second_run="The script was run a second time, and nothing was tried: it failed."),
+    ],
+    ids=lambda script: script.second_run or script.outcome,
+)
+def test_only_a_script_that_ended_well_and_once_is_run_again(script: Script) -> None:
+    assert not edits_for_second_run(over(script=script))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"loops": [make_loop(kind="in_graph")]},
+        {"loops": [make_loop(replicas=2)]},
+        {"loops": []},
+        {"trials_missing": NO_BUDGET},
+        {"findings": [make_finding()]},
+        {"findings": [make_finding(edit=make_edit("map"), status="pass")]},
+        {"findings": [make_finding(edit=make_edit("map"), effect_on_results="not safe here")]},
+    ],
+    ids=["in a function", "replicas", "no loop", "not asked", "no edit", "passed", "not safe"],
+)
+def test_where_it_would_show_nothing_it_is_not_made(changed: dict[str, Any]) -> None:
+    assert not edits_for_second_run(over(**changed))
+
+
+def test_the_same_change_counts_once() -> None:
+    twin = make_edit("twin", changes=make_edit("map").changes)
+    findings = [make_finding(edit=make_edit("map")), make_finding("other", edit=twin)]
+
+    assert [edit.id for edit in edits_for_second_run(over(findings=findings))] == ["map"]
