@@ -74,7 +74,7 @@ def second_run(
     timeout_s = None if first.ends_at is None else first.ends_at - time.monotonic()
     if left_s <= 0 or (timeout_s is not None and timeout_s <= 0):
         given = "--budget" if left_s <= 0 else "--timeout"
-        return SecondRun(f"The time that {given} gives was up before a second run could begin.")
+        return SecondRun(f"The time that `{given}` gives was up before a second run could begin.")
     on_progress(RunsAgain(len(edits)))
     settings = replace(
         first.settings, capture_directory=str(capture), hold_loop=loop.id, run_to_end=False

@@ -1,0 +1,186 @@
+"""When a script is run a second time, and what is said of it, with a child that is played."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipediag.errors import PipediagError
+from pipediag.runner import second_run as module
+from pipediag.runner.asking import Ask
+from pipediag.runner.progress import RunsAgain, Shown
+from pipediag.runner.second_run import FirstRun, SecondRun, second_run
+from pipediag.runner.supervisor import ChildResult
+from pipediag.session.messages import Answer, ArmRefused, Command, Prepare, TrialsAwaited
+from pipediag.session.run import Script
+from pipediag.session.settings import RECORDING_FILE, RunSettings
+from pipediag.vocabulary import ScriptOutcome
+from tests.factories import make_finding, make_loop, make_session
+from tests.recordings import make_recorded_loop, make_recording
+from tests.records import SCRIPT
+from tests.trials.bench import make_edit
+
+Waits = Callable[[TrialsAwaited, Ask], None]
+
+STOPPED = ChildResult("stopped", None, "Pipediag stopped it.", 0, 1)
+FIRST = make_recording(outcome="finished")
+FINISHED = Script(path=SCRIPT, args=[], outcome="finished", status=0)
+
+
+@dataclass
+class Child:
+    """What plays the second run."""
+
+    capture: Path
+    ends: ChildResult = STOPPED
+    waits: bool = True
+    alone: bool = False
+    recording: Any = field(default_factory=make_recording)
+    asked: list[Command] = field(default_factory=list)
+    given: dict[str, Any] = field(default_factory=dict)
+    settings: list[RunSettings] = field(default_factory=list)
+    refuses: str | None = None
+
+    def supervise(self, settings: RunSettings, on_trials: Waits, **given: Any) -> ChildResult:
+        self.settings.append(settings)
+        self.given = given
+        if self.refuses is not None:
+            raise PipediagError(self.refuses)
+        if self.recording is not None:
+            text = json.dumps(asdict(self.recording))
+            (self.capture / RECORDING_FILE).write_text(text, encoding="utf-8")
+        if self.waits:
+            now_ns = time.monotonic_ns()
+            on_trials(TrialsAwaited("loop1", self.alone, False, now_ns), self.answer)
+        return self.ends
+
+    def answer(self, command: Command, _limit_s: float) -> Answer:
+        self.asked.append(command)
+        assert isinstance(command, Prepare)
+        return ArmRefused(command.arm, "It can't be run.")
+
+
+@pytest.fixture
+def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Child:
+    played = Child(tmp_path)
+    monkeypatch.setattr(module, "supervise", played.supervise)
+    return played
+
+
+def first_run(**overrides: Any) -> FirstRun:
+    """A script that finished, and whose one edit was not tried."""
+    values: dict[str, Any] = {
+        "script": FINISHED,
+        "loops": [make_loop(id="loop1")],
+        "findings": [make_finding(edit=make_edit("op2"))],
+        "windows": [],
+    }
+    settings = RunSettings(SCRIPT, (), False, "first", run_to_end=True)
+    return FirstRun(make_session(**{**values, **overrides}), FIRST, settings, None, None)
+
+
+def run(
+    child: Child, first: FirstRun, *, budget_s: float = 60.0, shown: list[Shown] | None = None
+) -> SecondRun | None:
+    events: list[Shown] = [] if shown is None else shown
+    return second_run(first, child.capture, events.append, budget_s=budget_s, json_mode=True)
+
+
+def said(second: SecondRun | None) -> str:
+    assert second is not None
+    return second.says
+
+
+def test_it_holds_the_one_loop_tells_so_before_and_is_stopped_after(child: Child) -> None:
+    shown: list[Shown] = []
+    second = run(child, first_run(), shown=shown)
+
+    [settings] = child.settings
+    assert (settings.hold_loop, settings.run_to_end) == ("loop1", False)
+    assert settings.capture_directory == str(child.capture)
+    assert child.given["timeout_s"] is None
+    assert child.given["json_mode"] is True
+    assert shown[0] == RunsAgain(1)
+    assert second is not None
+    assert list(second.outcomes) == ["loop1"]
+    assert second.cut_short
+    assert second.says.endswith("a second time to try changes in its loop, and then stopped.")
+
+
+def test_with_nothing_to_try_there_is_none(child: Child) -> None:
+    assert run(child, first_run(findings=[])) is None
+    assert child.settings == []
+
+
+def test_both_runs_share_the_time(child: Child) -> None:
+    late = replace(first_run(), ends_at=time.monotonic() - 1)
+    assert "`--timeout` gives was up" in said(run(child, late))
+    assert "`--budget` gives was up" in said(run(child, first_run(), budget_s=0.0))
+    assert child.settings == []
+
+    early = replace(first_run(), ends_at=time.monotonic() + 1000)
+    run(child, early)
+    assert 900 < child.given["timeout_s"] <= 1000
+
+
+def test_what_looking_closer_took_is_taken_from_the_budget(child: Child) -> None:
+    looks = [
+        {"kind": kind, "loop_id": loop, "duration_ms": 4000.0}
+        for kind, loop in (("baseline", "loop1"), ("profile", "loop1"), ("profile", "loop2"))
+    ]
+    windows = [{"start_ms": 0.0, "steps": 20, "complete": True, **look} for look in looks]
+    second = run(child, first_run(windows=windows), budget_s=60.0)
+
+    assert second is not None
+    assert second.outcomes["loop1"].run.budget_s == pytest.approx(56.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"waits": False}, "nothing was tried: its loop was over before it could be held."),
+        ({"recording": None}, "behaved otherwise than before: nothing was recorded."),
+        (
+            {"recording": make_recording(loops=[make_recorded_loop(line=99)])},
+            "behaved otherwise than before: the loop in line 99",
+        ),
+        ({"alone": True}, "could not be held, so its pipeline was tried alone."),
+        ({"refuses": "cannot run it: gone."}, "could not be run a second time: cannot run it"),
+        (
+            {
+                "waits": False,
+                "recording": make_recording(
+                    loops=[make_recorded_loop(untried="No trial was made: no memory.")]
+                ),
+            },
+            "nothing was tried: No trial was made: no memory.",
+        ),
+    ],
+    ids=["too short", "no recording", "another loop", "alone", "no child", "not held"],
+)
+def test_what_came_of_it_is_said(child: Child, changed: dict[str, Any], words: str) -> None:
+    for name, value in changed.items():
+        setattr(child, name, value)
+
+    assert words in said(run(child, first_run()))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "detail"), [("interrupted", None), ("raised", "FileExistsError: out")]
+)
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_second_run_that_ends_otherwise_leaves_what_there_is(
+    child: Child, outcome: ScriptOutcome, detail: str | None, waits: bool
+) -> None:
+    child.ends, child.waits = ChildResult(outcome, 1, detail, 0, 1), waits
+    second = run(child, first_run())
+
+    assert said(second).endswith(f": {detail or outcome}.")
+    assert second is not None
+    assert bool(second.outcomes) is waits

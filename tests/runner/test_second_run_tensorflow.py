@@ -1,0 +1,104 @@
+"""A script that is over within seconds is run again for trials only where that is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from pipediag.runner.analysis import AnalysisRequest, analyse
+from pipediag.runner.conclusion import OFFER
+from pipediag.runner.progress import RunsAgain, Shown
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.store import load_session
+
+pytestmark = pytest.mark.tensorflow
+
+SHORT = """
+    import time
+
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    with open("runs", "a") as runs:
+        runs.write("run\\n")
+
+    def fetch(key):
+        time.sleep(0.004)
+        with open("runs") as runs:
+            runs.read()
+        return np.float32([key, 1])
+
+    def lookup(key):
+        return tf.ensure_shape(tf.numpy_function(fetch, [key], tf.float32), [2]), 1.0
+
+    class Log(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            with open("log", "a") as log:
+                log.write(f"{batch}\\n")
+
+    dataset = tf.data.Dataset.range(40 * 8).map(lookup).batch(8)
+    model = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(dataset, verbose=0, callbacks=[Log()])
+"""
+
+
+def analysed(directory: Path, *, rerun: bool) -> tuple[Session, list[Shown]]:
+    (directory / "short.py").write_text(dedent(SHORT), encoding="utf-8")
+    events: list[Shown] = []
+    request = AnalysisRequest(
+        script="short.py",
+        output=directory / "report",
+        budget_s=20,
+        timeout_s=150,
+        run_to_end=True,
+        rerun=rerun,
+    )
+    result = analyse(request, events.append)
+    assert load_session(result.directory) == result.session
+    assert not [entry for entry in result.directory.iterdir() if entry.name.startswith(".")]
+    assert (result.child.outcome, result.child.script_status) == ("finished", 0)
+    return result.session, events
+
+
+def serial_map(session: Session) -> Finding:
+    (finding,) = [one for one in session.findings if one.rule == "serial-stateful-map"]
+    return finding
+
+
+def test_without_the_flag_the_report_says_what_a_second_run_would_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    session, events = analysed(tmp_path, rerun=False)
+
+    assert Path("runs").read_text() == "run\n"
+    assert str(session.trials_missing).startswith("No trial was made: the script must end as it ")
+    assert str(session.trials_missing).endswith(f". {OFFER}")
+    assert serial_map(session).trial.reason == session.trials_missing
+    assert not [event for event in events if isinstance(event, RunsAgain)]
+
+
+def test_a_second_run_holds_the_loop_and_the_session_stays_that_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    session, events = analysed(tmp_path, rerun=True)
+
+    assert Path("runs").read_text() == "run\n" * 2
+    [announced] = [event for event in events if isinstance(event, RunsAgain)]
+    assert announced.changes >= 1
+    assert session.script.outcome == "finished"
+    [loop] = session.loops
+    assert loop.steps == 40
+    assert session.trials is not None, session.trials_missing
+    assert (session.trials.loop_id, session.trials.consumer) == (loop.id, "training")
+    assert session.trials.used_s <= 20 + 10  # a block may be under way when the time is up
+    trial = serial_map(session).trial
+    assert trial.state == "confirmed", trial  # eight calls of 4 ms that wait; sixteen threads
+    assert session.script.second_run in session.notes
+    assert session.script.files_written == ["log", "runs"]
