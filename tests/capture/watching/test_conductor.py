@@ -79,7 +79,6 @@ class Stage:
         settings = RunSettings("train.py", (), False, str(path))
         self.timeline = FakeTimeline()
 
-
         settings = RunSettings("train.py", (), False, str(path), hold_loop=hold_loop)
         instruments: Any = SimpleNamespace(
             recorder=self.recorder,
