@@ -248,6 +248,20 @@ def test_steps_on_another_thread_go_before_a_call_that_does_not_train(
     assert stage.written == [("evaluation", "predict", 20, 30), ("steps", "loop1", 30, None)]
 
 
+def test_all_calls_of_a_thread_end_where_another_one_is_followed(stage: TimelineStage) -> None:
+    stage.at(10).begins("script")
+    stage.at(20).begins("callback", "Scores")
+    stage.at(25).begins("evaluation", "predict")
+    on_another_thread(lambda: stage.at(30).begins("fit", "fit"))
+
+    assert stage.written == [
+        ("script", "", 10, None),
+        ("callback", "Scores", 20, 30),
+        ("evaluation", "predict", 25, 30),
+        ("fit", "fit", 30, None),
+    ]
+
+
 def test_a_fit_is_not_left_for_another_threads_training(stage: TimelineStage) -> None:
     fit = stage.at(20).begins("fit", "fit")
     on_another_thread(lambda: stage.at(30).begins("fit", "other"))
