@@ -58,20 +58,29 @@ class Stopped:
 
 
 @dataclass(frozen=True)
-class Round:
-    """One round of a script."""
+class Native:
+    """A run without pipediag."""
 
-    native_s: float
+    seconds: float
     """From the script's first line to its end."""
-    native: Percents
+    parts: Percents
     """Of what follows the start-up, as in all comparisons of two runs."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of a script; where only the same run's stamps were asked for, one run of it."""
+
     ended: Ended
-    stopped: Stopped
+    native: Native | None = None
+    stopped: Stopped | None = None
 
     @property
     def errors(self) -> Percents:
         """Of the ledger of the run that was not stopped, against the native run."""
-        return differences(self.ended.ledger_after_start, self.native)
+        if self.native is None:
+            return {}
+        return differences(self.ended.ledger_after_start, self.native.parts)
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,11 @@ class Judged:
 
     script: str
     rounds: Sequence[Round]
+
+    @property
+    def stopped(self) -> list[Stopped]:
+        """The runs that were to be stopped."""
+        return [one.stopped for one in self.rounds if one.stopped is not None]
 
     @property
     def same_run(self) -> Percents:
@@ -91,23 +105,23 @@ class Judged:
 
     @property
     def stopped_parts(self) -> Percents:
-        return medians(one.stopped.errors for one in self.rounds)
+        return medians(one.errors for one in self.stopped)
 
     @property
     def total_error(self) -> float | None:
         """Of the projected totals; None where none was made."""
         known = [
-            one.stopped.total_error
-            for one in self.rounds
-            if one.stopped.projected and one.stopped.total_error is not None
+            one.total_error for one in self.stopped if one.projected and one.total_error is not None
         ]
         return median(known) if known else None
 
     @property
     def scope(self) -> str:
         """What the ledger of the stopped run speaks of."""
-        stopped = self.rounds[-1].stopped
-        return stopped.scope if stopped.projected else "ran to its end"
+        if not self.stopped:
+            return "-"
+        last = self.stopped[-1]
+        return last.scope if last.projected else "ran to its end"
 
     @property
     def misses(self) -> list[str]:

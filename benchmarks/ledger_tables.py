@@ -38,8 +38,9 @@ def markdown(every: Sequence[Judged], machine: str) -> str:
 def cells(one: Judged) -> list[str]:
     """Seconds of the native run, and errors in percent of the run."""
     total = one.total_error
+    native = [each.native.seconds for each in one.rounds if each.native is not None]
     return [
-        f"{median(each.native_s for each in one.rounds):.1f} s",
+        f"{median(native):.1f} s" if native else "-",
         _worst(one.same_run),
         _worst(one.against_native),
         one.scope,
@@ -83,10 +84,10 @@ def _worst(errors: Percents) -> str:
 _SEEN: dict[str, Callable[[Round], Percents]] = {
     "whole run: its own stamps": lambda one: one.ended.stamps,
     "whole run: ledger": lambda one: one.ended.ledger,
-    "after start-up: native stamps": lambda one: one.native,
+    "after start-up: native stamps": lambda one: one.native.parts if one.native else {},
     "after start-up: ledger": lambda one: one.ended.ledger_after_start,
-    "stopped: native stamps": lambda one: one.stopped.native,
-    "stopped: ledger": lambda one: one.stopped.ledger,
+    "stopped: native stamps": lambda one: one.stopped.native if one.stopped else {},
+    "stopped: ledger": lambda one: one.stopped.ledger if one.stopped else {},
 }
 
 
@@ -98,6 +99,8 @@ def _parts_rows(judged: Judged) -> list[str]:
     rows = []
     for name, of in _SEEN.items():
         parts = medians(of(one) for one in judged.rounds)
+        if not parts:
+            continue
         values = [f"{parts[part]:.1f}" if part in parts else "-" for part in RUN_PARTS]
         rows.append(_row([f"`{judged.script}`", name, *values]))
     return rows

@@ -1,13 +1,14 @@
 """How near the ledger of a run comes to what the script's own clock says.
 
-    python -m benchmarks.run_ledger [--rounds N] [--keep DIR] [--table FILE] [NAME...]
+    python -m benchmarks.run_ledger [--rounds N] [--same-run] [--keep DIR] [--table FILE] [NAME...]
     python -m benchmarks.run_ledger --kept DIR [--table FILE] [NAME...]
 
 Each script in benchmarks/run_scripts stamps the parts of its own run. It runs natively, under
 `pipediag analyze --run-to-end`, and under `pipediag analyze`, which stops it early and carries on
 what it saw to the planned end; all with `--budget 0`, round by round. The ledger's parts are held
 against the stamps of the same run and of the native one, its projected total against the native
-run as far as it speaks of it. The exit status is 1 if a goal was missed.
+run as far as it speaks of it. On a machine that does other things as well only the stamps of the
+same run say much: `--same-run`. The exit status is 1 if a goal was missed.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.ledger_comparison import (
     Judged,
+    Native,
     Round,
     after_start,
     ended_run,
@@ -48,6 +50,7 @@ _NATIVE_S = 180
 
 @click.command(help=(__doc__ or "").partition("\n")[0])
 @click.option("--rounds", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--same-run", is_flag=True, help="Only to its end, against the stamps of that run.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep what each run wrote here.")
 @click.option(
     "--kept",
@@ -57,7 +60,12 @@ _NATIVE_S = 180
 @click.option("--table", type=click.Path(path_type=Path), help="Write a Markdown table.")
 @click.argument("names", nargs=-1)
 def main(
-    rounds: int, keep: Path | None, kept: Path | None, table: Path | None, names: tuple[str, ...]
+    rounds: int,
+    same_run: bool,
+    keep: Path | None,
+    kept: Path | None,
+    table: Path | None,
+    names: tuple[str, ...],
 ) -> None:
     """Run the scripts, print a line each, and the totals."""
     seen: dict[str, list[Round]] = {}
@@ -69,7 +77,7 @@ def main(
         for script, path in places:
             try:
                 if kept is None:
-                    run_round(script, path)
+                    run_round(script, path, same_run)
                 one, machine = read_round(path)
             except RunFailedError as error:
                 click.echo(f"fail {script.stem}: {error}")
@@ -115,15 +123,18 @@ def chosen(names: Sequence[str] = ()) -> list[Path]:
     return [script for script in every if not names or script.stem in names]
 
 
-def run_round(script: Path, place: Path) -> None:
-    """Once natively, once to its end under pipediag, once stopped.
+def run_round(script: Path, place: Path, same_run: bool) -> None:
+    """Once natively, once to its end under pipediag, once stopped; or the second alone.
 
     Raises:
         RunFailedError: one of the runs failed.
     """
     place.mkdir(parents=True, exist_ok=True)
-    run_natively(script, place / "native.json")
+    if not same_run:
+        run_natively(script, place / "native.json")
     for name, options in _WATCHED.items():
+        if same_run and name != "to_end":
+            continue
         stamps = {STAMPS: str((place / f"{name}.json").absolute())}
         analyze(script, place / name, options=options, variables=stamps)
 
@@ -134,16 +145,19 @@ def read_round(place: Path) -> tuple[Round, str]:
     Raises:
         RunFailedError: one of the runs left nothing to compare.
     """
-    native, to_end = stamps_of(place / "native.json"), stamps_of(place / "to_end.json")
-    ended, stopped = load_session(place / "to_end"), load_session(place / "stopped")
+    session = load_session(place / "to_end")
+    ended = ended_run(ledger_of(session), stamps_of(place / "to_end.json"))
+    machine, native = machine_of(session.environment), read_stamps(place / "native.json")
+    if native is None:
+        return Round(ended), machine
     begun = read_stamps(place / "stopped.json")
+    stopped = ledger_of(load_session(place / "stopped"))
     whole = native.parts()
     return Round(
-        native_s=sum(whole.values()),
-        native=percents(after_start(whole)),
-        ended=ended_run(ledger_of(ended), to_end),
-        stopped=stopped_run(ledger_of(stopped), begun.begun if begun else 1, native),
-    ), machine_of(ended.environment)
+        ended,
+        Native(sum(whole.values()), percents(after_start(whole))),
+        stopped_run(stopped, begun.begun if begun else 1, native),
+    ), machine
 
 
 def run_natively(script: Path, path: Path) -> None:

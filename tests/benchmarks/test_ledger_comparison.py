@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.ledger_comparison import (
     Judged,
+    Native,
     Percents,
     Round,
     Stopped,
@@ -53,7 +54,7 @@ def judged(total_error: float | None, steps: float) -> Judged:
     ended = ended_run(ledger({"startup": 5.0, "steps": 5.0}), STAMPS)
     stopped = Stopped("run", True, {"steps": 100.0}, {"steps": 100.0}, total_error)
     native: Percents = {"steps": steps, "evaluation": 100.0 - steps}
-    return Judged("folds", [Round(10.0, native, ended, stopped)])
+    return Judged("folds", [Round(ended, Native(10.0, native), stopped)])
 
 
 def test_what_the_stamps_have_more_than_the_ledger_is_no_step_of_the_script() -> None:
@@ -143,3 +144,12 @@ def test_stamps_are_read_as_written_and_an_unknown_part_is_refused(tmp_path: Pat
     path.write_text(json.dumps({**written, "legs": [{"lunch": 1.0}]}), encoding="utf-8")
     with pytest.raises(ValueError, match="lunch"):
         read_stamps(path)
+
+
+def test_of_the_run_to_its_end_alone_nothing_else_is_told() -> None:
+    alone = Judged("folds", [Round(judged(5.0, 97.0).rounds[0].ended)])
+    assert "native -;" in line(alone)
+    assert alone.scope == "-"
+    text = markdown([alone], "Two cores.")
+    assert "whole run: ledger" in text
+    assert "native stamps" not in text
