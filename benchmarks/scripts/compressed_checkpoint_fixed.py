@@ -15,31 +15,23 @@ targets = (features[:, :1] > 0).astype("float32")
 
 
 class WeightHistory(keras.callbacks.Callback):
-    """Keeps the weights of every epoch, to look at their paths later."""
+    """Keeps the weights of every fifth epoch, to look at their paths later."""
 
     def __init__(self, folder):
         super().__init__()
         self.folder = Path(folder)
 
     def on_epoch_end(self, epoch, logs=None):
-        if epoch % 5 != 4:
-            return
-        weights = {weight.path: weight.numpy() for weight in self.model.weights}
-        np.savez(self.folder / f"epoch_{epoch:03d}.npz", **weights)
+        if epoch % 5 == 4:
+            weights = {weight.path: weight.numpy() for weight in self.model.weights}
+            np.savez(self.folder / f"epoch_{epoch:03d}.npz", **weights)
 
 
 dataset = tf.data.Dataset.from_tensor_slices((features, targets)).shuffle(256).batch(32)
-model = keras.Sequential(
-    [
-        keras.Input(shape=(FEATURES,)),
-        keras.layers.Dense(WIDTH, activation="relu"),
-        keras.layers.Dense(WIDTH, activation="relu"),
-        keras.layers.Dense(WIDTH, activation="relu"),
-        keras.layers.Dense(1, activation="sigmoid"),
-    ]
-)
+layers = [keras.layers.Dense(WIDTH, activation="relu") for _ in range(3)]
+outputs = keras.layers.Dense(1, activation="sigmoid")
+model = keras.Sequential([keras.Input(shape=(FEATURES,)), *layers, outputs])
 model.compile(optimizer="adam", loss="binary_crossentropy", metrics=["accuracy"])
 with tempfile.TemporaryDirectory() as folder:
     history = WeightHistory(folder)
     model.fit(dataset, epochs=EPOCHS, callbacks=[history], verbose=2)  # pipediag: loop
-    print(f"{len(list(Path(folder).iterdir()))} sets of weights kept")

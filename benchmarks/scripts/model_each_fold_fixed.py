@@ -29,7 +29,6 @@ model.optimizer.build(model.trainable_variables)
 initial = model.get_weights()
 fresh = [variable.numpy() for variable in model.optimizer.variables]
 
-scores = []
 for number, held_out in enumerate(folds):
     kept = np.concatenate([fold for other, fold in enumerate(folds) if other != number])
     model.set_weights(initial)
@@ -37,6 +36,4 @@ for number, held_out in enumerate(folds):
         variable.assign(value)
     model.fit(features[kept], targets[kept], batch_size=128, epochs=30, verbose=0)  # pipediag: loop
     _, error = model.evaluate(features[held_out], targets[held_out], verbose=0)
-    scores.append(error)
     print(f"fold {number}: mean absolute error {error:.3f}")
-print(f"over all folds {np.mean(scores):.3f}")
