@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-EXAMPLES, FEATURES, BATCH, EPOCHS = 8192, 300, 128, 60
+EXAMPLES, FEATURES, BATCH, EPOCHS = 32_768, 300, 128, 16
 
 rng = np.random.default_rng(77)
 features = rng.standard_normal((EXAMPLES, FEATURES), dtype=np.float32)
