@@ -24,10 +24,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.judgement import Outcome, failed, judge, markdown, totals
 from benchmarks.machine import machine_of
 from benchmarks.samples import RunFailedError, analyze
-from pipediag.runner.analysis import NO_BUDGET
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
 from pipediag.session.store import load_session
+from pipediag.session.trials import NO_BUDGET
 from tests.samples.expectation import Expectation, all_expectations
 
 SCRIPTS = Path(__file__).with_name("scripts")

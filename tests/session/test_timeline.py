@@ -41,7 +41,7 @@ def test_all_that_is_written_reads_back() -> None:
 def test_a_line_is_one_array_of_plain_text() -> None:
     assert span_line(SPANS[1]) == b'["span",2,"fit",20,80,"fit","train.py",20]\n'
     assert seen_line(SEEN) == (
-        b'["lines",30,40,[["train.py",3,"main",true,9],["b.py",1,"f",false,1]]]\n'
+        b'["lines",30,40,[["train.py",3,"main",true,9,false],["b.py",1,"f",false,1,false]]]\n'
     )
     assert until_line(99) == b'["until",99]\n'
     for line in LINES:

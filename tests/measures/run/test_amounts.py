@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.measures.run.amounts import Amounts, amounts_of, starts_of, steps_of, waits_in_calls
+from pipediag.measures.run.amounts import Amounts, amounts_of, starts_of, steps_of
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.recording import RecordedEnvironment, RecordedLoop, RecordedSeam
 from pipediag.session.timeline import Span
@@ -149,8 +149,8 @@ def test_waits_within_calls_are_what_the_first_step_took_longer() -> None:
     stretches = Stretches()
     stretches.add(steps_of(loop), 5000, "steps", loop_id="loop1")
 
-    assert waits_in_calls(loop, STEP_NS) == [50, 0, 210]
     known = amounts(stretches, loop)
+    assert known.waits_ns == {loop.id: [50, 0, 210]}
     assert known.ns == {steps_of(loop): 4740, starts_of(loop): 260}
     assert known.count[starts_of(loop)] == 4
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pipediag.measures.run.places import Place, Spent
-from pipediag.measures.run.script_lines import divided_by_lines
+from pipediag.measures.run.projection import Projected
+from pipediag.measures.run.script_lines import divided_by_lines, line_shares
 from pipediag.session.ledger import IN_FRAMEWORK, OWN_LINE
 from pipediag.session.timeline import SeenLine, SeenLines, parse_timeline, seen_line
 
@@ -17,7 +18,9 @@ def line(number: int, ns: int, *, in_framework: bool = False) -> SeenLine:
 def test_the_time_of_a_line_is_divided_by_whose_code_ran() -> None:
     before = Place("before_training")
     seen = SeenLines(0, 10 * S, (line(4, 3 * S), line(4, 5 * S, in_framework=True)))
-    divided = divided_by_lines([Spent(before, 0, 10 * S)], [seen], {before: 10 * S})
+    shares = line_shares([Spent(before, 0, 10 * S)], [seen], {before: 10 * S})
+    whole = divided_by_lines({before: Projected(10 * S, 1, projected=False)}, shares)
+    divided = {place: round(one.ns) for place, one in whole.items()}
     by_words = {place.what: ns for place, ns in divided.items() if place.line == 4}
     assert by_words == {OWN_LINE: 3 * S, OWN_LINE + IN_FRAMEWORK: 5 * S}
     assert divided[before] == 2 * S
