@@ -143,9 +143,9 @@ class Conductor:
         if consumer is self._turns.here.last:
             self._interrupt(self._turns.here, exhausted=True)
 
-    def epoch_ended(self) -> None:
-        """Keras says that an epoch begins or ends: what follows is no part of a step."""
-        self._interrupt(self._turns.here, exhausted=False)
+    def epoch_ended(self, at_ns: int | None = None) -> None:
+        """Keras says that an epoch begins or ends: what follows that moment, or now, is no step."""
+        self._interrupt(self._turns.here, exhausted=False, at_ns=at_ns)
 
     def function_traced(self, function: Any, again: bool) -> None:
         """A tf.function was traced in a call; `again` where it had been before that call."""
@@ -199,13 +199,13 @@ class Conductor:
 
     # What follows from it.
 
-    def _interrupt(self, turn: _Turn, exhausted: bool) -> None:
+    def _interrupt(self, turn: _Turn, exhausted: bool, at_ns: int | None = None) -> None:
         self._learn_role(turn)
         self._with.state.show()
         if turn.last is not None and not turn.seam:
             found_nothing = exhausted and turn.last.hand_over == "call"
             loop = turn.last.loop
-            now_ns = time.monotonic_ns()
+            now_ns = at_ns or time.monotonic_ns()
             loop.clock.interrupted(now_ns, ended_a_step=not found_nothing)
             self._with.timeline.steps_ended(now_ns)
             if loop.diagnosis is not None:

@@ -77,12 +77,12 @@ def project(
 ) -> Projection:
     """From what was seen of the loop that was stopped; all places before it stay as they were."""
     calls = loop.batches_per_call
-    if loop.planned_steps:
-        per_epoch = loop.keras.steps_per_epoch if loop.keras else None
-        count = max(1, round(loop.planned_steps / per_epoch)) if per_epoch else 1
-        projection = Projection("run", {}, epochs_planned=count if per_epoch else None)
-        projection.epoch_ns = step.ns * loop.planned_steps / calls / count if per_epoch else None
-        _carry_on(projection, loop, epochs, amounts, step, count, loop.planned_steps / calls)
+    plan = _planned(loop, epochs, step)
+    if plan is not None:
+        count, steps, known = plan
+        projection = Projection("run", {}, epochs_planned=count if known else None)
+        projection.epoch_ns = step.ns * steps / count if known else None
+        _carry_on(projection, loop, epochs, amounts, step, count, steps)
         before = _before(loop, epochs, amounts)
         for place, one in projection.places.items():
             projection.places[place] = one.plus_ns(before.get(place, 0))
@@ -105,6 +105,25 @@ def project(
         _scale(projection, loop, epochs, amounts, step, steps / calls)
     projection.not_seen.append("what comes once: start-up, and all before and after the training")
     return projection
+
+
+def _planned(
+    loop: RecordedLoop, epochs: Epochs, step: SteadyStep
+) -> tuple[int, float, bool] | None:
+    """Epochs, calls of a step in all, and whether the number of epochs is known.
+
+    Of data without a known length, an epoch is as long as those that were seen to their end.
+    """
+    given = loop.keras.epochs if loop.keras else None
+    if loop.planned_steps:
+        per_epoch = loop.keras.steps_per_epoch if loop.keras else None
+        count = max(1, round(loop.planned_steps / per_epoch)) if per_epoch else 1
+        return count, loop.planned_steps / loop.batches_per_call, bool(per_epoch)
+    if not given or not epochs.ends_seen or step.ns <= 0:
+        return None
+    # The first one may have filled a cache.
+    whole = epochs.steps_ns[1:-1] or epochs.steps_ns[:1]
+    return given, given * (sum(whole) / len(whole)) / step.ns, True
 
 
 def _carry_on(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pipediag.measures.run.amounts import Amounts, steps_of
+from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.ledger import UNMEASURED
-from pipediag.measures.run.projection import Projected
+from pipediag.measures.run.projection import Projected, SteadyStep, project
 from pipediag.session.recording import RecordedSeam
 from tests.measures.run.runs import (
     FIT_LINE,
@@ -333,3 +335,29 @@ def test_two_places_together_are_told_by_the_larger() -> None:
     small, large = Projected(2.0, 1, (1.0, 3.0)), Projected(10.0, 4, projected=False)
 
     assert small.together(large) == large.together(small) == Projected(12.0, 4, None, True)
+
+
+def test_epochs_without_a_known_length_are_as_long_as_those_that_were_seen() -> None:
+    loop = fit_loop(planned_steps=None)
+    assert loop.keras is not None
+    loop.keras.epochs, loop.keras.steps_per_epoch = 10, None
+    epochs = Epochs([900, 200, 300, 50], [7, 7, 7, 7], {})
+
+    found = project(recording_of(loop), loop, epochs, Amounts({}, {}), SteadyStep(10.0))
+
+    assert (found.scope, found.epochs_planned, found.epoch_ns) == ("run", 10, 250.0)
+    assert found.places[steps_of(loop)].ns == pytest.approx(2500.0)
+    assert found.places[steps_of(loop)].count == 250
+
+
+def test_the_first_end_of_an_epoch_says_how_long_one_is() -> None:
+    loop = fit_loop(planned_steps=None)
+    assert loop.keras is not None
+    loop.keras.epochs, loop.keras.steps_per_epoch = 4, None
+
+    def scope(*steps_ns: int) -> str:
+        epochs = Epochs(list(steps_ns), [], {})
+        return project(recording_of(loop), loop, epochs, Amounts({}, {}), SteadyStep(10.0)).scope
+
+    assert scope(900) != "run"
+    assert scope(900, 1) == "run"

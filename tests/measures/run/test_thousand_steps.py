@@ -21,6 +21,7 @@ def test_waits_within_steps_come_as_often_as_they_came() -> None:
         Span(4, "steps", 300 * MS, 600 * MS, "loop1"),
     ]
     loop = make_recorded_loop(
+        keras=None,
         planned_steps=None,
         fill_ns=100 * MS,
         epoch_seams=[RecordedSeam(300 * MS, 300 * MS, None, 110 * MS)],

@@ -5,6 +5,7 @@ Keras 2 is the package `keras` beside TensorFlow 2.12 to 2.15, and `tf_keras` af
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -79,12 +80,18 @@ class KerasHooks:
             "holding an epoch", lambda: conductor.holds_epoch, lambda: False, vital=True
         )
 
+        walked = guard.entry("telling epochs apart", conductor.epoch_ended, vital=True)
+
         def enumerate_and_hold(*args: Any, **kwargs: Any) -> Any:
             with held.in_epoch():
+                over_ns = None
                 for step in original(*args, **kwargs):
                     yield step
                     while holds():
                         yield step
+                    over_ns = time.monotonic_ns()
+                # Since then the epoch's iterator was let go, which can take a while.
+                walked(over_ns)
 
         setattr(walker, method, guard.hook(original, enumerate_and_hold))
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pipediag.capture.frameworks.keras import hooks as module
 from pipediag.capture.frameworks.keras.hooks import KerasHooks
 from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
@@ -29,14 +30,16 @@ class FakeConductor:
     def __init__(self) -> None:
         self.holds = 0
         self.epochs_ended = 0
+        self.ended_ns: list[int | None] = []
 
     @property
     def holds_epoch(self) -> bool:
         self.holds -= 1
         return self.holds >= 0
 
-    def epoch_ended(self) -> None:
+    def epoch_ended(self, at_ns: int | None = None) -> None:
         self.epochs_ended += 1
+        self.ended_ns.append(at_ns)
 
 
 class Stage:
@@ -142,6 +145,30 @@ def test_keras_2_is_held_under_each_name_that_it_has_had(stage: Stage, package: 
     )
 
     assert walked(stage, module.DataHandler().steps()) == HELD
+
+
+def test_steps_end_with_the_last_one_and_not_when_its_iterator_was_let_go(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter(range(100, 200))
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic_ns=lambda: next(now)))
+    arrived = stage.arrives(
+        "keras.src.engine.data_adapter", DataHandler=walker("DataHandler", "steps")
+    )
+
+    assert list(arrived.DataHandler().steps()) == [0, 1, 2]
+    assert stage.conductor.ended_ns == [102]
+
+
+def test_an_epoch_that_is_left_in_its_middle_tells_no_end(stage: Stage) -> None:
+    arrived = stage.arrives(
+        "keras.src.engine.data_adapter", DataHandler=walker("DataHandler", "steps")
+    )
+    running = arrived.DataHandler().steps()
+    next(running)
+    running.close()
+
+    assert stage.conductor.epochs_ended == 0
 
 
 def test_an_epoch_is_known_to_be_repeatable_for_as_long_as_it_runs(stage: Stage) -> None:
