@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.measures.run.epochs import Epochs, epochs_of
-from pipediag.measures.run.places import Place, Spent
+from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.timeline import Span
 from pipediag.vocabulary import RunPartName
 
@@ -126,3 +126,32 @@ def test_what_follows_the_last_training_is_none_of_its_epochs() -> None:
 
     epochs = epochs_of(passing.spent, "loop1")
     assert (epochs.steps_ns, epochs.ends_ns) == ([30, 20], {END: [4]})
+
+
+def test_an_end_of_an_epoch_that_our_windows_reach_into_stands_for_no_other() -> None:
+    save = Place("epoch_end", "the callback Save", loop_id="loop1")
+    steps = Place("steps", loop_id="loop1")
+    script = Span(1, "fit", 0, None)
+    spent, now = [], 0
+    for number, profiled in enumerate([0, 60, 5, 0]):
+        span = Span(10 + number, "steps", now, None, "loop1")
+        spent.append(Spent(steps, now, now + 100, 1, span))
+        spent.append(Spent(PIPEDIAG, now + 100, now + 100 + profiled, 1, script))
+        spent.append(Spent(save, now + 100 + profiled, now + 200, 1, script))
+        now += 200
+
+    assert epochs_of(spent, "loop1").ends_ns == {save: [100, 95]}
+
+
+def test_where_our_windows_reach_into_every_end_all_are_kept() -> None:
+    save = Place("epoch_end", "the callback Save", loop_id="loop1")
+    steps = Place("steps", loop_id="loop1")
+    first, second = (Span(number, "steps", 0, None, "loop1") for number in (1, 2))
+    spent = [
+        Spent(steps, 0, 100, 1, first),
+        Spent(PIPEDIAG, 100, 150, 1),
+        Spent(save, 150, 200, 1),
+        Spent(steps, 200, 300, 1, second),
+    ]
+
+    assert epochs_of(spent, "loop1").ends_ns == {save: [50]}
