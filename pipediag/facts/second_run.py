@@ -26,9 +26,9 @@ def edits_for_second_run(session: Session) -> list[Edit]:
 
 
 def edits_for_held_loop(session: Session) -> list[Edit]:
-    """Edits worth trying in the diagnosed loop, each once; none where it can't be held."""
+    """Edits worth trying in the diagnosed loop, each once; none where no trial could be made."""
     loop = session.diagnosed_loop()
-    if loop is None or not can_be_held(loop):
+    if loop is None or not can_be_held(loop) or _has_side_effects(session):
         return []
     edits: list[Edit] = []
     for finding in session.findings:
@@ -48,6 +48,12 @@ def can_be_held(loop: Loop) -> bool:
 def ended_well(script: Script) -> bool:
     """Whether it came to its end by itself, and says that all went well."""
     return script.outcome in ("finished", "exited") and script.status == 0
+
+
+def _has_side_effects(session: Session) -> bool:
+    """Whether Python in the pipeline visibly changes other things, so no arm is built of it."""
+    functions = [op.function for op in session.pipeline.ops] if session.pipeline else []
+    return any(function is not None and function.side_effect for function in functions)
 
 
 def _tried_in_loop(session: Session) -> bool:

@@ -63,7 +63,7 @@ def record(
         recording = read_recording(output.capture / RECORDING_FILE) if rerun else None
         outcomes, fault = (run.tried.outcomes, run.tried.fault) if run.tried else ({}, None)
         session = with_trials(untried, outcomes, _missing(fault, budget_s))
-        session = with_remark(session, _on_a_second_run(session, rerun))
+        session = with_remark(session, remark(session, rerun=rerun))
         if session.script.outcome == "stopped":
             session = _with_written_files(
                 session, settings, run.began_s, output, "The script was stopped."
@@ -100,8 +100,8 @@ def _missing(fault: str | None, budget_s: float) -> str:
     return fault or (NOT_WAITED if budget_s > 0 else NO_BUDGET)
 
 
-def _on_a_second_run(session: Session, rerun: bool) -> str | None:
-    """What it would show, or why none is made though it was asked for."""
+def remark(session: Session, *, rerun: bool) -> str | None:
+    """What a second run would do, or why none is made though it was asked for; None elsewhere."""
     if not rerun:
         return OFFER if edits_for_second_run(session) else None
     script = session.script

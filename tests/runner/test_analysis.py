@@ -9,6 +9,7 @@ import pytest
 from pipediag.errors import PipediagError
 from pipediag.runner.analysis import AnalysisRequest, analyse
 from pipediag.runner.output import prepare_output
+from pipediag.runner.second_run import FirstRun
 from pipediag.session import files
 
 
@@ -92,3 +93,27 @@ def test_a_directory_that_another_analysis_writes_to_is_refused_before_the_run(s
     other.release()
     analyse(AnalysisRequest(script=script, force=True), _ignore)
     assert Path("ran").exists()
+
+
+def test_what_the_first_run_measured_is_saved_before_the_second_begins(
+    script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken_off(first: FirstRun, capture: Path, *_: object, **__: object) -> None:
+        assert first.session.script.outcome == "finished"
+        assert capture.is_dir()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pipediag.runner.second_run.second_run", broken_off)
+    with pytest.raises(KeyboardInterrupt):
+        analyse(AnalysisRequest(script=script, output=Path("out"), rerun=True), _ignore)
+
+    assert _names("out") == ["session.json"]
+
+
+def test_without_anything_to_try_a_script_is_run_once(script: str) -> None:
+    Path(script).write_text("open('runs', 'a').write('run ')", encoding="utf-8")
+    result = analyse(AnalysisRequest(script=script, output=Path("out"), rerun=True), _ignore)
+
+    assert Path("runs").read_text() == "run "
+    assert result.session.script.second_run is None
+    assert not [name for name in _names("out") if name.startswith(".")]
