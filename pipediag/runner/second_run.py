@@ -138,9 +138,7 @@ class _Held:
             return f"{_MADE}, and nothing was tried: {reason.rstrip('.')}."
         if outcome.run.consumer == "pipeline alone":
             return f"{_MADE}; its loop could not be held, so its pipeline was tried alone."
-        if child.outcome == "stopped":
-            return f"{_MADE} to try changes in its loop, and then stopped."
-        return f"{_MADE} to try changes in its loop; there it ended otherwise: {_said(child)}."
+        return f"{_MADE} to try changes in its loop. {_said(child)}."
 
     def _untried(self) -> str | None:
         """Why the loop could not be held, as its own process said."""
@@ -160,8 +158,8 @@ class _Held:
 def _how_it_ended(child: ChildResult) -> str:
     if child.outcome in BY_ITSELF and not child.script_status:
         return "its loop was over before it could be held"
-    return f"it ended before its loop could be held: {_said(child)}"
+    return f"it ended before its loop could be held. {_said(child)}"
 
 
 def _said(child: ChildResult) -> str:
-    return (child.detail or child.outcome).rstrip(".")
+    return (child.detail or f"It was {child.outcome}").rstrip(".")

@@ -38,8 +38,11 @@ SHORT = """
 """
 
 
-@pytest.mark.parametrize(("steps", "epochs"), [(25, 1), (7, 3)])
-@pytest.mark.parametrize("options", [(), ("--run-to-end",)], ids=["by itself", "to its end"])
+@pytest.mark.parametrize(
+    ("steps", "epochs", "options"),
+    [(25, 1, ()), (7, 3, ("--run-to-end",))],
+    ids=["by itself", "to its end"],
+)
 def test_a_short_fit_in_which_trials_are_made_has_its_native_results(
     make_case: MakeCase, steps: int, epochs: int, options: tuple[str, ...]
 ) -> None:

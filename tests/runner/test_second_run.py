@@ -110,7 +110,7 @@ def test_it_holds_the_one_loop_tells_so_before_and_is_stopped_after(child: Child
     assert second is not None
     assert list(second.outcomes) == ["loop1"]
     assert second.cut_short
-    assert second.says.endswith("a second time to try changes in its loop, and then stopped.")
+    assert second.says.endswith("time to try changes in its loop. Pipediag stopped it.")
 
 
 def test_with_nothing_to_try_there_is_none(child: Child) -> None:
@@ -181,6 +181,6 @@ def test_a_second_run_that_ends_otherwise_leaves_what_there_is(
     child.ends, child.waits = ChildResult(outcome, 1, detail, 0, 1), waits
     second = run(child, first_run())
 
-    assert said(second).endswith(f": {detail or outcome}.")
+    assert said(second).endswith(f". {detail or 'It was interrupted'}.")
     assert second is not None
     assert bool(second.outcomes) is waits
