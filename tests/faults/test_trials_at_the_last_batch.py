@@ -40,7 +40,7 @@ SHORT = """
 
 @pytest.mark.parametrize(
     ("steps", "epochs", "options"),
-    [(25, 1, ()), (7, 3, ("--run-to-end",))],
+    [(30, 1, ()), (10, 3, ("--run-to-end",))],
     ids=["by itself", "to its end"],
 )
 def test_a_short_fit_in_which_trials_are_made_has_its_native_results(

@@ -76,9 +76,9 @@ class Loop:
 
     @property
     def at_last_batch(self) -> bool:
-        """Whether it has been handed the last batch that it plans to take."""
-        planned = self.record.planned_steps
-        return planned is not None and self.record.steps >= planned
+        """Whether it was just handed the last batch that its first `fit` plans to take."""
+        planned, steps = self.record.planned_steps, self.record.steps
+        return planned is not None and 0 <= steps - planned < self.record.batches_per_call
 
     @property
     def seconds_in_all(self) -> float | None:

@@ -20,8 +20,6 @@ from pipediag.vocabulary import WindowKind
 
 # Of shorter epochs no step can be spared.
 _LONG_EPOCH = 10
-_FEWEST_STEPS = 5
-"""A baseline of fewer gives no verdict, and so nothing to try."""
 
 
 class Phase(Enum):
@@ -57,8 +55,6 @@ class Diagnosis:
         self._taken: StandIn | None = None
         """Where a repeated batch is handed out, or the one that is to be."""
         self.phase = Phase.WARMUP
-        self.cut_short = False
-        """Whether it ended at the loop's last batch, before its last window was full."""
         self._window = self._open("warmup")
 
     @property
@@ -101,15 +97,9 @@ class Diagnosis:
             self._window.add(self._start_ns, duration, wait_ns, self.loop.record.batches_per_call)
             self._since_trace.append(duration)
         self._start_ns = now_ns
-        if self._may_wait() and not self.loop.at_last_batch:
+        if self.phase is Phase.BASELINE and len(self._window.block.starts_ns) % self._decide_every:
             return
         self._advance(consumer, now_ns)
-
-    def _may_wait(self) -> bool:
-        """Whether the baseline need not decide anything at this step."""
-        if self.phase is not Phase.BASELINE:
-            return False
-        return len(self._window.block.starts_ns) % self._decide_every != 0
 
     def seam(self, consumer: Consumer, exhausted: bool) -> None:
         """The steps are interrupted: an epoch ended, or something else consumes batches."""
@@ -139,27 +129,12 @@ class Diagnosis:
         self._with.recorder.save()
 
     def _advance(self, consumer: Consumer, now_ns: int) -> None:
-        acted = self._act(consumer, now_ns)
-        if self._cut_at_last_batch(consumer) or acted:
+        if self._act(consumer, now_ns):
             # What we did took time that is no part of the next step.
             self._start_ns = time.monotonic_ns()
             self.loop.clock.set_aside(self._start_ns - now_ns)
             self._with.timeline.passed("aside", now_ns, self._start_ns)
         self._mark()
-
-    def _cut_at_last_batch(self, consumer: Consumer) -> bool:
-        """Close what is open where the next step is the last: held later the loop can't be.
-
-        Where its step time is known by then, trials are worth more than what that step would tell.
-        """
-        if not self.loop.at_last_batch or not self._knows_step_time():
-            return False
-        if self.phase is Phase.BASELINE:
-            model = self._snapshots.take(consumer)
-            self._window.close_block(model, 0, self.loop.record.batches_per_call)
-        self.cut_short = True
-        self.finish("the loop ended before this window was full")
-        return True
 
     def _act(self, consumer: Consumer, now_ns: int) -> bool:
         # Compared, not looked up in a table: to hash an Enum runs Python code, at each step.
@@ -175,15 +150,6 @@ class Diagnosis:
             case Phase.REPEAT:
                 return self._during_repeat(consumer, now_ns)
             case Phase.DONE:
-                return False
-
-    def _knows_step_time(self) -> bool:
-        match self.phase:
-            case Phase.BASELINE:
-                return self._window.count >= _FEWEST_STEPS
-            case Phase.STACKS | Phase.PROFILE:
-                return True
-            case _:
                 return False
 
     def _mark(self) -> None:
@@ -295,7 +261,9 @@ class Diagnosis:
     def _during_profile(self, consumer: Consumer, now_ns: int) -> bool:
         if not self._with.profiler.running:
             self._window.close(complete=False, reason="the script's own profiler took over")
-        elif self._with.pace.profile_done(self._window.count, self._window.elapsed_ns(now_ns)):
+        elif self._with.pace.profile_done(
+            self._window.count, self._window.elapsed_ns(now_ns), self.loop.at_last_batch
+        ):
             self._end_profile()
             self._window.close(complete=True)
         else:

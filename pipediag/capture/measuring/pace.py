@@ -97,8 +97,14 @@ class Pace:
             return True
         return (count >= 5 and elapsed_ns >= 0.7 * _SECOND) or elapsed_ns >= 3 * _SECOND
 
-    def profile_done(self, count: int, elapsed_ns: int) -> bool:
-        """20 steps, or 5 after two seconds, or 2 after ten."""
+    def profile_done(self, count: int, elapsed_ns: int, at_last_batch: bool = False) -> bool:
+        """20 steps, or 5 after two seconds, or 2 after ten.
+
+        Those 5 are enough where the next step is the last, too: the loop can be held for trials
+        before it, and no more once it is over.
+        """
+        if at_last_batch and count >= 5:
+            return True
         if self.settings.profile_steps is not None:
             return count >= self.settings.profile_steps
         return (

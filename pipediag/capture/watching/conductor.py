@@ -348,7 +348,7 @@ class Conductor:
         if self._held.was_held(loop):
             self._released(loop)
         else:
-            self._go_on_or_stop(loop)
+            self._stopping.go_on_or_stop(loop)
 
     def _released(self, loop: Loop) -> None:
         # What the trials took is no step, and neither is the one that they ended in.
@@ -356,12 +356,7 @@ class Conductor:
         loop.clock.held()
         self._with.timeline.passed("aside", loop.last_ns, time.monotonic_ns())
         self._updates.take_updated()
-        self._go_on_or_stop(loop)
-
-    def _go_on_or_stop(self, loop: Loop) -> None:
-        # A loop that has come to its end by itself is no reason to end the script.
-        if loop.diagnosis is None or not loop.diagnosis.cut_short:
-            self._stopping.go_on_or_stop(loop)
+        self._stopping.go_on_or_stop(loop)
 
     def try_pipelines_alone(self) -> None:
         """The script is over: loops that could not be held while they ran have their pipelines."""

@@ -16,6 +16,7 @@ from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.trainer import TrainersPhase
 from pipediag.vocabulary import LoopRole
+from tests.capture.instruments import training_loop
 from tests.capture.runtimes import ToyRuntime
 
 
@@ -136,3 +137,14 @@ def test_two_threads_at_one_line_have_loops_of_their_own(line: Line) -> None:
     done.set()
     thread.join()
     assert others[0] is not mine
+
+
+@pytest.mark.parametrize(
+    ("steps", "per_call", "last"),
+    [(29, 1, False), (30, 1, True), (31, 1, False), (30, 8, True), (32, 8, True), (40, 8, False)],
+)
+def test_a_loops_last_batch_is_that_of_its_first_fit(steps: int, per_call: int, last: bool) -> None:
+    loop = training_loop(steps=steps, planned_steps=30, batches_per_call=per_call)
+
+    assert loop.at_last_batch is last
+    assert not training_loop(steps=steps, planned_steps=None).at_last_batch

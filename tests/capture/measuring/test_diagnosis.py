@@ -308,44 +308,19 @@ def test_what_windows_take_is_told_to_the_timeline_as_ours(measured: Measured) -
     assert len(told) >= 5  # a window's end each, and each reading
 
 
-@pytest.mark.parametrize("phase", [Phase.BASELINE, Phase.STACKS, Phase.PROFILE])
-def test_what_is_open_at_the_last_batch_is_closed_before_its_step(
-    measured: Measured, phase: Phase
-) -> None:
-    """There the loop can still be held for trials; once it is over it can't."""
-    measured.pace.baseline, measured.pace.stacks, measured.pace.profile = 5, 2, 2
-    measured.until(phase)
-    while measured.diagnosis._window.count < measured.pace.baseline - 1 and phase is Phase.BASELINE:
-        measured.step()
-    measured.pace.baseline = 6
-    measured.loop.record.planned_steps = measured.loop.record.steps + 1
-    measured.step()
-
-    assert not measured.diagnosis.measuring
-    assert measured.diagnosis.cut_short
-    assert measured.instruments.windows[-1] == (phase.value, False)
-    assert not measured.instruments.profiler.running
-    assert FakeSampler.running == 0
-
-
-def test_a_loop_whose_step_time_is_not_known_is_measured_to_its_end(measured: Measured) -> None:
-    measured.loop.record.planned_steps = 1
-    measured.step()
-    measured.step()
-    measured.step()
-
-    assert measured.diagnosis.phase is Phase.BASELINE
-    assert not measured.diagnosis.cut_short
-
-
-def test_a_tiny_steps_last_batch_is_not_passed_over(
+def test_the_profile_gives_way_to_trials_at_the_last_batch(
     measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measured.pace, "steps_between_decisions", lambda _: 8)
-    measured.pace.baseline = 100
-    measured.until(Phase.BASELINE)
-    measured.loop.record.planned_steps = measured.loop.record.steps + 6
-    for _ in range(6):
-        measured.step()
+    def only_at_the_last_batch(_count: int, _elapsed_ns: int, at_last_batch: bool) -> bool:
+        return at_last_batch
 
-    assert measured.diagnosis.cut_short
+    monkeypatch.setattr(measured.pace, "profile_done", only_at_the_last_batch)
+    measured.pace.ends = False
+    measured.until(Phase.PROFILE)
+    measured.loop.record.planned_steps = measured.loop.record.steps + 3
+    measured.step()
+    measured.step()
+    assert measured.diagnosis.phase is Phase.PROFILE
+    measured.step()
+    assert measured.diagnosis.phase is Phase.DONE
+    assert measured.instruments.windows[-1] == ("profile", True)

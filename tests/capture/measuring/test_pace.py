@@ -123,6 +123,11 @@ def test_profile(count: int, elapsed_s: int, done: bool) -> None:
     assert pace().profile_done(count, elapsed_s * SECOND) is done
 
 
+def test_at_the_last_batch_fewer_steps_do_for_a_profile() -> None:
+    assert pace().profile_done(5, 0, at_last_batch=True)
+    assert not pace().profile_done(4, 0, at_last_batch=True)
+
+
 def test_the_users_profile_steps_count() -> None:
     assert pace(profile_steps=1).profile_done(1, 0)
     assert not pace(profile_steps=50).profile_done(49, 60 * SECOND)

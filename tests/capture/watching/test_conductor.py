@@ -4,132 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pipediag.capture.guard import Guard
-from pipediag.capture.loops.loop import Consumer, Loop
-from pipediag.capture.measuring.diagnosis import Phase
-from pipediag.capture.measuring.kept_state import KeptState
-from pipediag.capture.measuring.pace import Pace
-from pipediag.capture.recorder import Recorder
 from pipediag.capture.stop_script import StopScript
-from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching import conductor as module
-from pipediag.capture.watching.conductor import Conductor
-from pipediag.capture.watching.updates import UpdateWatch
-from pipediag.session.recording import RecordedLoop
-from pipediag.session.settings import RunSettings
-from pipediag.vocabulary import LoopKind, LoopRole
-from tests.capture.instruments import FakeTimeline
 from tests.capture.runtimes import ToyRuntime
-
-SECOND = 1_000_000_000
-
-
-class FakeDiagnosis:
-    """Remembers what it is told; measured after as many steps as it is given."""
-
-    lasts = 1000
-
-    def __init__(self, loop: Loop, _: Any) -> None:
-        self.loop = loop
-        self.phase = Phase.WARMUP
-        self.waits: list[int | None] = []
-        self.seams = 0
-        self.ended: str | None = None
-
-    @property
-    def measuring(self) -> bool:
-        return self.phase is not Phase.DONE
-
-    def boundary(self, consumer: Any, now_ns: int, wait_ns: int | None, continuous: bool) -> None:
-        self.waits.append(wait_ns)
-        if len(self.waits) > self.lasts:
-            self.phase = Phase.DONE
-
-    repeats = False
-    cut_short = False
-
-    def seam(self, consumer: Any, exhausted: bool) -> None:
-        self.seams += 1
-
-    def finish(self, reason: str) -> None:
-        self.phase = Phase.DONE
-        self.ended = reason
-
-    def traced(self) -> None: ...
-
-
-class Stage:
-    """A conductor, its watch, and a clock."""
-
-    def __init__(self, path: Path, hold_loop: str | None = None) -> None:
-        self.updates = UpdateWatch()
-        self.recorder = Recorder(path / "recording.json")
-        self.loops: list[Loop] = []
-        self.left = False
-        self.now = SECOND
-        registry: Any = SimpleNamespace(all=lambda: self.loops, describe_keras=lambda loop: None)
-        settings = RunSettings("train.py", (), False, str(path))
-        self.timeline = FakeTimeline()
-
-        settings = RunSettings("train.py", (), False, str(path), hold_loop=hold_loop)
-        instruments: Any = SimpleNamespace(
-            recorder=self.recorder,
-            tell=lambda *_, **__: None,
-            timeline=self.timeline,
-            pace=Pace(settings),
-            state=KeptState(Guard(self.recorder.note)),
-            descriptions=(),
-            running_pipelines=list,
-        )
-        held = HeldLoops(None, instruments, run_to_end=False, only=hold_loop)
-        self.conductor = Conductor(registry, self.updates, instruments, settings, self.leave, held)
-
-    def leave(self) -> None:
-        self.left = True
-
-    def consumer(
-        self, role: LoopRole = "other", kind: LoopKind = "eager", batches_per_call: int = 1
-    ) -> Consumer:
-        record = RecordedLoop(
-            id=f"loop{len(self.loops)}",
-            kind=kind,
-            role=role,
-            role_reason="",
-            file=None,
-            line=None,
-            function=None,
-            root_op_id=None,
-            iterators=1,
-            steps=0,
-            elapsed_ns=0,
-            updates_variables=False,
-            started_ns=self.now,
-            batch_size=8,
-            batches_per_call=batches_per_call,
-        )
-        self.loops.append(Loop(record, ordinal=len(self.loops), runtime=ToyRuntime()))
-        return Consumer(self.loops[-1], 1, weakref.ref(self), element_spec=None, dataset=None)
-
-    def step(self, consumer: Consumer, trains: bool = False, wait_ns: int = 3) -> None:
-        """A batch is handed over, and the step that follows may write a variable."""
-        self.now += 10
-        self.conductor.handed_over(consumer, self.now - wait_ns, self.now, batch=None)
-        if trains:
-            self.updates.note()
-
-
-@pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    monkeypatch.setattr(module, "Diagnosis", FakeDiagnosis)
-    return Stage(tmp_path)
+from tests.capture.watching.conductors import SECOND, FakeDiagnosis, Stage
 
 
 def test_a_step_that_writes_makes_its_loop_a_training(stage: Stage) -> None:
@@ -399,102 +283,6 @@ def test_a_thread_that_goes_on_while_the_script_ends_does_not_stop_it_again(
         stage.step(second)
 
     assert not stage.left
-
-
-def test_the_timeline_is_told_of_runs_of_steps_and_of_no_single_one(stage: Stage) -> None:
-    consumer = stage.consumer("training")
-    for _ in range(3):
-        stage.step(consumer)
-    stage.conductor.epoch_ended()
-    stage.conductor.epoch_ended()
-    stage.step(consumer)
-
-    assert stage.timeline.told == [("handed", "loop0"), ("ended", ""), ("handed", "loop0")]
-
-
-def test_the_timeline_is_told_whether_a_step_asks_for_its_batch_itself(stage: Stage) -> None:
-    consumer = stage.consumer("training")
-    stage.conductor.call_begins(consumer, iterator=None)
-    stage.conductor.call_begins(consumer, iterator=None)
-    stage.conductor.exhausted(consumer)
-
-    assert stage.timeline.told == [("called", "loop0"), ("ended", "")]
-
-
-def test_the_timeline_is_told_when_another_loop_has_its_turn(stage: Stage) -> None:
-    one, other = stage.consumer("training"), stage.consumer("validation")
-    stage.step(one)
-    stage.step(other)
-    stage.step(one)
-    stage.conductor.script_over("the script finished")
-
-    turns = [("handed", "loop0"), ("ended", ""), ("handed", "loop1"), ("ended", "")]
-    assert stage.timeline.told == [*turns, ("handed", "loop0"), ("ended", "")]
-
-
-class FakeHeld:
-    """Holds a loop until it is told to let go."""
-
-    def __init__(self, loop: Loop) -> None:
-        self.loop: Loop | None = loop
-        self.goes_on = True
-
-    def boundary(self, *_: Any) -> bool:
-        return self.goes_on
-
-
-@pytest.mark.parametrize("interrupted", [False, True])
-def test_the_timeline_is_told_that_trials_are_no_part_of_the_script(
-    stage: Stage, interrupted: bool
-) -> None:
-    consumer = stage.consumer("training")
-    stage.step(consumer)
-    held: Any = FakeHeld(consumer.loop)
-    stage.conductor._held = held
-    stage.step(consumer)
-    stage.step(consumer)
-    assert stage.timeline.told == [("handed", "loop0")]
-    if interrupted:
-        stage.conductor.epoch_ended()
-    held.loop = None
-    stage.step(consumer)
-
-    between = [("ended", "")] if interrupted else []
-    expected = [("handed", "loop0"), *between, ("aside", ""), ("handed", "loop0")]
-    assert stage.timeline.told == expected
-
-
-def test_the_timeline_is_told_of_trials_that_end_within_a_step(stage: Stage) -> None:
-    consumer = stage.consumer("training")
-    stage.step(consumer)
-    held: Any = FakeHeld(consumer.loop)
-    stage.conductor._held = held
-    stage.conductor._stopping = SimpleNamespace(go_on_or_stop=lambda _: None)  # type: ignore[assignment]
-    held.goes_on = False
-    stage.step(consumer)
-
-    assert stage.timeline.told == [("handed", "loop0"), ("aside", "")]
-
-
-def test_the_timeline_is_closed_when_the_script_is_stopped(stage: Stage) -> None:
-    stage.step(stage.consumer("training"))
-    with pytest.raises(StopScript):
-        stage.conductor.stop()
-
-    assert stage.timeline.told[-1] == ("closed", "")
-
-
-def test_a_loop_that_came_to_its_end_by_itself_does_not_end_the_script(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(FakeDiagnosis, "lasts", 1)
-    monkeypatch.setattr(FakeDiagnosis, "cut_short", True)
-    fit = stage.consumer("training")
-    for _ in range(5):
-        stage.step(fit)
-
-    assert not fit.loop.diagnosis.measuring
-    assert stage.conductor._stopping.deadline_ns is None
 
 
 def test_a_second_run_holds_one_loop_once_it_has_started_up_and_measures_none(

@@ -1,0 +1,118 @@
+"""A conductor with hand-overs told by hand, and no TensorFlow."""
+
+from __future__ import annotations
+
+import weakref
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from pipediag.capture.guard import Guard
+from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.measuring.diagnosis import Phase
+from pipediag.capture.measuring.kept_state import KeptState
+from pipediag.capture.measuring.pace import Pace
+from pipediag.capture.recorder import Recorder
+from pipediag.capture.trying.held_loops import HeldLoops
+from pipediag.capture.watching.conductor import Conductor
+from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.session.recording import RecordedLoop
+from pipediag.session.settings import RunSettings
+from pipediag.vocabulary import LoopKind, LoopRole
+from tests.capture.instruments import FakeTimeline
+from tests.capture.runtimes import ToyRuntime
+
+SECOND = 1_000_000_000
+
+
+class FakeDiagnosis:
+    """Remembers what it is told; measured after as many steps as it is given."""
+
+    lasts = 1000
+
+    def __init__(self, loop: Loop, _: Any) -> None:
+        self.loop = loop
+        self.phase = Phase.WARMUP
+        self.waits: list[int | None] = []
+        self.seams = 0
+        self.ended: str | None = None
+
+    @property
+    def measuring(self) -> bool:
+        return self.phase is not Phase.DONE
+
+    def boundary(self, consumer: Any, now_ns: int, wait_ns: int | None, continuous: bool) -> None:
+        self.waits.append(wait_ns)
+        if len(self.waits) > self.lasts:
+            self.phase = Phase.DONE
+
+    repeats = False
+
+    def seam(self, consumer: Any, exhausted: bool) -> None:
+        self.seams += 1
+
+    def finish(self, reason: str) -> None:
+        self.phase = Phase.DONE
+        self.ended = reason
+
+    def traced(self) -> None: ...
+
+
+class Stage:
+    """A conductor, its watch, and a clock."""
+
+    def __init__(self, path: Path, hold_loop: str | None = None) -> None:
+        self.updates = UpdateWatch()
+        self.recorder = Recorder(path / "recording.json")
+        self.loops: list[Loop] = []
+        self.left = False
+        self.now = SECOND
+        registry: Any = SimpleNamespace(all=lambda: self.loops, describe_keras=lambda loop: None)
+        settings = RunSettings("train.py", (), False, str(path))
+        self.timeline = FakeTimeline()
+
+        settings = RunSettings("train.py", (), False, str(path), hold_loop=hold_loop)
+        instruments: Any = SimpleNamespace(
+            recorder=self.recorder,
+            tell=lambda *_, **__: None,
+            timeline=self.timeline,
+            pace=Pace(settings),
+            state=KeptState(Guard(self.recorder.note)),
+            descriptions=(),
+            running_pipelines=list,
+        )
+        held = HeldLoops(None, instruments, run_to_end=False, only=hold_loop)
+        self.conductor = Conductor(registry, self.updates, instruments, settings, self.leave, held)
+
+    def leave(self) -> None:
+        self.left = True
+
+    def consumer(
+        self, role: LoopRole = "other", kind: LoopKind = "eager", batches_per_call: int = 1
+    ) -> Consumer:
+        record = RecordedLoop(
+            id=f"loop{len(self.loops)}",
+            kind=kind,
+            role=role,
+            role_reason="",
+            file=None,
+            line=None,
+            function=None,
+            root_op_id=None,
+            iterators=1,
+            steps=0,
+            elapsed_ns=0,
+            updates_variables=False,
+            started_ns=self.now,
+            batch_size=8,
+            batches_per_call=batches_per_call,
+        )
+        self.loops.append(Loop(record, ordinal=len(self.loops), runtime=ToyRuntime()))
+        return Consumer(self.loops[-1], 1, weakref.ref(self), element_spec=None, dataset=None)
+
+    def step(self, consumer: Consumer, trains: bool = False, wait_ns: int = 3) -> None:
+        """A batch is handed over, and the step that follows may write a variable."""
+        self.now += 10
+        self.conductor.handed_over(consumer, self.now - wait_ns, self.now, batch=None)
+        if trains:
+            self.updates.note()

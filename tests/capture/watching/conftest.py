@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipediag.capture.watching import conductor as module
+from tests.capture.watching.conductors import FakeDiagnosis, Stage
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    monkeypatch.setattr(module, "Diagnosis", FakeDiagnosis)
+    return Stage(tmp_path)
