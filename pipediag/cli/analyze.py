@@ -69,6 +69,12 @@ SECONDS = click.FloatRange(min=0)
     metavar="SECONDS",
     help="End the run after this long; what was measured by then is still reported.",
 )
+@click.option(
+    "--price",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="PER_HOUR",
+    help="What an hour of this machine costs: the run and what a change saves are priced.",
+)
 @click.option("--run-to-end", is_flag=True, help="Let the script finish; end with its status.")
 @click.option(
     "--rerun",
@@ -183,6 +189,7 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         profile_steps=options["profile_steps"],
         look_ahead_s=options["look_ahead"],
         timeout_s=options["timeout"],
+        price_per_hour=options["price"],
         run_to_end=options["run_to_end"],
         budget_s=options["budget"],
         rerun=options["rerun"],

@@ -39,6 +39,7 @@ class AnalysisRequest:
     profile_steps: int | None = None
     look_ahead_s: float = 5.0
     timeout_s: float | None = None
+    price_per_hour: float | None = None
     run_to_end: bool = False
     budget_s: float = 60.0
     """Time for trials; 0 is none."""
@@ -90,6 +91,7 @@ def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:
         warmup=request.warmup,
         profile_steps=request.profile_steps,
         run_to_end=request.run_to_end,
+        price_per_hour=request.price_per_hour,
         look_ahead_s=request.look_ahead_s,
         safe_path=sys.flags.safe_path,
     )

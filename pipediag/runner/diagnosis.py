@@ -83,6 +83,8 @@ def diagnose(
         timeline = read_timeline(capture_directory / TIMELINE_FILE)
         bounds = RunBounds(child.started_ns, child.ended_ns, child.outcome)
         ledger = measure_run(timeline, recording, bounds)
+        if isinstance(ledger, Run):
+            ledger = ledger.model_copy(update={"price_per_hour": settings.price_per_hour})
         run = _facts_of(recording, loop, host, recovered, ledger)
         measured = _measured(recording, loop, host, cores_allowed(run.environment))
     draft = Session(

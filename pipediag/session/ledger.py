@@ -56,6 +56,8 @@ class Run(Record):
     epochs_seen: float | None = None
     """Of the diagnosed loop; a fraction where the last one was not seen to its end."""
     epochs_planned: int | None = None
+    price_per_hour: float | None = None
+    """As given by `--price`, in a currency of the user's."""
     not_seen: list[str] = []
     """What the whole holds that was never seen, so that the ledger is without it."""
     parts: list[RunPart]
@@ -85,3 +87,5 @@ class RunGain(Record):
     """Of the part that gets faster; how long that part is, the ledger says."""
     scope: RunScope
     """What the seconds are of."""
+    saved: float | None = None
+    """What the time is worth that it takes off, where `--price` was given."""

@@ -40,6 +40,8 @@ class RunSettings:
     command_fd: int | None = None
     """A pipe on which the parent asks for trials; None where none are to be made."""
     run_to_end: bool = False
+    price_per_hour: float | None = None
+    """What an hour of the machine costs, in a currency of the user's."""
     look_ahead_s: float = 5.0
     """A diagnosed loop that would end within this time is let run on, so later loops are seen."""
     hold_loop: str | None = None

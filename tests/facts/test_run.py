@@ -130,3 +130,17 @@ def test_all_changes_together_are_the_runs_gain_too() -> None:
     assert gain.after_s == 16.0
     assert facts.gain_of_all(session(run=None), combined) is None
     assert facts.gain_of_all(session(), combined.model_copy(update={"speedup": None})) is None
+
+
+def test_what_time_is_worth_is_said_where_a_price_was_given() -> None:
+    priced = factories.make_run(price_per_hour=1800.0)
+    known = finding(predicted_speedup=5.0)
+
+    gain, without = (
+        facts.gain_for_run(session(run=run), known) for run in (priced, factories.make_run())
+    )
+
+    assert gain is not None
+    assert without is not None
+    assert (gain.before_s - gain.after_s, gain.saved) == (4.0, 2.0)
+    assert without.saved is None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipediag.facts.run import worth
 from pipediag.reporters.words.quantities import (
     NO_BREAK,
     counted,
+    measured,
     percent,
     seconds,
     speedup,
@@ -82,6 +84,8 @@ def whole(run: Run) -> str:
     if run.scope != "run":
         return f"Of {_SCOPES[run.scope]}, {seconds(run.whole_s)}"
     epochs = f", {counted(run.epochs_planned, 'epoch')}" if run.epochs_planned else ""
+    cost = worth(run, run.whole_s)
+    epochs += f", and costs {measured(cost)}" if cost is not None else ""
     if run.projected_total_s is None:
         return f"The run took {seconds(run.total_s)}{epochs}"
     return (
@@ -111,7 +115,10 @@ def gain(found: RunGain | None) -> str | None:
 
 def of_what(found: RunGain) -> str:
     """`for the run (24.6 s to 16.2 s)`."""
-    return f"for {_SCOPES[found.scope]} ({seconds(found.before_s)} to {seconds(found.after_s)})"
+    saved = f", saves {measured(found.saved)}" if found.saved is not None else ""
+    return (
+        f"for {_SCOPES[found.scope]} ({seconds(found.before_s)} to {seconds(found.after_s)}{saved})"
+    )
 
 
 def in_one_line(run: Run) -> str:

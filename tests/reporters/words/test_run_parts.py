@@ -80,3 +80,14 @@ def test_a_row_says_how_often_it_came() -> None:
     assert run_parts.row_title(rows[-1]) == "the callback Save, 10 times"
     assert run_parts.row_title(rows[3]) == "the loop, 500 times"
     assert run_parts.row_title(rows[2]) == "the rest"
+
+
+def test_with_a_price_time_is_money() -> None:
+    run = factories.make_run(price_per_hour=3600.0)
+
+    assert run_parts.whole(run).replace("\u00a0", " ") == (
+        "The run would take 20.0 s, 10 epochs, and costs 20.0; 8.00 s of it were seen"
+    )
+    words = run_parts.gain(gain(saved=8.2))
+    assert words is not None
+    assert words.replace("\u00a0", " ") == "1.50x for the run (24.6 s to 16.4 s, saves 8.20)"
