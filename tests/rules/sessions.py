@@ -14,6 +14,7 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_session
 from tests.records import make_breakdown, make_operation, make_pipeline
+from tests.rules.said import as_kept
 
 
 def chain(*ops: Operation) -> list[Operation]:
@@ -58,9 +59,11 @@ def straddles() -> dict[str, Any]:
 
 
 def run(rule: ModuleType, session: Session) -> list[Finding]:
-    """What the registry would get from this rule."""
+    """What the registry would get from this rule, held against what is kept of it."""
     lack = lacking(rule.META, session)
-    return [lack] if lack else rule.check(session)
+    findings: list[Finding] = [lack] if lack else rule.check(session)
+    as_kept(rule.META.id, findings)
+    return findings
 
 
 def only(rule: ModuleType, session: Session) -> Finding:

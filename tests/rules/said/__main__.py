@@ -1,0 +1,23 @@
+"""`python -m tests.rules.said`: the findings of all tests of rules, written anew."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.rules import said
+
+
+def main() -> None:
+    said.collected = {}
+    if status := pytest.main(["-q", "-p", "no:cacheprovider", str(said.FOLDER.parent)]):
+        sys.exit(status)
+    for file in said.FOLDER.glob("*.json"):
+        file.unlink()
+    for rule, findings in said.collected.items():
+        said.write(rule, findings)
+
+
+if __name__ == "__main__":
+    main()
