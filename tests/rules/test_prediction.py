@@ -1,15 +1,33 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pipediag.forecast import forecast
-from pipediag.rules.prediction import prefer_forecast
+from pipediag.rules.prediction import (
+    less_input,
+    limited,
+    overlapped,
+    parallel,
+    prefer_forecast,
+    unexplained_factor,
+    without,
+)
 from pipediag.rules.rule import Prediction
 from pipediag.rules.step import host_overhead
 from pipediag.session.edits import AUTOTUNE, Edit, SetModel, SetParameters
 from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.steps import Ceiling
 from tests.factories import make_session
-from tests.records import make_function, make_pipeline, make_pipeline_ops
+from tests.records import (
+    make_breakdown,
+    make_function,
+    make_operation,
+    make_pipeline,
+    make_pipeline_ops,
+)
 
 source, mapped, *rest = make_pipeline_ops()
 SESSION = make_session(
@@ -40,3 +58,122 @@ def test_where_it_cannot_say_the_rules_own_stays(edit: Edit | None) -> None:
     unknown = prefer_forecast(SESSION, found(edit, Prediction(None, "It was not measured.")))
     assert unknown.predicted_speedup is None
     assert unknown.evidence["prediction_missing"] == "It was not measured."
+
+
+def wait_of(ms: float, **overrides: Any) -> Session:
+    """A step of 10 ms that waits so long, behind a map of as much."""
+    return make_session(**{"breakdown": make_breakdown(input_wait=10.0 * ms), **overrides})
+
+
+@pytest.mark.parametrize(
+    ("saved_ms", "on_cpu", "speedup"),
+    [
+        # Of ten.
+        (5.0, False, 2.0),
+        # Never more than is waited, nor than the ceiling, nor less than nothing.
+        (8.0, False, 2.5),
+        (-1.0, False, 1.0),
+        # 1.2 of two CPUs are busy: 6 ms of the step remain, whatever is spread.
+        (5.0, True, 1.667),
+        (2.0, True, 1.25),
+    ],
+)
+def test_less_input_leaves_the_rest_of_the_step(
+    saved_ms: float, on_cpu: bool, speedup: float
+) -> None:
+    assert less_input(wait_of(6.0), saved_ms, on_cpu=on_cpu) == Prediction(speedup)
+
+
+def test_less_input_stays_below_the_ceiling() -> None:
+    ceiling = Ceiling(speedup_if_input_free=1.5, ci95=None, next_bottleneck=None)
+    assert less_input(wait_of(6.0, ceiling=ceiling), 5.0, on_cpu=False) == Prediction(1.5)
+
+
+def test_without_a_host_work_that_spreads_is_bound_by_nothing_else() -> None:
+    assert less_input(wait_of(6.0, host=None), 5.0, on_cpu=True) == Prediction(2.0)
+
+
+@pytest.mark.parametrize("missing", ["ceiling", "steps", "breakdown"])
+def test_without_a_ceiling_less_input_is_not_predicted(missing: str) -> None:
+    reason = "The ceiling of this run is not known."
+    assert less_input(wait_of(6.0, **{missing: None}), 5.0, on_cpu=False) == Prediction(
+        None, reason
+    )
+
+
+def test_parallel_calls_leave_their_part_of_the_delay() -> None:
+    op = make_operation("m", latency_ms_per_step=4.0)
+    assert parallel(wait_of(6.0), op, 2.0, on_cpu=False) == Prediction(1.25)
+    single = parallel(wait_of(6.0), op, 1.0, on_cpu=True)
+    assert single == Prediction(None, "The process may use one CPU only.")
+    unknown = make_operation("m", self_ms_per_step=None)
+    assert parallel(wait_of(6.0), unknown, 2.0, on_cpu=False) == Prediction(
+        None, "What the operation costs was not measured."
+    )
+
+
+@pytest.mark.parametrize(("wait_ms", "speedup"), [(2.0, 1.25), (6.0, 1.667), (0.0, 1.0)])
+def test_beside_the_step_the_longer_of_the_two_remains(wait_ms: float, speedup: float) -> None:
+    assert overlapped(wait_of(wait_ms)) == Prediction(speedup)
+
+
+@pytest.mark.parametrize("missing", ["steps", "breakdown"])
+def test_nothing_is_overlapped_where_no_step_was_measured(missing: str) -> None:
+    unknown = overlapped(wait_of(6.0, **{missing: None}))
+    assert unknown == Prediction(None, "The step was not measured.")
+
+
+def test_the_consumer_saves_less_than_the_step() -> None:
+    assert without(make_session(), 9.9) == Prediction(100.0)
+    for session, saved_ms in ((make_session(), 10.0), (make_session(steps=None), 1.0)):
+        assert without(session, saved_ms) == Prediction(
+            None, "What would remain of the step is not known."
+        )
+
+
+@pytest.mark.parametrize(("delay", "factor"), [(2.0, 3.0), (6.0, 1.0), (9.0, 1.0), (0.0, 1.0)])
+def test_wait_that_no_delay_explains_is_shared_out(delay: float, factor: float) -> None:
+    ops = [
+        make_operation("m", self_ms_per_step=delay, fused_into="b"),
+        make_operation("b", "batch", self_ms_per_step=delay, parent_ids=["m"]),
+    ]
+    session = wait_of(6.0, pipeline=make_pipeline(ops=ops))
+    assert unexplained_factor(session) == factor
+    assert unexplained_factor(wait_of(6.0, pipeline=None)) == 1.0
+
+
+def unpredicted(**overrides: Any) -> Finding:
+    return host_overhead.META.finding("fail", "Do it.").model_copy(update=overrides)
+
+
+def test_a_limit_is_the_step_without_the_classes_that_the_advice_frees() -> None:
+    session = make_session(breakdown=make_breakdown(dispatch=20.0, python=30.0))
+    assert limited(session, unpredicted(), ["dispatch", "python"]).speedup_at_most == 2.0
+    assert limited(session, unpredicted(), ["dispatch"]).speedup_at_most == 1.25
+    all_of_it = make_session(breakdown=make_breakdown(python=100.0))
+    assert limited(all_of_it, unpredicted(), ["python"]).speedup_at_most == 100.0
+
+
+def test_the_limit_of_input_is_the_ceiling_where_there_is_one() -> None:
+    assert limited(make_session(), unpredicted(), ["input_wait"]).speedup_at_most == 3.33
+    unknown = make_session(ceiling=None)
+    assert limited(unknown, unpredicted(), ["input_wait"]).speedup_at_most == 3.333
+    both = limited(make_session(), unpredicted(), ["input_wait", "dispatch"])
+    assert both.speedup_at_most == pytest.approx(100 / 24, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    "finding",
+    [
+        host_overhead.META.finding("pass", ""),
+        unpredicted(subject="correctness"),
+        unpredicted(predicted_speedup=1.5),
+    ],
+)
+def test_what_is_predicted_or_no_matter_of_speed_has_no_limit(finding: Finding) -> None:
+    assert limited(make_session(), finding, ["input_wait"]) == finding
+
+
+def test_a_limit_of_nothing_is_not_said() -> None:
+    assert limited(make_session(), unpredicted(), []).speedup_at_most is None
+    assert limited(make_session(breakdown=None), unpredicted(), ["python"]).speedup_at_most is None
