@@ -36,24 +36,27 @@ META = Meta(
 
 def check(session: Session) -> list[Finding]:
     """One finding for each nested serial map."""
-    nested = [op for op in operations(session, "map") if _is_serial_within_serial(session, op)]
+    nested = [
+        (op, outer) for op in operations(session, "map") if (outer := _serial_around(session, op))
+    ]
     if not nested:
         return [META.finding("pass", "")]
-    return [_finding(session, op) for op in nested]
+    return [_finding(session, op, outer) for op, outer in nested]
 
 
-def _is_serial_within_serial(session: Session, op: Operation) -> bool:
+def _serial_around(session: Session, op: Operation) -> Operation | None:
+    """The operation whose function makes this map, where both run one call at a time."""
     outer = session.operation(op.inside_function_of)
     if outer is None or outer.kind not in ("flat_map", "interleave"):
-        return False
-    return all(o.parameters.get("num_parallel_calls") in (None, 1) for o in (op, outer))
+        return None
+    serial = all(o.parameters.get("num_parallel_calls") in (None, 1) for o in (op, outer))
+    return outer if serial else None
 
 
-def _finding(session: Session, op: Operation) -> Finding:
-    outer = session.operation(op.inside_function_of)
+def _finding(session: Session, op: Operation, outer: Operation) -> Finding:
     costs = costlier(session, op, outer)
     weight = weigh(session, costs)
-    name = call_name(outer) if outer else "the outer operation"
+    name = call_name(outer)
     advice = f"Move {call_name(op)} behind {name}, where TensorFlow can run it in parallel."
     return META.finding(
         weight.status,

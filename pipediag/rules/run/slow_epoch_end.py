@@ -79,7 +79,6 @@ def _finding(session: Session, run: Run, block: Block) -> Finding:
         own_prediction=NOT_PREDICTED,
         part="epoch_end",
         saved_s=weight.saved_s,
-        speedup_at_most=weight.speedup_at_most,
     )
 
 

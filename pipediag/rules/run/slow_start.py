@@ -66,7 +66,6 @@ def _finding(session: Session, run: Run, block: Block) -> Finding:
         own_prediction=NOT_PREDICTED,
         part="before_training",
         saved_s=weight.saved_s,
-        speedup_at_most=weight.speedup_at_most,
     )
 
 
