@@ -159,3 +159,10 @@ def test_tries_to_hand_over_ahead_only_what_was_ready() -> None:
     finding = only(input_gap, make_session(devices=[empty]))
     assert finding.edit is None
     assert "tried with the findings on the pipeline" in str(finding.trial.reason)
+
+
+def test_a_device_that_does_nothing_else_predicts_nothing() -> None:
+    finding = on_devices(input_gap, gpu({"input": 100.0}))
+    assert finding.predicted_speedup is None
+    reason = "What would remain of the device's time is not known."
+    assert finding.evidence["prediction_missing"] == reason

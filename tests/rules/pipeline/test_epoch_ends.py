@@ -11,9 +11,15 @@ from pipediag.rules.pipeline import missing_cache, slow_shuffle_fill
 from pipediag.rules.step import host_overhead
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import make_keras, make_loop, make_loop_time
+from tests.factories import make_host, make_keras, make_loop, make_loop_time
 from tests.ledgers import make_part, make_run
-from tests.records import make_breakdown, make_function, make_operation, make_steps
+from tests.records import (
+    make_breakdown,
+    make_environment,
+    make_function,
+    make_operation,
+    make_steps,
+)
 from tests.rules.sessions import batch, only, session_of, source
 
 
@@ -165,3 +171,21 @@ def test_faster_steps_come_second() -> None:
     finding = only(host_overhead, waiting())
     assert finding.status == "informative"
     assert "deal with that first" in finding.advice
+
+
+def test_what_a_disk_would_save_between_epochs_is_not_known() -> None:
+    small = make_environment(free_disk_bytes=10**12)
+    session = in_a_run(waiting()).model_copy(
+        update={"environment": small, "host": make_host(available_bytes=1_000_000)}
+    )
+    finding = only(missing_cache, session)
+    assert (finding.status, finding.part) == ("fail", "epoch_start")
+    assert "`.cache(path)`, on a fast disk," in finding.advice
+    assert (finding.predicted_speedup, finding.saved_s) == (None, None)
+
+
+@pytest.mark.parametrize(("steps_s", "left_s"), [(20.0, 5.0), (25.0, None)])
+def test_an_epoch_makes_more_than_the_buffer_holds(steps_s: float, left_s: float | None) -> None:
+    """16 s fill it with 640 of 1000 elements, so that all of them take 25 s beside the steps."""
+    more = waiting(costly_map(cardinality=1000), steps_s=steps_s, total_s=50.0)
+    assert only(slow_shuffle_fill, more).evidence.get("work_left_s") == left_s

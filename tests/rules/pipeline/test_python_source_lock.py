@@ -110,3 +110,10 @@ def test_without_the_host_the_differential_is_enough() -> None:
 def test_other_sources_are_none_of_its_business() -> None:
     session = session_of(source(), batch(), differential=HIDDEN)
     assert only(python_source_lock, session).status == "not-applicable"
+
+
+def test_without_a_reason_for_the_differential_it_says_what_was_not_done() -> None:
+    finding = only(python_source_lock, session_with(differential=None))
+    assert finding.evidence["prediction_missing"] == "The consumer was not measured alone."
+    hidden = only(python_source_lock, session_with(differential=None, host=None))
+    assert hidden.advice.startswith("The consumer was not measured on a repeated batch.")

@@ -181,3 +181,41 @@ def test_tries_as_many_threads_as_waiting_calls(
 
 def test_tries_nothing_where_it_only_informs() -> None:
     assert only(serial_stateful_map, session_with(stateful_map(), **keeps_up())).edit is None
+
+
+@pytest.mark.parametrize("graph_op", ["PyFunc", "ReadVariableOp", "RandomUniform"])
+def test_a_lookup_beside_what_changes_state_promises_nothing(graph_op: str) -> None:
+    op = stateful_map({"LookupTableFindV2": 1, graph_op: 1})
+    finding = only(serial_stateful_map, session_with(op))
+    assert finding.effect_on_results == "same up to order or rounding"
+
+
+@pytest.mark.parametrize(("cores", "calls"), [(0.72, 16), (0.721, -1)])
+def test_calls_that_wait_for_a_fifth_of_their_time_are_worth_overlapping(
+    cores: float, calls: int
+) -> None:
+    """The call is in flight for nine tenths of the step, of which the threads work the rest."""
+    host = make_host(threads={"tf_data": 100 * cores}, lock_percent=1.0, cores_busy=cores)
+    op = stateful_map({"PyFunc": 1})
+    edit = only(serial_stateful_map, session_with(op, host=host)).edit
+    assert edit is not None
+    assert edit.changes[0] == SetParameters("map", {"num_parallel_calls": calls})
+
+
+def test_a_pool_that_is_large_enough_is_left_alone() -> None:
+    options = {"threading.private_threadpool_size": 16}
+    session = session_with(stateful_map({"PyFunc": 1}), host=SLEEPS, pipeline={"options": options})
+    edit = only(serial_stateful_map, session).edit
+    assert edit is not None
+    assert edit.changes == (CALLS,)
+
+
+def test_calls_that_wait_take_no_cpu_that_would_bound_them() -> None:
+    """15 of 16 parts of 9 ms go, of which 7 ms are waited for; all CPUs are busy meanwhile."""
+    host = make_host(threads={"tf_data": 4.0}, lock_percent=1.0, cores_busy=2.0)
+    finding = only(serial_stateful_map, session_with(stateful_map({"PyFunc": 1}), host=host))
+    assert finding.predicted_speedup == pytest.approx(10 / 3, abs=0.004)
+
+
+def test_a_pipeline_without_maps() -> None:
+    assert only(serial_stateful_map, session_of(source(), batch())).status == "not-applicable"

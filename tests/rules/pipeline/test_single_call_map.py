@@ -63,3 +63,8 @@ def test_tries_autotuned_calls() -> None:
         label="num_parallel_calls=AUTOTUNE on the map in line 12",
         changes=(SetParameters("map", {"num_parallel_calls": -1}),),
     )
+
+
+def test_parallel_calls_are_bound_by_the_cpus_that_are_busy() -> None:
+    session = session_of(source(), a_map(), batch(), host=make_host(cores_busy=1.8))
+    assert only(single_call_map, session).predicted_speedup == pytest.approx(10 / 9, abs=0.001)

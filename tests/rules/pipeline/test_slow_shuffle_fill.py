@@ -106,3 +106,34 @@ def test_the_fill_is_no_step_and_so_not_tried() -> None:
     assert finding.effect_on_results == "same up to order or rounding"
     assert finding.edit is None
     assert "the fill comes before them" in str(finding.trial.reason)
+
+
+def test_of_several_shuffles_the_longest_fill_is_meant() -> None:
+    short = make_operation("short", "shuffle", line=7, parameters={"buffer_size": 10})
+    behind = make_operation("behind", "shuffle", line=8, parameters={"buffer_size": 20})
+    long_one = shuffle()
+    first = source(self_ms_per_step=0.0)
+    session = session_with(first, slow_map(), short, long_one, behind, batch())
+    assert only(slow_shuffle_fill, session).op_id == "shuffle"
+
+
+@pytest.mark.parametrize(("fill_ms", "status"), [(1000.0, "fail"), (1001.0, "pass")])
+def test_filling_has_to_explain_its_part_of_the_wait(fill_ms: float, status: str) -> None:
+    """300 ms of filling."""
+    session = session_with(
+        source(self_ms_per_step=0.0), slow_map(), shuffle(1200), batch(), fill_ms=fill_ms
+    )
+    assert only(slow_shuffle_fill, session).status == status
+
+
+def test_a_buffer_fills_with_no_more_than_there_is() -> None:
+    first = source(self_ms_per_step=0.0, cardinality=500)
+    few = slow_map(cardinality=500)
+    finding = only(slow_shuffle_fill, session_with(first, few, shuffle(1000), batch()))
+    assert finding.evidence["estimated_fill_ms"] == 125.0
+
+
+def test_fills_that_seem_longer_than_the_loop_leave_a_twentieth() -> None:
+    finding = only(slow_shuffle_fill, session_with(projected_s=0.1))
+    assert finding.evidence["fill_percent_of_loop"] == 95.0
+    assert finding.predicted_speedup == 20.0

@@ -62,3 +62,21 @@ def test_missing_data() -> None:
     )
     assert only(small_shuffle, session_of(source(), batch())).status == "not-applicable"
     assert only(small_shuffle, make_session(pipeline=None)).status == "inconclusive"
+
+
+def test_a_buffer_of_a_batch_mixes_nothing_however_many_elements_there_are() -> None:
+    unknown = session_of(source(cardinality=None), shuffle(32), batch(32))
+    assert "no larger than a batch" in only(small_shuffle, unknown).advice
+
+
+@pytest.mark.parametrize(("buffer", "status"), [(100, "pass"), (99, "fail"), (33, "fail")])
+def test_a_buffer_has_to_hold_its_part_of_the_elements(buffer: int, status: str) -> None:
+    finding = only(small_shuffle, session_of(source(), shuffle(buffer), batch(32)))
+    assert finding.status == status
+
+
+def test_elements_are_counted_before_they_are_repeated() -> None:
+    repeat = make_operation("repeat", "repeat", cardinality=1_000_000)
+    session = session_of(source(cardinality=100), repeat, shuffle(100), batch(32))
+    finding = only(small_shuffle, session)
+    assert (finding.status, finding.evidence["elements"]) == ("pass", 100)

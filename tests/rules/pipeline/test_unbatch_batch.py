@@ -88,3 +88,8 @@ def test_missing_data_is_inconclusive() -> None:
     session = session_with(first(), unbatch(self_ms_per_step=None))
     assert only(unbatch_batch, session).status == "inconclusive"
     assert only(unbatch_batch, make_session(pipeline=None)).status == "inconclusive"
+
+
+def test_work_that_falls_away_is_bound_by_no_cpu() -> None:
+    session = session_with(first(), unbatch(), host=make_host(cores_busy=2.0))
+    assert only(unbatch_batch, session).predicted_speedup == pytest.approx(10 / 7, abs=0.001)

@@ -52,3 +52,17 @@ def test_how_often_is_what_a_row_says() -> None:
 
 def test_what_is_not_known_is_in_no_block() -> None:
     assert blocks_of([make_part("epoch_end", 9.0)]) == []
+
+
+def test_what_is_not_known_hides_nothing_behind_it() -> None:
+    rows = [make_part("epoch_end", 9.0), make_part("epoch_end", 1.0, what="in `draw`")]
+    assert [block.what for block in blocks_of(rows)] == ["in `draw`"]
+
+
+def test_lines_without_a_file_are_no_neighbours_of_those_with_one() -> None:
+    rows = [
+        make_part("epoch_end", seconds, what=OWN_LINE, file=file, line=line)
+        for seconds, file, line in ((3.0, "z.py", 4), (2.0, None, None), (1.0, "A.py", 2))
+    ]
+    blocks = blocks_of(rows)
+    assert [[row.file for row in block.rows] for block in blocks] == [["z.py"], [None], ["A.py"]]

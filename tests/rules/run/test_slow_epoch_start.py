@@ -114,3 +114,12 @@ def test_a_try_of_a_few_seconds_is_only_informed() -> None:
 
 def test_rules_that_know_more_go_first() -> None:
     assert {"slow-shuffle-fill", "missing-cache"} <= set(slow_epoch_start.META.yields_to)
+
+
+def test_what_was_not_seen_is_weighed_from_its_limit_on() -> None:
+    assert only(slow_epoch_start, session_with(waits(5.0), ends=0)).status == "inconclusive"
+
+
+def test_a_pipeline_without_files_is_told_to_run_through() -> None:
+    finding = only(slow_epoch_start, session_with(waits(40.0), source(), batch()))
+    assert finding.advice.startswith("Let one pipeline run through all epochs")

@@ -88,3 +88,16 @@ def test_without_stack_samples_it_is_inconclusive() -> None:
     session = make_session(loops=[loop], host=None, host_missing="Stacks were not sampled.")
     finding = only(batch_callback, session)
     assert (finding.status, finding.advice) == ("inconclusive", "Stacks were not sampled.")
+
+
+def test_all_of_its_hooks_are_named() -> None:
+    both = ["on_train_batch_begin", "on_train_batch_end"]
+    session = session_with(line(50.0), callback=SLOW.model_copy(update={"batch_hooks": both}))
+    words = "Logger (on_train_batch_begin, on_train_batch_end) runs for 50 % of the time"
+    assert words in only(batch_callback, session).advice
+
+
+def test_without_a_reason_it_says_that_stacks_were_not_sampled() -> None:
+    loop = make_loop(keras=make_keras(callbacks=[SLOW]))
+    finding = only(batch_callback, make_session(loops=[loop], host=None))
+    assert finding.advice == "The Python stacks were not sampled."

@@ -59,3 +59,14 @@ def test_without_having_seen_the_update_the_optimizer_tells(
 
 def test_without_tables() -> None:
     assert only(dense_embedding_update, make_session()).status == "not-applicable"
+
+
+def test_a_loop_of_one_s_own_has_an_optimizer_without_a_name() -> None:
+    table = make_embedding(**{**LARGE, "slot_bytes": None, "update": "dense"})
+    own = [make_loop(kind="eager", keras=None)]
+    finding = only(dense_embedding_update, make_session(embeddings=[table], loops=own))
+    assert finding.advice.startswith("The optimizer reads and writes all 500000 rows")
+    assert "(128 MB with its slots)" in finding.advice
+    unseen = make_embedding(**{**LARGE, "update": None})
+    unknown = only(dense_embedding_update, make_session(embeddings=[unseen], loops=own))
+    assert unknown.advice == "How embedding is updated was not seen."
