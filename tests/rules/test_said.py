@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pipediag.rules.registry import RULES
+from pipediag.rules.step import padding
+from tests.rules import said
+
+
+def test_each_rule_has_a_file() -> None:
+    files = {file.stem for file in said.FOLDER.glob("*.json")}
+    assert files == {rule.META.id for rule in RULES}
+
+
+def test_each_rule_that_can_fail_is_seen_failing() -> None:
+    texts = {rule.META.id: said.file_of(rule.META.id).read_text("utf-8") for rule in RULES}
+    only_inform = {rule for rule, text in texts.items() if '"status": "fail"' not in text}
+    assert only_inform == {
+        rule.META.id
+        for rule in RULES
+        if rule.META.severity == "info" and rule.META.id != "mixed-precision"
+    }
+
+
+def test_what_is_not_kept_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(said, "collected", None)
+    new = padding.META.finding("pass", "It says this for the first time.")
+    with pytest.raises(AssertionError, match=re.escape(said.COMMAND)):
+        said.as_kept("padding", [new])
