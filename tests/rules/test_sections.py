@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
+from pipediag.facts.devices import NO_DEVICE
 from pipediag.rules.rule import Section
 from pipediag.rules.sections import lacking
 from pipediag.rules.step import host_overhead
 from tests.factories import make_device, make_keras, make_loop, make_session
 from tests.ledgers import make_run
+from tests.records import make_pipeline
 
 SECTIONS: tuple[Section, ...] = get_args(Section)
 
@@ -39,3 +41,60 @@ def test_one_that_was_not_measured_gives_its_own_reason(section: Section) -> Non
     found = lacking(meta, session)
     assert found is not None
     assert (found.status, found.advice) == ("inconclusive", "It was too short.")
+
+
+@pytest.mark.parametrize(
+    ("section", "overrides", "status", "advice"),
+    [
+        ("loop", {"loops": []}, "not-applicable", "No training loop was seen."),
+        ("keras", {"loops": []}, "not-applicable", "No training loop was seen."),
+        (
+            "keras",
+            {"loops": [make_loop(keras=None)]},
+            "not-applicable",
+            "The training loop is not a Keras fit.",
+        ),
+        ("run", {"run": None}, "not-applicable", "The session has no ledger of the run."),
+        ("pipeline", {"pipeline": None}, "inconclusive", "The input pipeline was not recorded."),
+        (
+            "pipeline",
+            {"pipeline": make_pipeline(ops=[], missing="It was made elsewhere.")},
+            "inconclusive",
+            "It was made elsewhere.",
+        ),
+        (
+            "pipeline",
+            {"pipeline": make_pipeline(ops=[])},
+            "not-applicable",
+            "The training loop reads no tf.data pipeline.",
+        ),
+        (
+            "steps",
+            {"steps": None},
+            "inconclusive",
+            "The session has no `steps`, and no reason for it.",
+        ),
+        (
+            "devices",
+            {"devices": [make_device(kind="CPU")]},
+            "not-applicable",
+            "Without an accelerator the step's breakdown says what the device's idle time would.",
+        ),
+        ("devices", {"devices": [], "loops": []}, "not-applicable", "No training loop was seen."),
+        ("devices", {"devices": []}, "inconclusive", NO_DEVICE),
+    ],
+)
+def test_what_is_missing_is_said(
+    section: Section, overrides: dict[str, Any], status: str, advice: str
+) -> None:
+    found = lacking(replace(host_overhead.META, needs=(section,)), make_session(**overrides))
+    assert found is not None
+    assert (found.status, found.advice) == (status, advice)
+
+
+def test_the_first_that_is_missing_is_the_one_to_name() -> None:
+    meta = replace(host_overhead.META, needs=("steps", "loop"))
+    nothing = make_session(steps=None, steps_missing="It was too short.", loops=[])
+    found = lacking(meta, nothing)
+    assert found is not None
+    assert found.advice == "It was too short."

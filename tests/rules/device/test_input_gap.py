@@ -166,3 +166,11 @@ def test_a_device_that_does_nothing_else_predicts_nothing() -> None:
     assert finding.predicted_speedup is None
     reason = "What would remain of the device's time is not known."
     assert finding.evidence["prediction_missing"] == reason
+
+
+@pytest.mark.parametrize(("buffered", "tried"), [(0.5, True), (0.49, False)])
+def test_half_an_element_on_average_was_ready(buffered: float, tried: bool) -> None:
+    device = gpu({"input": 30.0}, gaps=[gap("input", 30.0, buffered_elements=buffered)])
+    finding = only(input_gap, make_session(devices=[device]))
+    assert (finding.edit is not None) == tried
+    assert ("were ready" in finding.advice) == tried

@@ -163,3 +163,9 @@ def test_warm_files_are_tried_though_they_only_inform() -> None:
 
 def test_nothing_is_tried_where_the_step_does_not_wait() -> None:
     assert only(sequential_files, session_with(reader(), **keeps_up())).edit is None
+
+
+@pytest.mark.parametrize("unknown", [{"elements": None}, {"bytes_per_element": None}])
+def test_files_whose_bytes_were_not_counted_may_come_from_disk(unknown: dict[str, Any]) -> None:
+    finding = only(sequential_files, session_with(reader(**unknown), host=WARM))
+    assert (finding.status, finding.evidence["from_disk_percent"]) == ("fail", None)

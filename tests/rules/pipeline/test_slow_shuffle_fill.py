@@ -137,3 +137,10 @@ def test_fills_that_seem_longer_than_the_loop_leave_a_twentieth() -> None:
     finding = only(slow_shuffle_fill, session_with(projected_s=0.1))
     assert finding.evidence["fill_percent_of_loop"] == 95.0
     assert finding.predicted_speedup == 20.0
+
+
+def test_the_costliest_map_above_the_buffer_is_the_one_to_shuffle_before() -> None:
+    cheap = make_operation("cheap", "map", line=3, elements=32.0, self_ms_per_step=0.1)
+    for maps in ((cheap, slow_map()), (slow_map(), cheap)):
+        session = session_with(source(self_ms_per_step=0.0), *maps, shuffle(), batch())
+        assert "above `map` at line 12" in only(slow_shuffle_fill, session).advice

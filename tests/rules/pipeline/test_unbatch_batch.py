@@ -93,3 +93,11 @@ def test_missing_data_is_inconclusive() -> None:
 def test_work_that_falls_away_is_bound_by_no_cpu() -> None:
     session = session_with(first(), unbatch(), host=make_host(cores_busy=2.0))
     assert only(unbatch_batch, session).predicted_speedup == pytest.approx(10 / 7, abs=0.001)
+
+
+def test_what_pads_its_batches_is_no_plain_batch() -> None:
+    padded = make_operation(
+        "batch", "padded_batch", line=9, parameters={"batch_size": 16}, self_ms_per_step=1.0
+    )
+    session = session_of(source(), first(), unbatch(), padded)
+    assert only(unbatch_batch, session).status == "not-applicable"

@@ -101,3 +101,9 @@ def test_a_second_is_nothing_to_speak_of() -> None:
 
 def test_where_the_whole_is_not_known_nothing_is_said() -> None:
     assert only(slow_start, session_with(scope="1000_steps")).status == "not-applicable"
+
+
+@pytest.mark.parametrize(("own", "status"), [(20.0, "fail"), (19.9, "informative")])
+def test_half_of_it_the_script_s_own_is_enough(own: float, status: str) -> None:
+    rows = [before(own), before(20.0, what="in `read_vectors`" + IN_FRAMEWORK)]
+    assert only(slow_start, session_with(*rows)).status == status

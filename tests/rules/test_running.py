@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pipediag.rules.device import launch_bound
+from pipediag.rules.device.launch_bound import META as YIELDS
+from pipediag.rules.device.small_kernels import META as COMES_FIRST
+from pipediag.rules.running import guarded, yielding
+from pipediag.session.edits import Edit, Remove
+from pipediag.session.findings import Finding
+
+METAS = {meta.id: meta for meta in (YIELDS, COMES_FIRST)}
+FIRST = COMES_FIRST.finding("fail", "Fuse them.", title="Many are short")
+SECOND = YIELDS.finding(
+    "fail",
+    "Launch less.",
+    op_id="map_0",
+    place=("train.py", 12),
+    evidence={"idle": 3.0},
+    title="It waits for GPU:1",
+    part="epoch_start",
+    edit=Edit("launch-bound", "less", (Remove("map_0"),)),
+)
+
+
+def yielded(*findings: Finding) -> Finding:
+    return next(one for one in yielding(findings, METAS) if one.rule == YIELDS.id)
+
+
+def test_what_yields_stays_where_it_was_and_only_informs() -> None:
+    for order in ((FIRST, SECOND), (SECOND, FIRST)):
+        found = yielded(*order)
+        assert (found.status, found.severity, found.edit) == ("informative", "info", None)
+        assert (found.file, found.line, found.op_id) == ("train.py", 12, "map_0")
+        assert (found.title, found.part) == ("It waits for GPU:1", "epoch_start")
+        assert found.evidence == {"idle": 3.0}
+        assert found.needs_first == "small-kernels"
+        assert found.advice == "The same cause as “Many are short”: follow its advice first."
+
+
+def test_the_first_failure_of_a_rule_is_the_one_to_follow() -> None:
+    again = FIRST.model_copy(update={"title": "Others are short"})
+    assert "“Many are short”" in yielded(FIRST, again, SECOND).advice
+
+
+def test_it_yields_to_nothing_that_has_not_failed() -> None:
+    assert yielded(COMES_FIRST.finding("informative", "A few."), SECOND) == SECOND
+    passed = YIELDS.finding("pass", "")
+    assert yielded(FIRST, passed) == passed
+
+
+def test_a_rule_that_breaks_says_so_in_its_place() -> None:
+    def broken() -> list[Finding]:
+        raise KeyError("delay")
+
+    (finding,) = guarded(launch_bound.META, broken)
+    assert (finding.status, finding.severity) == ("error", "info")
+    assert finding.title == "Launch-bound device: the rule itself failed"
+    assert finding.advice == (
+        "This rule stopped with KeyError: 'delay'. The other findings stand; please report it with "
+        "the session.json."
+    )
