@@ -60,5 +60,8 @@ def test_sixteen_bits() -> None:
 def test_sixteen_bits_without_the_scaling_of_the_loss() -> None:
     edit = in_sixteen_bits(session_with(make_keras()), "rule", "mixed_float16")
     assert edit is not None
-    assert "scaling of the loss" in str(edit.caveat)
+    assert edit.caveat == (
+        "The model's last layer stays in float32. The scaling of the loss, which `compile` adds, "
+        "is left out."
+    )
     assert in_sixteen_bits(session_with(None), "rule", "mixed_float16") is None

@@ -111,3 +111,16 @@ def test_others_that_only_wait_leave_no_prediction() -> None:
     finding = on_devices(device_straggler, member(0, 100.0), member(1, 0.0))
     assert finding.predicted_speedup is None
     assert finding.evidence["prediction_missing"]
+
+
+def test_one_among_many_that_differ_does_not_stand_out() -> None:
+    """It takes 1.4 times what the others do, and each of them another time."""
+    devices = [member(i, waits) for i, waits in enumerate((50.0, 30.0, 10.0, 0.0))]
+    finding = on_devices(device_straggler, *devices)
+    assert finding.status == "informative"
+    assert "no single device" in finding.advice
+
+
+def test_copies_count_whether_they_leave_a_gap_or_not() -> None:
+    slow = member(1, 0.0, own={"copy": 15.0, "input": 20.0}, exposed_copy_ms=15.0)
+    assert "PCIe link" in on_devices(device_straggler, member(0, 40.0), slow).advice

@@ -57,3 +57,7 @@ def test_an_operation_without_a_known_function_passes() -> None:
 
 def test_without_a_pipeline_it_is_inconclusive() -> None:
     assert only(trace_only_python, make_session(pipeline=None)).status == "inconclusive"
+
+
+def test_all_that_ran_in_the_trace_is_named() -> None:
+    assert finding_with(["time", "sleep", "print"]).advice.startswith("`print`, `sleep`")
