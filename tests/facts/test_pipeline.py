@@ -1,21 +1,33 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
 from pipediag.facts.pipeline import (
     between,
+    bottleneck,
+    call_name,
+    costlier,
+    delay_ms,
     downstream,
     following_batch,
+    framework_call,
+    keeps_elements,
     last_operation,
+    operations,
+    option,
     passes_over_data,
+    place_name,
+    prefetch_switched_off,
+    reaches_the_loop,
     upstream,
 )
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import make_keras, make_loop
-from tests.records import make_operation, make_steps
+from tests.factories import make_keras, make_loop, make_session
+from tests.records import make_environment, make_operation, make_pipeline, make_steps
 from tests.rules.sessions import batch, session_of, source
 
 
@@ -78,3 +90,233 @@ def test_the_last_operation_is_one_that_was_written() -> None:
     last = last_operation(session_of(source(), batch(), inner, injected))
     assert last is not None
     assert last.id == "batch"
+
+
+def test_operations_are_those_that_were_written_and_that_run() -> None:
+    left_out = ("made_by_framework", "inserted_by_tensorflow", "removed_by_tensorflow")
+    others = [make_operation(flag, "map", **{flag: True}) for flag in left_out]
+    session = session_of(source(), make_operation("map"), *others, batch())
+
+    assert [op.id for op in operations(session)] == ["source", "map", "batch"]
+    assert [op.id for op in operations(session, "batch", "map")] == ["map", "batch"]
+    assert operations(make_session(pipeline=None)) == []
+
+
+def forked() -> Session:
+    """A source that reaches the last operation on one branch only past a cache."""
+    ops = [
+        source(),
+        make_operation("cache", "cache", parent_ids=["source"]),
+        make_operation("map", "map", parent_ids=["source"]),
+        make_operation("aside", "map", parent_ids=["map"]),
+        make_operation("zip", "zip", parent_ids=["cache", "map"]),
+    ]
+    return make_session(pipeline=make_pipeline(ops=ops))
+
+
+@pytest.mark.parametrize(
+    ("start", "without", "reaches"),
+    [
+        ("source", [], True),
+        ("source", ["cache"], True),
+        ("source", ["map"], True),
+        ("source", ["cache", "map"], False),
+        ("source", ["zip"], False),
+        ("cache", ["cache"], True),
+        ("zip", ["zip"], True),
+        ("aside", [], False),
+    ],
+)
+def test_elements_reach_the_loop_on_any_branch_that_is_open(
+    start: str, without: list[str], reaches: bool
+) -> None:
+    session = forked()
+    op = session.operation(start)
+    assert op is not None
+    assert reaches_the_loop(session, op, without) is reaches
+
+
+def test_without_a_pipeline_nothing_reaches_the_loop() -> None:
+    assert not reaches_the_loop(make_session(pipeline=None), source(), [])
+    assert downstream(make_session(pipeline=None), source()) == []
+    assert upstream(make_session(pipeline=None), batch()) == []
+    assert last_operation(make_session(pipeline=None)) is None
+
+
+@pytest.mark.parametrize("kind", ["batch", "padded_batch", "ragged_batch"])
+def test_single_elements_are_followed_by_their_batch(kind: str) -> None:
+    batching = make_operation("b", kind)
+    session = session_of(
+        source(), make_operation("map"), make_operation("cache", "cache"), batching
+    )
+    assert session.pipeline is not None
+    _, mapped, _, last = session.pipeline.ops
+
+    assert following_batch(session, mapped) == last
+    assert following_batch(session, last) is None
+
+
+@pytest.mark.parametrize(
+    "kind", ["filter", "unbatch", "flat_map", "interleave", "window", "group_by_window"]
+)
+def test_what_makes_other_elements_bars_the_way_to_the_batch(kind: str) -> None:
+    session = session_of(source(), make_operation("map"), make_operation("other", kind), batch())
+    assert session.pipeline is not None
+
+    assert following_batch(session, session.pipeline.ops[1]) is None
+
+
+def test_what_stands_behind_a_batch_is_followed_by_none() -> None:
+    again = make_operation("again", "batch")
+    session = session_of(source(), batch(), make_operation("map"), again)
+    assert session.pipeline is not None
+
+    assert following_batch(session, session.pipeline.ops[2]) is None
+
+
+def test_a_cost_is_read_where_the_operation_was_fused_into() -> None:
+    fused = make_operation("map", self_ms_per_step=None, fused_into="batch")
+    session = session_of(source(), fused, batch(self_ms_per_step=6.0, latency_ms_per_step=3.0))
+
+    assert delay_ms(session, fused) == 3.0
+    assert delay_ms(session, make_operation("alone", self_ms_per_step=4.0)) == 4.0
+    assert delay_ms(session, make_operation("lost", fused_into="gone")) == 0.1
+    zero = make_operation("zero", self_ms_per_step=4.0, latency_ms_per_step=0.0)
+    assert delay_ms(session, zero) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("inner_ms", "outer_ms", "read_at"),
+    [
+        (3.0, 2.0, "inner"),
+        (2.0, 3.0, "outer"),
+        (2.0, 2.0, "outer"),
+        (None, None, "outer"),
+        (0.5, None, "inner"),
+        (None, 0.5, "outer"),
+    ],
+)
+def test_a_cost_within_a_function_is_read_where_it_is_greater(
+    inner_ms: float | None, outer_ms: float | None, read_at: str
+) -> None:
+    inner = make_operation("inner", self_ms_per_step=inner_ms)
+    outer = make_operation("outer", "interleave", self_ms_per_step=outer_ms)
+    session = session_of(source(), outer)
+
+    assert costlier(session, inner, outer).id == read_at
+    assert costlier(session, inner, None) is inner
+
+
+@pytest.mark.parametrize(
+    ("line", "call", "place", "framework"),
+    [
+        (12, "`map` at line 12", "map in line 12", "the call at line 12"),
+        (None, "`map`", "map", "the call that makes the dataset"),
+    ],
+)
+def test_an_operation_is_named_by_its_line_where_it_has_one(
+    line: int | None, call: str, place: str, framework: str
+) -> None:
+    op = make_operation("op7", "map", line=line)
+
+    assert (call_name(op), place_name(op), framework_call(op)) == (call, place, framework)
+
+
+def test_the_bottleneck_is_the_operation_that_limits() -> None:
+    found = bottleneck(make_pipeline(bottleneck_op_id="batch_0"))
+    assert found is not None
+    assert found.id == "batch_0"
+    assert bottleneck(make_pipeline(bottleneck_op_id=None)) is None
+    assert bottleneck(None) is None
+
+
+def test_another_order_goes_through_only_where_each_keeps_elements() -> None:
+    mapped, taken = make_operation("map"), make_operation("take", "take")
+
+    assert keeps_elements([mapped, make_operation("shuffle", "shuffle")])
+    assert not keeps_elements([mapped, taken])
+
+
+def test_an_option_is_found_in_whatever_holds_it() -> None:
+    pipeline = make_pipeline(
+        options={
+            "deterministic": False,
+            "optimization.map_fusion": True,
+            "threading.max_intra_op_parallelism": 1,
+        }
+    )
+    session = make_session(pipeline=pipeline)
+
+    assert option(session, "deterministic") == ("options.deterministic", False)
+    assert option(session, "map_fusion") == (
+        "options.experimental_optimization.map_fusion",
+        True,
+    )
+    assert option(session, "max_intra_op_parallelism") == (
+        "options.threading.max_intra_op_parallelism",
+        1,
+    )
+    assert option(session, "fusion") is None
+    assert option(make_session(pipeline=None), "deterministic") is None
+
+
+def without_prefetch(**overrides: Any) -> Session:
+    return make_session(pipeline=make_pipeline(**overrides))
+
+
+@pytest.mark.parametrize(
+    ("session", "words"),
+    [
+        (
+            make_session(environment=make_environment(tf_data_debug_mode=True)),
+            "tf.data.experimental.enable_debug_mode()",
+        ),
+        (
+            without_prefetch(options={"optimization.inject_prefetch": False}),
+            "options.experimental_optimization.inject_prefetch = False",
+        ),
+        (
+            without_prefetch(options={"autotune.enabled": False}),
+            "options.autotune.enabled = False",
+        ),
+        (without_prefetch(autotune_enabled=False), "options.autotune.enabled = False"),
+        (without_prefetch(options={"optimization.inject_prefetch": True}), None),
+        (without_prefetch(options={"optimization.inject_prefetch": None}), None),
+        (without_prefetch(), None),
+        (make_session(pipeline=None), None),
+    ],
+)
+def test_what_keeps_a_prefetch_away_is_named_as_it_is_written(
+    session: Session, words: str | None
+) -> None:
+    assert prefetch_switched_off(session) == words
+
+
+@pytest.mark.parametrize(
+    ("counts", "epochs", "passes"),
+    [
+        ([2, 3], None, 6),
+        ([2, 3], 4, 24),
+        ([-1], 2, math.inf),
+        ([2, None], 2, math.inf),
+        ([1], None, None),
+        ([0], None, None),
+    ],
+)
+def test_repeats_multiply_each_other_and_the_epochs(
+    counts: list[int | None], epochs: int | None, passes: float | None
+) -> None:
+    repeats = [
+        make_operation(f"r{index}", "repeat", parameters={"count": count})
+        for index, count in enumerate(counts)
+    ]
+    keras = make_keras(epochs=epochs) if epochs else None
+    session = session_of(source(), *repeats, loops=[make_loop(keras=keras)])
+
+    assert passes_over_data(session) == passes
+
+
+def test_a_fit_that_says_no_epochs_is_told_by_what_was_seen() -> None:
+    loop = make_loop(keras=make_keras(epochs=None), iterators=2)
+    assert passes_over_data(session_of(source(), loops=[loop])) == 2
+    assert passes_over_data(session_of(source(), loops=[], steps=None)) is None
