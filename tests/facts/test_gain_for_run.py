@@ -56,6 +56,21 @@ def test_what_can_not_be_saved_is_no_gain(saved_s: float) -> None:
     assert gain_for_run(session_with(), compiled(saved_s=saved_s)) is None
 
 
+@pytest.mark.parametrize(("line", "after_s"), [(20, 70.0), (30, 90.0), (40, 60.0), (None, 60.0)])
+def test_a_finding_at_a_line_shortens_what_lies_there_and_one_without_all_of_the_part(
+    line: int | None, after_s: float
+) -> None:
+    """Of 80 s, 60 lie at one line and 20 at another; twice as fast is half as long."""
+    rows = [
+        make_part("compile", 60.0, file="train.py", line=20),
+        make_part("compile", 20.0, file="train.py", line=30),
+    ]
+    found = compiled(line=line, predicted_speedup=2.0)
+    gain = gain_for_run(make_session(run=make_run(*rows)), found)
+    assert gain is not None
+    assert gain.after_s == after_s
+
+
 def waiting(ends: int = 3, **ledger: Any) -> Session:
     """Four epochs wait for 10 s in all, the first of them for 4 s."""
     rows = [

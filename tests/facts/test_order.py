@@ -154,6 +154,12 @@ def test_confirmed_by_measured_gain_then_untried_by_severity_and_by_what_is_know
     assert steps_of(findings) == ordered[:5]
 
 
+def test_what_was_refuted_stands_behind_what_is_open_however_severe() -> None:
+    refuted = made("refuted", severity="error", trial=tried("refuted", 2.0))
+    left_open = made("open", severity="info", trial=tried("inconclusive", 1.0))
+    assert rules_of([refuted, left_open]) == ["open", "refuted"]
+
+
 def test_what_must_be_done_first_stands_alone() -> None:
     findings = [made("batch", needs_first="gpu-unused"), made("gpu-unused")]
     assert rules_of(findings) == ["gpu-unused", "batch"]

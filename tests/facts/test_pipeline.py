@@ -295,6 +295,7 @@ def test_what_keeps_a_prefetch_away_is_named_as_it_is_written(
 @pytest.mark.parametrize(
     ("counts", "epochs", "passes"),
     [
+        ([2], None, 2),
         ([2, 3], None, 6),
         ([2, 3], 4, 24),
         ([-1], 2, math.inf),
