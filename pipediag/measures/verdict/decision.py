@@ -212,13 +212,18 @@ def _reasons(session: Session, sentences: list[str]) -> list[str]:
         return sentences
     what = "mean steps over intervals" if averaged(session) else "steps"
     measured = (
-        f"{steps.count} {what} without a profiler, mean {steps.mean_ms:.4g} ms, median "
-        f"{steps.median_ms:.4g} ms (95 % interval {steps.ci95_ms[0]:.4g} to "
-        f"{steps.ci95_ms[1]:.4g} ms); {steps.warmup_count} warm-up "
+        f"{steps.count} {what} without a profiler, mean {_digits(steps.mean_ms)} ms, median "
+        f"{_digits(steps.median_ms)} ms (95 % interval {_digits(steps.ci95_ms[0])} to "
+        f"{_digits(steps.ci95_ms[1])} ms); {steps.warmup_count} warm-up "
         f"{'intervals' if averaged(session) else 'steps'} left out."
     )
     apart = uneven(steps)
     return [measured, *([apart] if apart else []), *sentences]
+
+
+def _digits(ms: float) -> str:
+    """Four of them, or all before the point where there are more."""
+    return f"{ms:.4g}" if ms < 9999.5 else f"{ms:,.0f}"
 
 
 def _few_steps(session: Session) -> str:

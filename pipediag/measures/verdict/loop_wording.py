@@ -6,10 +6,16 @@ from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
 from pipediag.measures.verdict.wording import place
 from pipediag.session.loops import LoopTime
 
+_FOUR_DIGITS = 999.5
+"""From here on three digits would be a power of ten."""
+
 
 def length(seconds: float) -> str:
     """A duration, with two or three digits that mean something."""
-    return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds / 60:.3g} min"
+    if seconds < _FOUR_DIGITS:
+        return f"{seconds:.3g} s"
+    minutes = seconds / 60
+    return f"{minutes:.3g} min" if minutes < _FOUR_DIGITS else f"{minutes / 60:,.1f} h"
 
 
 def elsewhere(time: LoopTime) -> str:

@@ -47,7 +47,7 @@ def input_sentence(
     """Highly input-bound, by how much, and behind which operation."""
     waits = wait is None or wait.method != "differential"
     text = (
-        f"Highly input-bound: {share.percent:.0f} % of each step ({share.ms:.3g} ms) "
+        f"Highly input-bound: {share.percent:.0f} % of each step ({_time(share.ms)}) "
         f"{'is waiting for' if waits else 'goes to'} input"
     )
     if culprit is not None:
@@ -61,6 +61,11 @@ def input_sentence(
     other = _by_a_repeated_batch(wait)
     by = f" by tf.data's gap times, {other:.3g}x by a repeated batch" if other else ""
     return f"{text}. Free input would make training {best:.3g}x as fast{by}."
+
+
+def _time(ms: float) -> str:
+    """Three digits, which from a second on would be a power of ten."""
+    return f"{ms:.3g} ms" if ms < 999.5 else f"{ms / 1000:.3g} s"
 
 
 def other_sentence(
