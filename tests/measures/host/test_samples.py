@@ -52,3 +52,44 @@ def test_hidden_counters_are_none() -> None:
 @pytest.mark.parametrize("track", [HostTrack(PID, missing="gone"), make_track(1)])
 def test_no_span_no_row(track: HostTrack) -> None:
     assert host_samples(track, WINDOWS, 0, 2.0) == []
+
+
+def test_a_thread_that_nobody_knows_is_among_the_others() -> None:
+    spent = {PID: 60 * MS, 999: 25 * MS}
+    track = make_track(readings=(make_reading(0), make_reading(1, thread_cpu_ns=spent)))
+    row = host_samples(track, [], 0, 2.0)[0]
+    # Of 120 ms in all, 35 were taken by threads that no reading met.
+    assert row.pools_percent == pytest.approx(
+        {"tf_data": 0, "eigen": 0, "python_main": 60, "python_other": 0, "others": 60}
+    )
+
+
+def test_threads_read_later_than_the_process_leave_nothing_for_others() -> None:
+    late = make_reading(1, thread_cpu_ns={PID: 130 * MS})
+    row = host_samples(make_track(readings=(make_reading(0), late)), [], 0, 2.0)[0]
+    assert row.pools_percent["others"] == 0
+
+
+def test_children_count_as_the_process_does() -> None:
+    readings = (make_reading(0), make_reading(1, children_cpu_ns=40 * MS))
+    row = host_samples(make_track(readings=readings), WINDOWS, 0, 2.0)[0]
+    assert row.cpu_percent == pytest.approx(80)
+    assert row.pools_percent["others"] == pytest.approx(40)
+
+
+def test_two_readings_at_one_moment_are_no_span() -> None:
+    twice = make_reading(1, rss_bytes=1)
+    track = make_track(readings=(make_reading(0), make_reading(1), twice, make_reading(2)))
+    assert [row.rss_bytes for row in host_samples(track, [], 0, 2.0)] == [1001, 1002]
+
+
+def test_the_disk_is_not_waited_for_backwards_nor_in_no_time() -> None:
+    def waited(**later: int | None) -> float | None:
+        first = make_reading(0, machine_ticks=100, io_wait_ticks=50)
+        track = make_track(readings=(first, make_reading(1, **later)))
+        return host_samples(track, [], 0, 2.0)[0].io_wait_percent
+
+    assert waited(machine_ticks=120, io_wait_ticks=55) == 25
+    assert waited(machine_ticks=120, io_wait_ticks=45) == 0
+    assert waited(machine_ticks=100, io_wait_ticks=50) is None
+    assert waited(machine_ticks=None, io_wait_ticks=None) is None

@@ -149,3 +149,38 @@ def test_lock_wait_is_a_share_of_the_time_watched() -> None:
     assert lock_percent([make_stacks([], 100), make_stacks([], 200)]) == pytest.approx(30)
     assert lock_percent([]) is None
     assert hot_lines([]) == []
+
+
+def test_a_counter_read_twice_has_a_rate_and_one_read_once_has_none() -> None:
+    """Some counters are read with every fifth reading only."""
+    window = (0, 500 * MS)
+    twice = measured(make_track(6), window)
+    assert twice.involuntary_switches_per_s == pytest.approx(100)
+    assert twice.io_wait_percent == pytest.approx(5)
+    once = measured(make_track(5), (0, 400 * MS))
+    assert once.involuntary_switches_per_s is None
+    assert once.io_wait_percent is None
+
+
+def test_a_thread_that_nobody_knows_is_among_the_others() -> None:
+    readings = [make_reading(i, thread_cpu_ns={PID: 60 * MS, 999: 25 * MS}) for i in range(21)]
+    threads = measured(make_track(readings=tuple(readings))).threads
+    assert threads["python_main"] == pytest.approx(60)
+    assert threads["others"] == pytest.approx(60)
+
+
+def test_three_samples_are_enough() -> None:
+    assert measured(make_track(), (510 * MS, 790 * MS)).samples == 3
+    found = measure_host(make_track(), (510 * MS, 699 * MS), 2.0)
+    assert found == Missing(
+        "The window of 189 ms holds 2 host samples; 3 are needed. More --steps make it longer."
+    )
+
+
+def test_no_more_than_all_of_the_time_is_waited_for_the_lock() -> None:
+    assert lock_percent([make_stacks([], 900)]) == 100.0
+
+
+def test_the_ten_hottest_lines_are_told() -> None:
+    lines = [StackLine("data.py", n, "f", "source", 50 - n) for n in range(12)]
+    assert [line.line for line in hot_lines([make_stacks(lines)])] == list(range(10))

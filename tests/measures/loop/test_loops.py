@@ -1,6 +1,15 @@
 from __future__ import annotations
 
-from pipediag.measures.loop.loops import diagnosed_loop, loop_rows, projected_s
+from dataclasses import asdict, replace
+
+from pipediag.measures.loop.loops import (
+    diagnosed_loop,
+    loop_rows,
+    median_step_ms,
+    projected_s,
+)
+from pipediag.session.loops import Callback, KerasUse, Loop
+from pipediag.session.recording import RecordedCallback
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS
 
@@ -46,3 +55,67 @@ def test_elapsed_time_counts_where_no_plan_is_known() -> None:
 def test_loops_of_other_roles_are_not_diagnosed() -> None:
     recording = make_recording(loops=[make_recorded_loop(role="evaluate")])
     assert diagnosed_loop(recording) is None
+
+
+def test_a_row_holds_all_that_is_known_of_its_loop() -> None:
+    keras = make_recorded_loop().keras
+    assert keras is not None
+    logger = RecordedCallback("Logger", "train.py", 7, ["on_train_batch_end"])
+    told = Callback(name="Logger", file="train.py", line=7, batch_hooks=["on_train_batch_end"])
+    recorded = make_recorded_loop(
+        kind="eager",
+        role="validation",
+        role_reason="no variable changes",
+        file="val.py",
+        line=31,
+        function="check",
+        iterators=3,
+        batch_size=16,
+        planned_steps=100,
+        updates_variables=False,
+        replicas=2,
+        step_functions=["val.py:8 step"],
+        element_spec="(16, 4) float32",
+        untried="It is no training.",
+        beside="loop9",
+        keras=replace(keras, callbacks=[logger], parameter_count=12),
+    )
+    recording = make_recording(loops=[recorded])
+
+    assert loop_rows(recording, None) == [
+        Loop(
+            id="loop1",
+            kind="eager",
+            role="validation",
+            role_reason="no variable changes",
+            diagnosed=False,
+            file="val.py",
+            line=31,
+            function="check",
+            steps=60,
+            elapsed_s=1.5,
+            median_step_ms=10.0,
+            projected_s=1.5,
+            time=None,
+            time_missing=None,
+            batch_size=16,
+            planned_steps=100,
+            updates_variables=False,
+            iterators=3,
+            replicas=2,
+            keras=KerasUse(**{**asdict(keras), "parameter_count": 12, "callbacks": [told]}),
+            step_functions=["val.py:8 step"],
+            element_spec="(16, 4) float32",
+            untried="It is no training.",
+            beside="loop9",
+        )
+    ]
+
+
+def test_a_step_is_told_by_the_baseline_before_the_warm_up_and_before_the_clock() -> None:
+    warm = make_window("warmup", make_block(10, 20.0))
+    loop = make_recorded_loop(steps=30, elapsed_ns=1500 * MS)
+    assert median_step_ms(make_recording(windows=[warm, *windows("loop1", 8.0)]), loop) == 8.0
+    assert median_step_ms(make_recording(windows=[warm]), loop) == 20.0
+    assert median_step_ms(make_recording(windows=[]), loop) == 50.0
+    assert median_step_ms(make_recording(windows=[]), make_recorded_loop(steps=0)) is None

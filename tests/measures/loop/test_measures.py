@@ -9,8 +9,9 @@ from pipediag.measures.loop.measures import NO_METHOD, LoopSections, measure_loo
 from pipediag.measures.missing import Missing
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Pipeline
-from pipediag.session.recording import Recording
+from pipediag.session.recording import RecordedDevice, Recording
 from pipediag.session.steps import Ceiling, Steps
+from tests.factories import make_host
 from tests.recordings import make_block, make_recording, make_window
 
 NOT_SAMPLED = Missing("The host was not sampled.")
@@ -61,3 +62,51 @@ def test_each_is_a_field_of_the_session_and_has_a_place_for_its_reason() -> None
             assert of_session[f"{name}_missing"] == str | None
         else:
             assert kind == of_session[name]
+
+
+def test_where_nothing_was_measured_each_says_the_one_reason() -> None:
+    fields = LoopSections.lacking("No step was seen.").as_fields()
+    lists = ("devices", "step_rows")
+    for name in get_type_hints(LoopSections):
+        assert fields[name] == ([] if name in lists else None)
+        if name not in (*lists, "input_wait"):
+            assert fields[f"{name}_missing"] == "No step was seen."
+    assert "input_wait_missing" not in fields
+
+
+@pytest.mark.parametrize(
+    ("devices", "tf_data", "contention"),
+    [
+        ([], 49.0, None),
+        ([], 50.0, "lock"),
+        ([RecordedDevice("/device:GPU:0", "GPU")], 50.0, "lock"),
+    ],
+)
+def test_what_a_pipeline_of_python_fights_for_is_told_by_the_host(
+    devices: list[RecordedDevice], tf_data: float, contention: str | None
+) -> None:
+    recording = make_recording()
+    recording.environment.devices.extend(devices)
+    for operation in recording.operations:
+        if operation.function is not None:
+            operation.function.python_function_names = ["train.py:5 parse"]
+    host = make_host(threads={"tf_data": tf_data}, lock_percent=0.0)
+
+    wait = measure_loop(recording, recording.loops[0], host).sections.input_wait
+
+    assert wait is not None
+    assert wait.contention == contention
+
+
+@pytest.mark.parametrize(("kind", "contention"), [("CPU", "cpu"), ("GPU", None)])
+def test_a_pipeline_of_tensorflow_fights_for_cpus_with_a_model_on_them(
+    kind: str, contention: str | None
+) -> None:
+    recording = make_recording()
+    recording.environment.devices.append(RecordedDevice("/device:0", kind))
+    host = make_host(threads={"tf_data": 90.0}, lock_percent=0.0)
+
+    wait = measure_loop(recording, recording.loops[0], host).sections.input_wait
+
+    assert wait is not None
+    assert wait.contention == contention

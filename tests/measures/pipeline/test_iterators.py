@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from pipediag.measures.pipeline.iterators import ran_iterators
 from pipediag.measures.pipeline.node_rates import node_rates
 from tests.measures.traces import make_activity, make_trace
@@ -54,3 +56,58 @@ def test_inside_the_function_of_a_flat_map_the_profile_counts() -> None:
     outer, inner = ran_iterators(node_rates([make_snapshot(10, nodes=nodes)]), trace, {"m"}, set())
     assert (outer.elements, outer.self_ms) == (16.0, 1.0)
     assert (inner.elements, inner.self_ms) == (16.0, 8.0)
+
+
+def test_only_an_iterator_with_a_buffer_has_elements_in_it() -> None:
+    nodes = [
+        make_node(1, "Prefetch", [2], num_elements=10, buffered_elements=2, buffer_size=4),
+        make_node(2, "BatchV2", [3], num_elements=10, buffered_elements=3),
+        make_node(3, "Shuffle", [], num_elements=320, buffered_elements=100),
+    ]
+    ran = ran_iterators(node_rates([make_snapshot(10, nodes=nodes)]), None, set(), set())
+    assert [iterator.buffered_elements for iterator in ran] == [2.0, None, 100.0]
+    assert [iterator.buffer_size for iterator in ran] == [4, None, None]
+
+
+def test_a_buffer_of_which_the_model_is_silent_is_as_large_as_the_profile_says() -> None:
+    nodes = [make_node(1, "Prefetch", [], num_elements=10)]
+    trace = make_trace(make_activity("Prefetch", "p", buffer_size=8, parallelism=2))
+    (ran,) = ran_iterators(node_rates([make_snapshot(10, nodes=nodes)]), trace, {"p"}, set())
+    assert (ran.buffer_size, ran.parallelism) == (8, None)
+
+
+def test_inside_a_function_that_no_profile_saw_costs_are_not_known() -> None:
+    """The model has counted the last of many iterators alone."""
+    nodes = [
+        make_node(1, "ParallelInterleaveV4", [2], num_elements=160, processing_time_ns=10_000_000),
+        make_node(2, "Map", [], num_elements=3, processing_time_ns=1_000_000, bytes_produced=30),
+    ]
+    outer, inner = ran_iterators(node_rates([make_snapshot(10, nodes=nodes)]), None, set(), set())
+    assert (outer.elements, outer.self_ms) == (16.0, 1.0)
+    assert (inner.elements, inner.self_ms, inner.bytes_per_element) == (None, None, None)
+    assert (inner.path, inner.kind, inner.names) == ("ParallelInterleaveV4::Map", "Map", None)
+
+
+@pytest.mark.parametrize(
+    ("known", "tunable"),
+    [
+        ({"parallelism": 4, "autotune": True}, True),
+        ({"parallelism": 4, "autotune": False}, False),
+        ({"buffer_size": 2, "autotune": True}, True),
+        ({"autotune": True}, None),
+    ],
+)
+def test_a_profile_tells_of_tuning_where_there_is_something_to_tune(
+    known: dict[str, object], tunable: bool | None
+) -> None:
+    activity = make_activity("Root::Map", "m", buffered_elements=1.5, element_bytes=64.0, **known)
+    (iterator,) = ran_iterators([], make_trace(activity), {"m"}, set())
+    assert iterator.tunable is tunable
+    assert iterator.buffer_size == known.get("buffer_size")
+    assert (iterator.buffered_elements, iterator.bytes_per_element) == (1.5, 64.0)
+
+
+def test_a_profile_without_a_batch_tells_no_rates() -> None:
+    trace = make_trace(make_activity("Root::Map", "m", self_ns=10), get_next_calls=0)
+    (iterator,) = ran_iterators([], trace, {"m"}, set())
+    assert (iterator.elements, iterator.self_ms) == (None, None)

@@ -82,3 +82,40 @@ def test_branches_of_one_path_are_summed() -> None:
 def test_no_batches_no_rates() -> None:
     assert node_rates([]) == []
     assert node_rates([make_snapshot(0)]) == []
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "buffer", "tunable"),
+    [(None, None, None), (False, None, False), (False, True, True), (True, False, True)],
+)
+def test_what_has_nothing_to_tune_is_not_said_to_be_fixed(
+    parallelism: bool | None, buffer: bool | None, tunable: bool | None
+) -> None:
+    node = make_node(1, "Map", [], parallelism_tunable=parallelism, buffer_size_tunable=buffer)
+    (rate,) = node_rates([make_snapshot(10, nodes=[node])])
+    assert rate.tunable is tunable
+
+
+def test_a_buffer_is_as_full_as_in_the_mean_of_the_two_snapshots() -> None:
+    def read(batches: int, **counted: int) -> ModelSnapshot:
+        return make_snapshot(batches, nodes=[make_node(1, "Prefetch", [], **counted)])
+
+    first, last = read(10, buffered_elements=1), read(20, buffered_elements=4)
+    assert node_rates([first, last])[0].buffered_elements == 2.5
+    assert node_rates([last])[0].buffered_elements == 4.0
+
+
+def test_one_element_of_one_byte_has_a_size() -> None:
+    node = make_node(1, "Map", [], num_elements=1, bytes_produced=1)
+    assert node_rates([make_snapshot(1, nodes=[node])])[0].bytes_per_element == 1.0
+    empty = make_node(1, "Map", [], num_elements=0, bytes_produced=8)
+    assert node_rates([make_snapshot(1, nodes=[empty])])[0].bytes_per_element is None
+
+
+def test_a_node_that_began_anew_between_two_snapshots_is_no_negative_rate() -> None:
+    def read(batches: int, elements: int, spent_ns: int) -> ModelSnapshot:
+        node = make_node(1, "Map", [], num_elements=elements, processing_time_ns=spent_ns)
+        return make_snapshot(batches, nodes=[node])
+
+    (rate,) = node_rates([read(10, 500, 9_000_000), read(20, 20, 1_000_000)])
+    assert (rate.elements, rate.self_ms) == (0.0, 0.0)
