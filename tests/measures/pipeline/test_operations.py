@@ -138,3 +138,67 @@ def test_the_source_line_is_read_from_the_file(tmp_path: Path) -> None:
     assert source_line(str(script), 2) == "b = a.map(f)"
     assert source_line(str(script), 9) is None
     assert source_line(None, None) is None
+
+
+def test_a_row_keeps_what_was_recorded_of_its_operation() -> None:
+    plan = [
+        make_recorded_operation(
+            "op1",
+            "range",
+            file="data.py",
+            line=3,
+            cardinality=500,
+            element_bytes=8,
+            made_by_framework=True,
+            inside_function_of="op9",
+        ),
+        make_recorded_operation(
+            "op2", "shuffle", parent_ids=["op1"], parameters={"buffer_size": 100}
+        ),
+        make_recorded_operation(
+            "op3", "prefetch", parent_ids=["op2"], parameters={"buffer_size": -1}
+        ),
+    ]
+    loop = make_recorded_loop(root_op_id="op3")
+    recording = make_recording(operations=plan, loops=[loop], snapshots=[])
+
+    first, shuffle, prefetch = measure_pipeline(recording, loop, None).pipeline.ops
+
+    assert first == make_operation(
+        "op1",
+        "range",
+        file="data.py",
+        line=3,
+        elements=None,
+        self_ms_per_step=None,
+        bytes_per_element=None,
+        cardinality=500,
+        element_bytes=8,
+        made_by_framework=True,
+        inside_function_of="op9",
+    )
+    assert (shuffle.parent_ids, shuffle.parameters) == (["op1"], {"buffer_size": 100})
+    assert (shuffle.buffer_size, prefetch.buffer_size) == (100, None)
+
+
+def test_what_tensorflow_inserted_stands_behind_what_it_reads_from() -> None:
+    ops = pipeline_of(
+        "range",
+        "shuffle",
+        "batch",
+        iterators=["Root", "Prefetch", "BatchV2", "MaxIntraOpParallelismV2", "Shuffle", "Range"],
+    )
+    assert [(op.id, op.kind, op.parent_ids, op.inserted_by_tensorflow) for op in ops] == [
+        ("op1", "range", [], False),
+        ("op2", "shuffle", ["op1"], False),
+        ("tf1", "max_intra_op_parallelism", ["op2"], True),
+        ("op3", "batch", ["op2"], False),
+        ("tf2", "prefetch", ["op3"], True),
+    ]
+
+
+def test_calls_of_an_operation_around_it_that_is_not_there_are_one() -> None:
+    (inner,) = with_latency(
+        [make_operation("inner", self_ms_per_step=12.0, parallelism=2, inside_function_of="gone")]
+    )
+    assert inner.latency_ms_per_step == 6.0

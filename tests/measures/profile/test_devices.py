@@ -4,6 +4,13 @@ import numpy as np
 import pytest
 
 from pipediag.measures.profile.devices import MOST_GAPS, describe_devices
+from pipediag.session.devices import (
+    DeviceActivity,
+    DeviceCopies,
+    DeviceGap,
+    DeviceKernel,
+    DeviceLaunches,
+)
 from pipediag.trace.device.copies import Copies
 from pipediag.trace.device.gap_details import GapDetails
 from pipediag.trace.device.gap_histogram import gap_histogram
@@ -111,3 +118,95 @@ def test_copies_kernels_and_launches() -> None:
     assert found.launches is not None
     assert found.launches.per_s == pytest.approx(150.0)
     assert found.launches.median_launch_us == 3.0
+
+
+def test_a_device_is_told_in_all_that_was_traced_of_it() -> None:
+    traced = device(
+        [(27 * MS, 36 * MS)],
+        "sync",
+        model="NVIDIA H200",
+        gap_histogram=(),
+        overlap=Overlap(30 * MS, 8 * MS, 2 * MS, 4 * MS, 1 * MS),
+        copies=(
+            Copies("host_to_device", 3, 4 * MS, 8 * MS, 2 * MS, 64_000_000),
+            Copies("set", 1, 1 * MS, 1 * MS, 1 * MS, None),
+            Copies("device_to_host", 2, 0, 0, 0, 100),
+        ),
+        kernels=(Kernel("gemm", 5, 20 * MS, True, True),),
+        launches=KernelLaunches(15, 10, 2_000.0, None, None, None),
+    )
+    (found,) = describe_devices(make_trace(devices=(traced,)), None, {})
+
+    assert found == DeviceActivity(
+        name="GPU:0",
+        kind="gpu",
+        model="NVIDIA H200",
+        span_ms=100.0,
+        busy_ms=40.0,
+        idle_ms=60.0,
+        busy_percent=40.0,
+        idle_percent=60.0,
+        longest_gap_ms=9.0,
+        noise_ms=1.0,
+        gap_floor_us=5.0,
+        causes_ms={"sync": 9.0},
+        gap_count=1,
+        compute_ms=30.0,
+        copy_ms=8.0,
+        exposed_copy_ms=2.0,
+        collective_ms=4.0,
+        exposed_collective_ms=1.0,
+        matmul_ms=20.0,
+        tensor_core_ms=20.0,
+        copies=[
+            copied("host_to_device", count=3, ms=4.0, exposed_ms=2.0, bytes=64_000_000, gb_per_s=8),
+            copied("set", count=1, ms=1.0, exposed_ms=1.0, bytes=None, gb_per_s=None),
+            copied("device_to_host", count=2, ms=0.0, exposed_ms=0.0, bytes=100, gb_per_s=None),
+        ],
+        kernels=[DeviceKernel(name="gemm", count=5, ms=20.0, matmul=True, tensor_core=True)],
+        launches=DeviceLaunches(
+            kernels=15,
+            per_s=150.0,
+            matched=10,
+            median_kernel_us=2.0,
+            median_launch_us=None,
+            shorter_than_launch_percent=None,
+            median_delay_us=None,
+        ),
+        gaps=[
+            DeviceGap(
+                start_ms=27.0,
+                duration_ms=9.0,
+                cause="sync",
+                causes_ms={"sync": 9.0},
+                doing="train_step",
+                step=2,
+            )
+        ],
+    )
+
+
+def copied(direction: str, **known: object) -> DeviceCopies:
+    return DeviceCopies(**{"direction": direction, **known})
+
+
+def test_a_device_without_kernels_says_nothing_of_them() -> None:
+    (found,) = describe_devices(make_trace(devices=(device([], kind="cpu"),)), None, {})
+    assert (found.matmul_ms, found.tensor_core_ms) == (None, None)
+    assert (found.compute_ms, found.exposed_collective_ms, found.launches) == (None, None, None)
+
+
+def test_a_device_that_was_not_seen_for_a_moment_was_idle_for_none() -> None:
+    launches = KernelLaunches(15, 10, 2_000.0, None, None, None)
+    unseen = device([], window=(5 * MS, 5 * MS), busy_ns=0, idle_ns=0, launches=launches)
+    (found,) = describe_devices(make_trace(devices=(unseen,)), None, {})
+    assert (found.busy_percent, found.idle_percent) == (0.0, 0.0)
+    assert found.launches is not None
+    assert found.launches.per_s == 0.0
+
+
+def test_twenty_kernels_are_kept_by_name_and_all_of_them_summed() -> None:
+    kernels = tuple(Kernel(f"gemm{n}", 1, MS, True, False) for n in range(25))
+    (found,) = describe_devices(make_trace(devices=(device([], kernels=kernels),)), None, {})
+    assert [kernel.name for kernel in found.kernels] == [f"gemm{n}" for n in range(20)]
+    assert found.matmul_ms == 25.0

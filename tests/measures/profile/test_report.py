@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 from pipediag.measures.profile.report import trace_report, trace_steps
-from pipediag.trace.hosts import summarise_hosts
+from pipediag.session.trace_report import TraceHost, UnreadFile
+from pipediag.trace.hosts import HostSummary, summarise_hosts
 from pipediag.trace.steps.splitting import StepSplit, StepWindows
+from tests.measures.traces import make_split, make_trace
 from tests.reporters.perfetto.profiles import US, gpu_profile
 from tests.trace.builder import TraceBuilder
 
 CREATED_AT = "2026-01-02T03:04:05+00:00"
+MS = 1_000_000
 
 
 def test_one_host_has_no_name_on_its_devices(tmp_path: Path) -> None:
@@ -91,3 +94,38 @@ def test_the_mean_step_by_class_adds_up() -> None:
     assert steps.breakdown["device_compute"].percent == 60.0
     assert steps.breakdown["unattributed"].percent == 40.0
     assert sum(share.percent for share in steps.breakdown.values()) == pytest.approx(100.0)
+
+
+def test_a_host_is_told_with_its_steps_its_time_and_what_was_noted() -> None:
+    summary = make_trace(window_ns=(5 * MS, 105 * MS), epoch_ns=2_000 * MS)
+    host = HostSummary(Path("a.pb"), "vm", "xplane", 70, summary, warnings=("Events were lost.",))
+
+    [told] = trace_report("logs", [host], CREATED_AT).hosts
+
+    assert told == TraceHost(
+        path="a.pb",
+        host="vm",
+        format="xplane",
+        events=70,
+        span_ms=100.0,
+        steps=trace_steps(make_split(input_wait=7.0, device_compute=2.0, dispatch=1.0)),
+        steps_missing=None,
+        starts_unix_ms=2_005.0,
+        steps_late_ms=None,
+        warnings=["Events were lost."],
+    )
+    assert told.steps is not None
+    assert told.steps.mean_ms == 10.0
+
+
+def test_a_file_that_was_not_read_says_why_if_that_is_known() -> None:
+    cut = HostSummary(Path("a.pb"), "a", "xplane", reason="It is cut short.")
+    silent = HostSummary(Path("b.pb"), "b", "xplane")
+
+    report = trace_report("logs", [cut, silent], CREATED_AT)
+
+    assert report.unread == [
+        UnreadFile(path="a.pb", reason="It is cut short."),
+        UnreadFile(path="b.pb", reason=""),
+    ]
+    assert report.hosts == []

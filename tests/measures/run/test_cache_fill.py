@@ -52,3 +52,14 @@ def test_what_the_first_epoch_took_longer_is_no_step_of_the_others() -> None:
 )
 def test_no_other_first_epoch_is_told_apart(lengths: list[float], root: str) -> None:
     assert fill(epochs(lengths, root=root)) == []
+
+
+def test_it_comes_once_and_belongs_to_its_loop() -> None:
+    [row] = [row for row in epochs([9.0, 2.0, 3.0, 1.0]).parts if row.what == WHAT]
+
+    assert (row.part, row.loop_id, row.count) == ("steps", "loop1", 1)
+
+
+def test_two_epochs_tell_it_apart_at_a_fifth_longer() -> None:
+    assert fill(epochs([2.4, 2.0])) == [(pytest.approx(0.4), 5)]
+    assert fill(epochs([2.39, 2.0])) == []

@@ -9,9 +9,11 @@ import pytest
 from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.session.ledger import Run
 from pipediag.session.timeline import Span, Timeline
-from pipediag.vocabulary import LoopRole, ScriptOutcome
+from pipediag.vocabulary import LoopRole, ScriptOutcome, SpanKind
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS, SCRIPT
+
+MADE = "making the iterator"
 
 
 def ledger(outcome: ScriptOutcome, role: LoopRole = "training", made_ms: int = 300) -> Run:
@@ -55,3 +57,19 @@ def test_so_is_what_lies_between_it_and_the_first_step() -> None:
     assert run.seconds_of("epoch_start") == pytest.approx(0.6)
     assert run.seconds_of("epoch_end") == 0
     assert ledger("stopped", made_ms=1).seconds_of("epoch_start") == pytest.approx(10 * 0.3)
+
+
+@pytest.mark.parametrize("kind", ["first_batch", "steps", "first_call"])
+def test_what_lies_before_the_first_epoch_is_its_start_whatever_comes_next(kind: SpanKind) -> None:
+    spans = [
+        Span(1, "script", 0, 1000 * MS),
+        Span(2, "fit", 0, 1000 * MS, "fit", SCRIPT, 20),
+        Span(3, "iterator", 0, 100 * MS, "loop1"),
+        Span(4, kind, 300 * MS, 400 * MS, "loop1"),
+        Span(5, "steps", 400 * MS, 1000 * MS, "loop1"),
+    ]
+    recording = make_recording(loops=[make_recorded_loop(fill_ns=0)], windows=[])
+    run = measure_run(Timeline(spans), recording, RunBounds(0, 1000 * MS, "finished"))
+    assert isinstance(run, Run)
+    assert sum(part.seconds for part in run.parts if part.what == MADE) == pytest.approx(0.3)
+    assert run.seconds_of("before_training") == 0

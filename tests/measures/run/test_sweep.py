@@ -178,3 +178,11 @@ def test_a_span_has_all_of_its_moments_that_nothing_else_takes(
         assert (one.span is None) == (not inside)
         if one.span is not None:
             assert (one.span.end_ns or 0) - one.span.start_ns == shortest
+
+
+def test_a_span_without_an_end_lasts_no_longer_than_the_call_it_began_in() -> None:
+    """And what begins as a call ends has begun behind it."""
+    spans = [Span(1, "script", 0, 90), Span(2, "fit", 10, 50), Span(3, "steps", 20, None)]
+    assert owners(spans, 0, 100)[2] == (20, 50, 3)
+    behind = [Span(1, "script", 0, 90), Span(2, "fit", 10, 50), Span(3, "steps", 50, None)]
+    assert owners(behind, 0, 100)[-2:] == [(50, 90, 3), (90, 100, None)]
