@@ -5,6 +5,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from pipediag.measures.loop import measures
 from pipediag.measures.loop.measures import NO_METHOD, LoopSections, measure_loop
 from pipediag.measures.missing import Missing
 from pipediag.session.model import Session
@@ -12,6 +13,7 @@ from pipediag.session.pipeline import Pipeline
 from pipediag.session.recording import RecordedDevice, Recording
 from pipediag.session.steps import Ceiling, Steps
 from tests.factories import make_host
+from tests.measures.traces import make_split, make_trace
 from tests.recordings import make_block, make_recording, make_window
 
 NOT_SAMPLED = Missing("The host was not sampled.")
@@ -110,3 +112,24 @@ def test_a_pipeline_of_tensorflow_fights_for_cpus_with_a_model_on_them(
 
     assert wait is not None
     assert wait.contention == contention
+
+
+def test_a_loop_with_a_profile_is_broken_down_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = make_trace(steps=make_split(input_wait=5.0, device_compute=4.0, python=1.0))
+    monkeypatch.setattr(measures, "trace_of", lambda recording, loop: (trace, None))
+
+    found, notes = measured(make_recording())
+
+    assert isinstance(found.breakdown, dict)
+    assert found.breakdown["device_compute"].percent == 24.0
+    assert found.breakdown["python"].percent == 6.0
+    assert found.input_wait is not None
+    assert found.input_wait.trace_percent == pytest.approx(50.0)
+    assert notes == ()
+
+
+def test_a_profile_without_steps_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = make_trace(steps=None, missing={"steps": "No step was marked."})
+    monkeypatch.setattr(measures, "trace_of", lambda recording, loop: (trace, None))
+
+    assert measured(make_recording())[1] == ("No step was marked.",)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipediag.measures.step.differential import measure_differential
+from pipediag.measures.step.differential import ConsumerAlone, measure_differential
 from pipediag.measures.step.input_share import Measured
 from pipediag.measures.step.input_wait import (
     contention_of,
@@ -15,7 +15,8 @@ from pipediag.measures.step.input_wait import (
     trace_input_wait,
 )
 from pipediag.session.recording import RecordedStacks
-from pipediag.session.steps import Perturbation
+from pipediag.session.steps import Differential, InputWait, Perturbation
+from pipediag.trace.steps.splitting import StepSplit
 from tests.factories import make_host
 from tests.measures.traces import make_split
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
@@ -197,3 +198,86 @@ def test_why_gap_times_are_believed_is_said_both_ways() -> None:
     less = settle_input_wait(share(9.0), None, alone, None, QUIET).summary.disagreement
     assert "only 70 % shorter, less than the 90 %" in str(more)
     assert "which are believed: a loop that waits" in str(less)
+
+
+def between(low: float, high: float) -> Measured:
+    """A share whose interval has these limits."""
+    return Measured((low + high) / 2, np.repeat([low, high], 100))
+
+
+def believed(
+    native: tuple[float, float],
+    alone: tuple[float, float],
+    contention_: Any = None,
+    split: StepSplit | None = None,
+) -> InputWait:
+    """By these limits of both shares."""
+    shorter = between(*alone)
+    differential = Differential(
+        step_ms=1.0, ci95_ms=(1.0, 1.0), steps=20, input_share_percent=shorter.percent
+    )
+    consumer = ConsumerAlone(differential, shorter.draws)
+    return settle_input_wait(between(*native), split, consumer, contention_, QUIET).summary
+
+
+@pytest.mark.parametrize(
+    ("alone", "contests"),
+    [
+        # Wholly more than five points above 50 to 52 %, or beneath it.
+        ((57.1, 90.0), True),
+        ((56.9, 90.0), False),
+        ((10.0, 44.9), True),
+        ((10.0, 45.1), False),
+        ((10.0, 90.0), False),
+    ],
+)
+def test_two_measures_contradict_each_other_where_five_points_lie_between_them(
+    alone: tuple[float, float], contests: bool
+) -> None:
+    told = believed((50.0, 52.0), alone)
+    assert (told.contested_by_percent is not None) is contests
+    assert (told.disagreement is not None) is contests
+
+
+@pytest.mark.parametrize(("low", "method"), [(57.1, "differential"), (56.9, "native")])
+def test_what_is_fought_for_hides_input_where_five_points_lie_between_them(
+    low: float, method: str
+) -> None:
+    told = believed((50.0, 52.0), (low, 90.0), "lock")
+    assert (told.method, told.contention) == (method, "lock")
+    assert (told.disagreement is None) is (method == "native")
+
+
+def test_why_the_repeated_batch_is_believed_is_said_in_full() -> None:
+    assert believed((10.0, 10.0), (60.0, 80.0), "lock").disagreement == (
+        "tf.data's gap times see 10 % input wait, but on a repeated batch the step is 70 % "
+        "shorter: Python threads that make the input fight with the training loop for the "
+        "interpreter lock, which slows the loop and not GetNext."
+    )
+
+
+@pytest.mark.parametrize(
+    ("percent", "ratio", "words"),
+    [
+        (20.0, 1.1, "the profiler made the step 1.10 times as long."),
+        (20.0, 1.09, "GetNext that overlaps with device compute is no wait in the profile."),
+        (20.0, None, "GetNext that overlaps with device compute is no wait in the profile."),
+        (80.0, 1.0, "few profiled steps, which need not be typical of the baseline."),
+    ],
+)
+def test_why_the_profile_sees_another_share_is_said(
+    percent: float, ratio: float | None, words: str
+) -> None:
+    split = make_split(input_wait=percent, python=100.0 - percent)
+    profile = Perturbation(baseline_step_ms=10.0, profiled_step_ms=None, ratio=ratio)
+    settled = settle_input_wait(share(50.0), split, None, None, profile)
+    assert settled.summary.disagreement == (
+        f"The profile sees {percent:.0f} % where the unprofiled clock sees 50 %: {words}"
+    )
+
+
+def test_what_both_of_the_others_say_is_said_of_both() -> None:
+    split = make_split(input_wait=20.0, python=80.0)
+    told = believed((50.0, 52.0), (80.0, 90.0), split=split)
+    assert str(told.disagreement).startswith("On a repeated batch the step is 85 % shorter, more ")
+    assert str(told.disagreement).endswith(" is no wait in the profile.")

@@ -7,9 +7,10 @@ import pytest
 from pipediag.measures.verdict.decision import decide
 from pipediag.session.findings import Verdict
 from pipediag.session.host import HotLine
+from pipediag.session.steps import Perturbation
 from tests.factories import make_host
 from tests.measures.verdict.test_decision import between_epochs, session, with_interval
-from tests.records import make_breakdown, make_pipeline
+from tests.records import make_breakdown, make_pipeline, make_steps
 
 ON_MAIN = HotLine(file="train.py", line=40, function="on_batch", percent=60.0, thread="main")
 
@@ -102,3 +103,62 @@ def test_waits_between_epochs_of_a_pipeline_that_was_not_seen_name_nothing() -> 
 def test_two_ends_of_epochs_are_no_doubt() -> None:
     reasons = decide(between_epochs(epoch_ends_seen=2)).reasons
     assert not any("of an epoch" in reason and "seen" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize(("percent", "bottleneck"), [(20.0, "input"), (19.9, "compute")])
+def test_input_is_the_bottleneck_from_a_fifth_of_the_step_on(
+    percent: float, bottleneck: str
+) -> None:
+    shares = with_interval(percent, percent, percent)
+    assert decide(session(breakdown=shares)).bottleneck == bottleneck
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "straddles"),
+    [(19.0, 20.0, True), (20.0, 21.0, False), (4.9, 5.0, True), (5.0, 5.1, False)],
+)
+def test_a_limit_is_straddled_by_what_begins_beneath_it(
+    low: float, high: float, straddles: bool
+) -> None:
+    reasons = decide(session(breakdown=with_interval(low, high, high))).reasons
+    assert any("straddles the limit" in reason for reason in reasons) is straddles
+
+
+def slowed(ratio: float | None, missing: str | None = None) -> Perturbation:
+    profiled = None if ratio is None else 10.0 * ratio
+    return Perturbation(
+        baseline_step_ms=10.0, profiled_step_ms=profiled, ratio=ratio, missing=missing
+    )
+
+
+@pytest.mark.parametrize(
+    ("input_wait", "compute", "confidence"), [(70.0, 20.0, "high"), (1.0, 90.0, "medium")]
+)
+@pytest.mark.parametrize(
+    ("profile", "words"),
+    [
+        (slowed(1.5), "The profiler made steps 1.5 times as long; the consumer's classes are its "),
+        (slowed(None, "No step was profiled."), "No step was profiled. Consumer time is not attri"),
+    ],
+)
+def test_what_the_profile_did_to_the_consumer_is_a_doubt_only_where_that_is_the_verdict(
+    input_wait: float, compute: float, confidence: str, profile: Perturbation, words: str
+) -> None:
+    shares = make_breakdown(input_wait=input_wait, device_compute=compute)
+    verdict = decide(session(breakdown=shares, perturbation=profile))
+    assert verdict.confidence == confidence
+    assert any(reason.startswith(words) for reason in verdict.reasons)
+
+
+def test_a_profile_that_slowed_steps_by_less_than_half_is_believed() -> None:
+    verdict = decide(session(perturbation=slowed(1.49)))
+    assert not any("profiler made" in reason for reason in verdict.reasons)
+
+
+@pytest.mark.parametrize(("count", "confidence"), [(19, "medium"), (20, "high")])
+def test_twenty_steps_make_the_interval_reliable(count: int, confidence: str) -> None:
+    assert decide(session(steps=make_steps(count=count))).confidence == confidence
+
+
+def test_five_steps_are_enough_for_a_verdict() -> None:
+    assert decide(session(steps=make_steps(count=5))).bottleneck == "input"
