@@ -4,7 +4,7 @@ import pytest
 
 from pipediag.facts.callbacks import callbacks_percent, lines_of, per_batch_callbacks
 from pipediag.session.host import HotLine
-from pipediag.session.loops import Callback
+from pipediag.session.loops import Callback, Loop
 from pipediag.session.model import Session
 from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.records import SCRIPT
@@ -41,7 +41,7 @@ def test_a_callback_without_a_method_for_each_batch_is_not_asked_about() -> None
 
 
 @pytest.mark.parametrize("loops", [[], [make_loop(keras=None)]], ids=["no loop", "no Keras"])
-def test_a_loop_without_keras_has_no_callbacks(loops: list[object]) -> None:
+def test_a_loop_without_keras_has_no_callbacks(loops: list[Loop]) -> None:
     assert per_batch_callbacks(make_session(loops=loops)) == []
 
 

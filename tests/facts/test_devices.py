@@ -19,7 +19,7 @@ from tests.rules.devices import cpu, gap, gpu
 
 
 def test_a_gpu_that_ran_nothing_is_left_out() -> None:
-    silent, busy, host = gpu(span_ms=0.0), gpu(kind="GPU"), cpu({})
+    silent, busy, host = gpu(span_ms=0.0), gpu(kind="GPU", span_ms=0.5), cpu({})
 
     assert accelerators([host, silent, busy]) == [busy]
     assert accelerators_or_cpus([host, silent, busy]) == [busy]

@@ -10,6 +10,7 @@ from pipediag.facts.epochs import (
     seen_time,
     steps_percent,
 )
+from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from tests.factories import make_loop, make_loop_time, make_session
 from tests.records import make_operation
@@ -28,9 +29,9 @@ def test_what_a_loop_waits_for_and_what_its_steps_explain_is_of_its_whole_time()
     [None, make_loop(time=None), make_loop(time=make_loop_time(total_s=0.0))],
     ids=["no loop", "no time", "no second"],
 )
-def test_of_a_loop_whose_time_is_not_known_nothing_is_told(loop: object) -> None:
-    assert first_batch_percent(loop) == 0.0  # type: ignore[arg-type]
-    assert steps_percent(loop) is None  # type: ignore[arg-type]
+def test_of_a_loop_whose_time_is_not_known_nothing_is_told(loop: Loop | None) -> None:
+    assert first_batch_percent(loop) == 0.0
+    assert steps_percent(loop) is None
 
 
 def test_a_loops_time_is_seen_from_the_first_end_of_an_epoch_on() -> None:

@@ -91,3 +91,9 @@ def test_the_first_wait_is_the_pipelines_start() -> None:
     assert later_starts_s(waiting(scope="epoch")) == 10.0
     assert later_starts_s(waiting(ends=0)) is None
     assert later_starts_s(make_session()) is None
+
+
+def test_waits_that_nobody_counted_are_one_and_that_is_the_first() -> None:
+    row = make_part("epoch_start", 10.0, loop_id="loop_0", count=None)
+    loop = make_loop(time=make_loop_time(first_batch_ms=2000.0, epoch_ends_seen=1))
+    assert later_starts_s(make_session(run=make_run(row), loops=[loop])) == 0.0

@@ -22,6 +22,7 @@ from pipediag.vocabulary import (
     TrialState,
 )
 from tests.factories import make_finding, make_loop, make_session
+from tests.ledgers import make_part, make_run
 from tests.records import make_breakdown
 from tests.rules.devices import copies, gpu, session_on
 from tests.trials.bench import make_edit
@@ -197,3 +198,20 @@ def test_on_a_gpu_a_warning_goes_before_what_is_good_to_know() -> None:
     failed = [finding for finding in session.findings if finding.status == "fail"]
     assert [finding.rule for finding in failed] == ["exposed-host-copy", "mixed-precision"]
     assert session.verdict.next_steps[0] == failed[0].advice
+
+
+def test_of_what_merely_informs_the_larger_gain_stands_first() -> None:
+    little = made("little", status="informative", predicted_speedup=1.1)
+    much = made("much", status="informative", predicted_speedup=1.9)
+    assert rules_of([little, much]) == ["much", "little"]
+
+
+def test_what_a_finding_comes_to_in_the_run_is_written_with_it_and_decides_the_order() -> None:
+    """Twice as fast in a tenth of the run is less than by a third faster in most of it."""
+    run = make_run(make_part("compile", 10.0, file="train.py", line=20))
+    rare = made("rare", part="compile", line=20, predicted_speedup=2.0)
+    usual = made("usual", predicted_speedup=1.3)
+    first, second = concluded(make_session(run=run), [rare, usual]).findings
+    assert (first.rule, second.rule) == ("usual", "rare")
+    assert second.for_run is not None
+    assert second.for_run.after_s == 95.0

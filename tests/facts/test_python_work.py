@@ -94,7 +94,7 @@ def used(
     ("known", "work"),
     [
         # Met by most stack samples.
-        ({"seen": 50.0, "cores": 0.49}, "waits"),
+        ({"seen": 50.0, "cores": 0.499}, "waits"),
         ({"seen": 50.0, "cores": 0.5, "lock": 29.0}, "releases the lock"),
         ({"seen": 50.0, "cores": 0.5, "lock": 30.0}, "holds the lock"),
         ({"seen": 50.0, "cores": 0.5, "lock": None}, "unclear"),

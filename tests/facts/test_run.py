@@ -8,6 +8,7 @@ import pytest
 
 from pipediag.facts import run as facts
 from pipediag.session.findings import Finding
+from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined, Trial
 from tests import factories, records
@@ -144,3 +145,68 @@ def test_what_time_is_worth_is_said_where_a_price_was_given() -> None:
     assert without is not None
     assert (gain.before_s - gain.after_s, gain.saved) == (4.0, 2.0)
     assert without.saved is None
+
+
+def test_a_fifth_of_the_run_is_enough_and_the_steps_have_their_own_share() -> None:
+    computing = records.make_breakdown(device_compute=100.0)
+
+    def found(evaluation_s: float) -> tuple[str, float] | None:
+        parts = [
+            factories.make_part("steps", 20.0 - evaluation_s),
+            factories.make_part("evaluation", evaluation_s),
+        ]
+        run = factories.make_run(parts=parts)
+        told = facts.where(session(run=run, breakdown=computing))
+        return told and (told.part, told.percent)
+
+    assert found(4.0) == ("evaluation", 20.0)
+    assert found(3.9) == ("steps", pytest.approx(80.5))
+
+
+def test_steps_of_which_nothing_is_known_weigh_all_they_take() -> None:
+    parts = [factories.make_part("steps", 11.0), factories.make_part("epoch_end", 9.0)]
+
+    found = facts.where(session(run=factories.make_run(parts=parts), breakdown=None))
+
+    assert found is not None
+    assert found.part == "steps"
+
+
+def test_a_part_as_heavy_as_the_steps_leaves_them_the_verdict() -> None:
+    parts = [factories.make_part("steps", 10.0), factories.make_part("epoch_end", 10.0)]
+
+    found = facts.where(session(run=factories.make_run(parts=parts), breakdown=None))
+
+    assert found is not None
+    assert found.part == "steps"
+
+
+def test_of_the_places_of_a_part_the_one_that_takes_most_is_its_row() -> None:
+    parts = [
+        factories.make_part("compile", 1.0, line=5),
+        factories.make_part("compile", 3.0, line=7),
+        factories.make_part("compile", 2.0, line=6),
+        factories.make_part("epoch_end", 8.0, line=9),
+    ]
+    run = factories.make_run(parts=parts)
+
+    row = facts.costliest_row(run, "compile")
+
+    assert row is not None
+    assert row.line == 7
+    assert facts.costliest_row(run, "evaluation") is None
+
+
+def test_half_a_second_of_steps_can_get_faster_and_none_can_not() -> None:
+    def gain(steps_s: float, **overrides: Any) -> RunGain | None:
+        steps = [factories.make_part("steps", steps_s, loop_id="loop_0")] if steps_s else []
+        rest = factories.make_part("evaluation", 20.0 - steps_s)
+        run = factories.make_run(parts=[*steps, rest])
+        return facts.gain_for_run(session(run=run), finding(**overrides))
+
+    tried = Trial(state="confirmed", reason=None, speedup=2.0)
+    for known in ({"trial": tried}, {"predicted_speedup": 2.0}, {"speedup_at_most": 2.0}):
+        half = gain(0.5, **known)
+        assert half is not None
+        assert half.after_s == 19.75
+        assert gain(0.0, **known) is None

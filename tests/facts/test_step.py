@@ -53,10 +53,32 @@ def test_what_was_not_measured_has_no_consumer(section: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mean_ms", "words"), [(13.0, "Few long steps"), (8.0, "much shorter"), (10.0, None)]
+    ("mean_ms", "words"),
+    [
+        (12.1, "Few long steps"),
+        (12.0, None),
+        (10.0, None),
+        (8.4, None),
+        (8.3, "much shorter"),
+    ],
 )
 def test_a_mean_far_from_the_median_speaks_of_other_steps(
     mean_ms: float, words: str | None
 ) -> None:
     said = uneven(make_steps(mean_ms=mean_ms, median_ms=10.0))
     assert said is None if words is None else words in str(said)
+
+
+def test_steps_a_fifth_longer_than_the_mean_are_not_uneven_yet() -> None:
+    assert uneven(make_steps(mean_ms=10.0, median_ms=12.0)) is None
+
+
+def test_elsewhere_the_step_waits_in_get_next_as_long_as_for_its_input() -> None:
+    waiting = make_breakdown(10.0, input_wait=60.0)
+    for contention in (None, "lock"):
+        wait = make_input_wait(native_percent=20.0, contention=contention)
+        session = make_session(input_wait=wait, breakdown=waiting, ceiling=None)
+        assert get_next_percent(session) == 60.0
+        assert consumer_ms(session) == pytest.approx(4.0)
+    assert get_next_percent(make_session(input_wait=None, breakdown=waiting)) == 60.0
+    assert get_next_percent(make_session(input_wait=None, breakdown=None)) is None
