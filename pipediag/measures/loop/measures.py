@@ -166,8 +166,8 @@ def _ceiling(
 ) -> Ceiling | Missing:
     if isinstance(breakdown, Missing):
         return breakdown
-    if wait.chosen is None:
-        return Missing(NO_METHOD)
+    # The breakdown rests on it.
+    assert wait.chosen is not None
     return measure_ceiling(wait.chosen, breakdown, time_of(recording, loop))
 
 

@@ -81,3 +81,12 @@ def test_a_graph_runner_that_came_before_the_pools_does_not_end_the_start() -> N
     }
     pools = thread_pools(HostTrack(1, threads=threads), {1})
     assert (pools[3], pools[4], pools[5]) == ("eigen", "eigen", "tf_data")
+
+
+def test_the_runner_that_came_with_the_pools_ends_the_start() -> None:
+    """Without it the first tenth of a second counts as the start."""
+    late = ThreadSeen(300, "python", 505)
+    threads = {**THREADS, 300: late}
+    assert thread_pools(make_track(threads=threads), {PID})[300] == "tf_data"
+    without = {tid: thread for tid, thread in threads.items() if tid != RUNNER}
+    assert thread_pools(make_track(threads=without), {PID})[300] == "eigen"

@@ -10,7 +10,7 @@ from pipediag.measures.loop.measures import NO_METHOD, LoopSections, measure_loo
 from pipediag.measures.missing import Missing
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Pipeline
-from pipediag.session.recording import RecordedDevice, Recording
+from pipediag.session.recording import RecordedDevice, RecordedStacks, Recording
 from pipediag.session.steps import Ceiling, Steps
 from tests.factories import make_host
 from tests.measures.traces import make_split, make_trace
@@ -52,7 +52,7 @@ def test_too_few_steps_have_no_breakdown() -> None:
 def test_without_any_method_there_is_no_breakdown() -> None:
     recording = make_recording(windows=[make_window("baseline", make_block(gap_ms=None))])
     found, _ = measured(recording)
-    assert found.breakdown == Missing(NO_METHOD)
+    assert found.breakdown == found.ceiling == Missing(NO_METHOD)
 
 
 def test_each_is_a_field_of_the_session_and_has_a_place_for_its_reason() -> None:
@@ -133,3 +133,18 @@ def test_a_profile_without_steps_says_why(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(measures, "trace_of", lambda recording, loop: (trace, None))
 
     assert measured(make_recording())[1] == ("No step was marked.",)
+
+
+@pytest.mark.parametrize(("loop_id", "contention"), [("loop1", "lock"), ("loop2", None)])
+def test_who_fights_for_the_lock_is_told_by_the_loops_own_stacks(
+    loop_id: str, contention: str | None
+) -> None:
+    seen = RecordedStacks(loop_id, 100, 1, 1, 0, thread_samples={"main": 100, "source": 80})
+    pools = {"eigen": 40.0, "python_main": 80.0}
+    host = make_host(threads=pools, lock_percent=25.0, python_source_cpu_ms_per_step=0.0)
+    recording = make_recording(operations=[], stacks=[seen])
+
+    wait = measure_loop(recording, recording.loops[0], host).sections.input_wait
+
+    assert wait is not None
+    assert wait.contention == contention
