@@ -11,9 +11,11 @@ from pipediag.measures.pipeline.operations import (
     with_latency,
 )
 from pipediag.session.pipeline import Operation
+from pipediag.session.recording import Recording
 from tests.measures.traces import make_activity, make_trace
 from tests.recordings import (
     make_node,
+    make_recorded_function,
     make_recorded_loop,
     make_recorded_operation,
     make_recording,
@@ -217,3 +219,20 @@ def test_calls_of_an_operation_around_it_that_is_not_there_are_one() -> None:
         [make_operation("inner", self_ms_per_step=12.0, parallelism=2, inside_function_of="gone")]
     )
     assert inner.latency_ms_per_step == 6.0
+
+
+def test_a_function_that_ran_without_parallel_calls_ran_one_at_a_time() -> None:
+    mapped = make_recorded_operation("op2", "map", parent_ids=["op1"])
+    mapped.function = make_recorded_function()
+    plan = [make_recorded_operation("op1", "range"), mapped]
+    loop = make_recorded_loop(root_op_id="op2")
+    nodes = [make_node(1, "Map", [2], num_elements=10), make_node(2, "Range", [], num_elements=10)]
+    ran = make_recording(operations=plan, loops=[loop], snapshots=[make_snapshot(10, nodes=nodes)])
+    unseen = make_recording(operations=plan, loops=[loop], snapshots=[])
+
+    def parallelism(recording: Recording) -> list[int | None]:
+        ops = measure_pipeline(recording, loop, None).pipeline.ops
+        return [op.parallelism for op in ops]
+
+    assert parallelism(ran) == [None, 1]
+    assert parallelism(unseen) == [None, None]

@@ -203,3 +203,25 @@ def test_only_trainings_with_a_known_step_are_settled() -> None:
     assert amounts(stretches, validation).ns == {steps_of(validation): 5000}
     training = own_loop(fill_ns=30, epoch_seams=[seam(900)])
     assert amounts(stretches, training, None).ns == {steps_of(training): 5000}
+
+
+def test_tracing_and_calls_of_other_loops_have_made_no_step_of_this_one() -> None:
+    loop = own_loop(fill_ns=0)
+    stretches = Stretches()
+    stretches.add(COMPILE, 1000, "tracing", loop_id="loop1")
+    stretches.add(COMPILE, 1000, "first_call", loop_id="loop2")
+    stretches.add(HERE, 1000, "first_call", loop_id="loop1")
+
+    assert amounts(stretches, loop).ns == {COMPILE: 2000, HERE: 1000}
+
+
+@pytest.mark.parametrize(("asked_ns", "waits"), [(0, []), (1000, []), (1001, [400])])
+def test_an_epoch_that_begins_with_a_first_call_tells_no_wait(
+    asked_ns: int, waits: list[int]
+) -> None:
+    """The call lasts from 0 to 1,000; the epoch's first step took 500."""
+    loop = own_loop(fill_ns=0, epoch_seams=[RecordedSeam(0, asked_ns, None, 500)])
+    stretches = Stretches()
+    stretches.add(COMPILE, 1000, "first_call", loop_id="loop1")
+
+    assert amounts(stretches, loop).waits_ns == {"loop1": waits}

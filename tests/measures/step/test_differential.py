@@ -34,3 +34,25 @@ def test_too_few_repeats_are_none_with_a_reason() -> None:
 def test_a_distributed_loop_says_why() -> None:
     loop = make_recorded_loop(kind="distributed")
     assert "replicas" in differential_missing(make_recording(loops=[loop]), loop)
+
+
+def test_five_steps_of_each_are_enough() -> None:
+    def share(baseline: int, repeated: int) -> float | None:
+        windows = [
+            make_window("baseline", make_block(baseline)),
+            make_window("repeat", make_block(repeated, 3.0, None)),
+        ]
+        recording = make_recording(windows=windows)
+        alone = measure_differential(recording, recording.loops[0])
+        return alone.differential.input_share_percent if alone else None
+
+    assert share(5, 5) == pytest.approx(70.0)
+    assert share(4, 5) is None
+    assert share(5, 4) is None
+
+
+def test_a_batch_that_was_never_repeated_says_why() -> None:
+    recording = make_recording(windows=[make_window("baseline")])
+    assert differential_missing(recording, recording.loops[0]) == (
+        "The batch was not repeated: the loop ended first, or went on by itself."
+    )
