@@ -211,3 +211,36 @@ def test_half_a_second_of_steps_can_get_faster_and_none_can_not() -> None:
         assert half is not None
         assert half.after_s == 19.75
         assert gain(0.0, **known) is None
+
+
+def test_a_run_of_nothing_but_steps_gets_as_much_faster_as_they_do() -> None:
+    run = factories.make_run(parts=[factories.make_part("steps", 20.0, loop_id="loop_0")])
+    tried = Trial(state="confirmed", reason=None, speedup=2.0)
+
+    for known in ({"trial": tried}, {"predicted_speedup": 2.0}):
+        gain = facts.gain_for_run(session(run=run), finding(**known))
+        assert gain is not None
+        assert gain.speedup == 2.0
+
+
+def test_changes_of_steps_that_the_ledger_does_not_hold_gain_nothing() -> None:
+    run = factories.make_run(parts=[factories.make_part("evaluation", 20.0)])
+    combined = Combined(findings=["a"], speedup=5.0, ci95=None)
+
+    assert facts.gain_of_all(session(run=run), combined) is None
+
+
+@pytest.mark.parametrize(("evaluation_s", "where"), [(5.01, "evaluation"), (4.99, "steps")])
+def test_steps_weigh_what_the_device_leaves_idle_of_them(evaluation_s: float, where: str) -> None:
+    """Of 10 s of steps, half."""
+    parts = [
+        factories.make_part("steps", 10.0),
+        factories.make_part("evaluation", evaluation_s),
+        factories.make_part("startup", 10.0 - evaluation_s),
+    ]
+    breakdown = records.make_breakdown(device_compute=50.0)
+
+    found = facts.where(session(run=factories.make_run(parts=parts), breakdown=breakdown))
+
+    assert found is not None
+    assert found.part == where

@@ -86,3 +86,8 @@ def test_the_same_change_counts_once() -> None:
     findings = [make_finding(edit=make_edit("map")), make_finding("other", edit=twin)]
 
     assert [edit.id for edit in edits_for_second_run(over(findings=findings))] == ["map"]
+
+
+@pytest.mark.parametrize("outcome", ["finished", "exited"])
+def test_a_script_that_exits_with_nothing_wrong_has_ended_well(outcome: str) -> None:
+    assert edits_for_second_run(over(script=ended(outcome=outcome)))
