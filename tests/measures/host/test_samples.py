@@ -4,7 +4,16 @@ import pytest
 
 from pipediag.measures.host.samples import OUTSIDE, host_samples
 from pipediag.session.host_track import GpuReading, HostTrack
-from tests.measures.tracks import MS, PID, make_reading, make_stacks_window, make_track, make_window
+from tests.measures.tracks import (
+    GET_NEXT,
+    MAP,
+    MS,
+    PID,
+    make_reading,
+    make_stacks_window,
+    make_track,
+    make_window,
+)
 
 WINDOWS = [make_window("baseline", 200, 400), make_stacks_window(400, 500, 10)]
 
@@ -93,3 +102,9 @@ def test_the_disk_is_not_waited_for_backwards_nor_in_no_time() -> None:
     assert waited(machine_ticks=120, io_wait_ticks=45) == 0
     assert waited(machine_ticks=100, io_wait_ticks=50) is None
     assert waited(machine_ticks=None, io_wait_ticks=None) is None
+
+
+def test_threads_of_one_pool_are_added_up() -> None:
+    spent = {MAP: 30 * MS, GET_NEXT: 15 * MS}
+    track = make_track(readings=(make_reading(0), make_reading(1, thread_cpu_ns=spent)))
+    assert host_samples(track, WINDOWS, 0, 2.0)[0].pools_percent["tf_data"] == pytest.approx(45)
