@@ -31,8 +31,8 @@ model = keras.Sequential(
     [
         keras.Input(shape=(LENGTH,), dtype="int32"),
         keras.layers.Embedding(VOCABULARY, 64),
-        keras.layers.Conv1D(128, 5, activation="relu"),
-        keras.layers.Conv1D(128, 5, activation="relu"),
+        keras.layers.Conv1D(256, 5, activation="relu"),
+        keras.layers.Conv1D(256, 5, activation="relu"),
         keras.layers.GlobalMaxPooling1D(),
         keras.layers.Dense(1, activation="sigmoid"),
     ]
