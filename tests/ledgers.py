@@ -6,6 +6,7 @@ from typing import Any
 
 from pipediag.session.ledger import Run, RunPart
 from pipediag.vocabulary import RunPartName
+from tests import factories
 from tests.records import SCRIPT
 
 WHOLE_S = 100.0
@@ -13,13 +14,7 @@ WHOLE_S = 100.0
 
 def make_part(part: RunPartName, seconds: float, **overrides: Any) -> RunPart:
     """A row of a ledger of 100 s, so that its seconds are its percents."""
-    values: dict[str, Any] = {
-        "part": part,
-        "seconds": seconds,
-        "percent": seconds,
-        "basis": "measured",
-    }
-    return RunPart(**{**values, **overrides})
+    return factories.make_part(part, seconds, WHOLE_S, **overrides)
 
 
 def make_run(*parts: RunPart, whole_s: float = WHOLE_S, **overrides: Any) -> Run:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pipediag.session.recording import RecordedEnvironment
 
 Description = Callable[[RecordedEnvironment], None]
-"""SharedChanges in what one framework says of itself."""
+"""Fills in what one framework says of itself."""
 
 
 def describe_environment(

@@ -7,6 +7,7 @@ share on one machine, so that the parent can lay its host samples over the child
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pipediag.vocabulary import LoopKind, LoopRole, RecordedOutcome, Scalar, WindowKind
@@ -358,3 +359,10 @@ class Recording:
     profiler_conflicts: list[RecordedProfilerConflict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What went otherwise than planned, in sentences for the report."""
+
+    def upstream(self, op_id: str | None) -> Iterator[RecordedOperation]:
+        """The operation with that id and what it reads from, nearest first, along first inputs."""
+        operations = {operation.id: operation for operation in self.operations}
+        while op_id is not None and (operation := operations.get(op_id)) is not None:
+            yield operation
+            op_id = operation.parent_ids[0] if operation.parent_ids else None

@@ -152,14 +152,9 @@ class LoopRegistry:
 
     def _batch_size(self, op_id: str | None) -> int | None:
         """The batch size of the last batching operation above the consumer."""
-        operations = {operation.id: operation for operation in self.recorder.recording.operations}
-        while op_id is not None and op_id in operations:
-            operation = operations[op_id]
-            size = operation.parameters.get("batch_size")
-            if isinstance(size, int):
-                return size
-            op_id = operation.parent_ids[0] if operation.parent_ids else None
-        return None
+        above = self.recorder.recording.upstream(op_id)
+        sizes = (operation.parameters.get("batch_size") for operation in above)
+        return next((size for size in sizes if isinstance(size, int)), None)
 
     def describe_keras(self, loop: Loop) -> None:
         """Read the model from the frame of its `fit`, once it has been built by a first step."""

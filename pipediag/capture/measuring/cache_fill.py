@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import PurePath
 
 from pipediag.capture.loops.loop import Loop
@@ -25,7 +26,7 @@ class CacheFill:
         keras = self._loop.record.keras
         if self._loop.record.seams or keras is None or (keras.epochs or 1) < 2:
             return False
-        cache = self._cache()
+        cache = self._cache
         if cache is None:
             return False
         if elapsed_ns < _WAITS_NS:
@@ -37,12 +38,8 @@ class CacheFill:
         )
         return False
 
+    @cached_property
     def _cache(self) -> RecordedOperation | None:
-        """The nearest cache above the loop."""
-        operations = {one.id: one for one in self._recorder.recording.operations}
-        op_id = self._loop.record.root_op_id
-        while op_id is not None and (op := operations.get(op_id)) is not None:
-            if op.kind == "cache":
-                return op
-            op_id = op.parent_ids[0] if op.parent_ids else None
-        return None
+        """The nearest cache above the loop; looked for once, as steps ask for it."""
+        above = self._recorder.recording.upstream(self._loop.record.root_op_id)
+        return next((op for op in above if op.kind == "cache"), None)

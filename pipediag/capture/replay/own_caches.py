@@ -18,7 +18,7 @@ FILL_S = 5.0
 
 
 class FilledCaches:
-    """SharedChanges each cache once for all arms that have the same pipeline in front of it."""
+    """Fills each cache once for all arms that have the same pipeline in front of it."""
 
     def __init__(self, seconds: float = FILL_S) -> None:
         self._seconds = seconds

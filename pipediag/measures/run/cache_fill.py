@@ -41,10 +41,4 @@ def _usual_ns(loop: RecordedLoop, epochs: Epochs, step_ns: float) -> float | Non
 
 
 def _cache_of(recording: Recording, loop: RecordedLoop) -> RecordedOperation | None:
-    operations = {one.id: one for one in recording.operations}
-    op_id = loop.root_op_id
-    while op_id is not None and (op := operations.get(op_id)) is not None:
-        if op.kind == "cache":
-            return op
-        op_id = op.parent_ids[0] if op.parent_ids else None
-    return None
+    return next((op for op in recording.upstream(loop.root_op_id) if op.kind == "cache"), None)
