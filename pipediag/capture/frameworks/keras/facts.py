@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 from pipediag.capture.callsites import package_of
+from pipediag.capture.frame_locals import locals_of
 from pipediag.capture.packages import KERAS
 from pipediag.capture.python_functions import unwrap
 from pipediag.capture.trainer import TrainersPhase
@@ -43,7 +44,7 @@ def phase_of(frames: Iterable[FrameType]) -> TrainersPhase | None:
 
 def describe_fit(frame: FrameType) -> RecordedKeras:
     """The model and the arguments of a running `fit`."""
-    values = frame.f_locals
+    values = locals_of(frame)
     model = values["self"]
     adapter = _adapter(frame)
     source = values.get("x")
@@ -71,16 +72,17 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
 
 def planned_steps(frame: FrameType) -> int | None:
     """Steps that a running `fit` has been asked for; None where Keras does not know them yet."""
-    epochs, steps = _number(frame.f_locals.get("epochs")), _steps_per_epoch(frame)
+    values = locals_of(frame)
+    epochs, steps = _number(values.get("epochs")), _steps_per_epoch(frame)
     if epochs is None or steps is None:
         return None
-    return max(0, epochs - (_number(frame.f_locals.get("initial_epoch")) or 0)) * steps
+    return max(0, epochs - (_number(values.get("initial_epoch")) or 0)) * steps
 
 
 def _steps_per_epoch(frame: FrameType) -> int | None:
     walker = data_walker(frame)
     return (
-        _number(frame.f_locals.get("steps_per_epoch"))
+        _number(locals_of(frame).get("steps_per_epoch"))
         or _number(getattr(walker, "num_batches", None))
         or _number(getattr(walker, "inferred_steps", None))
     )
@@ -88,7 +90,7 @@ def _steps_per_epoch(frame: FrameType) -> int | None:
 
 def batches_per_call(frame: FrameType) -> int:
     """`steps_per_execution` of the model whose `fit` is running."""
-    model = frame.f_locals.get("self")
+    model = locals_of(frame).get("self")
     steps = getattr(model, "steps_per_execution", None)
     if steps is None:
         # Keras 2.12 to 2.14 have no property for it.
@@ -119,7 +121,8 @@ def _rows(batches: Any) -> int | None:
 def data_walker(frame: FrameType) -> Any:
     """What walks over the data of a running `fit`, and of no other: an EpochIterator, or tf_keras's
     DataHandler."""
-    return frame.f_locals.get("epoch_iterator") or frame.f_locals.get("data_handler")
+    values = locals_of(frame)
+    return values.get("epoch_iterator") or values.get("data_handler")
 
 
 def _adapter(frame: FrameType) -> Any:
@@ -129,7 +132,7 @@ def _adapter(frame: FrameType) -> Any:
 
 def embedding_tables(frame: FrameType) -> list[RecordedVariable]:
     """The Embedding layers of the model that a `fit` trains."""
-    model = frame.f_locals["self"]
+    model = locals_of(frame)["self"]
     layers = model._flatten_layers() if hasattr(model, "_flatten_layers") else model.layers
     slots = _slots_by_shape(getattr(model, "optimizer", None))
     return [

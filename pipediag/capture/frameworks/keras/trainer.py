@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from pipediag.capture.frame_locals import locals_of
 from pipediag.capture.frameworks.keras import facts
 from pipediag.capture.frameworks.keras.compiled import CompiledVariants
 from pipediag.capture.frameworks.keras.leaves_traces import step_leaves_traces
@@ -26,7 +27,7 @@ class KerasTrainer:
     step_leaves_traces = staticmethod(step_leaves_traces)
 
     def model_of(self, frame: FrameType) -> Any:
-        return frame.f_locals["self"]
+        return locals_of(frame)["self"]
 
     def variants(self, model: Any, failed: Callable[[BaseException], None]) -> Variants:
         return CompiledVariants(model, failed)
