@@ -108,9 +108,10 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
     run, trial = session.run, finding.trial
     if run is None or finding.about_results:
         return None
-    shortened = _shortened_s(session, run, finding)
     if trial.speedup is not None:
-        return _measured(run, shortened, trial) if 0.0 < shortened <= run.whole_s else None
+        tried = _tried_s(session, run, finding)
+        return _measured(run, tried, trial) if 0.0 < tried <= run.whole_s else None
+    shortened = _shortened_s(session, run, finding)
     basis: Basis = "at most" if finding.predicted_speedup is None else "predicted"
     if finding.saved_s is not None:
         return _saving(run, finding.saved_s, basis)
@@ -123,7 +124,7 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
 def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
     """What all confirmed changes together buy in the run."""
     run = session.run
-    shortened = _steps_s(session)
+    shortened = _epochs_s(session) if combined.basis == "epoch" else _steps_s(session)
     if run is None or combined.speedup is None or shortened <= 0.0:
         return None
     return _measured(run, shortened, combined)
@@ -166,6 +167,13 @@ def worth(run: Run, seconds: float) -> float | None:
     return None if run.price_per_hour is None else run.price_per_hour * seconds / 3600.0
 
 
+def _tried_s(session: Session, run: Run, finding: Finding) -> float:
+    """Seconds of what its trial compared."""
+    if finding.trial.basis == "epoch":
+        return _epochs_s(session)
+    return _shortened_s(session, run, finding)
+
+
 def _shortened_s(session: Session, run: Run, finding: Finding) -> float:
     """Seconds of what the finding's speed-up is of."""
     if finding.part == "steps":
@@ -178,6 +186,12 @@ def _shortened_s(session: Session, run: Run, finding: Finding) -> float:
 def _steps_s(session: Session) -> float:
     """Of the diagnosed loop, whose steps were measured and tried."""
     return sum(row.seconds for row in _of_the_loop(session, "steps"))
+
+
+def _epochs_s(session: Session) -> float:
+    """Of the same loop, with the waits for first batches; not its very first, in which the pipeline
+    starts up."""
+    return _steps_s(session) + (later_starts_s(session) or 0.0)
 
 
 def _idle(session: Session) -> float:

@@ -32,9 +32,10 @@ def prefer_forecast(session: Session, finding: Finding) -> Finding:
     """A failed finding with the forecast of its edit in place of the rule's own prediction.
 
     That knows one operation or one class of the step; the forecast has all of the run beside it.
-    The rule's own stays where the forecast can't say, and where there is no edit.
+    The rule's own stays where the forecast can't say, where there is no edit, and where an edit
+    changes the waits for first batches, of which the forecast knows nothing.
     """
-    if finding.status != "fail" or finding.edit is None:
+    if finding.status != "fail" or finding.edit is None or finding.edit.whole_epoch:
         return finding
     speedup = forecast(session, finding.edit).speedup
     if speedup is None:

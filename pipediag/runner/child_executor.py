@@ -41,15 +41,21 @@ class ChildExecutor:
         self._answer(Prepare(arm.name, changes, arm.check), Prepared, PREPARE_LIMIT_S)
         return list(self.caveats)
 
-    def block(self, arm: Arm, seconds: float) -> Block:
-        return self._block(RunBlock(arm.name, seconds))
+    def block(self, arm: Arm, seconds: float, epoch_examples: float | None = None) -> Block:
+        return self._block(RunBlock(arm.name, seconds, epoch_examples))
 
     def pull(self, arm: Arm, seconds: float) -> Block:
         return self._block(Pull(arm.name, seconds))
 
     def _block(self, command: RunBlock | Pull) -> Block:
         answer = self._answer(command, BlockRun, BLOCK_LIMIT_S + 10 * command.seconds)
-        return Block(answer.examples, answer.batches, answer.elapsed_ns)
+        return Block(
+            answer.examples,
+            answer.batches,
+            answer.elapsed_ns,
+            answer.first_ns,
+            answer.first_batches,
+        )
 
     def _answer(self, command: Command, expected: type[Expected], limit_s: float) -> Expected:
         try:

@@ -16,9 +16,10 @@ from pipediag.runner.child_executor import ChildExecutor
 from pipediag.runner.progress import Diagnosing, OnProgress
 from pipediag.session.messages import TrialsAwaited
 from pipediag.session.model import Session
+from pipediag.trials.epochs import epoch_to_try
 from pipediag.trials.outcome import TrialOutcome
 from pipediag.trials.schedule import run_trials
-from pipediag.trials.shorter_shuffles import shorter_shuffles
+from pipediag.trials.shorter_shuffles import SharedChanges, shorter_shuffles
 
 Draft = Callable[[], Session]
 
@@ -60,14 +61,18 @@ class TrialsOfRun:
             return
         if waiting.alone and self.rerun and edits_for_held_loop(session):
             return
-        shared = shorter_shuffles(session)
+        budget_s = self._share_of_budget(waiting)
+        epoch = None if waiting.alone else epoch_to_try(session, budget_s)
+        # An epoch that is to be timed needs its buffers as they are.
+        shared = shorter_shuffles(session) if epoch is None else SharedChanges()
         outcome = run_trials(
             session,
             session.findings,
             ChildExecutor(ask, shared.changes, shared.caveats),
-            self._share_of_budget(waiting),
+            budget_s,
             on_event=self.on_progress,
             consumer_ms=(consumer_ms(session) or 0.0) if waiting.alone else None,
+            epoch_examples=epoch,
             goes_on=self._why_it_goes_on() if waiting.goes_on else None,
             # The clock is one for all processes of a machine.
             began_s=waiting.since_ns / 1e9,

@@ -129,6 +129,8 @@ class Edit:
     """What the measurement leaves out, as a sentence: `Measured once the cache is filled.`"""
     once: bool = False
     """Whether it may only be tried where the script is stopped afterwards."""
+    whole_epoch: bool = False
+    """Whether steps alone can't show what it does: it changes when an epoch's first batch comes."""
 
 
 _BY_NAME = {kind.do: kind.made for kind in KINDS}

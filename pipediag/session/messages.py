@@ -87,6 +87,11 @@ class BlockRun:
     batches: int
     examples: int
     elapsed_ns: int
+    first_ns: int | None = None
+    """From the arm's new iterator to the end of the step that waited for its first batch; None of
+    batches alone."""
+    first_batches: int = 1
+    """How many that step took."""
 
 
 Answer = Prepared | ArmRefused | BlockRun
@@ -167,6 +172,8 @@ class RunBlock:
 
     arm: str
     seconds: float
+    epoch_examples: float | None = None
+    """Where a whole epoch counts: how many it has, beyond which the block does not go."""
 
 
 @dataclass(frozen=True)

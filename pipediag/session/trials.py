@@ -10,10 +10,11 @@ from pipediag.vocabulary import TrialState
 
 Consumer = Literal["training", "pipeline alone"]
 """What took the batches: the script's own training loop, or nothing, as fast as they came."""
-Basis = Literal["step", "pipeline"]
-"""What a speed-up was made from. `step`: steps of the training loop, measured. `pipeline`: batches
-without the loop, from which the step's speed-up is estimated: it takes the longer of a batch and
-what the rest of the step was measured to take."""
+Basis = Literal["step", "epoch", "pipeline"]
+"""What a speed-up was made from. `step`: steps of the training loop, measured. `epoch`: the wait
+for an epoch's first batch, measured, and as many steps, measured, as the epoch has. `pipeline`:
+batches without the loop, from which the step's speed-up is estimated: it takes the longer of a
+batch and what the rest of the step was measured to take."""
 
 WORTHWHILE = 1.03
 """Confirmed: the whole interval lies above; refuted: the whole interval lies below. Blocks of one
@@ -58,6 +59,8 @@ class TrialBlock(Record):
     examples_per_s: float
     batches: int
     duration_ms: float
+    first_step_ms: float | None = None
+    """Before that: from a new iterator to the end of the step that waited for its first batch."""
 
 
 class DroppedEdit(Record):

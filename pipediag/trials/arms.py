@@ -24,6 +24,11 @@ class Block:
     examples: float
     batches: int
     elapsed_ns: int
+    first_ns: int | None = None
+    """Before those: from the arm's new iterator to the end of the step that waited for its first
+    batch, where that is known."""
+    first_batches: int = 1
+    """How many that step took."""
 
     @property
     def examples_per_s(self) -> float:
@@ -54,8 +59,11 @@ class Executor(Protocol):
         """
         ...
 
-    def block(self, arm: Arm, seconds: float) -> Block:
+    def block(self, arm: Arm, seconds: float, epoch_examples: float | None = None) -> Block:
         """Steps of the training loop with a fresh iterator of the arm, after a warm-up.
+
+        With `epoch_examples` it goes no further than an epoch of so many. One that ends sooner is
+        timed whole, without a warm-up.
 
         Raises:
             ArmRefusedError: the arm failed on the way.

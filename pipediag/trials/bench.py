@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pipediag.session.trials import TrialBlock
 from pipediag.trials.arms import Arm, ArmRefusedError, Block, Executor, ExecutorLostError
-from pipediag.trials.consumers import TakenBy, examples_per_s
+from pipediag.trials.consumers import TakenBy
 from pipediag.trials.events import OnEvent, TrialEvent, Trying
 from pipediag.vocabulary import BASE
 
@@ -52,7 +52,7 @@ class Round:
     """Examples per second by arm; arms that failed on the way have a reason instead."""
 
     rates: dict[str, float]
-    """Of a step, as what takes the batches reads it."""
+    """Of a step or an epoch, as what takes the batches reads it."""
     pulled: dict[str, float]
     """As they came, whatever a step leaves of that."""
     refused: dict[str, str]
@@ -150,7 +150,7 @@ class Bench:
                     raise BaseRefusedError(error) from error
                 refused[arm.name] = str(error)
             else:
-                rates[arm.name] = examples_per_s(self.taken_by, block)
+                rates[arm.name] = self.taken_by.examples_per_s(block)
                 pulled[arm.name] = block.examples_per_s
         return Round(rates, pulled, refused)
 
@@ -175,6 +175,7 @@ class Bench:
                 examples_per_s=round(block.examples_per_s, 3),
                 batches=block.batches,
                 duration_ms=round(block.elapsed_ns / 1e6, 3),
+                first_step_ms=None if block.first_ns is None else round(block.first_ns / 1e6, 3),
             )
         )
         return block

@@ -29,6 +29,35 @@ class TrainingLoop:
         """Mean step."""
         return step_ms(block)
 
+    def examples_per_s(self, block: Block) -> float:
+        """Of steps that follow one another."""
+        return block.examples_per_s
+
+
+@dataclass(frozen=True)
+class TrainingEpochs:
+    """The script's own loop, of which a whole epoch counts: the wait for its first batch, too."""
+
+    examples: float
+    """Of one epoch."""
+    consumer: Consumer = "training"
+    basis: Basis = "epoch"
+    caveat: str | None = None
+
+    def run(self, executor: Executor, arm: Arm, seconds: float) -> Block:
+        """One block of the loop, within an epoch."""
+        return executor.block(arm, seconds, self.examples)
+
+    def step_ms(self, block: Block) -> float:
+        """Mean step, without that wait."""
+        return step_ms(block)
+
+    def examples_per_s(self, block: Block) -> float:
+        """Of an epoch: its first step as it was, and as many like the others as are left."""
+        first = block.first_batches * block.examples / block.batches
+        left_s = max(0.0, self.examples - first) / block.examples_per_s
+        return self.examples / ((block.first_ns or 0) / 1e9 + left_s)
+
 
 @dataclass(frozen=True)
 class PulledPipeline:
@@ -64,10 +93,10 @@ class PulledPipeline:
         """What a step would take."""
         return max(self.consumer_ms, step_ms(block))
 
+    def examples_per_s(self, block: Block) -> float:
+        """What steps would come to."""
+        return block.examples / block.batches / self.step_ms(block) * 1e3
 
-TakenBy = TrainingLoop | PulledPipeline
 
-
-def examples_per_s(taken_by: TakenBy, block: Block) -> float:
-    """Throughput of a block as what takes the batches reads it."""
-    return block.examples / block.batches / taken_by.step_ms(block) * 1e3
+TakenBy = TrainingLoop | TrainingEpochs | PulledPipeline
+"""Each knows how to run a block, and what its throughput is."""

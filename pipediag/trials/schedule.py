@@ -14,7 +14,7 @@ from pipediag.trials.base_pulls import SHARE, BasePulls
 from pipediag.trials.bench import BaseRefusedError, Bench, LostError
 from pipediag.trials.candidates import Candidate, candidates
 from pipediag.trials.combination import combine
-from pipediag.trials.consumers import PulledPipeline, TakenBy, TrainingLoop
+from pipediag.trials.consumers import PulledPipeline, TakenBy, TrainingEpochs, TrainingLoop
 from pipediag.trials.contest import Contest
 from pipediag.trials.events import OnEvent, TrialEvent
 from pipediag.trials.outcome import TrialOutcome
@@ -35,6 +35,7 @@ def run_trials(
     clock: Callable[[], float] = time.monotonic,
     on_event: OnEvent = _silent,
     consumer_ms: float | None = None,
+    epoch_examples: float | None = None,
     goes_on: str | None = None,
     began_s: float | None = None,
     seed: int = _SEED,
@@ -43,7 +44,8 @@ def run_trials(
 
     `clock` gives seconds; the budget counts from `began_s` by it, and without that from now.
     `consumer_ms` is given where the training loop can't be driven: what a step takes beside its
-    input; batches are then pulled instead. `goes_on` keeps out edits that may only be tried on
+    input; batches are then pulled instead. `epoch_examples` is given where an epoch of so many is
+    what counts, and not its steps alone. `goes_on` keeps out edits that may only be tried on
     a script that is stopped afterwards, and says why this one is not, as the start of a sentence.
 
     `on_event` gets `Trying` before each arm is built and before each block, and `Decided` as soon
@@ -52,7 +54,7 @@ def run_trials(
     Never raises for what the executor does: an arm that fails and a process that is gone are said
     in the trials.
     """
-    taken_by: TakenBy = TrainingLoop() if consumer_ms is None else PulledPipeline(consumer_ms)
+    taken_by = _taken_by(consumer_ms, epoch_examples)
     bench = Bench(executor, taken_by, budget_s, clock, on_event, seed, began_s)
     trials = _Trials(bench)
     trials.run(candidates(findings), goes_on)
@@ -73,6 +75,12 @@ def run_trials(
         pipeline_alone=trials.alone.found,
         pipeline_alone_missing=trials.alone.missing,
     )
+
+
+def _taken_by(consumer_ms: float | None, epoch_examples: float | None) -> TakenBy:
+    if consumer_ms is not None:
+        return PulledPipeline(consumer_ms)
+    return TrainingLoop() if epoch_examples is None else TrainingEpochs(epoch_examples)
 
 
 class _Trials:
@@ -142,8 +150,17 @@ def _why_not(candidate: Candidate, taken_by: TakenBy, goes_on: str | None) -> st
         return (
             f"{goes_on}; what changes the model or its batches is tried only where it is stopped."
         )
-    if isinstance(taken_by, TrainingLoop):
-        return None
+    if candidate.edit.whole_epoch and not isinstance(taken_by, TrainingEpochs):
+        return (
+            "It changes how long an epoch's first batch is waited for, and whole epochs were not "
+            "tried: that needs to be known how many steps one has, and a wait that comes often "
+            "enough in the time for trials."
+        )
+    return _why_not_alone(candidate) if isinstance(taken_by, PulledPipeline) else None
+
+
+def _why_not_alone(candidate: Candidate) -> str | None:
+    """Why the pipeline alone, with nothing that takes its batches, can't show what it does."""
     if candidate.changes_model:
         return "It changes the model, and the training loop can't be run by itself here."
     if candidate.changes_hyper_parameter:

@@ -65,7 +65,7 @@ class FakeExecutor:
         self.prepared.append(arm)
         return self.left_out.get(arm.name, [])
 
-    def block(self, arm: Arm, seconds: float) -> Block:
+    def block(self, arm: Arm, seconds: float, epoch_examples: float | None = None) -> Block:
         return self._run("block", arm, seconds, self.step_ms)
 
     def pull(self, arm: Arm, seconds: float) -> Block:

@@ -7,6 +7,7 @@ fresh iterator. Of a loop that is over, or that Python does not drive, the pipel
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,7 @@ from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trainer import Variants
 from pipediag.capture.trying.arms import Arm, Arms
 from pipediag.capture.trying.as_it_is import AsItIs
-from pipediag.capture.trying.blocks import MeasuredSteps, Warmup
+from pipediag.capture.trying.blocks import MeasuredSteps, TimedBlock, Warmup
 from pipediag.capture.trying.step_limit import (
     STEP_LIMIT_S,
     DidNotComeBackError,
@@ -68,9 +69,8 @@ class Answering:
         self._iterator: Any = None
         self._consumer: Consumer | None = None
         self._preparing = 0
-        self._wanted_ns = 0
-        self._warmup: Warmup | None = None
-        self._measured: MeasuredSteps | None = None
+        self._asked: RunBlock | None = None
+        self._block: TimedBlock | None = None
         self._restarts = 0
         self._failure: str | None = None
         self.limit = StepLimit(loop.runtime.cancellation()) if goes_on else None
@@ -102,11 +102,13 @@ class Answering:
 
     def traced(self) -> None:
         """A function was traced in this step, and meanwhile the pipeline laid up a stock."""
-        if self._warmup is not None and self._restarts < _MOST_RESTARTS:
+        block, asked = self._block, self._asked
+        if block is None or asked is None or not block.warms_up:
+            return
+        if self._restarts < _MOST_RESTARTS:
             self._restarts += 1
-            self._start(self._arm)
-            # Anew, as the trace alone may have outlasted it, and the new iterator starts cold.
-            self._warmup = Warmup(time.monotonic_ns())
+            # Anew, as the trace alone may have outlasted the warm-up.
+            self._start_block(asked)
 
     def failed(self, error: BaseException) -> bool:
         """The arm's iterator, or the step on its batch, raised; returns whether that is dealt with.
@@ -162,12 +164,10 @@ class Answering:
             case Prepare():
                 return self._prepare(command)
             case Pull(arm, seconds):
-                self._wanted_ns = int(seconds * 1e9)
-                self._limited(lambda: self._pull_alone(arm))
+                self._limited(lambda: self._pull_alone(arm, int(seconds * 1e9)))
                 return False
-            case RunBlock(arm, seconds):
-                self._wanted_ns = int(seconds * 1e9)
-                return self._run_block(arm)
+            case RunBlock():
+                return self._run_block(command)
 
     def _prepare(self, command: Prepare) -> bool:
         self._limited(lambda: self._arms.build(command.arm, command.changes, command.check))
@@ -178,13 +178,24 @@ class Answering:
         self._start(command.arm)
         return True
 
-    def _run_block(self, arm: str) -> bool:
+    def _run_block(self, command: RunBlock) -> bool:
         if self._consumer is None:
             raise NotReplayableError("The loop is over, so nothing consumes its batches.")
         self._restarts = 0
-        self._start(arm)
-        self._warmup = Warmup(time.monotonic_ns())
+        self._asked = command
+        self._start_block(command)
         return True
+
+    def _start_block(self, command: RunBlock) -> None:
+        began_ns = time.monotonic_ns()
+        arm = self._start(command.arm)
+        epoch_steps = None
+        if command.epoch_examples is not None:
+            batches = math.ceil(command.epoch_examples / arm.rows)
+            epoch_steps = max(1, batches // arm.batches_per_step - 1)
+        self._block = TimedBlock(
+            began_ns, int(command.seconds * 1e9), self._clock.settled_ns, epoch_steps
+        )
 
     def _limited(self, work: Callable[[], None]) -> None:
         """Do what may hang; a script that goes on afterwards must not hang with it."""
@@ -193,12 +204,13 @@ class Answering:
         else:
             work()
 
-    def _start(self, name: str) -> None:
+    def _start(self, name: str) -> Arm:
         arm = self._arms[name]
         self._arm = name
         self._hand_out(None)
         self._model.use(arm.settings)
         self._hand_out(arm.iterator())
+        return arm
 
     def _step(self, now_ns: int, continuous: bool) -> bool:
         """Count a step; returns whether the command is done and answered."""
@@ -207,34 +219,36 @@ class Answering:
             if not self._preparing:
                 self._tell(Prepared(self._arm))
             return not self._preparing
-        if self._warmup is not None:
-            if self._warmup.step(now_ns):
-                self._warmup = None
-                self._measured = MeasuredSteps(self._wanted_ns, self._clock.settled_ns(now_ns))
+        block = self._block
+        if block is None or not block.step(now_ns, continuous):
             return False
-        if self._measured is None or not self._measured.step(now_ns, continuous):
-            return False
-        arm, measured, self._measured = self._arms[self._arm], self._measured, None
-        measured.settle(self._clock.settled_ns(now_ns))
-        self._tell_block(arm, measured.steps * arm.batches_per_step, measured.elapsed_ns)
+        self._asked = self._block = None
+        arm = self._arms[self._arm]
+        batches = block.steps * arm.batches_per_step
+        self._tell(
+            BlockRun(
+                self._arm,
+                batches,
+                batches * arm.rows,
+                block.elapsed_ns,
+                block.first_ns,
+                arm.batches_per_step,
+            )
+        )
         return True
 
-    def _pull_alone(self, name: str) -> None:
+    def _pull_alone(self, name: str, wanted_ns: int) -> None:
         arm = self._arms[name]
         iterator = arm.iterator()
         warmup = Warmup(time.monotonic_ns())
         self._pull(iterator)
         while not warmup.step(time.monotonic_ns()):
             self._pull(iterator)
-        measured = MeasuredSteps(self._wanted_ns, time.monotonic_ns())
+        measured = MeasuredSteps(wanted_ns, time.monotonic_ns())
         self._pull(iterator)
         while not measured.step(time.monotonic_ns(), continuous=True):
             self._pull(iterator)
-        self._arm = name
-        self._tell_block(arm, measured.steps, measured.elapsed_ns)
-
-    def _tell_block(self, arm: Arm, batches: int, elapsed_ns: int) -> None:
-        self._tell(BlockRun(self._arm, batches, batches * arm.rows, elapsed_ns))
+        self._tell(BlockRun(name, measured.steps, measured.steps * arm.rows, measured.elapsed_ns))
 
     # The loop's iterator.
 
@@ -259,7 +273,7 @@ class Answering:
     def _step_failed(self, error: BaseException) -> None:
         self._failure = _sentence(error)
         self._preparing = 0
-        self._warmup = self._measured = None
+        self._asked = self._block = None
 
     def _end(self) -> None:
         self.over = True

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 _SECOND = 1_000_000_000
 _WARM_NS = 3 * _SECOND // 10
@@ -53,3 +54,65 @@ class MeasuredSteps:
         return (self.steps >= _FEWEST_STEPS and self.elapsed_ns >= self.wanted_ns) or (
             self.steps >= _FEWEST_LONG_STEPS and self.elapsed_ns >= max(_LONG_NS, self.wanted_ns)
         )
+
+
+@dataclass
+class TimedBlock:
+    """A block from its fresh iterator on: the step that waits for the first batch, then others.
+
+    Steps of an epoch that is over before there are enough of them are counted from that first step
+    on, all of them: that is the epoch as it is. A longer epoch has a warm-up, as any block has.
+    """
+
+    began_ns: int
+    wanted_ns: int
+    settled_ns: Callable[[int], int]
+    """When an accelerator is through with the step that ended then."""
+    epoch_steps: int | None = None
+    """Behind the first one, beyond which it does not go; None where an epoch's end is no limit."""
+    first_ns: int | None = None
+    """What the first step took, its wait included."""
+    steps: int = 0
+    elapsed_ns: int = 0
+    _since_ns: int = 0
+    _behind_first: int = 0
+    _warmup: Warmup = field(init=False)
+    _measured: MeasuredSteps | None = None
+
+    def __post_init__(self) -> None:
+        self._warmup = Warmup(self.began_ns)
+
+    @property
+    def warms_up(self) -> bool:
+        """Whether none of its steps counts yet."""
+        return self._measured is None
+
+    def step(self, now_ns: int, continuous: bool) -> bool:
+        """A step ended; returns whether the block is over."""
+        if self.first_ns is None:
+            self._since_ns = self.settled_ns(now_ns)
+            self.first_ns = self._since_ns - self.began_ns
+            if self.epoch_steps is not None:
+                # However long the wait was: buffers are to fill behind it.
+                self._warmup = Warmup(self._since_ns)
+                return False
+        else:
+            self._behind_first += 1
+        if self._over(now_ns, continuous):
+            return True
+        if self.epoch_steps is None or self._behind_first < self.epoch_steps:
+            return False
+        self.steps, self.elapsed_ns = self._behind_first, self.settled_ns(now_ns) - self._since_ns
+        return True
+
+    def _over(self, now_ns: int, continuous: bool) -> bool:
+        """Whether enough steps behind a warm-up have been measured."""
+        if self._measured is None:
+            if self._warmup.step(now_ns):
+                self._measured = MeasuredSteps(self.wanted_ns, self.settled_ns(now_ns))
+            return False
+        if not self._measured.step(now_ns, continuous):
+            return False
+        self._measured.settle(self.settled_ns(now_ns))
+        self.steps, self.elapsed_ns = self._measured.steps, self._measured.elapsed_ns
+        return True

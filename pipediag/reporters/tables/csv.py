@@ -101,7 +101,7 @@ FINDING_COLUMNS = (
     "run_after_s",
     "run_basis",
 )
-TRIAL_COLUMNS = ("arm", "round", "examples_per_s", "batches", "duration_ms")
+TRIAL_COLUMNS = ("arm", "round", "examples_per_s", "batches", "duration_ms", "first_step_ms")
 HOST_COLUMNS = (
     "at_ms",
     "window",

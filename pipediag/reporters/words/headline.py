@@ -52,7 +52,7 @@ def headline(session: Session) -> Headline | None:
                 number=speedup(combined.for_run.speedup),
                 bounds=speedup_interval(combined.for_run.ci95) if combined.for_run.ci95 else None,
                 text=f"{run_parts.of_what(combined.for_run)} with {count}, "
-                f"{speedup(combined.speedup)} in the steps",
+                f"{speedup(combined.speedup)} in the {_compared(combined)}",
                 changes=changes,
                 word=pipeline_estimate.word(combined),
             )
@@ -60,7 +60,7 @@ def headline(session: Session) -> Headline | None:
             return Headline(
                 number=speedup(combined.speedup),
                 bounds=pipeline_estimate.bounds(combined),
-                text=f"{_from_what(combined)}{_of_what(session)}with {count}",
+                text=f"{_from_what(combined)}{_of_what(session, combined)}with {count}",
                 changes=changes,
                 word=pipeline_estimate.word(combined),
                 for_run=run_parts.gain(combined.for_run),
@@ -104,8 +104,14 @@ def _from_what(combined: Combined) -> str:
     return "from the pipeline alone, without training, " if alone else ""
 
 
-def _of_what(session: Session) -> str:
-    """Trials compare steps: where these are little of the loop, their gain is not the run's."""
+def _compared(combined: Combined) -> str:
+    return "epochs" if combined.basis == "epoch" else "steps"
+
+
+def _of_what(session: Session, combined: Combined) -> str:
+    """Where they compared steps, and these are little of the loop, their gain is not the run's."""
+    if combined.basis == "epoch":
+        return "in the epochs, "
     steps = steps_percent(session.diagnosed_loop())
     if steps is None or steps >= EXPLAINED_PERCENT:
         return ""

@@ -148,8 +148,10 @@ def _measured(trial: Trial) -> str:
 def _basis(trial: Trial) -> str | None:
     if trial.speedup is None or trial.blocks is None:
         return None
-    alone = " of the pipeline alone" if trial.consumer == "pipeline alone" else ""
-    return f"{counted(trial.blocks, 'block pair')}{alone}"
+    of = " of the pipeline alone" if trial.consumer == "pipeline alone" else ""
+    if trial.basis == "epoch":
+        of = " of an epoch's start and its steps"
+    return f"{counted(trial.blocks, 'block pair')}{of}"
 
 
 def _says(trial: Trial) -> str | None:

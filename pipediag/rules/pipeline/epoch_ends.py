@@ -1,4 +1,4 @@
-"""What rules on the waits between epochs predict, and why no trial can settle it."""
+"""What rules on the waits between epochs predict."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from pipediag.facts.run import later_starts_s
 from pipediag.rules.rule import Prediction
 from pipediag.session.loops import LoopTime
 from pipediag.session.model import Session
-
-UNTRIED = "A trial compares steady steps, and the fill comes before them."
 
 
 def without_first_batches(session: Session, time: LoopTime, instead_s: float = 0.0) -> Prediction:

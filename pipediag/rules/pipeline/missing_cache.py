@@ -22,11 +22,7 @@ from pipediag.facts.pipeline import (
     upstream,
 )
 from pipediag.facts.step import class_ms
-from pipediag.rules.pipeline.epoch_ends import (
-    UNTRIED,
-    saved_of_first_batches_s,
-    without_first_batches,
-)
+from pipediag.rules.pipeline.epoch_ends import saved_of_first_batches_s, without_first_batches
 from pipediag.rules.prediction import FORECAST, less_input
 from pipediag.rules.relevance import Weight, weigh
 from pipediag.rules.rule import Meta, Prediction
@@ -140,7 +136,7 @@ def _between_epochs(session: Session, op: Operation) -> Weight | None:
 def _before_the_steps(
     session: Session, op: Operation, size: float, evidence: Mapping[str, Scalar], *, on_disk: bool
 ) -> Finding:
-    """The same advice where the work lies between the epochs, which no trial measures."""
+    """The same advice where the work lies between the epochs: whole ones have to be tried."""
     time = seen_time(session)
     known = time is not None and not on_disk
     return META.finding(
@@ -150,7 +146,8 @@ def _before_the_steps(
         evidence=evidence,
         own_prediction=without_first_batches(session, time) if time and known else _DISK_UNKNOWN,
         effect=_effect(session, op),
-        untried=UNTRIED,
+        edit=_edit(session, op, on_disk=on_disk, whole_epoch=True),
+        untried=_untried(session, op),
         part="epoch_start",
         saved_s=saved_of_first_batches_s(session, time) if time and known else None,
     )
@@ -164,7 +161,9 @@ def _effect(session: Session, op: Operation) -> EffectOnResults:
     return "same up to order or rounding" if _moved(session, op) else "same results"
 
 
-def _edit(session: Session, op: Operation, *, on_disk: bool) -> Edit | None:
+def _edit(
+    session: Session, op: Operation, *, on_disk: bool, whole_epoch: bool = False
+) -> Edit | None:
     """A cache of a part of the data behind the map, and what must not be frozen behind it."""
     moved = _moved(session, op)
     elements = _elements_to_cache(session, op)
@@ -180,13 +179,17 @@ def _edit(session: Session, op: Operation, *, on_disk: bool) -> Edit | None:
             Insert(op.id, "cache", {"elements": elements, **where}),
         ),
         caveat=_DISK_CAVEAT if on_disk else "Measured once the cache is full.",
+        whole_epoch=whole_epoch,
     )
 
 
 def _elements_to_cache(session: Session, op: Operation) -> int | None:
-    """What two seconds make at the rate of this run; at least eight batches, at most all."""
+    """What two seconds make at the rate of this run; at least eight batches, at most all.
+
+    All where none pass in a step, as they do where a shuffle has taken them before.
+    """
     if session.steps is None or not op.elements:
-        return None
+        return _count(session, op) if fills_a_shuffle(session, op) else None
     in_time = FILL_S * 1000.0 / session.steps.mean_ms * op.elements
     wanted = math.ceil(max(in_time, LEAST_BATCHES * op.elements))
     count = _count(session, op)

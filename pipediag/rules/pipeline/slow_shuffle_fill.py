@@ -14,20 +14,20 @@ from pipediag.facts.epochs import (
 )
 from pipediag.facts.limits import Threshold
 from pipediag.facts.pipeline import (
+    between,
     call_name,
     delay_ms,
     downstream,
+    keeps_elements,
     operations,
     passes_over_data,
+    place_name,
     upstream,
 )
 from pipediag.facts.run import starts_s
-from pipediag.rules.pipeline.epoch_ends import (
-    UNTRIED,
-    saved_of_first_batches_s,
-    without_first_batches,
-)
+from pipediag.rules.pipeline.epoch_ends import saved_of_first_batches_s, without_first_batches
 from pipediag.rules.rule import Meta, Prediction
+from pipediag.session.edits import Edit, Move
 from pipediag.session.findings import Finding
 from pipediag.session.loops import LoopTime
 from pipediag.session.model import Session
@@ -74,6 +74,9 @@ META = Meta(
     effect_on_results="same up to order or rounding",
 )
 
+_NOT_MOVED = (
+    "The shuffle can't be moved above what makes its elements: others come in there than go out."
+)
 _WORK_LEFT = " What makes them would then set the pace of the steps: make that cheaper as well."
 
 
@@ -193,9 +196,24 @@ def _by_costs(
         op=op,
         evidence=evidence,
         own_prediction=prediction,
-        untried=UNTRIED,
+        edit=_edit(session, op, slowest),
+        untried=_NOT_MOVED,
         part="epoch_start",
         saved_s=saved_s,
+    )
+
+
+def _edit(session: Session, op: Operation, slowest: Operation) -> Edit | None:
+    """The shuffle above the costly operation, where both let the same elements through."""
+    path = between(session, slowest, op)
+    if path is None or len(slowest.parent_ids) != 1 or not keeps_elements([slowest, *path]):
+        return None
+    return Edit(
+        id=f"{META.id}:{op.id}",
+        label=f"the {place_name(op)} above the {place_name(slowest)}",
+        changes=(Move(op.id, slowest.parent_ids[0]),),
+        check="shape",
+        whole_epoch=True,
     )
 
 

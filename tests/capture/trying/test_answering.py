@@ -54,7 +54,7 @@ def test_a_block_counts_what_follows_the_warm_up(stage: Stage) -> None:
     assert stage.told == []
     stage.step(trials)
 
-    assert stage.told == [BlockRun("base", 20, 80, SECOND)]
+    assert stage.told == [BlockRun("base", 20, 80, SECOND, first_ns=SECOND // 10, first_batches=2)]
 
 
 def test_a_block_ends_when_the_accelerator_has_caught_up(stage: Stage) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipediag.capture.trying.blocks import MeasuredSteps, Warmup
+from pipediag.capture.trying.blocks import MeasuredSteps, TimedBlock, Warmup
 
 MS = 1_000_000
 
@@ -66,3 +66,36 @@ def test_a_block_ends_when_the_accelerator_is_done() -> None:
     block.settle(14 * MS)
 
     assert (block.steps, block.elapsed_ns) == (1, 14 * MS)
+
+
+def timed(first_ms: int, step_ms: int, epoch_steps: int | None) -> TimedBlock:
+    """A block of 400 ms, begun at 0, whose first step waits."""
+    block = TimedBlock(0, 400 * MS, lambda now_ns: now_ns, epoch_steps)
+    now = first_ms * MS
+    while not block.step(now, continuous=True):
+        now += step_ms * MS
+    return block
+
+
+def test_an_epoch_that_is_soon_over_counts_as_it_is() -> None:
+    block = timed(first_ms=500, step_ms=5, epoch_steps=29)
+
+    assert (block.first_ns, block.steps, block.elapsed_ns) == (500 * MS, 29, 145 * MS)
+
+
+def test_of_a_long_epoch_steps_behind_a_warm_up_stand_for_the_others() -> None:
+    block = timed(first_ms=3_000, step_ms=5, epoch_steps=1_000)
+
+    assert (block.first_ns, block.steps, block.elapsed_ns) == (3_000 * MS, 80, 400 * MS)
+
+
+def test_an_epoch_that_ends_in_the_middle_of_a_block_goes_no_further() -> None:
+    block = timed(first_ms=10, step_ms=10, epoch_steps=50)
+
+    assert (block.steps, block.elapsed_ns) == (50, 500 * MS)
+
+
+def test_without_an_epoch_the_first_step_is_a_part_of_the_warm_up() -> None:
+    block = timed(first_ms=290, step_ms=10, epoch_steps=None)
+
+    assert (block.first_ns, block.steps, block.elapsed_ns) == (290 * MS, 40, 400 * MS)

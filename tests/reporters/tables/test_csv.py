@@ -130,4 +130,11 @@ def test_one_row_for_each_block_of_a_trial() -> None:
     assert float(rows[1]["examples_per_s"]) / float(rows[0]["examples_per_s"]) == pytest.approx(
         11.4
     )
-    assert rows[0].keys() == {"arm", "round", "examples_per_s", "batches", "duration_ms"}
+    assert rows[0].keys() == {
+        "arm",
+        "round",
+        "examples_per_s",
+        "batches",
+        "duration_ms",
+        "first_step_ms",
+    }

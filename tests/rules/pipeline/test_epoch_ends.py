@@ -9,6 +9,7 @@ import pytest
 from pipediag.facts.run import gain_for_run
 from pipediag.rules.pipeline import missing_cache, slow_shuffle_fill
 from pipediag.rules.step import host_overhead
+from pipediag.session.edits import Insert
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_host, make_keras, make_loop, make_loop_time
@@ -109,8 +110,19 @@ def test_a_cache_saves_the_waits_of_every_epoch_but_the_first() -> None:
     assert "`.cache()` directly behind `map`" in finding.advice
     assert finding.predicted_speedup == pytest.approx(22.0 / 6.0, abs=0.001)
     assert finding.evidence["first_batch_percent_of_loop"] == 80.0
-    assert finding.edit is None
-    assert "the fill comes before them" in str(finding.trial.reason)
+    assert finding.edit is not None
+    assert finding.edit.whole_epoch
+    assert finding.edit.changes == (Insert("map", "cache", {"elements": 640}),)
+
+
+def test_a_cache_that_no_step_shows_the_elements_of_holds_all_of_them() -> None:
+    session = waiting()
+    assert session.pipeline is not None
+    ops = [op.model_copy(update={"elements": None}) for op in session.pipeline.ops]
+    pipeline = session.pipeline.model_copy(update={"ops": ops})
+    edit = only(missing_cache, session.model_copy(update={"pipeline": pipeline})).edit
+    assert edit is not None
+    assert edit.changes == (Insert("map", "cache", {"elements": 640}),)
 
 
 def in_a_run(session: Session) -> Session:

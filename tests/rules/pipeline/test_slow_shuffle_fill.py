@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules.pipeline import slow_shuffle_fill
+from pipediag.session.edits import Move
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_keras, make_loop, make_session
@@ -101,11 +102,21 @@ def test_missing_data() -> None:
     assert only(slow_shuffle_fill, make_session(steps=None)).status == "inconclusive"
 
 
-def test_the_fill_is_no_step_and_so_not_tried() -> None:
+def test_the_shuffle_is_tried_above_the_map_in_whole_epochs() -> None:
     finding = only(slow_shuffle_fill, session_with())
     assert finding.effect_on_results == "same up to order or rounding"
+    assert finding.edit is not None
+    assert finding.edit.changes == (Move("shuffle", "source"),)
+    assert finding.edit.whole_epoch
+
+
+def test_a_shuffle_stays_behind_what_hands_on_other_elements() -> None:
+    parts = make_operation("parts", "flat_map", line=13)
+    session = session_with(source(self_ms_per_step=0.0), slow_map(), parts, shuffle(), batch())
+    finding = only(slow_shuffle_fill, session)
+    assert finding.status == "fail"
     assert finding.edit is None
-    assert "the fill comes before them" in str(finding.trial.reason)
+    assert "can't be moved above" in str(finding.trial.reason)
 
 
 def test_of_several_shuffles_the_longest_fill_is_meant() -> None:

@@ -1,0 +1,52 @@
+"""Whether trials compare whole epochs: where waits for first batches are a part of them."""
+
+from __future__ import annotations
+
+from pipediag.facts.epochs import FIRST_BATCHES, seen_time
+from pipediag.session.model import Session
+from pipediag.trials.statistics import FEWEST_ROUNDS
+
+WAITS = 2 * FEWEST_ROUNDS + 4
+"""Waits that a trial of one edit has at least: one in each block of two arms, and two to build and
+to check each."""
+
+SPARE = 0.5
+"""Part of the budget that waiting may take: the rest is for the steps behind it. Own choice."""
+
+
+def epoch_to_try(session: Session, budget_s: float) -> float | None:
+    """Examples of one epoch; None where steps are what counts, or alone can be tried.
+
+    That is so where less than `FIRST_BATCHES` of an epoch is waited for its first batch, where its
+    length is not known, and where the budget has no time for the waits.
+    """
+    loop, steps = session.diagnosed_loop(), session.steps
+    batches, wait_ms = _batches_of_an_epoch(session), _wait_ms(session)
+    if loop is None or steps is None or not batches or not wait_ms or not loop.batch_size:
+        return None
+    share = 100.0 * wait_ms / (wait_ms + batches * steps.mean_ms)
+    if share < FIRST_BATCHES.value or wait_ms / 1000.0 * WAITS > SPARE * budget_s:
+        return None
+    return float(batches * loop.batch_size)
+
+
+def _wait_ms(session: Session) -> float | None:
+    """For an epoch's first batch: of one behind an epoch's end, if any was seen."""
+    time = seen_time(session)
+    if time is not None and time.first_batch_ms is not None:
+        return time.first_batch_ms
+    return session.steps.fill_ms if session.steps is not None else None
+
+
+def _batches_of_an_epoch(session: Session) -> float | None:
+    """As planned, or else as seen; None for a loop of one epoch, of which no start comes again."""
+    loop, run = session.diagnosed_loop(), session.run
+    if loop is None or run is None:
+        return None
+    if loop.keras is not None and loop.keras.epochs == 1:
+        return None
+    if loop.keras is not None and loop.keras.steps_per_epoch:
+        return loop.keras.steps_per_epoch
+    if loop.planned_steps and run.epochs_planned:
+        return loop.planned_steps / run.epochs_planned if run.epochs_planned > 1 else None
+    return loop.steps / run.epochs_seen if run.epochs_seen and run.epochs_seen >= 1.0 else None

@@ -1,0 +1,117 @@
+"""Trials of whole epochs: where they are made, and what a block of one comes to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipediag.session.model import Session
+from pipediag.trials.arms import Arm, Block
+from pipediag.trials.consumers import TrainingEpochs
+from pipediag.trials.epochs import epoch_to_try
+from tests.factories import make_keras, make_loop, make_loop_time, make_session
+from tests.ledgers import make_run
+from tests.records import make_steps
+from tests.trials.bench import BATCH, FakeExecutor, make_edit, make_finding, try_edits
+
+S = 1_000_000_000
+
+
+def waiting(first_batch_ms: float = 1600.0, ledger: bool = True, **loop: Any) -> Session:
+    """Epochs of 20 batches of 32, each of which takes 10 ms, behind a wait."""
+    given: dict[str, Any] = {"keras": make_keras(epochs=12, steps_per_epoch=20), **loop}
+    return make_session(
+        loops=[make_loop(time=make_loop_time(first_batch_ms=first_batch_ms), **given)],
+        steps=make_steps(mean_ms=10.0, fill_ms=2_000.0),
+        run=make_run(epochs_planned=10, epochs_seen=2.5) if ledger else None,
+    )
+
+
+def test_an_epoch_has_the_examples_of_its_batches() -> None:
+    assert epoch_to_try(waiting(), 60.0) == 640.0
+
+
+@pytest.mark.parametrize(("wait_ms", "tried"), [(11.0, True), (10.0, False)])
+def test_waits_have_to_be_a_part_of_the_epoch(wait_ms: float, tried: bool) -> None:
+    """Five percent of 200 ms and the wait."""
+    assert (epoch_to_try(waiting(wait_ms), 60.0) is not None) is tried
+
+
+@pytest.mark.parametrize(("wait_ms", "tried"), [(3_000.0, True), (3_001.0, False)])
+def test_ten_waits_have_to_fit_into_half_of_the_budget(wait_ms: float, tried: bool) -> None:
+    assert (epoch_to_try(waiting(wait_ms), 60.0) is not None) is tried
+
+
+def test_where_no_end_of_an_epoch_was_seen_its_start_tells() -> None:
+    unseen = make_loop(keras=make_keras(epochs=12, steps_per_epoch=20), time=None)
+    session = waiting().model_copy(update={"loops": [unseen]})
+    assert epoch_to_try(session, 60.0) == 640.0
+
+
+def test_the_length_follows_from_what_is_planned() -> None:
+    planned = waiting(keras=make_keras(epochs=10, steps_per_epoch=None), planned_steps=500)
+    assert epoch_to_try(planned, 60.0) == 50 * 32
+
+
+def test_the_length_follows_from_what_was_seen() -> None:
+    """60 steps in two and a half epochs."""
+    assert epoch_to_try(waiting(keras=None, planned_steps=None), 60.0) == 24 * 32
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        waiting(keras=make_keras(epochs=1, steps_per_epoch=20)),
+        waiting(batch_size=None),
+        waiting(ledger=False),
+    ],
+)
+def test_steps_are_compared_where_no_epoch_can_be(session: Session) -> None:
+    assert epoch_to_try(session, 60.0) is None
+
+
+def test_a_block_of_an_epoch_is_its_first_step_and_as_many_others() -> None:
+    epochs = TrainingEpochs(640.0)
+    whole = Block(19 * 32, 19, S // 10, first_ns=S, first_batches=1)
+    part = Block(8 * 32, 8, 8 * S // 190, first_ns=S, first_batches=1)
+
+    assert epochs.examples_per_s(whole) == pytest.approx(640.0 / 1.1)
+    assert epochs.examples_per_s(part) == pytest.approx(640.0 / 1.1)
+
+
+def test_a_step_of_several_batches_takes_all_of_them_along() -> None:
+    block = Block(15 * 32, 15, S // 10, first_ns=S, first_batches=5)
+    assert TrainingEpochs(640.0).examples_per_s(block) == pytest.approx(640.0 / 1.1)
+
+
+class SlowStart(FakeExecutor):
+    """Each arm waits a second before its first step, but for that with the cache."""
+
+    def block(self, arm: Arm, seconds: float, epoch_examples: float | None = None) -> Block:
+        assert epoch_examples == 10 * BATCH
+        block = super().block(arm, seconds)
+        wait_s = 0.1 if arm.name == "cache" else 1.0
+        self.clock.now += wait_s
+        return replace(block, first_ns=int(wait_s * 1e9))
+
+
+def test_an_edit_that_only_shortens_the_wait_is_confirmed_over_epochs() -> None:
+    executor = SlowStart(step_ms=10.0)
+    edit = make_edit("cache", whole_epoch=True)
+    outcome = try_edits(executor, [make_finding(edit)], epoch_examples=10 * BATCH)
+    trial = outcome.trials["cache"]
+
+    assert (trial.state, trial.basis) == ("confirmed", "epoch")
+    assert trial.speedup == pytest.approx(1.09 / 0.19, rel=0.05)
+    assert outcome.combined is not None
+    assert outcome.combined.basis == "epoch"
+    assert outcome.run.blocks[1].first_step_ms in (100.0, 1000.0)
+
+
+def test_an_edit_of_whole_epochs_is_not_tried_on_steps() -> None:
+    outcome = try_edits(FakeExecutor(), [make_finding(make_edit("cache", whole_epoch=True))])
+
+    assert outcome.trials["cache"].state == "not_tried"
+    assert "whole epochs were not tried" in str(outcome.trials["cache"].reason)
