@@ -9,15 +9,17 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import ModuleType, TracebackType
 from typing import Protocol
 
 from pipediag.capture.callsites import is_users, package_of
 from pipediag.capture.link import Teller
 from pipediag.child.finalisation import close_open_files, finalise_modules
+from pipediag.child.interrupts import interrupts_wait
 from pipediag.child.own_frames import contains, remove_own_frames
 from pipediag.session.messages import Closing, Ended, Leaving, NotSaved
-from pipediag.vocabulary import OwnEnding
+from pipediag.vocabulary import BY_ITSELF, OwnEnding
 
 FLUSH_FAILED = 120
 """The interpreter's own status when standard output could not be flushed at exit."""
@@ -106,11 +108,13 @@ class Ending:
     def _save(self, outcome: OwnEnding, status: int | None, error: str | None) -> None:
         if os.getpid() != self._pid or self._recorder is None:
             return
-        try:
-            self._recorder.script_ended(outcome, status, error)
-        except Exception as problem:  # noqa: BLE001 - the script's own ending comes first
-            self._teller.tell(NotSaved(f"{type(problem).__name__}: {problem}"))
-        self._teller.tell(Ended(outcome, status, error))
+        # A script that ended by itself may have trials still to come, which Ctrl-C is to end.
+        with nullcontext() if outcome in BY_ITSELF else interrupts_wait():
+            try:
+                self._recorder.script_ended(outcome, status, error)
+            except Exception as problem:  # noqa: BLE001 - the script's own ending comes first
+                self._teller.tell(NotSaved(f"{type(problem).__name__}: {problem}"))
+            self._teller.tell(Ended(outcome, status, error))
 
     def _leave(self) -> None:
         if os.getpid() != self._pid:

@@ -146,7 +146,7 @@ class _Watch:
         self._patience = Patience(partial(activity_of, process.pid))
         self._told: dict[type, FromChild] = {}
         self._ended_ns: int | None = None
-        self._ended_by_us: Literal["timed-out", "hung-in-exit", "stopped"] | None = None
+        self._ended_by_us: Literal["timed-out", "hung-in-exit", "stopped", "killed"] | None = None
         self._commands: CommandPipe | None = None
         self._on_trials: OnTrials | None = None
         self._waiting_for_trials: TrialsAwaited | None = None
@@ -266,7 +266,7 @@ class _Watch:
     def _enforce_limits(self) -> None:
         timed_out = self._timeout_at is not None and time.monotonic() > self._timeout_at
         if self._patience.is_over() or (timed_out and self._patience.stage != "running"):
-            self._ended_by_us = "hung-in-exit" if Ended in self._told else "stopped"
+            self._ended_by_us = self._why_it_lingers()
             self._timeout_at = None
             self._patience.running()
             self._process.kill()
@@ -276,6 +276,12 @@ class _Watch:
             end_process_tree(self._process, TERMINATE_GRACE_S)
         elif self._patience.has_to_be_told():
             self._on_progress(Busy())
+
+    def _why_it_lingers(self) -> Literal["hung-in-exit", "stopped", "killed"]:
+        if Ended in self._told:
+            return "hung-in-exit"
+        # Where it began to leave without a word, its end was cut off, and nobody asked it to stop.
+        return "killed" if Closing in self._told and Stopping not in self._told else "stopped"
 
     def _check_started(self) -> None:
         if refused := self._last(Refused):
@@ -305,6 +311,8 @@ class _Watch:
     def _why_ended_by_us(self) -> str:
         if self._ended_by_us == "timed-out":
             return f"It was ended after {self._timeout_s:g} s, as --timeout asked."
+        if self._ended_by_us == "killed":
+            return "Its end was cut off, it did not exit, and it was killed."
         if self._ended_by_us == "hung-in-exit":
             return (
                 "Its code was over, but the interpreter did not exit and was killed. A pipeline "

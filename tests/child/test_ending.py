@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.child.ending import exit_status_of
+from pipediag.child.interrupts import interrupts_wait
 from tests.probe import environment
 
 
@@ -78,3 +79,59 @@ def test_a_full_standard_output_is_told_by_the_status(tmp_path: Path) -> None:
         )
 
     assert done.returncode == 120
+
+
+def test_an_interrupt_waits_until_what_is_written_is_whole() -> None:
+    written = []
+
+    def write() -> None:
+        with interrupts_wait():
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            written.append("whole")
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+
+    assert written == ["whole"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_without_an_interrupt_nothing_comes_of_it() -> None:
+    with interrupts_wait():
+        pass
+
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+INTERRUPTED_WHILE_IT_SAVES = """
+import signal, sys
+from pipediag.child.ending import Ending
+class Told(list):
+    tell = list.append
+class Recorder:
+    def script_ended(self, *end):
+        signal.raise_signal(signal.SIGINT)
+        print("saved")
+    def let_go(self):
+        return False
+told = Told()
+ending = Ending(told)
+ending.record_with(Recorder())
+try:
+    ending.failed(KeyboardInterrupt())
+except KeyboardInterrupt:
+    print(*(type(message).__name__ for message in told))
+"""
+
+
+def test_a_second_interrupt_comes_once_the_end_is_told() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_WHILE_IT_SAVES],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stdout == "saved\nEnded\n"

@@ -204,6 +204,26 @@ def test_a_script_that_swallows_the_stop_is_ended(
     assert (result.outcome, result.script_status) == ("stopped", None)
 
 
+def test_a_script_whose_end_was_cut_off_was_not_stopped(
+    run_script: Supervise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "EXIT_GRACE_S", 0.3)
+    monkeypatch.setattr(patience, "IDLE_S", 0.3)
+    text = """
+        import gc, time
+        from pipediag.capture.link import Teller
+        from pipediag.session.messages import Closing
+        (teller,) = (thing for thing in gc.get_objects() if type(thing) is Teller)
+        teller.tell(Closing())
+        time.sleep(600)
+    """
+
+    result = run_script(text)
+
+    assert (result.outcome, result.script_status) == ("killed", None)
+    assert "cut off" in str(result.detail)
+
+
 def test_slow_exit_handlers_and_threads_are_waited_for(
     run_script: Supervise,
     monkeypatch: pytest.MonkeyPatch,
