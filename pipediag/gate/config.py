@@ -7,10 +7,11 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from pipediag.errors import PipediagError
 from pipediag.gate.result import Level
+from pipediag.vocabulary import RUN_PARTS, RunPartName
 
 RuleLevel = Literal["off", "warn", "error"]
 Percent = Annotated[float, Field(ge=0, le=100)]
@@ -18,10 +19,19 @@ Percent = Annotated[float, Field(ge=0, le=100)]
 _EXPECTED = {
     "max-input-wait-percent": "a number from 0 to 100",
     "max-overhead-percent": "a number from 0 to 100",
+    "max-run-percent": "a table of part = percent, as in [tool.pipediag.max-run-percent]",
     "fail-on": '"warn" or "error"',
     "allow-inconclusive": "true or false",
     "rules": 'a table of rule = "off", "warn" or "error"',
 }
+
+
+def _with_underscores(table: object) -> object:
+    """A configuration may spell the parts of a run as it spells its keys."""
+    if not isinstance(table, dict):
+        return table
+    spelt = {part.replace("_", "-"): part for part in RUN_PARTS}
+    return {spelt.get(name, name): value for name, value in table.items()}
 
 
 class GateConfig(BaseModel):
@@ -40,6 +50,8 @@ class GateConfig(BaseModel):
     """The most that input wait may take of the step, percent."""
     max_overhead_percent: Percent | None = None
     """The most that dispatch, Python, compilation and waiting for the device may take together."""
+    max_run_percent: Annotated[dict[RunPartName, Percent], BeforeValidator(_with_underscores)] = {}
+    """The most that parts of the run may take of it, percent, by `epoch-start`, `compile`, ..."""
     fail_on: Level = "error"
     """The lowest severity that fails the gate."""
     allow_inconclusive: bool = False
@@ -49,7 +61,8 @@ class GateConfig(BaseModel):
 
     @property
     def has_limits(self) -> bool:
-        return self.max_input_wait_percent is not None or self.max_overhead_percent is not None
+        step = (self.max_input_wait_percent, self.max_overhead_percent)
+        return bool(self.max_run_percent) or any(limit is not None for limit in step)
 
     def override(
         self, *, fail_on: Level | None = None, allow_inconclusive: bool = False
@@ -138,12 +151,28 @@ def _parse(table: dict[str, Any], source: Path) -> GateConfig:
 def _explain(error: ValidationError) -> str:
     first = error.errors()[0]
     key, *inner = (str(part) for part in first["loc"])
+    if key == "max-run-percent" and inner:
+        return _explain_part(inner[0], inner[1:], first["input"])
     if key == "rules" and inner:
         return (
             f"the rule {inner[0]} in [tool.pipediag.rules] must be "
             f'"off", "warn" or "error", not {first["input"]!r}.'
         )
     return f"{key} in [tool.pipediag] must be {_EXPECTED[key]}, not {first['input']!r}."
+
+
+def _explain_part(name: str, inner: list[str], value: object) -> str:
+    """Of the limit on one part of the run: the name is at fault, or the value."""
+    if inner:
+        parts = ", ".join(part.replace("_", "-") for part in RUN_PARTS)
+        return (
+            f'[tool.pipediag.max-run-percent] names "{name}", which is no part of a run. '
+            f"Valid parts: {parts}."
+        )
+    part = name.replace("_", "-")
+    return (
+        f"{part} in [tool.pipediag.max-run-percent] must be a number from 0 to 100, not {value!r}."
+    )
 
 
 def _listed(names: list[str]) -> str:

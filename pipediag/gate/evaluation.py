@@ -5,8 +5,9 @@ from __future__ import annotations
 from pipediag.facts.ending import cut_short, ending
 from pipediag.gate.config import GateConfig
 from pipediag.gate.findings import finding_checks
-from pipediag.gate.limits import limit_checks
 from pipediag.gate.result import Check, GateResult
+from pipediag.gate.run_limits import run_limit_checks
+from pipediag.gate.step_limits import step_limit_checks
 from pipediag.gate.verdicts import verdict_check
 from pipediag.session.model import Session
 
@@ -20,7 +21,7 @@ def evaluate(session: Session, config: GateConfig, label: str | None = None) -> 
     failure = script_failure(session)
     checks: list[Check] = []
     if failure is None:
-        checks += limit_checks(session, config)
+        checks += step_limit_checks(session, config) + run_limit_checks(session, config)
         if not config.has_limits:
             checks.append(verdict_check(session, config.fail_on))
         checks += finding_checks(session, config)

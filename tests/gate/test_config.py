@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,9 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         max-overhead-percent = 12.5
         fail-on = "warn"
         allow-inconclusive = true
+        [tool.pipediag.max-run-percent]
+        epoch-start = 10
+        compile = 2.5
         [tool.pipediag.rules]
         serial-stateful-map = "off"
         missing-cache = "error"
@@ -35,6 +39,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert config == GateConfig(
         max_input_wait_percent=20.0,
         max_overhead_percent=12.5,
+        max_run_percent={"epoch_start": 10.0, "compile": 2.5},
         fail_on="warn",
         allow_inconclusive=True,
         rules={"serial-stateful-map": "off", "missing-cache": "error"},
@@ -160,3 +165,29 @@ def test_all_unknown_keys_are_listed_and_all_valid_ones(tmp_path: Path) -> None:
 def test_a_wrong_value_names_its_file(tmp_path: Path) -> None:
     with pytest.raises(PipediagError, match=r"In .*pyproject\.toml, fail-on"):
         load(tmp_path, '[tool.pipediag]\nfail-on = "info"\n')
+
+
+def test_a_limit_on_a_part_of_the_run_takes_the_place_of_the_verdict() -> None:
+    assert GateConfig(max_run_percent={"compile": 5.0}).has_limits
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (
+            "epochs = 5",
+            '[tool.pipediag.max-run-percent] names "epochs", which is no part',
+        ),
+        ("epoch-start = 101", "epoch-start in [tool.pipediag.max-run-percent] must be a number"),
+        ('compile = "5"', "compile in [tool.pipediag.max-run-percent] must be a number"),
+    ],
+)
+def test_a_wrong_limit_on_a_part_of_the_run_is_told(tmp_path: Path, line: str, says: str) -> None:
+    with pytest.raises(PipediagError, match=re.escape(says)):
+        load(tmp_path, f"[tool.pipediag.max-run-percent]\n{line}\n")
+
+
+def test_limits_on_the_run_are_a_table(tmp_path: Path) -> None:
+    says = "max-run-percent in [tool.pipediag] must be a table"
+    with pytest.raises(PipediagError, match=re.escape(says)):
+        load(tmp_path, "[tool.pipediag]\nmax-run-percent = 5\n")

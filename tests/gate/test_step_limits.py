@@ -3,15 +3,15 @@ from __future__ import annotations
 import pytest
 
 from pipediag.gate.config import GateConfig
-from pipediag.gate.limits import limit_checks
 from pipediag.gate.result import Check
+from pipediag.gate.step_limits import step_limit_checks
 from pipediag.session.model import Session
 from tests.factories import make_session
 from tests.records import make_breakdown
 
 
 def only_check(session: Session, config: GateConfig) -> Check:
-    (check,) = limit_checks(session, config)
+    (check,) = step_limit_checks(session, config)
     return check
 
 
@@ -75,14 +75,14 @@ def test_a_class_that_was_not_measured_is_not_zero() -> None:
         name: share for name, share in make_breakdown().items() if name in ("input_wait", "python")
     }
     config = GateConfig(max_overhead_percent=50, max_input_wait_percent=50)
-    input_wait, overhead = limit_checks(make_session(breakdown=breakdown), config)
+    input_wait, overhead = step_limit_checks(make_session(breakdown=breakdown), config)
     assert input_wait.outcome == "fail"
     assert overhead.outcome == "inconclusive"
     assert "lacks dispatch, compile, device_wait" in overhead.sentence
 
 
 def test_without_limits_nothing_is_asked() -> None:
-    assert limit_checks(make_session(), GateConfig()) == []
+    assert step_limit_checks(make_session(), GateConfig()) == []
 
 
 def test_ends_of_intervals_that_add_up_to_more_than_the_step_are_capped() -> None:
