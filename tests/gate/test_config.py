@@ -158,7 +158,7 @@ def test_all_unknown_keys_are_listed_and_all_valid_ones(tmp_path: Path) -> None:
         load(tmp_path, "[tool.pipediag]\nmin-wait = 1\nmax-wait = 3\n")
     assert str(caught.value).endswith(
         'unknown key "max-wait", "min-wait". Valid keys: max-input-wait-percent, '
-        "max-overhead-percent, fail-on, allow-inconclusive, rules."
+        "max-overhead-percent, max-run-percent, fail-on, allow-inconclusive, rules."
     )
 
 
