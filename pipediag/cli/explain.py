@@ -37,12 +37,12 @@ def command(rule: str | None) -> None:
 
 
 def _list() -> str:
-    from pipediag.rules.registry import RULES
+    from pipediag.rules.registry import METAS
 
-    width = max(len(rule.META.id) for rule in RULES)
+    width = max(map(len, METAS))
     lines = []
-    for rule in RULES:
-        line = f"{rule.META.id:<{width}}  {rule.META.title_failed}"
+    for rule, meta in METAS.items():
+        line = f"{rule:<{width}}  {meta.title_failed}"
         lines += _wrapped(line, " " * (width + 2), indent="")
     return "\n".join([*lines, "", *_wrapped(_MORE, "", indent="")])
 
@@ -58,12 +58,11 @@ def _trials() -> str:
 
 def _explanation(rule_id: str) -> str:
     from pipediag.rules.description import paragraphs
-    from pipediag.rules.registry import RULES
+    from pipediag.rules.registry import METAS
 
-    metas = {rule.META.id: rule.META for rule in RULES}
-    meta = metas.get(rule_id.lower().replace("_", "-"))
+    meta = METAS.get(rule_id.lower().replace("_", "-"))
     if meta is None:
-        raise PipediagError(_unknown(rule_id, list(metas)))
+        raise PipediagError(_unknown(rule_id, list(METAS)))
     lines = _wrapped(f"{meta.id}: {meta.title_failed}", "  ", indent="")
     for heading, texts in paragraphs(meta):
         lines += ["", heading]

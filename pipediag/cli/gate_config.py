@@ -16,8 +16,8 @@ def load_gate_config(path: Path | None) -> GateConfig:
         PipediagError: it cannot be read, or names a key or a rule that does not exist.
     """
     from pipediag.gate.config import load_config, reject_unknown_rules
-    from pipediag.rules.registry import RULES
+    from pipediag.rules.registry import METAS
 
     config = load_config(path)
-    reject_unknown_rules(config, [rule.META.id for rule in RULES])
+    reject_unknown_rules(config, list(METAS))
     return config

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipediag.rules.description import paragraphs
-from pipediag.rules.registry import RULES
+from pipediag.rules.registry import METAS
 from pipediag.rules.rule import Meta
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
@@ -23,7 +23,7 @@ This page is made by `python -m pipediag.rules.reference`.
 
 def markdown() -> str:
     """The whole page."""
-    metas = [rule.META for rule in RULES]
+    metas = METAS.values()
     index = [
         f"| [{meta.id}](#{meta.id}) | {meta.title_failed} | {meta.severity} |" for meta in metas
     ]

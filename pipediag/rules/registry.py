@@ -29,7 +29,7 @@ from pipediag.rules.pipeline import (
     waiting_map_pool,
 )
 from pipediag.rules.prediction import limited, prefer_forecast
-from pipediag.rules.rule import Rule
+from pipediag.rules.rule import Meta, Rule
 from pipediag.rules.run import (
     costly_evaluation,
     repeated_compile,
@@ -38,6 +38,7 @@ from pipediag.rules.run import (
     slow_start,
 )
 from pipediag.rules.running import guarded, yielding
+from pipediag.rules.search import searching as search
 from pipediag.rules.sections import lacking
 from pipediag.rules.step import (
     batch_callback,
@@ -91,19 +92,25 @@ RULES: tuple[Rule, ...] = (
 )
 
 
+METAS: dict[str, Meta] = {meta.id: meta for meta in (*(rule.META for rule in RULES), search.META)}
+"""What may speak, by its id."""
+
+
 def run_rules(session: Session) -> list[Finding]:
     """Every rule's findings, in the rules' order; one that raises is a finding with status error.
 
     While the GPU is missing, advice on speed points to it. A rule that yields to another one only
-    informs where that one fails.
+    informs where that one fails. Behind them stands what a search has to try where they have
+    nothing.
     """
     findings = [
         found
         for rule in RULES
         for found in guarded(rule.META, partial(_findings_of, rule, session))
     ]
-    metas = {rule.META.id: rule.META for rule in RULES}
-    return _after_preconditions(yielding(findings, metas))
+    settled = yielding(findings, METAS)
+    beyond = guarded(search.META, partial(search.search, session, settled))
+    return _after_preconditions([*settled, *beyond])
 
 
 def _findings_of(rule: Rule, session: Session) -> list[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipediag.facts.order import concluded
 from pipediag.facts.run import gain_of_all
+from pipediag.rules.search.searching import told
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.trials import Trial
@@ -18,7 +19,7 @@ def with_trials(session: Session, outcomes: dict[str, TrialOutcome], missing: st
         missing = (loop.untried if loop is not None else None) or missing
         return session.model_copy(
             update={
-                "findings": [_not_tried(finding, missing) for finding in session.findings],
+                "findings": told([_not_tried(finding, missing) for finding in session.findings]),
                 "combined_missing": missing,
                 "pipeline_alone_missing": missing,
                 "trials_missing": missing,
@@ -38,7 +39,7 @@ def with_trials(session: Session, outcomes: dict[str, TrialOutcome], missing: st
         gain = gain_of_all(tried, tried.combined)
         combined = tried.combined.model_copy(update={"for_run": gain})
         tried = tried.model_copy(update={"combined": combined})
-    return concluded(tried, [_tried(finding, outcome) for finding in session.findings])
+    return concluded(tried, told([_tried(finding, outcome) for finding in session.findings]))
 
 
 def with_remark(session: Session, remark: str | None) -> Session:

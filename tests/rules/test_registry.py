@@ -108,7 +108,7 @@ def test_one_broken_rule_costs_only_its_own_finding(monkeypatch: pytest.MonkeyPa
 
     rules: tuple[Rule, ...] = (Broken, misplaced_cache)  # type: ignore[assignment]
     monkeypatch.setattr(registry, "RULES", rules)
-    broken, other = run_rules(make_session())
+    broken, other, *_ = run_rules(make_session())
     assert broken.status == "error"
     assert broken.evidence == {"exception": "KeyError", "message": "'delay'"}
     assert other.status == "not-applicable"

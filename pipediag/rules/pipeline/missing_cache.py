@@ -22,6 +22,11 @@ from pipediag.facts.pipeline import (
     upstream,
 )
 from pipediag.facts.step import class_ms
+from pipediag.rules.pipeline.cached_elements import (
+    CACHES,
+    elements_of_a_pass,
+    elements_to_cache,
+)
 from pipediag.rules.pipeline.epoch_ends import saved_of_first_batches_s, without_first_batches
 from pipediag.rules.prediction import FORECAST, less_input
 from pipediag.rules.relevance import Weight, weigh
@@ -69,9 +74,6 @@ META = Meta(
     frees=("input_wait",),
 )
 
-FILL_S = 2.0
-LEAST_BATCHES = 8
-_CACHES = ("cache", "snapshot")
 _DISK_UNKNOWN = Prediction(None, "How fast the disk gives elements back was not measured.")
 _DISK_CAVEAT = (
     "Measured once the cache is full, on a part of it in the directory for temporary files, whose "
@@ -166,7 +168,7 @@ def _edit(
 ) -> Edit | None:
     """A cache of a part of the data behind the map, and what must not be frozen behind it."""
     moved = _moved(session, op)
-    elements = _elements_to_cache(session, op)
+    elements = elements_to_cache(session, op)
     if elements is None or _calls_python(session, op) or not _can_move(session, op, moved):
         return None
     behind = [op, *moved]
@@ -181,19 +183,6 @@ def _edit(
         caveat=_DISK_CAVEAT if on_disk else "Measured once the cache is full.",
         whole_epoch=whole_epoch,
     )
-
-
-def _elements_to_cache(session: Session, op: Operation) -> int | None:
-    """What two seconds make at the rate of this run; at least eight batches, at most all.
-
-    All where none pass in a step, as they do where a shuffle has taken them before.
-    """
-    if session.steps is None or not op.elements:
-        return _count(session, op) if fills_a_shuffle(session, op) else None
-    in_time = FILL_S * 1000.0 / session.steps.mean_ms * op.elements
-    wanted = math.ceil(max(in_time, LEAST_BATCHES * op.elements))
-    count = _count(session, op)
-    return wanted if count is None else min(wanted, count)
 
 
 def _moved(session: Session, op: Operation) -> list[Operation]:
@@ -213,7 +202,7 @@ def _moved(session: Session, op: Operation) -> list[Operation]:
 
 def _held_above(session: Session, op: Operation) -> Operation | None:
     """The nearest cache above the operation."""
-    return next((other for other in upstream(session, op) if other.kind in _CACHES), None)
+    return next((other for other in upstream(session, op) if other.kind in CACHES), None)
 
 
 def _can_move(session: Session, op: Operation, moved: list[Operation]) -> bool:
@@ -237,7 +226,7 @@ def _untried(session: Session, op: Operation) -> str:
 
 def _cacheable(session: Session, op: Operation) -> bool:
     above = [op, *upstream(session, op)]
-    if op.inside_function_of or not reaches_the_loop(session, op, without=_CACHES):
+    if op.inside_function_of or not reaches_the_loop(session, op, without=CACHES):
         return False
     return op.function is not None and not any(map(differs_by_pass, above))
 
@@ -279,22 +268,12 @@ def _room(session: Session) -> str:
     return f"more than half of the {memory:.1f} GiB of memory that are available{disk}"
 
 
-def _count(session: Session, op: Operation) -> int | None:
-    """Elements of one pass at this operation, or as many as reach it at most; None if unknown."""
-    for other in [op, *upstream(session, op)]:
-        if other.kind != "repeat" and other.cardinality is not None and other.cardinality >= 0:
-            return other.cardinality
-        if other.kind not in _CACHES and not keeps_elements([other]):
-            return None
-    return None
-
-
 def _bytes(session: Session, op: Operation) -> float | None:
     """What all elements of one pass take at this operation."""
     each = _bytes_each(session, op)
     if each is None:
         return None
-    count = _count(session, op)
+    count = elements_of_a_pass(session, op)
     return _by_files(session, op, each) if count is None else float(count * each)
 
 
@@ -306,7 +285,7 @@ def _by_files(session: Session, op: Operation, each: float) -> float | None:
     above = upstream(session, op)
     source = above[-1] if above else op
     held, read = source.parameters.get("file_bytes"), _bytes_each(session, source)
-    between_them = [other for other in [op, *above[:-1]] if other.kind not in _CACHES]
+    between_them = [other for other in [op, *above[:-1]] if other.kind not in CACHES]
     if not isinstance(held, int) or not read or not keeps_elements(between_them):
         return None
     return held * each / read

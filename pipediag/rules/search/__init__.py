@@ -1,0 +1,1 @@
+"""Edits that no rule calls for, tried where rules are silent."""

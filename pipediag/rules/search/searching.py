@@ -1,0 +1,105 @@
+"""A search where rules are silent: something could be had, and none of them says how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipediag.facts.limits import INPUT_BOUND
+from pipediag.forecast import forecast
+from pipediag.rules.rule import Meta
+from pipediag.rules.search.catalogue import Fitting, of_the_input, of_the_model
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+
+META = Meta(
+    id="search",
+    name="Search",
+    title_failed="A change that no rule calls for",
+    title_informative="A change that no rule calls for",
+    title_passed="A search beyond the rules found nothing",
+    looks_at="Runs whose verdict is that something can be had, and of which no rule has an advice "
+    "that can be tried.",
+    why="Rules know causes that were seen before. Where none of them fits, trying what there is to "
+    "try costs a minute, and that nothing helps is worth knowing, too.",
+    edit="Whatever a trial confirms: parallel calls, several sources at once, a cache, a prefetch, "
+    "a free order, threads of its own; for the model several steps in a call, or XLA.",
+    cost="That of the change.",
+    prediction="By the forecast, where it knows the change; the best goes first.",
+    needs=("loop", "steps", "breakdown"),
+    thresholds=(INPUT_BOUND,),
+    severity="info",
+    effect_on_results="same results",
+    tried_when_informing=True,
+)
+
+MOST = 6
+"""Own choice: more would share a minute between so many that none is decided."""
+
+
+def search(session: Session, findings: Sequence[Finding]) -> list[Finding]:
+    """What is to be tried, the best prediction first; nothing where a rule has something to try."""
+    loop = session.diagnosed_loop()
+    if loop is None or session.verdict.severity not in ("moderate", "high"):
+        return []
+    if any(_has_a_way(finding) for finding in findings):
+        return []
+    known = [finding.edit.changes for finding in findings if finding.edit is not None]
+    fitting = [one for one in _fitting(session) if one.edit.changes not in known]
+    fitting.sort(key=lambda one: -(forecast(session, one.edit).speedup or 1.0))
+    place = (loop.file, loop.line)
+    return [
+        META.finding(
+            "informative",
+            one.advice,
+            op=one.op,
+            place=place if one.op is None else None,
+            effect=one.effect,
+            edit=one.edit,
+        )
+        for one in fitting[:MOST]
+    ]
+
+
+def told(findings: Sequence[Finding]) -> list[Finding]:
+    """What a search came to: what it confirmed, and of all else one finding that counts it."""
+    ours = [finding for finding in findings if finding.rule == META.id]
+    if not ours:
+        return list(findings)
+    confirmed = [one for one in ours if one.trial.state == "confirmed"]
+    tried = [one for one in ours if one.trial.state in ("refuted", "inconclusive")]
+    others = [finding for finding in findings if finding.rule != META.id]
+    return [*others, *confirmed, *_in_one(tried, also=bool(confirmed))]
+
+
+def _in_one(tried: Sequence[Finding], *, also: bool) -> list[Finding]:
+    """One finding of all that did not help; none where nothing was tried."""
+    labels = [one.edit.label for one in tried if one.edit is not None]
+    if not labels:
+        return []
+    count = "One change" if len(labels) == 1 else f"{len(labels)} changes"
+    was = "was" if len(labels) == 1 else "were"
+    more = " more" if also else ""
+    undecided = any(one.trial.state == "inconclusive" for one in tried)
+    ending = "none was confirmed" if undecided else "none helps"
+    return [
+        META.finding(
+            "informative",
+            f"{count}{more} that no rule calls for {was} tried, and {ending}: {'; '.join(labels)}.",
+            title="A search beyond the rules was made",
+            evidence={"tried": len(labels)},
+        )
+    ]
+
+
+def _fitting(session: Session) -> list[Fitting]:
+    if session.verdict.bottleneck == "input":
+        return of_the_input(session, META.id)
+    if session.verdict.bottleneck == "overhead":
+        return of_the_model(session, META.id)
+    return [*of_the_input(session, META.id), *of_the_model(session, META.id)]
+
+
+def _has_a_way(finding: Finding) -> bool:
+    """Whether its advice on speed can be tried."""
+    failed = finding.status == "fail" and not finding.about_results
+    return failed and finding.edit is not None
