@@ -1,0 +1,213 @@
+"""What a confirmed edit promises for the run, and what the edited script then takes.
+
+    python -m benchmarks.applied [--rounds N] [--budget S] [--table FILE] [NAME...]
+
+For each sample in applied.toml: `pipediag analyze` once; the edits that it confirmed are written
+into a copy of the script, as a person would; then script and copy run natively, to their ends, in
+turn. Promised is the gain of the whole run, obtained is the ratio of the two processes' wall times.
+A promise is kept where its interval and that of the ratio overlap.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+
+from benchmarks.machine import machine_of
+from benchmarks.samples import RunFailedError, analyze
+from pipediag.session.ledger import RunGain
+from pipediag.session.model import Session
+from pipediag.trials.statistics import Estimate, estimate
+
+EDITS = Path(__file__).with_suffix(".toml")
+SAMPLES = Path(__file__).parents[1] / "sample_pipelines"
+LIMIT_S = 400
+CLOSE = 0.15
+"""Goal for the median error of what is promised for a run."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """One script with its confirmed edits."""
+
+    name: str
+    promised: RunGain | None
+    """None where an edit that was written was not confirmed."""
+    obtained: Estimate
+
+    @property
+    def error(self) -> float | None:
+        """How far the promise is off, as a part of what was obtained."""
+        if self.promised is None:
+            return None
+        return abs(self.promised.speedup / self.obtained.value - 1.0)
+
+    @property
+    def kept(self) -> bool:
+        """Whether the two intervals overlap."""
+        if self.promised is None:
+            return False
+        low, high = self.promised.ci95 or (self.promised.speedup, self.promised.speedup)
+        return low <= self.obtained.high and self.obtained.low <= high
+
+
+def edited(name: str, changes: Sequence[dict[str, str]]) -> str:
+    """The script's source with the changes in it.
+
+    Raises:
+        ValueError: what is to be replaced does not stand in it once.
+    """
+    text = (SAMPLES / f"{name}.py").read_text(encoding="utf-8")
+    for change in changes:
+        if text.count(change["old"]) != 1:
+            raise ValueError(f"{name}.py has not once: {change['old']!r}")
+        text = text.replace(change["old"], change["new"])
+    return text
+
+
+def promise(session: Session, rules: Sequence[str]) -> RunGain | None:
+    """What the session says of the run with the confirmed edits of these rules."""
+    confirmed = [f for f in session.findings if f.trial.state == "confirmed" and f.edit is not None]
+    chosen = [finding for finding in confirmed if finding.rule in rules]
+    if {finding.rule for finding in chosen} != set(rules):
+        return None
+    if len(chosen) == 1:
+        return chosen[0].for_run
+    together = session.combined
+    ids = {finding.edit.id for finding in chosen if finding.edit is not None}
+    return together.for_run if together is not None and set(together.findings) == ids else None
+
+
+def obtained(scripts: tuple[Path, Path], rounds: int) -> Estimate:
+    """Wall time of the script over that of its copy; each round runs both, in random order.
+
+    Raises:
+        RunFailedError: one of them ends with an error.
+    """
+    order = random.Random(1)
+    ratios = []
+    for _ in range(rounds):
+        walls = {script: _wall_s(script) for script in order.sample(scripts, 2)}
+        ratios.append(walls[scripts[0]] / walls[scripts[1]])
+    return estimate(ratios)
+
+
+def _wall_s(script: Path) -> float:
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        check=False,
+    )
+    if done.returncode != 0:
+        raise RunFailedError(f"{script.name} ended with {done.returncode}: {done.stderr[-300:]}")
+    return time.monotonic() - began
+
+
+def apply(
+    name: str, known: dict[str, Any], folder: Path, rounds: int, budget_s: float
+) -> tuple[Applied, str]:
+    """Analyse, edit, run both; the second of what is returned is the machine in words.
+
+    Raises:
+        RunFailedError: one of the runs failed.
+    """
+    script, copy = SAMPLES / f"{name}.py", folder / f"{name}_edited.py"
+    copy.write_text(edited(name, known["edits"]), encoding="utf-8")
+    session = analyze(script, folder / name, budget_s)
+    promised = promise(session, known["rules"])
+    return Applied(name, promised, obtained((script, copy), rounds)), machine_of(
+        session.environment
+    )
+
+
+def line(one: Applied) -> str:
+    """One script, for the terminal."""
+    if one.promised is None:
+        return f"none {one.name}: not confirmed; obtained {one.obtained}"
+    low, high = one.promised.ci95 or (one.promised.speedup, one.promised.speedup)
+    word = "kept" if one.kept else "MISS"
+    return (
+        f"{word} {one.name}: promised {one.promised.speedup:.2f} [{low:.2f}, {high:.2f}], obtained "
+        f"{one.obtained}, error {one.error:.1%}"
+    )
+
+
+def summary(found: Sequence[Applied]) -> str:
+    """How many promises were made, and kept."""
+    errors = [one.error for one in found if one.error is not None]
+    middle = f"{median(errors):.1%}" if errors else "-"
+    return (
+        f"{len(errors)} of {len(found)} promised, {sum(one.kept for one in found)} kept; median "
+        f"error of the run's gain {middle}, goal {CLOSE:.0%}."
+    )
+
+
+def markdown(found: Sequence[Applied], machine: str, rounds: int) -> str:
+    """The table to commit."""
+    rows = [
+        "# Confirmed edits, applied",
+        "",
+        f"`python -m benchmarks.applied --rounds {rounds}`. {machine}.",
+        "Promised and obtained are of the whole run, from the start of Python to its exit.",
+        "",
+        "| script | promised | obtained | error | kept |",
+        "|---|---|---|---|---|",
+    ]
+    for one in found:
+        if one.promised is None:
+            rows.append(f"| `{one.name}` | not confirmed | {one.obtained} | - | - |")
+            continue
+        low, high = one.promised.ci95 or (one.promised.speedup, one.promised.speedup)
+        kept = "yes" if one.kept else "no"
+        rows.append(
+            f"| `{one.name}` | {one.promised.speedup:.2f} [{low:.2f}, {high:.2f}] | {one.obtained} "
+            f"| {one.error:.1%} | {kept} |"
+        )
+    return "\n".join([*rows, "", summary(found), ""])
+
+
+@click.command(help=(__doc__ or "").partition("\n")[0])
+@click.option("--rounds", type=click.IntRange(min=2), default=3, show_default=True)
+@click.option("--budget", type=click.FloatRange(min=1), default=60.0, show_default=True)
+@click.option("--table", type=click.Path(path_type=Path), help="Write a Markdown table.")
+@click.argument("names", nargs=-1)
+def main(rounds: int, budget: float, table: Path | None, names: tuple[str, ...]) -> None:
+    """Run the scripts, print a line each, and the totals."""
+    known = tomllib.loads(EDITS.read_text(encoding="utf-8"))
+    if unknown := set(names) - set(known):
+        raise click.UsageError(f"no script is called {', '.join(sorted(unknown))}")
+    found: list[Applied] = []
+    machine = ""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names or known:
+            try:
+                one, machine = apply(name, known[name], Path(folder), rounds, budget)
+            except RunFailedError as error:
+                click.echo(f"fail {name}: {error}")
+                continue
+            found.append(one)
+            click.echo(line(one))
+    click.echo(summary(found))
+    if table is not None and found:
+        table.write_text(markdown(found, machine, rounds), encoding="utf-8")
+    sys.exit(not all(one.kept for one in found))
+
+
+if __name__ == "__main__":
+    main()
