@@ -58,11 +58,14 @@ def dearest(rows: list[PipelineRow], limit: int) -> list[PipelineRow]:
 
 
 def operation_title(op: Operation) -> str:
-    """The call as written, with the function it was given: `map(parse)`."""
+    """The call as written, with the function it was given: `map(parse)`.
+
+    A function within others is called by its own name: Keras' have names of eighty letters.
+    """
     if op.function is None:
         return op.kind
-    name = "lambda" if "<lambda>" in op.function.name else op.function.name
-    return f"{op.kind}({name})"
+    name = op.function.name.rpartition("<locals>.")[-1]
+    return f"{op.kind}({'lambda' if '<lambda>' in name else name})"
 
 
 def parallel_calls(op: Operation) -> str:

@@ -90,3 +90,9 @@ def test_a_lambda_is_called_lambda() -> None:
     op = records.make_operation(function=records.make_function(name="<module>.<lambda>"))
 
     assert pipeline_rows.operation_title(op) == "map(lambda)"
+
+
+def test_a_function_within_others_is_called_by_its_own_name() -> None:
+    name = "ArrayDataAdapter.get_tf_dataset.<locals>.slice_inputs.<locals>.grab_batch"
+    op = records.make_operation("op", "map", function=records.make_function(name=name))
+    assert pipeline_rows.operation_title(op) == "map(grab_batch)"
