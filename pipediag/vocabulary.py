@@ -15,6 +15,8 @@ LoopKind = Literal["keras", "eager", "tf_function", "in_graph", "distributed"]
 LoopRole = Literal[
     "training", "validation", "evaluate", "predict", "adapt", "preview", "preparation", "other"
 ]
+EVALUATING: frozenset[LoopRole] = frozenset({"validation", "evaluate", "predict", "other"})
+"""Loops that may evaluate, and take batches in earnest without training."""
 WindowKind = Literal["warmup", "baseline", "stacks", "profile", "repeat"]
 HotThread = Literal["main", "source", "other"]
 """Whose line was seen running: the training loop's, a data source's, or another thread's."""

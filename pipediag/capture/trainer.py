@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Protocol
 
+from pipediag.session.edits import SkipCallback
 from pipediag.session.recording import RecordedKeras, RecordedVariable
 from pipediag.vocabulary import LoopRole
 
@@ -65,6 +66,16 @@ class Trainer(Protocol):
 
     def model_of(self, frame: FrameType) -> Any:
         """What a running `fit` trains."""
+
+    def callbacks_of(self, frame: FrameType) -> Any:
+        """What a running `fit` calls beside its steps; None where that is not known."""
+
+    def callbacks_named(self, callbacks: Any, skipped: Sequence[SkipCallback]) -> list[Any]:
+        """Those of them that the changes name, which steps can be made without.
+
+        Raises:
+            NotReplayableError: there is none such, or it is not called where it could be left out.
+        """
 
     def describe(self, frame: FrameType) -> RecordedKeras:
         """What a running `fit` tells, once a first step has built its model."""

@@ -26,6 +26,11 @@ def lines_of(session: Session, callback: Callback) -> list[HotLine]:
     ]
 
 
+def callback_percent(session: Session, callback: Callback) -> float:
+    """Percent of the stack samples in the callback's per-batch methods."""
+    return sum(line.percent for line in lines_of(session, callback))
+
+
 def callbacks_percent(session: Session) -> float:
     """Percent of the stack samples in any per-batch callback."""
     lines = [line for cb in per_batch_callbacks(session) for line in lines_of(session, cb)]

@@ -51,3 +51,11 @@ def pool_size(session: Session, op: Operation) -> int | None:
 def on_accelerator(devices: Iterable[OfAKind]) -> bool:
     """Whether one of TensorFlow's devices is no CPU."""
     return any(device.kind.upper() != "CPU" for device in devices)
+
+
+def available_bytes(session: Session) -> int:
+    """Memory that was free for the script; all of the machine's where that was not seen."""
+    host = session.host
+    if host is not None and host.available_bytes is not None:
+        return host.available_bytes
+    return session.environment.memory_bytes

@@ -172,8 +172,12 @@ def keeps_elements(ops: Iterable[Operation]) -> bool:
 
 def option(session: Session, name: str) -> tuple[str, Scalar] | None:
     """A dataset option that the user set, as it is written and its value, whatever holds it."""
-    options = session.pipeline.options if session.pipeline else {}
-    for key, value in options.items():
+    return option_of(session.pipeline, name)
+
+
+def option_of(pipeline: Pipeline | None, name: str) -> tuple[str, Scalar] | None:
+    """The same of one pipeline."""
+    for key, value in (pipeline.options if pipeline else {}).items():
         if key == name or key.endswith(f".{name}"):
             holder = "experimental_" if key.startswith("optimization.") else ""
             return f"options.{holder}{key}", value
@@ -199,11 +203,16 @@ def passes_over_data(session: Session) -> float | None:
 
 def prefetch_switched_off(session: Session) -> str | None:
     """What keeps TensorFlow from appending a prefetch, as it is written, or None."""
+    return prefetch_switched_off_in(session, session.pipeline)
+
+
+def prefetch_switched_off_in(session: Session, pipeline: Pipeline | None) -> str | None:
+    """The same of one of the script's pipelines."""
     if session.environment.tf_data_debug_mode:
         return "tf.data.experimental.enable_debug_mode()"
     for name in PREFETCH_SWITCHES:
-        given = option(session, name)
+        given = option_of(pipeline, name)
         if given is not None and given[1] is False:
             return f"{given[0]} = False"
-    tuned = session.pipeline is None or session.pipeline.autotune_enabled
+    tuned = pipeline is None or pipeline.autotune_enabled
     return None if tuned else "options.autotune.enabled = False"

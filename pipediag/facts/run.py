@@ -179,8 +179,16 @@ def _shortened_s(session: Session, run: Run, finding: Finding) -> float:
     if finding.part == "steps":
         return _steps_s(session)
     rows = [row for row in run.parts if row.part == finding.part]
-    own = [row for row in rows if (row.file, row.line) == (finding.file, finding.line)]
+    place = _place_of(session, finding)
+    own = [row for row in rows if (row.file, row.line) == place]
     return sum(row.seconds for row in own or rows)
+
+
+def _place_of(session: Session, finding: Finding) -> tuple[str | None, int | None]:
+    """Where the time goes that its advice is about: at the loop whose pipeline its edit changes."""
+    loop_id = finding.edit.loop_id if finding.edit is not None else None
+    loop = next((one for one in session.loops if one.id == loop_id), None)
+    return (finding.file, finding.line) if loop is None else (loop.file, loop.line)
 
 
 def _steps_s(session: Session) -> float:

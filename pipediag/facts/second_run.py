@@ -35,6 +35,8 @@ def edits_for_held_loop(session: Session) -> list[Edit]:
         edit, worth = finding.edit, finding.status in _TRIED
         if edit is None or not worth or finding.effect_on_results == "not safe here":
             continue
+        if edit.loop_id is not None:
+            continue
         if all(edit.changes != known.changes for known in edits):
             edits.append(edit)
     return edits

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
+from pipediag.facts.callbacks import callback_percent, per_batch_callbacks
 from pipediag.forecast.network import Network, Station, put_behind, scaled, taken_out, upstream
 from pipediag.forecast.unknown import UnknownError
 from pipediag.session.edits import (
@@ -17,6 +18,7 @@ from pipediag.session.edits import (
     SetModel,
     SetOptions,
     SetParameters,
+    SkipCallback,
 )
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -54,6 +56,8 @@ def apply(network: Network, change: Change, session: Session) -> Network:
             after = _options(network, change, session)
         case SetModel():
             after = _model(network, change)
+        case SkipCallback():
+            after = _skip(network, change, session)
         case unknown:
             assert_never(unknown)
     return after
@@ -261,6 +265,16 @@ def _model(network: Network, change: SetModel) -> Network:
     if set(change.settings) != {"steps_per_execution"} or not isinstance(calls, int):
         raise UnknownError("What the model would cost compiled otherwise was not measured.")
     return _less_consumer(network, network.per_call_ms * (1.0 - 1.0 / max(1, calls)))
+
+
+def _skip(network: Network, change: SkipCallback, session: Session) -> Network:
+    """The consumer without the callback's part in the stack samples, which are spread evenly."""
+    named = (change.callback, change.file, change.line)
+    found = [one for one in per_batch_callbacks(session) if (one.name, one.file, one.line) == named]
+    percent = callback_percent(session, found[0]) if found else 0.0
+    if percent <= 0:
+        raise UnknownError("What the callback costs was not measured.")
+    return _less_consumer(network, network.step_ms * percent / 100.0)
 
 
 def _measured(network: Network, op_id: str, session: Session) -> Station:

@@ -42,6 +42,8 @@ def forecast(session: Session, edit: Edit) -> Forecast:
 
 
 def _forecast(session: Session, edit: Edit) -> Forecast:
+    if edit.loop_id is not None:
+        raise UnknownError("It changes the pipeline of another loop, which was not measured.")
     network = after = network_of(session)
     for change in edit.changes:
         after = apply(after, change, session)

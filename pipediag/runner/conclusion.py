@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     # Where nothing was tried, what trials are made of need not be imported.
     from pipediag.runner.second_run import SecondRun
     from pipediag.runner.trials_of_run import TrialsOfRun
+    from pipediag.trials.outcome import TrialOutcome
 
 NOT_WAITED = "The script ended before its loop was measured and could be held for trials."
 OFFER = "`--rerun` would run the script a second time to try it in the running loop."
@@ -52,6 +53,8 @@ class Recorded:
     untried: Session
     """As it was measured, with no trial in it."""
     recording: Recording | None
+    outcomes: Mapping[str, TrialOutcome] = field(default_factory=dict)
+    """What was tried in it, by the id of the loop."""
 
 
 def record(
@@ -71,7 +74,7 @@ def record(
         save_session(session, output.path / SESSION_FILE)
         output.keep_trace()
     output.discard_capture()
-    return Recorded(session, untried, recording)
+    return Recorded(session, untried, recording, outcomes)
 
 
 def with_second_run(
@@ -82,7 +85,7 @@ def with_second_run(
     outcome = second.outcomes.get(loop.id) if loop is not None else None
     session = first.session
     if outcome is not None and loop is not None:
-        session = with_trials(first.untried, {loop.id: outcome}, NOT_WAITED)
+        session = with_trials(first.untried, {**first.outcomes, loop.id: outcome}, NOT_WAITED)
     else:
         session = with_remark(session, second.says)
     script = session.script.model_copy(update={"second_run": second.says})

@@ -6,7 +6,7 @@ A loop waits while the parent works out what would help it; what it answers to e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from pipediag.facts.second_run import edits_for_held_loop
@@ -14,6 +14,7 @@ from pipediag.facts.step import consumer_ms
 from pipediag.runner.asking import Ask
 from pipediag.runner.child_executor import ChildExecutor
 from pipediag.runner.progress import Diagnosing, OnProgress
+from pipediag.session.findings import Finding
 from pipediag.session.messages import TrialsAwaited
 from pipediag.session.model import Session
 from pipediag.trials.epochs import epoch_to_try
@@ -22,6 +23,11 @@ from pipediag.trials.schedule import run_trials
 from pipediag.trials.shorter_shuffles import SharedChanges, shorter_shuffles
 
 Draft = Callable[[], Session]
+
+
+def edits_of(findings: Iterable[Finding], loop_id: str | None) -> list[Finding]:
+    """Findings whose edits change the pipeline of that loop; None for the diagnosed one's."""
+    return [one for one in findings if one.edit is not None and one.edit.loop_id == loop_id]
 
 
 @dataclass
@@ -57,7 +63,10 @@ class TrialsOfRun:
         self.on_progress(Diagnosing())
         session = self.draft()
         loop = session.diagnosed_loop()
-        if loop is None or loop.id != waiting.loop_id or self._has_tried(loop.id):
+        if loop is None or self._has_tried(waiting.loop_id):
+            return
+        if loop.id != waiting.loop_id:
+            self._try_evaluated(session, waiting, ask)
             return
         if waiting.alone and self.rerun and edits_for_held_loop(session):
             return
@@ -67,7 +76,7 @@ class TrialsOfRun:
         shared = shorter_shuffles(session) if epoch is None else SharedChanges()
         outcome = run_trials(
             session,
-            session.findings,
+            edits_of(session.findings, None),
             ChildExecutor(ask, shared.changes, shared.caveats),
             budget_s,
             on_event=self.on_progress,
@@ -75,6 +84,24 @@ class TrialsOfRun:
             epoch_examples=epoch,
             goes_on=self._why_it_goes_on() if waiting.goes_on else None,
             # The clock is one for all processes of a machine.
+            began_s=waiting.since_ns / 1e9,
+        )
+        self.budget_s = max(0.0, self.budget_s - outcome.run.used_s)
+        self.outcomes[loop.id] = outcome
+
+    def _try_evaluated(self, session: Session, waiting: TrialsAwaited, ask: Ask) -> None:
+        """Try the pipeline of a loop that evaluates, in what its training has left of the time."""
+        loop = next((one for one in session.loops if one.id == waiting.loop_id), None)
+        findings = edits_of(session.findings, waiting.loop_id)
+        if loop is None or not findings:
+            return
+        outcome = run_trials(
+            session,
+            findings,
+            ChildExecutor(ask),
+            self.budget_s,
+            on_event=self.on_progress,
+            evaluates=loop,
             began_s=waiting.since_ns / 1e9,
         )
         self.budget_s = max(0.0, self.budget_s - outcome.run.used_s)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pipediag.facts.order import concluded
 from pipediag.facts.run import gain_of_all
 from pipediag.rules.search.searching import told
@@ -10,21 +12,35 @@ from pipediag.session.model import Session
 from pipediag.session.trials import Trial
 from pipediag.trials.outcome import TrialOutcome
 
+EVALUATION_OVER = "What it evaluates on was gone, or no time was left, when it could be tried."
 
-def with_trials(session: Session, outcomes: dict[str, TrialOutcome], missing: str) -> Session:
-    """The session with what was tried for its loop; `missing` says why nothing was."""
+
+def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing: str) -> Session:
+    """The session with what was tried for its loop, and for those that evaluate; `missing` says why
+    nothing was."""
     loop = session.diagnosed_loop()
     outcome = outcomes.get(loop.id) if loop is not None else None
+    missing = (loop.untried if loop is not None else None) or missing
+    tried = _with_outcome(session, outcome, missing)
+    evaluated = [outcomes[id].run for id in _evaluated(session) if id in outcomes]
+    tried = tried.model_copy(update={"evaluation_trials": evaluated})
+
+    def with_trial(finding: Finding) -> Finding:
+        if _is_of_evaluation(finding):
+            return _of_evaluation(session, finding, outcomes)
+        return _not_tried(finding, missing) if outcome is None else _tried(finding, outcome)
+
+    findings = told([with_trial(finding) for finding in session.findings])
+    if outcome is None and not evaluated:
+        return tried.model_copy(update={"findings": findings})
+    return concluded(tried, findings)
+
+
+def _with_outcome(session: Session, outcome: TrialOutcome | None, missing: str) -> Session:
+    """What came of the trials in its loop as a whole."""
     if outcome is None:
-        missing = (loop.untried if loop is not None else None) or missing
-        return session.model_copy(
-            update={
-                "findings": told([_not_tried(finding, missing) for finding in session.findings]),
-                "combined_missing": missing,
-                "pipeline_alone_missing": missing,
-                "trials_missing": missing,
-            }
-        )
+        reasons = ("combined_missing", "pipeline_alone_missing", "trials_missing")
+        return session.model_copy(update=dict.fromkeys(reasons, missing))
     tried = session.model_copy(
         update={
             "combined": outcome.combined,
@@ -35,21 +51,42 @@ def with_trials(session: Session, outcomes: dict[str, TrialOutcome], missing: st
             "trials_missing": None,
         }
     )
-    if tried.combined is not None:
-        gain = gain_of_all(tried, tried.combined)
-        combined = tried.combined.model_copy(update={"for_run": gain})
-        tried = tried.model_copy(update={"combined": combined})
-    return concluded(tried, told([_tried(finding, outcome) for finding in session.findings]))
+    if tried.combined is None:
+        return tried
+    gain = gain_of_all(tried, tried.combined)
+    combined = tried.combined.model_copy(update={"for_run": gain})
+    return tried.model_copy(update={"combined": combined})
+
+
+def _evaluated(session: Session) -> list[str]:
+    """The loops that evaluate and whose pipelines an edit would change, each once."""
+    edits = [finding.edit for finding in session.findings if finding.edit is not None]
+    return list(dict.fromkeys(edit.loop_id for edit in edits if edit.loop_id is not None))
+
+
+def _is_of_evaluation(finding: Finding) -> bool:
+    return finding.edit is not None and finding.edit.loop_id is not None
+
+
+def _of_evaluation(
+    session: Session, finding: Finding, outcomes: Mapping[str, TrialOutcome]
+) -> Finding:
+    assert finding.edit is not None
+    outcome = outcomes.get(finding.edit.loop_id or "")
+    if outcome is not None:
+        return _tried(finding, outcome)
+    loop = next((one for one in session.loops if one.id == finding.edit.loop_id), None)
+    return _not_tried(finding, (loop.untried if loop is not None else None) or EVALUATION_OVER)
 
 
 def with_remark(session: Session, remark: str | None) -> Session:
-    """The session with one more sentence wherever it says why an edit was not tried."""
+    """The session with one more sentence wherever it says why an edit was not tried in it."""
     if remark is None:
         return session
     missing = session.trials_missing
     findings = [
         _not_tried(finding, _and(finding.trial.reason, remark))
-        if finding.trial.state == "not_tried"
+        if finding.trial.state == "not_tried" and not _is_of_evaluation(finding)
         else finding
         for finding in session.findings
     ]

@@ -79,10 +79,24 @@ class SetModel:
     do: Literal["model"] = "model"
 
 
-Change = SetParameters | Insert | Remove | Move | Replace | SetOptions | SetModel
+@dataclass(frozen=True)
+class SkipCallback:
+    """Hooks of a Keras callback are not called: that, of the script, which is defined there."""
+
+    callback: str
+    """Name of its class."""
+    file: str | None
+    line: int | None
+    hooks: Literal["batch"] = "batch"
+    """Those before and after each batch that is trained on."""
+    do: Literal["skip"] = "skip"
+
+
+Change = SetParameters | Insert | Remove | Move | Replace | SetOptions | SetModel | SkipCallback
 
 Touched = Literal["elements", "options", "model"]
-"""What a change takes effect on: what the pipeline hands out or how, its options, the model."""
+"""What a change takes effect on: what the pipeline hands out or how, its options, the model or what
+is called beside it."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(Replace, "elements"),
     Kind(SetOptions, "options"),
     Kind(SetModel, "model"),
+    Kind(SkipCallback, "model"),
 )
 """All there are. A new one is applied in capture/replay/changes.py and forecast/changes.py too;
 whoever tells kinds apart raises for one that it does not know."""
@@ -131,6 +146,8 @@ class Edit:
     """Whether it may only be tried where the script is stopped afterwards."""
     whole_epoch: bool = False
     """Whether steps alone can't show what it does: it changes when an epoch's first batch comes."""
+    loop_id: str | None = None
+    """The loop whose pipeline it changes, where that is not the diagnosed one."""
 
 
 _BY_NAME = {kind.do: kind.made for kind in KINDS}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pipediag.session.pipeline import Pipeline
 from pipediag.session.record import Record
 from pipediag.vocabulary import LoopKind, LoopRole
 
@@ -74,6 +75,17 @@ class LoopTime(Record):
     """Mean wait for an epoch's first batch; None where no epoch's end was seen."""
 
 
+class Evaluation(Record):
+    """Steps of a loop that evaluates, in a short look: its first ones are left out."""
+
+    steps: int
+    step_ms: float
+    """Mean."""
+    consumer_ms: float | None
+    """What of it was not waiting for a batch, by tf.data's own clock; None where that told
+    nothing."""
+
+
 class Loop(Record):
     """A place in the script that consumes batches."""
 
@@ -106,3 +118,10 @@ class Loop(Record):
     """Why no trial could be made in it, where that is not the whole run's reason."""
     beside: str | None = None
     """Id of another training loop, which another thread ran at the same time."""
+    root_op_id: str | None = None
+    """The operation that hands it its batches; None where it is none of tf.data's."""
+    pipeline: Pipeline | None = None
+    """What it reads, as written; only of a loop that evaluates: the diagnosed one's is the
+    session's."""
+    evaluation: Evaluation | None = None
+    """Only of a loop that evaluates, and of one that takes few batches at a time not even then."""

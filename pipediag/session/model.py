@@ -9,6 +9,7 @@ names carry their units.
 from __future__ import annotations
 
 from pipediag.session.devices import DeviceActivity
+from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.host import Host, HostSample
 from pipediag.session.ledger import Run
@@ -118,6 +119,8 @@ class Session(Record):
     + `), `round`, examples per second, batches, duration. `trials.csv` has the blocks as a
     table."""
     trials_missing: str | None = None
+    evaluation_trials: list[TrialRun] = []
+    """The same of loops that evaluate, whose pipelines were tried alone."""
     loops: list[Loop] = []
     """Every place in the script that took batches, and which of them the verdict speaks of."""
     windows: list[Window] = []
@@ -142,6 +145,12 @@ class Session(Record):
         if self.pipeline is None:
             return None
         return next((op for op in self.pipeline.ops if op.id == op_id), None)
+
+    def trials_of(self, edit: Edit | None) -> TrialRun | None:
+        """The trials of the loop that the edit is about, or None."""
+        if edit is None or edit.loop_id is None:
+            return self.trials
+        return next((run for run in self.evaluation_trials if run.loop_id == edit.loop_id), None)
 
     def diagnosed_loop(self) -> Loop | None:
         """The loop that the verdict speaks of, or None."""

@@ -121,6 +121,16 @@ class RecordedSeam:
 
 
 @dataclass
+class RecordedEvaluation:
+    """Steps of a loop that evaluates, one after the other, its first ones left out."""
+
+    batches: int
+    elapsed_ns: int
+    gaps_us: list[int] = field(default_factory=list)
+    """tf.data's time between two get_next calls, of the last of these batches, oldest first."""
+
+
+@dataclass
 class RecordedLoop:
     """A place in the script that consumes batches."""
 
@@ -176,6 +186,8 @@ class RecordedLoop:
     """Why no trial could be made in it, as a sentence."""
     beside: str | None = None
     """Id of another training loop that another thread ran at the same time."""
+    evaluation: RecordedEvaluation | None = None
+    """Of a loop that evaluates, in its first evaluation that is long enough."""
 
 
 @dataclass

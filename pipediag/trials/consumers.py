@@ -68,6 +68,8 @@ class PulledPipeline:
 
     consumer_ms: float
     """What the rest of a step takes; 0 where that is not known."""
+    why: str = "The training loop can't be run by itself"
+    """Why no step was made, as the start of a sentence."""
     consumer: Consumer = "pipeline alone"
     basis: Basis = "pipeline"
 
@@ -76,13 +78,12 @@ class PulledPipeline:
         """What such a measurement leaves out."""
         if not self.consumer_ms:
             return (
-                "The training loop can't be run by itself: the pipeline was measured alone, and "
-                "what the rest of a step takes is not known."
+                f"{self.why}: the pipeline was measured alone, and what the rest of a step takes "
+                "is not known."
             )
         return (
-            "The training loop can't be run by itself: the pipeline was measured alone, and a step "
-            f"taken as the longer of a batch and the {self.consumer_ms:.1f} ms that the rest of "
-            "the step took."
+            f"{self.why}: the pipeline was measured alone, and a step taken as the longer of a "
+            f"batch and the {self.consumer_ms:.1f} ms that the rest of the step took."
         )
 
     def run(self, executor: Executor, arm: Arm, seconds: float) -> Block:

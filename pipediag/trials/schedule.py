@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from pipediag.session.findings import Finding
+from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined, TrialRun
 from pipediag.trials.arms import Executor
@@ -36,6 +37,7 @@ def run_trials(
     on_event: OnEvent = _silent,
     consumer_ms: float | None = None,
     epoch_examples: float | None = None,
+    evaluates: Loop | None = None,
     goes_on: str | None = None,
     began_s: float | None = None,
     seed: int = _SEED,
@@ -45,7 +47,9 @@ def run_trials(
     `clock` gives seconds; the budget counts from `began_s` by it, and without that from now.
     `consumer_ms` is given where the training loop can't be driven: what a step takes beside its
     input; batches are then pulled instead. `epoch_examples` is given where an epoch of so many is
-    what counts, and not its steps alone. `goes_on` keeps out edits that may only be tried on
+    what counts, and not its steps alone. `evaluates` is the loop whose pipeline is tried where
+    that is not the diagnosed one; its batches are pulled, as nothing is evaluated for a trial.
+    `goes_on` keeps out edits that may only be tried on
     a script that is stopped afterwards, and says why this one is not, as the start of a sentence.
 
     `on_event` gets `Trying` before each arm is built and before each block, and `Decided` as soon
@@ -54,11 +58,11 @@ def run_trials(
     Never raises for what the executor does: an arm that fails and a process that is gone are said
     in the trials.
     """
-    taken_by = _taken_by(consumer_ms, epoch_examples)
+    loop = evaluates or session.diagnosed_loop()
+    taken_by = _taken_by(consumer_ms, epoch_examples, evaluates)
     bench = Bench(executor, taken_by, budget_s, clock, on_event, seed, began_s)
     trials = _Trials(bench)
     trials.run(candidates(findings), goes_on)
-    loop = session.diagnosed_loop()
     return TrialOutcome(
         run=TrialRun(
             loop_id=loop.id if loop else "",
@@ -77,7 +81,13 @@ def run_trials(
     )
 
 
-def _taken_by(consumer_ms: float | None, epoch_examples: float | None) -> TakenBy:
+def _taken_by(
+    consumer_ms: float | None, epoch_examples: float | None, evaluates: Loop | None
+) -> TakenBy:
+    if evaluates is not None:
+        seen = evaluates.evaluation
+        rest_ms = seen.consumer_ms if seen is not None else None
+        return PulledPipeline(rest_ms or 0.0, why="Nothing is evaluated for a trial")
     if consumer_ms is not None:
         return PulledPipeline(consumer_ms)
     return TrainingLoop() if epoch_examples is None else TrainingEpochs(epoch_examples)
@@ -148,7 +158,8 @@ def _why_not(candidate: Candidate, taken_by: TakenBy, goes_on: str | None) -> st
         return "It is not safe here: it would change what the training sees."
     if candidate.edit.once and goes_on is not None:
         return (
-            f"{goes_on}; what changes the model or its batches is tried only where it is stopped."
+            f"{goes_on}; what changes the model, its batches or its callbacks is tried only where "
+            "it is stopped."
         )
     if candidate.edit.whole_epoch and not isinstance(taken_by, TrainingEpochs):
         return (
@@ -162,7 +173,10 @@ def _why_not(candidate: Candidate, taken_by: TakenBy, goes_on: str | None) -> st
 def _why_not_alone(candidate: Candidate) -> str | None:
     """Why the pipeline alone, with nothing that takes its batches, can't show what it does."""
     if candidate.changes_model:
-        return "It changes the model, and the training loop can't be run by itself here."
+        return (
+            "It changes the model or its callbacks, and the training loop can't be run by itself "
+            "here."
+        )
     if candidate.changes_hyper_parameter:
         return (
             "What it does to the rest of the step can't be measured: the training loop can't be "

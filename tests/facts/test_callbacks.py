@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.facts.callbacks import callbacks_percent, lines_of, per_batch_callbacks
+from pipediag.facts.callbacks import (
+    callback_percent,
+    callbacks_percent,
+    lines_of,
+    per_batch_callbacks,
+)
 from pipediag.session.host import HotLine
 from pipediag.session.loops import Callback, Loop
 from pipediag.session.model import Session
@@ -48,6 +53,7 @@ def test_a_loop_without_keras_has_no_callbacks(loops: list[Loop]) -> None:
 def test_its_lines_are_those_of_its_methods_on_the_training_thread() -> None:
     assert lines_of(session(LOGGER), LOGGER) == [IN_HOOK, ALSO_IN_HOOK]
     assert lines_of(make_session(host=None), LOGGER) == []
+    assert callback_percent(session(LOGGER), LOGGER) == 17.0
 
 
 def test_a_line_that_two_callbacks_of_one_file_may_own_counts_once() -> None:

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from pipediag.facts.run import gain_for_run, later_starts_s, starts_s
+from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.trials import Trial
+from tests.evaluations import validation
 from tests.factories import make_finding, make_loop, make_loop_time, make_session
 from tests.ledgers import make_part, make_run
 
@@ -97,3 +99,18 @@ def test_waits_that_nobody_counted_are_one_and_that_is_the_first() -> None:
     row = make_part("epoch_start", 10.0, loop_id="loop_0", count=None)
     loop = make_loop(time=make_loop_time(first_batch_ms=2000.0, epoch_ends_seen=1))
     assert later_starts_s(make_session(run=make_run(row), loops=[loop])) == 0.0
+
+
+def test_an_edit_of_an_evaluation_shortens_what_its_loop_takes() -> None:
+    """The finding stands at a line of the pipeline; 20 of 100 s are at another evaluation."""
+    rows = [
+        make_part("evaluation", 40.0, file="train.py", line=20),
+        make_part("evaluation", 20.0, file="train.py", line=90),
+    ]
+    session = make_session(run=make_run(*rows), loops=[make_loop(), validation(file="train.py")])
+    edit = Edit("costly-evaluation:v3", "a cache", (), loop_id="loop_1")
+    trial = Trial(state="confirmed", reason=None, speedup=4.0)
+    found = make_finding(part="evaluation", file="train.py", line=31, edit=edit, trial=trial)
+    gain = gain_for_run(session, found)
+    assert gain is not None
+    assert gain.after_s == pytest.approx(70.0)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -63,10 +64,20 @@ def test_only_a_script_that_ended_well_and_once_is_run_again(script: Script) -> 
         {"loops": []},
         {"trials_missing": NO_BUDGET},
         {"findings": [make_finding()]},
+        {"findings": [make_finding(edit=replace(make_edit("map"), loop_id="loop_1"))]},
         {"findings": [make_finding(edit=make_edit("map"), status="pass")]},
         {"findings": [make_finding(edit=make_edit("map"), effect_on_results="not safe here")]},
     ],
-    ids=["in a function", "replicas", "no loop", "not asked", "no edit", "passed", "not safe"],
+    ids=[
+        "in a function",
+        "replicas",
+        "no loop",
+        "not asked",
+        "no edit",
+        "of an evaluation",
+        "passed",
+        "not safe",
+    ],
 )
 def test_where_it_would_show_nothing_it_is_not_made(changed: dict[str, Any]) -> None:
     assert not edits_for_second_run(over(**changed))

@@ -14,11 +14,20 @@ from pipediag.session.edits import (
     SetModel,
     SetOptions,
     SetParameters,
+    SkipCallback,
 )
+from pipediag.session.host import HotLine
+from pipediag.session.loops import Callback
 from pipediag.session.model import Session
 from pipediag.session.run import Device
 from pipediag.session.steps import Differential
-from tests.factories import make_compute_bound_session, make_session
+from tests.factories import (
+    make_compute_bound_session,
+    make_host,
+    make_keras,
+    make_loop,
+    make_session,
+)
 from tests.forecast.sessions import FACTOR, IDLE, edit, fused, stateless, stateless_ops
 from tests.records import (
     make_breakdown,
@@ -134,6 +143,45 @@ def test_steps_that_share_a_call_share_python_and_on_a_cpu_dispatch(
     )
     found = forecast(session, edit(SetModel({"steps_per_execution": 16})))
     assert found.speedup == pytest.approx(10 / (10 - shared_ms * 15 / 16), abs=0.01)
+
+
+def with_callback(input_wait: float, **overrides: float) -> Session:
+    """A step of 10 ms, 60 % of the stack samples of which are in a callback."""
+    hook = "on_train_batch_end"
+    callback = Callback(name="Logger", file="train.py", line=30, batch_hooks=[hook])
+    hot = HotLine(file="train.py", line=33, function=hook, thread="main", percent=60.0)
+    return make_compute_bound_session(
+        ceiling=None,
+        breakdown=make_breakdown(input_wait=input_wait, python=100.0 - input_wait),
+        host=make_host(cores_busy=0.0, threads={}, hot_python=[hot]),
+        loops=[make_loop(keras=make_keras(callbacks=[callback]))],
+        pipeline=make_pipeline(ops=[make_operation("batch", "batch", **overrides)]),
+    )
+
+
+LOGGER = SkipCallback("Logger", "train.py", 30)
+
+
+def test_a_callback_left_out_takes_its_part_of_the_stack_samples_with_it() -> None:
+    found = forecast(with_callback(1.0), edit(LOGGER))
+    assert found.speedup == pytest.approx(10 / 4, abs=0.01)
+    assert found.limit == "consumer"
+
+
+def test_of_a_callback_left_out_the_pipeline_leaves_what_it_allows() -> None:
+    """Beside its consumer it takes 7.5 of 10 ms, which nothing waits for until then."""
+    found = forecast(with_callback(10.0, self_ms_per_step=7.5), edit(LOGGER))
+    assert found.speedup is not None
+    assert found.speedup < 10 / 4
+    assert found.limit == "input"
+
+
+@pytest.mark.parametrize(
+    "callback", [SkipCallback("Meter", "train.py", 30), SkipCallback("Logger", "train.py", 31)]
+)
+def test_of_another_callback_nothing_is_known(callback: SkipCallback) -> None:
+    found = forecast(with_callback(1.0), edit(callback))
+    assert (found.speedup, found.missing) == (None, "What the callback costs was not measured.")
 
 
 def test_defaults_switched_on_make_stateless_maps_parallel_and_append_a_prefetch() -> None:

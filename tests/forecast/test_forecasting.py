@@ -9,6 +9,7 @@ from pipediag.forecast.calibration import network_of
 from pipediag.session.edits import (
     AUTOTUNE,
     Change,
+    Edit,
     Insert,
     Move,
     Remove,
@@ -227,3 +228,10 @@ def test_an_edit_of_what_does_not_hold_the_step_up_buys_nothing() -> None:
     cheap = [op.model_copy(update={"self_ms_per_step": 0.5}) for op in ops]
     session = make_compute_bound_session(pipeline=make_pipeline(ops=cheap), host=IDLE, step_rows=[])
     assert forecast(session, edit(PARALLEL)).speedup == pytest.approx(1.0)
+
+
+def test_what_another_loop_reads_was_not_measured() -> None:
+    of_evaluation = Edit("a", "a", (PARALLEL,), loop_id="loop_1")
+    found = forecast(make_session(), of_evaluation)
+    assert found.speedup is None
+    assert found.missing == "It changes the pipeline of another loop, which was not measured."

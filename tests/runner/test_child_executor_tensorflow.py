@@ -12,7 +12,15 @@ import pytest
 
 from pipediag.runner.asking import Ask
 from pipediag.runner.supervisor import ChildResult, supervise
-from pipediag.session.edits import Change, Check, Move, SetModel, SetParameters
+from pipediag.session.edits import (
+    Change,
+    Check,
+    Insert,
+    Move,
+    SetModel,
+    SetParameters,
+    SkipCallback,
+)
 from pipediag.session.messages import (
     Answer,
     ArmRefused,
@@ -23,7 +31,8 @@ from pipediag.session.messages import (
     RunBlock,
     TrialsAwaited,
 )
-from pipediag.session.settings import RunSettings
+from pipediag.session.reading import read_recording
+from pipediag.session.settings import RECORDING_FILE, RunSettings
 from tests.capture.captured import natively
 
 pytestmark = pytest.mark.tensorflow
@@ -79,6 +88,57 @@ OVER = """
     for step in range(40):
         train(next(batches))
     print("steps", step + 1)
+"""
+
+
+COUNTED = """
+    import os
+
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    class Kept(keras.callbacks.Callback):
+        def __init__(self):
+            super().__init__()
+            self.begun = self.ended = 0
+            self.file = open(f"{__file__}.{type(self).__name__}", "wb", buffering=0)
+
+        def on_train_batch_begin(self, batch, logs=None):
+            assert self.begun == self.ended
+            self.begun += 1
+
+        def on_train_batch_end(self, batch, logs=None):
+            self.ended += 1
+            assert self.begun == self.ended
+            os.pwrite(self.file.fileno(), b"%d" % self.ended, 0)
+
+    class Costly(Kept):
+        pass
+
+    features = np.zeros((480, 4), "float32")
+    dataset = tf.data.Dataset.from_tensor_slices((features, features[:, :1])).batch(16)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    model.fit(dataset, epochs=2000, verbose=0, callbacks=[Kept(), Costly()])
+"""
+
+
+VALIDATED = """
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    def main():
+        features = np.zeros((1280, 4), "float32")
+        slices = tf.data.Dataset.from_tensor_slices((features, features[:, :1]))
+        training = slices.take(160).batch(16)
+        validation = slices.map(lambda x, y: (tf.sort(x), y)).batch(16)
+        model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+        model.compile("adam", "mse")
+        model.fit(training, validation_data=validation, epochs=2000, verbose=0)
+
+    main()
 """
 
 
@@ -176,6 +236,41 @@ def test_a_script_that_goes_on_ends_as_if_nothing_had_been_tried(
     assert ours.split("weights")[1] == alone.split("weights")[1]
 
 
+def test_steps_without_a_callback_call_the_others_and_afterwards_all_of_them(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "script.py"
+    answers: list[Answer] = []
+    calls: list[tuple[int, int]] = []
+
+    def costly() -> SkipCallback:
+        # A callback is known by the first of its hooks.
+        lines = script.read_text(encoding="utf-8").splitlines()
+        hook = next(n for n, line in enumerate(lines, 1) if "def on_train_batch_begin" in line)
+        return SkipCallback("Costly", str(script), hook)
+
+    def count(answer: Answer) -> None:
+        answers.append(answer)
+        kept, left_out = (Path(f"{script}.{name}").read_text() for name in ("Kept", "Costly"))
+        calls.append((int(kept), int(left_out)))
+
+    def talk(waiting: TrialsAwaited, voice: Voice) -> None:
+        voice.prepare("base")
+        count(voice.prepare("without", costly(), check="equal"))
+        count(voice.block("without"))
+        count(voice.block("base"))
+
+    result = tried(tmp_path, COUNTED, talk)
+
+    assert result.outcome == "stopped", result.detail
+    assert answers[0] == Prepared("without")
+    (kept, left_out), without, (kept_at_end, left_out_at_end) = calls
+    assert without[0] >= kept + block_of(answers[1]).batches
+    assert without[1] == left_out
+    # The step in which the arm ended had begun without it.
+    assert left_out_at_end - left_out == kept_at_end - without[0] - 1 > 0
+
+
 def test_a_custom_loop_runs_its_own_body_on_every_arm(tmp_path: Path) -> None:
     answers: dict[str, Answer] = {}
 
@@ -184,12 +279,14 @@ def test_a_custom_loop_runs_its_own_body_on_every_arm(tmp_path: Path) -> None:
         # The body was written for eight ids, so that this one fails in it.
         answers["large"] = voice.prepare("large", SetParameters("op3", {"batch_size": 32}))
         answers["model"] = voice.prepare("model", SetModel({"jit_compile": True}))
+        answers["callback"] = voice.prepare("callback", SkipCallback("Logger", None, None))
         answers["block"] = voice.block("base")
 
     result = tried(tmp_path, CUSTOM, talk)
 
     assert answers["base"] == Prepared("base")
     assert "Keras" in refusal_of(answers["model"])
+    assert "Keras" in refusal_of(answers["callback"])
     assert refusal_of(answers["large"])
     assert block_of(answers["block"]).batches >= 5
     assert result.outcome == "stopped"
@@ -215,3 +312,34 @@ def test_of_a_loop_that_is_over_the_pipeline_alone_is_tried(
     assert refusal_of(answers["block"])
     assert result.outcome == "finished"
     assert "steps 40" in capfd.readouterr().out
+
+
+def test_behind_its_training_the_pipeline_of_a_validation_is_tried_alone(tmp_path: Path) -> None:
+    """Though the script is stopped by then, and its function with all that it held has ended."""
+    answers: dict[str, Answer] = {}
+    held: list[TrialsAwaited] = []
+
+    def talk(waiting: TrialsAwaited, voice: Voice) -> None:
+        held.append(waiting)
+        if not waiting.alone:
+            return
+        answers["base"] = voice.prepare("base")
+        answers["cached"] = voice.prepare("cached", Insert("op5", "cache", {"elements": 40}))
+        for arm in ("base", "cached"):
+            answers[f"{arm} pull"] = voice.pull(arm)
+        answers["block"] = voice.block("base")
+
+    result = tried(tmp_path, VALIDATED, talk)
+
+    assert result.outcome == "stopped"
+    assert [(one.loop_id, one.alone) for one in held] == [("loop1", False), ("loop2", True)]
+    assert answers["cached"] == Prepared("cached")
+    for arm in ("base", "cached"):
+        pull = block_of(answers[f"{arm} pull"])
+        assert pull.examples == 16 * pull.batches
+    assert "nothing consumes its batches" in refusal_of(answers["block"])
+    recording = read_recording(tmp_path / RECORDING_FILE)
+    assert recording is not None
+    evaluation = recording.loops[1].evaluation
+    assert evaluation is not None
+    assert (evaluation.batches, len(evaluation.gaps_us)) == (32, 32)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pipediag.runner.trials_of_run import TrialsOfRun
+from pipediag.session.findings import Finding
 from pipediag.session.messages import (
     Answer,
     ArmRefused,
@@ -17,6 +19,7 @@ from pipediag.session.messages import (
     TrialsAwaited,
 )
 from pipediag.session.model import Session
+from tests.evaluations import validation
 from tests.factories import make_finding, make_loop, make_session
 from tests.records import make_breakdown, make_input_wait
 from tests.trials.bench import make_edit
@@ -112,3 +115,57 @@ def test_a_loop_that_no_run_can_hold_is_tried_alone_at_once() -> None:
 
     assert asked
     assert list(tried.outcomes) == ["loop_0"]
+
+
+def of_evaluation(**overrides: Any) -> Finding:
+    """A finding whose edit changes what `loop_1` reads."""
+    edit = replace(make_edit("e"), loop_id="loop_1")
+    return make_finding(edit=edit, part="evaluation", **overrides)
+
+
+def evaluation_waits() -> TrialsAwaited:
+    return TrialsAwaited("loop_1", alone=True, goes_on=False, since_ns=time.monotonic_ns())
+
+
+def test_the_pipeline_of_an_evaluation_is_tried_in_what_its_training_has_left() -> None:
+    prepared: list[str] = []
+
+    def ask(command: Command, _limit_s: float) -> Answer:
+        match command:
+            case Pull(arm):
+                return BlockRun(arm, batches=10, examples=320, elapsed_ns=10**8)
+            case Prepare(arm):
+                prepared.append(arm)
+                return Prepared(arm)
+        raise AssertionError(command)
+
+    findings = [make_finding(edit=make_edit("a")), of_evaluation()]
+    tried = trials_of(make_session(findings=findings, loops=[make_loop(), validation()]))
+    tried(evaluation_waits(), ask)
+
+    assert tried.fault is None
+    assert prepared == ["base", "e"]
+    outcome = tried.outcomes["loop_1"]
+    assert outcome.run.loop_id == "loop_1"
+    assert outcome.run.consumer == "pipeline alone"
+    trial = outcome.trials["e"]
+    assert "Nothing is evaluated for a trial" in " ".join(trial.caveats)
+    assert "the 2.0 ms that the rest of the step took" in " ".join(trial.caveats)
+    assert tried.budget_s < 60.0
+
+
+def test_what_changes_an_evaluation_is_not_tried_in_the_training() -> None:
+    session = make_session(findings=[of_evaluation()], loops=[make_loop(), validation()])
+    tried = trials_of(session)
+    tried(waiting(), nobody)
+
+    assert tried.fault is None
+    assert tried.outcomes["loop_0"].trials == {}
+
+
+def test_an_evaluation_without_an_edit_is_not_asked_anything() -> None:
+    session = make_session(findings=[make_finding()], loops=[make_loop(), validation()])
+    tried = trials_of(session)
+    tried(evaluation_waits(), nobody)
+
+    assert (tried.fault, tried.outcomes) == (None, {})

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pipediag.runner.tried_session import with_remark, with_trials
+from pipediag.session.model import Session
 from pipediag.session.trials import Trial, TrialRun
 from pipediag.trials.outcome import TrialOutcome
-from tests.factories import make_finding, make_session
+from tests.evaluations import validation
+from tests.factories import make_finding, make_loop, make_session
 from tests.trials.bench import make_edit
 
 
@@ -56,3 +59,61 @@ def test_a_remark_goes_with_every_reason_for_which_an_edit_was_not_tried() -> No
     none = with_remark(with_trials(session, {}, "Not reached."), "Try again.")
     assert none.trials_missing == "Not reached. Try again."
     assert with_remark(none, None) is none
+
+
+# What evaluates.
+
+
+def evaluating(**loop: Any) -> Session:
+    """A finding on the training, and one on what a validation reads."""
+    edit = replace(make_edit("cache"), loop_id="loop_1")
+    of_evaluation = make_finding("cached", edit=edit, part="evaluation")
+    loops = [make_loop(), validation(**loop)]
+    return make_session(findings=[named("large"), of_evaluation], loops=loops)
+
+
+def of_evaluation(**trials: Trial) -> dict[str, TrialOutcome]:
+    run = TrialRun(loop_id="loop_1", consumer="pipeline alone", budget_s=20.0, used_s=10.0)
+    return {"loop_1": TrialOutcome(run=run, trials=trials)}
+
+
+def test_trials_of_an_evaluation_stand_beside_those_of_the_training() -> None:
+    outcomes = {
+        **tried(large=trial("refuted", 1.0)),
+        **of_evaluation(cache=trial("confirmed", 4.0)),
+    }
+    session = with_trials(evaluating(), outcomes, "Not reached.")
+    states = {finding.rule: finding.trial.state for finding in session.findings}
+
+    assert states == {"large": "refuted", "cached": "confirmed"}
+    assert [run.loop_id for run in session.evaluation_trials] == ["loop_1"]
+    assert session.trials is not None
+    cached = next(finding for finding in session.findings if finding.rule == "cached")
+    assert session.trials_of(cached.edit) == session.evaluation_trials[0]
+    assert session.trials_of(session.findings[1].edit) == session.trials
+    assert session.trials_of(None) == session.trials
+
+
+def test_an_evaluation_may_be_tried_where_its_training_was_not() -> None:
+    outcomes = of_evaluation(cache=trial("confirmed", 4.0))
+    session = with_trials(evaluating(), outcomes, "Not reached.")
+    trials = {finding.rule: finding.trial for finding in session.findings}
+
+    assert session.findings[0].rule == "cached"
+    assert (trials["cached"].state, trials["large"].reason) == ("confirmed", "Not reached.")
+    assert (session.trials, session.trials_missing) == (None, "Not reached.")
+
+
+@pytest.mark.parametrize(
+    ("loop", "reason"), [({}, "was gone, or no time"), ({"untried": "It writes."}, "It writes.")]
+)
+def test_why_an_evaluation_was_not_tried_is_its_own_reason(
+    loop: dict[str, Any], reason: str
+) -> None:
+    outcomes = tried(large=trial("refuted", 1.0))
+    session = with_remark(with_trials(evaluating(**loop), outcomes, "Not reached."), "Try again.")
+    trials = {finding.rule: finding.trial for finding in session.findings}
+
+    assert trials["cached"].state == "not_tried"
+    assert reason in str(trials["cached"].reason)
+    assert "Try again." not in str(trials["cached"].reason)

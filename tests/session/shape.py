@@ -16,6 +16,8 @@ quotes. `[]` is an item, `{}` a value by key, `(keys)` the keys."""
 Rise = Literal["major", "minor"]
 
 REQUIRED = "required: "
+_TOLD_APART = "{}.do"
+"""The key by which a reader knows a record for one that it does not know, as it knows a word."""
 
 
 def shape() -> Shape:
@@ -68,7 +70,7 @@ def rises(before: Shape, now: Shape) -> dict[str, Rise]:
         elif gone := _alternatives(old) - _alternatives(new):
             found[f"{place} is no longer {', '.join(sorted(gone))}."] = "major"
         elif more := _alternatives(new) - _alternatives(old):
-            words = all(name.startswith('"') for name in more)
+            words = all(name.startswith('"') or _TOLD_APART.format(name) in now for name in more)
             found[f"{place} may be {', '.join(sorted(more))}."] = "minor" if words else "major"
         elif new.startswith(REQUIRED) and not old.startswith(REQUIRED):
             found[f"{place} has become required."] = "minor"

@@ -9,7 +9,12 @@ from typing import Any, cast, get_args
 
 import pytest
 
-from pipediag.capture.replay import NotReplayableError, model_settings, verify
+from pipediag.capture.replay import (
+    NotReplayableError,
+    model_settings,
+    skipped_callbacks,
+    verify,
+)
 from pipediag.capture.replay import changes as replayed
 from pipediag.capture.replay.inner import InnerChange, _target
 from pipediag.capture.replay.parts import _size_matters_to
@@ -27,6 +32,7 @@ from pipediag.session.edits import (
     SetModel,
     SetOptions,
     SetParameters,
+    SkipCallback,
     adds_cache,
     as_written,
     changes_from_json,
@@ -44,6 +50,7 @@ ONE_OF_EACH: tuple[Change, ...] = (
     Replace("a", "interleave"),
     SetOptions({"autotune.enabled": True}),
     SetModel({"jit_compile": True}),
+    SkipCallback("Logger", "train.py", 30),
 )
 
 
@@ -99,7 +106,7 @@ def test_replay_makes_every_kind() -> None:
 @pytest.mark.parametrize("change", ONE_OF_EACH, ids=lambda change: change.do)
 def test_every_consumer_knows_each(change: Change) -> None:
     assert touched([change]) <= {"elements", "options", "model"}
-    assert candidate(change).changes_model is isinstance(change, SetModel)
+    assert candidate(change).changes_model is isinstance(change, SetModel | SkipCallback)
     assert _size_matters_to(change) is isinstance(change, Remove)
     if isinstance(change, get_args(InnerChange)):
         assert _target(cast("InnerChange", change)) == "a"
@@ -159,3 +166,9 @@ def test_settings_of_the_model_that_contradict_each_other_are_refused() -> None:
     }
     with pytest.raises(NotReplayableError, match="steps_per_execution to other values"):
         model_settings([larger, SetModel({"steps_per_execution": 8})])
+
+
+def test_callbacks_to_leave_out_are_named_once() -> None:
+    logger, meter = SkipCallback("Logger", "train.py", 30), SkipCallback("Meter", None, None)
+    assert skipped_callbacks([*ONE_OF_EACH[:7], logger, meter, logger]) == [logger, meter]
+    assert skipped_callbacks(ONE_OF_EACH[:7]) == []

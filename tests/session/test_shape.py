@@ -16,6 +16,7 @@ OLD: Shape = {
     "Loop.id": "required: string",
     "Loop.role": 'required: "training" | "other"',
     "Loop.line": "integer | null",
+    "Edit.changes[]": "Insert | Remove",
 }
 
 
@@ -39,6 +40,8 @@ def test_the_shape_holds_every_key() -> None:
         ({"Loop.role": '"training" | "other"'}, None),
         ({"Loop.role": 'required: "training" | "other" | "preview"'}, "minor"),
         ({"Loop.line": "required: integer | null"}, "minor"),
+        ({"Edit.changes[]": "Insert | Remove | Skip", "Skip.do": 'required: "skip"'}, "minor"),
+        ({"Edit.changes[]": "Insert | Remove | Skip", "Skip.id": "string"}, "major"),
         ({"Loop.file": "required: string"}, "minor"),
         ({"Loop.role": 'required: "training"'}, "major"),
         ({"Loop.id": "required: string | null"}, "major"),

@@ -279,7 +279,8 @@ def test_an_edit_that_ends_the_script_waits_for_one_that_is_stopped() -> None:
     going_on = try_edits(FakeExecutor({"once": 2.0}), [once], goes_on="It goes on so")
     assert going_on.trials["once"].state == "not_tried"
     assert going_on.trials["once"].reason == (
-        "It goes on so; what changes the model or its batches is tried only where it is stopped."
+        "It goes on so; what changes the model, its batches or its callbacks is tried only where "
+        "it is stopped."
     )
     assert try_edits(FakeExecutor({"once": 2.0}), [once]).trials["once"].state == "confirmed"
 

@@ -37,8 +37,12 @@ class Loop:
     """Steps that its first `fit` was asked for, as far as Keras knew."""
     model: weakref.ref[Any] | None = None
     """What the loop trains."""
+    callbacks: weakref.ref[Any] | None = None
+    """What its trainer calls beside the steps."""
     dataset: Any = None
     """What it reads, kept from when it is diagnosed, to be tried with changes."""
+    evaluated: weakref.ref[Any] | None = None
+    """What it read last where it evaluates, which is kept no longer than the script does."""
     step_functions: list[weakref.ref[Any]] = field(default_factory=list)
     """The tf.functions that train in its steps."""
     thread: threading.Thread | None = None
@@ -53,7 +57,12 @@ class Loop:
 
     def let_go(self) -> None:
         """Drop what belongs to the script."""
-        self.fit_frame = self.model = self.dataset = None
+        self.fit_frame = self.model = self.callbacks = self.dataset = None
+
+    def keep_evaluated(self) -> None:
+        """Keep what it evaluates on, as far as it is still there: the script is over, or ends."""
+        if not self.trains and self.evaluated is not None:
+            self.dataset = self.evaluated()
 
     @property
     def fit_begun(self) -> bool:

@@ -6,6 +6,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -17,7 +18,7 @@ from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.trainer import Trainer, TrainersPhase
 from pipediag.session.recording import RecordedLoop
-from pipediag.vocabulary import LoopKind
+from pipediag.vocabulary import EVALUATING, LoopKind
 
 # Own choice: a fit that is less than twice as long is stood for by the one before it.
 _MUCH_LONGER = 2
@@ -45,6 +46,11 @@ class LoopRegistry:
         """Every loop seen so far."""
         return self._loops
 
+    def keep_evaluated(self) -> None:
+        """Keep what is evaluated on, to be tried once the script is over."""
+        for loop in self._loops:
+            loop.keep_evaluated()
+
     def consumer_for(
         self, iterator: Any, dataset: Any, runtime: Runtime, distributed: bool
     ) -> Consumer:
@@ -66,6 +72,9 @@ class LoopRegistry:
             loop.record.iterators += 1
         if loop.record.root_op_id is None:
             self._describe_pipeline(loop, dataset)
+        if loop.record.role in EVALUATING:
+            with suppress(TypeError):  # not every class of the script's lets itself be referred to
+                loop.evaluated = weakref.ref(dataset)
         consumer = Consumer(
             loop=loop,
             ordinal=loop.record.iterators,
@@ -170,6 +179,8 @@ class LoopRegistry:
             known.extend(one for one in trainer.embedding_tables(frame) if one not in known)
             if record.batch_size is None:
                 record.batch_size = trainer.batch_size(frame)
+            callbacks = trainer.callbacks_of(frame)
+            loop.callbacks = weakref.ref(callbacks) if callbacks is not None else None
         except Exception as error:
             self.recorder.note(
                 f"The {trainer.name} model could not be described: {type(error).__name__}: {error}"

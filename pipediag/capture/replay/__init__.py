@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.capture.replay.changes import model_settings
+from pipediag.capture.replay.changes import model_settings, skipped_callbacks
 from pipediag.capture.replay.one_shot import one_shot_source
 from pipediag.capture.replay.own_caches import FilledCaches
 from pipediag.capture.replay.randomness import random_upstream
@@ -17,5 +17,6 @@ __all__ = [
     "one_shot_source",
     "random_upstream",
     "rebuild",
+    "skipped_callbacks",
     "verify",
 ]

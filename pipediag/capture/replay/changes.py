@@ -22,6 +22,7 @@ from pipediag.session.edits import (
     SetModel,
     SetOptions,
     SetParameters,
+    SkipCallback,
 )
 from pipediag.session.recording import RecordedOperation
 from pipediag.vocabulary import Scalar
@@ -59,6 +60,11 @@ def model_settings(changes: Sequence[Change]) -> dict[str, Scalar]:
         NotReplayableError: two of them contradict each other.
     """
     return _agreed("model's", [change.settings for change in _of(changes, SetModel)])
+
+
+def skipped_callbacks(changes: Sequence[Change]) -> list[SkipCallback]:
+    """The callbacks that the changes leave out, which are no part of the graph."""
+    return _of(_each_once(changes), SkipCallback)
 
 
 def _repeated(inputs: list[Any]) -> Any:
@@ -316,5 +322,5 @@ _PASSES: tuple[tuple[type[Change], Callable[[Graph, list[Any]], None]], ...] = (
     (SetOptions, _set_options),
 )
 """In this order."""
-_MADE_ELSEWHERE = (SetModel,)
-"""What is no part of the graph, see `model_settings`."""
+_MADE_ELSEWHERE = (SetModel, SkipCallback)
+"""What is no part of the graph, see `model_settings` and `skipped_callbacks`."""

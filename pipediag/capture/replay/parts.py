@@ -24,6 +24,7 @@ from pipediag.session.edits import (
     SetModel,
     SetOptions,
     SetParameters,
+    SkipCallback,
 )
 
 ROWS_OF_A_CHECK = 16
@@ -137,7 +138,7 @@ def _size_matters_to(change: Change) -> bool:
             return change.kind in _SPLITTING
         case Remove():
             return True
-        case SetParameters() | Move() | SetOptions() | SetModel():
+        case SetParameters() | Move() | SetOptions() | SetModel() | SkipCallback():
             return False
         case unknown:
             assert_never(unknown)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pipediag.capture.link import CommandPipe, UnknownCommandError
@@ -58,6 +58,8 @@ class Answering:
         self.loop = loop
         self.goes_on = goes_on
         """Whether the script goes on afterwards, as if nothing had been tried."""
+        self.skipped: Sequence[Any] = ()
+        """Callbacks of the script that are not called for the steps of the arm that runs."""
         self.over = False
         self._commands = commands
         self._tell = tell
@@ -209,6 +211,7 @@ class Answering:
         self._arm = name
         self._hand_out(None)
         self._model.use(arm.settings)
+        self.skipped = arm.skipped
         self._hand_out(arm.iterator())
         return arm
 
@@ -279,6 +282,7 @@ class Answering:
         self.over = True
         self._hand_out(None)
         self._model.use({})
+        self.skipped = ()
         self._arms.clear()
         if self.limit is not None:
             self.limit.end()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from pipediag.capture.replay import (
     NotReplayableError,
     model_settings,
     rebuild,
+    skipped_callbacks,
     verify,
 )
 from pipediag.capture.runtime import Runtime
@@ -29,6 +31,8 @@ class Arm:
     """How the model is compiled for it, where that is not as the user compiled it."""
     rows: int
     batches_per_step: int
+    skipped: Sequence[Any] = ()
+    """Callbacks of the script whose batch hooks are not called for its steps."""
 
     def iterator(self) -> Any:
         """A fresh one, which the hooks take for none of the script's."""
@@ -67,6 +71,7 @@ class Arms:
                 "To compile the model otherwise runs the script's own code once more, and the "
                 "script goes on afterwards."
             )
+        skipped = self._skipped(changes)
         if check is not None:
             verify(self._dataset, changes, check)
         # Endless, as blocks don't end where the elements do.
@@ -77,12 +82,29 @@ class Arms:
         self._check_rows(rows)
         own = self._loop.record.batches_per_call
         batches_per_step = self._model.batches_per_step(settings, own)
-        self._built[name] = Arm(dataset, runtime, settings, rows, batches_per_step)
+        self._built[name] = Arm(dataset, runtime, settings, rows, batches_per_step, skipped)
 
     def clear(self) -> None:
         """Drop them, and the caches that were filled for them."""
         self._built.clear()
         self._caches.clear()
+
+    def _skipped(self, changes: tuple[Change, ...]) -> Sequence[Any]:
+        named = skipped_callbacks(changes)
+        if not named:
+            return ()
+        if self._goes_on:
+            raise NotReplayableError(
+                "The script goes on afterwards, so its callbacks are not called for steps that are "
+                "only tried."
+            )
+        loop = self._loop
+        if loop.trainer is None:
+            raise NotReplayableError("Only the callbacks of a Keras `fit` can be left out.")
+        callbacks = loop.callbacks() if loop.callbacks is not None else None
+        if callbacks is None:
+            raise NotReplayableError("The `fit` whose callbacks were recorded is over.")
+        return loop.trainer.callbacks_named(callbacks, named)
 
     def _check_rows(self, rows: int) -> None:
         base = self.base

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from pipediag.capture.link import CommandPipe
 from pipediag.capture.loops.loop import Consumer, Loop
@@ -60,6 +61,11 @@ class HeldLoops:
     def silent(self) -> bool:
         """Whether steps are being made that the script, which goes on, must not hear of."""
         return self._trials is not None and self._trials.goes_on
+
+    @property
+    def skipped(self) -> Sequence[Any]:
+        """Callbacks that are not called for the steps that are made now."""
+        return self._trials.skipped if self._trials is not None else ()
 
     @property
     def may_try(self) -> bool:
@@ -137,21 +143,28 @@ class HeldLoops:
             self._trials = self.loop = None
 
     def try_pipelines_alone(self, loops: Iterable[Loop]) -> None:
-        """Of loops that could not be held while they ran, the parent may try the pipelines."""
-        for loop in loops:
-            known = loop.trains and loop.dataset is not None and loop.record.id not in self._seen
-            if self._commands is None or not known or not self.may_hold(loop):
-                continue
-            self._seen.add(loop.record.id)
-            if self._run_to_end and not self._leaves_no_traces(loop, in_steps=False):
-                continue
-            loop.record.untried = None
-            now_ns = time.monotonic_ns()
-            self._with.tell(
-                TrialsAwaited(loop.record.id, alone=True, goes_on=False, since_ns=now_ns)
-            )
-            # Exit handlers are still to come, and must not wait for a trial that hangs.
-            Answering(loop, self._commands, self._with.tell, goes_on=True).without_consumer()
+        """Of loops that could not be held while they ran, the parent may try the pipelines; and of
+        that which evaluates longest."""
+        known = [loop for loop in loops if loop.dataset is not None]
+        for loop in known:
+            if loop.trains:
+                self._try_pipeline_alone(loop)
+        evaluating = [loop for loop in known if not loop.trains and loop.record.evaluation]
+        if evaluating:
+            self._try_pipeline_alone(max(evaluating, key=lambda loop: loop.record.elapsed_ns))
+
+    def _try_pipeline_alone(self, loop: Loop) -> None:
+        if self._commands is None or loop.record.id in self._seen or not self.may_hold(loop):
+            return
+        self._seen.add(loop.record.id)
+        if self._run_to_end and not self._leaves_no_traces(loop, in_steps=False):
+            return
+        loop.record.untried = None
+        self._with.tell(
+            TrialsAwaited(loop.record.id, alone=True, goes_on=False, since_ns=time.monotonic_ns())
+        )
+        # Exit handlers are still to come, and must not wait for a trial that hangs.
+        Answering(loop, self._commands, self._with.tell, goes_on=True).without_consumer()
 
     def _leaves_no_traces(self, loop: Loop, *, in_steps: bool) -> bool:
         """Whether the script ends with the results that it has by itself; says why not if not."""

@@ -20,6 +20,7 @@ from pipediag.capture.runtime import Runtime
 from pipediag.capture.threads import EachThread, runs_tf_data
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching import roles
+from pipediag.capture.watching.evaluations import Evaluations
 from pipediag.capture.watching.held_batch import HeldBatch
 from pipediag.capture.watching.repeating import repeat, repeat_next
 from pipediag.capture.watching.startup import EarlySteps
@@ -59,10 +60,11 @@ class Conductor:
         self._updates = updates
         self._with = instruments
         self._early_steps = EarlySteps(loops, updates)
-        self._stopping = Stopping(instruments, settings, leave)
+        self._stopping = Stopping(instruments, settings, leave, loops.keep_evaluated)
         self._held = held
         self._holds_only = settings.hold_loop is not None
         self._held_batch = HeldBatch()
+        self._evaluations = Evaluations(instruments)
         self._holding = False
         self._turns = EachThread(_Turn)
         self._consumed = False
@@ -278,7 +280,9 @@ class Conductor:
             self._measure(loop.diagnosis, consumer, now_ns, wait_ns, continuous)
             if loop.diagnosis is self._active and not self._active.measuring:
                 self._measured(loop, consumer)
-        elif loop.trains and len(self._diagnosed) < _MOST_DIAGNOSED:
+        elif not loop.trains:
+            self._evaluations.step(consumer, now_ns)
+        elif len(self._diagnosed) < _MOST_DIAGNOSED:
             self._give_up_the_abandoned(loop, now_ns)
             if self._active is None:
                 self._begin(loop, consumer, now_ns)
@@ -360,6 +364,7 @@ class Conductor:
 
     def try_pipelines_alone(self) -> None:
         """The script is over: loops that could not be held while they ran have their pipelines."""
+        self._loops.keep_evaluated()
         self._held.try_pipelines_alone(self._loops.all())
 
     def stop(self) -> None:

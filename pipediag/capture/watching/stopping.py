@@ -17,11 +17,16 @@ class Stopping:
     """Ends the script once; one that swallows that is left by force."""
 
     def __init__(
-        self, instruments: Instruments, settings: RunSettings, leave: Callable[[], None]
+        self,
+        instruments: Instruments,
+        settings: RunSettings,
+        leave: Callable[[], None],
+        keep: Callable[[], None],
     ) -> None:
         self._with = instruments
         self._settings = settings
         self._leave = leave
+        self._keep = keep
         self._raised = False
         self.deadline_ns: int | None = None
         """Until when later loops are waited for; None before any was measured."""
@@ -68,6 +73,7 @@ class Stopping:
         self._with.timeline.closed()
         self._with.state.give_back()
         self.keep_pipelines()
+        self._keep()
         self._with.tell(messages.Stopping())
         self._with.recorder.recording.stop_reason = "enough was measured"
         raise StopScript

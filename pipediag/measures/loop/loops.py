@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from statistics import fmean
 
 import numpy as np
 
 from pipediag.measures.loop.time import seen_s, time_missing, time_of
+from pipediag.measures.pipeline.operations import written_pipeline
 from pipediag.measures.recorded_windows import step_ms
 from pipediag.measures.step.differential import FEWEST_STEPS
-from pipediag.session.loops import KerasUse, Loop
-from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.loops import Evaluation, KerasUse, Loop
+from pipediag.session.recording import RecordedEvaluation, RecordedLoop, Recording
+from pipediag.vocabulary import EVALUATING
 
 
 def diagnosed_loop(recording: Recording) -> RecordedLoop | None:
@@ -95,4 +98,18 @@ def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
         beside=loop.beside,
         element_spec=loop.element_spec,
         untried=loop.untried,
+        root_op_id=loop.root_op_id,
+        pipeline=written_pipeline(recording, loop) if loop.role in EVALUATING else None,
+        evaluation=_evaluation(loop.evaluation),
+    )
+
+
+def _evaluation(seen: RecordedEvaluation | None) -> Evaluation | None:
+    """Per batch. A gap lies between two requests, so that it holds no waiting for either."""
+    if seen is None or not seen.batches:
+        return None
+    step = seen.elapsed_ns / 1e6 / seen.batches
+    gap = fmean(seen.gaps_us) / 1e3 if seen.gaps_us else None
+    return Evaluation(
+        steps=seen.batches, step_ms=step, consumer_ms=None if gap is None else min(gap, step)
     )

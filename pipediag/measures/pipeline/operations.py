@@ -58,6 +58,20 @@ def measure_pipeline(
     )
 
 
+def written_pipeline(recording: Recording, loop: RecordedLoop) -> Pipeline | None:
+    """What a loop reads that is not diagnosed; None where none of it is tf.data's."""
+    plan = plan_of(recording.operations, loop.root_op_id)
+    if not plan:
+        return None
+    return Pipeline(
+        ops=_written(plan, Joined(), any_ran=False),
+        bottleneck_op_id=None,
+        options=dict(loop.dataset_options),
+        autotune_enabled=loop.autotune_enabled,
+        missing="What each operation costs is measured of the diagnosed loop alone.",
+    )
+
+
 def bottleneck(ops: list[Operation]) -> str | None:
     """The operation with the largest latency per step; None where no cost is known.
 

@@ -42,7 +42,7 @@ def _thinner(session: Session) -> list[tuple[str, dict[str, Any]]]:
         ("single steps (in steps.csv)", {"step_rows": []}),
         ("host samples (in host.csv)", {"host_samples": []}),
         ("step times (in steps.csv)", {"steps": steps}),
-        ("blocks of the trials (in trials.csv)", {"trials": trials}),
+        ("blocks of the trials (in trials.csv)", {"trials": trials, "evaluation_trials": []}),
         ("idle gaps (in gaps.csv)", {"devices": devices}),
         (
             "the pipeline (in pipeline.csv)",

@@ -101,7 +101,15 @@ FINDING_COLUMNS = (
     "run_after_s",
     "run_basis",
 )
-TRIAL_COLUMNS = ("arm", "round", "examples_per_s", "batches", "duration_ms", "first_step_ms")
+TRIAL_COLUMNS = (
+    "arm",
+    "round",
+    "examples_per_s",
+    "batches",
+    "duration_ms",
+    "first_step_ms",
+    "loop",
+)
 HOST_COLUMNS = (
     "at_ms",
     "window",
@@ -121,8 +129,7 @@ def files(session: Session) -> Iterator[tuple[str, str]]:
     yield "steps.csv", _table(STEP_COLUMNS, (row.model_dump() for row in session.step_rows))
     yield "pipeline.csv", _table(PIPELINE_COLUMNS, _pipeline_rows(session))
     yield "findings.csv", _table(FINDING_COLUMNS, _finding_rows(session))
-    blocks = session.trials.blocks if session.trials else []
-    yield "trials.csv", _table(TRIAL_COLUMNS, (block.model_dump() for block in blocks))
+    yield "trials.csv", _table(TRIAL_COLUMNS, _trial_rows(session))
     yield "gaps.csv", _table(GAP_COLUMNS, gap_rows(session.devices))
     yield "devices.csv", devices_table(session.devices)
     yield "host.csv", _table(HOST_COLUMNS, _host_rows(session))
@@ -131,6 +138,13 @@ def files(session: Session) -> Iterator[tuple[str, str]]:
 def devices_table(devices: Sequence[DeviceActivity]) -> str:
     """The table of devices, of a session or of any profile."""
     return _table(DEVICE_COLUMNS, device_rows(devices))
+
+
+def _trial_rows(session: Session) -> Iterator[Row]:
+    runs = [session.trials] if session.trials else []
+    for run in (*runs, *session.evaluation_trials):
+        for block in run.blocks:
+            yield {**block.model_dump(), "loop": run.loop_id}
 
 
 def _table(columns: Sequence[str], rows: Iterable[Row]) -> str:

@@ -76,6 +76,7 @@ LABELS: Mapping[str, _Shown] = {
     "elements_per_step": _Shown("elements in a step"),
     "epoch_ends_seen": _Shown("ends of epochs seen"),
     "estimated_fill_ms": _Shown("filling the buffer, by its size", "ms"),
+    "evaluation_wait_percent": _Shown("waiting for input", "% of an evaluation's step"),
     "exception": _Shown("error"),
     "exposed_ms": _Shown("copies while nothing is computed", "ms"),
     "exposed_percent_of_span": _Shown("copies while nothing is computed", _OF_SPAN),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pipediag.facts.epochs import FIRST_BATCHES, fills_a_shuffle, long_percent, seen_time
 from pipediag.facts.graph_ops import calls_python, differs_by_pass
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
+from pipediag.facts.machine import available_bytes
 from pipediag.facts.pipeline import (
     between,
     call_name,
@@ -100,7 +101,7 @@ def check(session: Session) -> list[Finding]:
         **weight.evidence,
         "passes_over_data": "unlimited" if passes == math.inf else passes,
         "cache_bytes": size,
-        "available_bytes": _available_bytes(session),
+        "available_bytes": available_bytes(session),
         "free_disk_bytes": session.environment.free_disk_bytes,
     }
     if weight.status != "fail":
@@ -252,7 +253,7 @@ def _against(session: Session, passes: float | None, size: float | None) -> str 
 
 
 def _fits_in_memory(session: Session, size: float) -> bool:
-    return size <= _available_bytes(session) * MEMORY.value / 100.0
+    return size <= available_bytes(session) * MEMORY.value / 100.0
 
 
 def _fits_on_disk(session: Session, size: float) -> bool:
@@ -264,7 +265,7 @@ def _room(session: Session) -> str:
     """How much there is of what a cache could lie in, as a part of a sentence."""
     free = session.environment.free_disk_bytes
     disk = "" if free is None else f"; {free / 2**30:.1f} GiB are free on disk"
-    memory = _available_bytes(session) / 2**30
+    memory = available_bytes(session) / 2**30
     return f"more than half of the {memory:.1f} GiB of memory that are available{disk}"
 
 
@@ -295,13 +296,6 @@ def _bytes_each(session: Session, op: Operation) -> float | None:
     at = measured_at(session, op)
     # After fusion with a batch the measured bytes are those of batches.
     return op.element_bytes or (at.bytes_per_element if at is op else None)
-
-
-def _available_bytes(session: Session) -> int:
-    host = session.host
-    if host is not None and host.available_bytes is not None:
-        return host.available_bytes
-    return session.environment.memory_bytes
 
 
 def _side_effect(session: Session, op: Operation) -> str | None:

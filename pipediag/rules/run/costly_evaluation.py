@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from pipediag.facts.limits import Threshold
+from pipediag.facts.evaluations import loop_at
+from pipediag.facts.limits import INPUT_WAIT, Threshold
 from pipediag.rules.rule import Meta
+from pipediag.rules.run.evaluated_data import TITLE, Cure, cure_of, what_its_data_lacks
 from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, THRESHOLDS, weigh
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run, RunPart
@@ -22,20 +24,22 @@ META = Meta(
     title_failed="Evaluation takes a relevant part of the run, and comes with every epoch",
     title_passed="Evaluation takes little of the run, or comes seldom",
     looks_at="Validation in `fit`, calls of `evaluate` and `predict`, and loops that evaluate: how "
-    "long each place takes of the run, how often it comes, and the size of its batches. The test "
-    "after a training is left alone.",
+    "long each place takes of the run, how often it comes, and the size of its batches; what its "
+    "steps wait for input by tf.data's own clock, and what its pipeline makes anew each time. The "
+    "test after a training is left alone.",
     why="Nothing is trained while a model is evaluated. Few decisions need it after every epoch, "
     "or "
     "on all of the data.",
     edit="Evaluate every few epochs (`validation_freq`) or on a part (`validation_steps`), in "
     "larger "
-    "batches, on data that is cached and prefetched.",
+    "batches. Where its steps wait for data that is made anew each time: end its pipeline with "
+    "`.cache()`.",
     cost="Callbacks that watch a validation metric, as EarlyStopping does, see it less often. A "
     "part "
-    "of the data tells less exactly.",
+    "of the data tells less exactly. A cache takes memory for every element.",
     prediction=AT_MOST,
     needs=("loop", "run"),
-    thresholds=(OFTEN, *THRESHOLDS),
+    thresholds=(OFTEN, INPUT_WAIT, *THRESHOLDS),
     severity="warn",
     effect_on_results="same results",
     untried="Only you know how often you need to know, and a trial compares steps.",
@@ -43,20 +47,54 @@ META = Meta(
 
 
 def check(session: Session) -> list[Finding]:
-    """One finding for each place that evaluates for a notable part of the run."""
+    """For each place that evaluates for a notable part of the run a finding on how often that is,
+    and one on its data where that is made anew each time and waited for."""
     run = session.run
     assert run is not None
     rows = [row for row in run.parts if row.part == "evaluation" and row.what is not None]
     rows.sort(key=lambda row: -row.seconds)
-    found = [_finding(session, run, row) for row in rows]
+    found: list[Finding] = []
+    for row in rows:
+        count = _count(row, loop_at(session, row)) if run.scope == "run" else None
+        found.append(_finding(session, run, row, count))
+        cure = cure_of(session, row)
+        if cure is not None and count != 1:
+            found.append(_of_its_data(run, row, cure, count))
     return [one for one in found if one.status != "pass"] or [
         META.finding("pass", "", part="evaluation")
     ]
 
 
-def _finding(session: Session, run: Run, row: RunPart) -> Finding:
-    loop = _loop_at(session, row)
-    count = _count(row, loop) if run.scope == "run" else None
+def _of_its_data(run: Run, row: RunPart, cure: Cure, count: int | None) -> Finding:
+    """At the line of what is made anew; the first evaluation fills the cache."""
+    later = 1.0 if count is None else 1.0 - 1.0 / count
+    saved_s = row.seconds * cure.wait_percent / 100.0 * later
+    weight = weigh(run, [row], saved_s)
+    advice = cure.advice if weight.status == "fail" else f"{weight.sentence} {cure.advice}"
+    return META.finding(
+        weight.status,
+        "" if weight.status == "pass" else advice,
+        op_id=cure.work.id,
+        place=(cure.work.file, cure.work.line),
+        title=TITLE,
+        evidence={
+            **weight.evidence,
+            "times": count,
+            "evaluation_wait_percent": cure.wait_percent,
+            "cache_bytes": cure.bytes,
+        },
+        own_prediction=NOT_PREDICTED,
+        effect=cure.effect,
+        edit=cure.edit,
+        untried=cure.untried,
+        part="evaluation",
+        saved_s=weight.saved_s,
+        speedup_at_most=weight.speedup_at_most,
+    )
+
+
+def _finding(session: Session, run: Run, row: RunPart, count: int | None) -> Finding:
+    loop = loop_at(session, row)
     seldom = count is not None and count < OFTEN.value
     # Of what comes often, one has to remain.
     saved_s = row.seconds if seldom or count is None else row.seconds * (1.0 - 1.0 / count)
@@ -91,15 +129,6 @@ def _count(row: RunPart, loop: Loop | None) -> int | None:
     return row.count
 
 
-def _loop_at(session: Session, row: RunPart) -> Loop | None:
-    """The loop that evaluates at that line; a `fit` that validates has two loops at its own."""
-    place = (row.file, row.line)
-    return next(
-        (one for one in session.loops if (one.file, one.line) == place and one.role != "training"),
-        None,
-    )
-
-
 def _advice(session: Session, row: RunPart, loop: Loop | None) -> str:
     diagnosed = session.diagnosed_loop()
     assert diagnosed is not None
@@ -110,10 +139,7 @@ def _advice(session: Session, row: RunPart, loop: Loop | None) -> str:
         )
     else:
         less = f"{_named(row)}: do it every few epochs, or on a part of the data"
-    return (
-        f"{less}.{_batches(loop)} If its data is read or decoded each time, end its pipeline with "
-        "`.cache().prefetch(tf.data.AUTOTUNE)`."
-    )
+    return f"{less}.{_batches(loop)}{what_its_data_lacks(session, loop)}"
 
 
 def _named(row: RunPart) -> str:

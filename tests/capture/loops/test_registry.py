@@ -148,3 +148,51 @@ def test_a_loops_last_batch_is_that_of_its_first_fit(steps: int, per_call: int, 
 
     assert loop.at_last_batch is last
     assert not training_loop(steps=steps, planned_steps=None).at_last_batch
+
+
+class Data:
+    """A dataset of the script's, to which there may be weak references."""
+
+    element_spec = None
+
+
+def evaluated_loop(line: Line, dataset: Any, role: LoopRole) -> Loop:
+    frame: Any = SimpleNamespace(f_locals={"self": MODEL})
+    line.trainer.phase_of = lambda _frames: TrainersPhase(role, role, frame)
+    iterator = Walker(None)
+    return line.registry.consumer_for(iterator, dataset, ToyRuntime(), distributed=False).loop
+
+
+def test_what_is_evaluated_on_is_kept_once_that_is_asked_for(line: Line) -> None:
+    dataset = Data()
+    loop = evaluated_loop(line, dataset, "validation")
+    assert loop.dataset is None
+    line.registry.keep_evaluated()
+    assert loop.dataset is dataset
+
+
+def test_what_is_evaluated_on_lives_no_longer_than_natively(line: Line) -> None:
+    loop = evaluated_loop(line, Data(), "evaluate")
+    line.registry.keep_evaluated()
+    assert loop.dataset is None
+
+
+@pytest.mark.parametrize("role", ["training", "adapt"])
+def test_what_other_loops_read_is_not_kept_for_that(line: Line, role: LoopRole) -> None:
+    dataset = Data()
+    loop = evaluated_loop(line, dataset, role)
+    line.registry.keep_evaluated()
+    assert loop.dataset is None
+
+
+def test_a_loop_that_turned_out_to_train_is_not_kept_for_that(line: Line) -> None:
+    dataset = Data()
+    loop = evaluated_loop(line, dataset, "other")
+    loop.record.role = "training"
+    line.registry.keep_evaluated()
+    assert loop.dataset is None
+
+
+def test_a_dataset_that_can_not_be_referred_to_is_read_all_the_same(line: Line) -> None:
+    loop = evaluated_loop(line, SimpleNamespace(element_spec=None), "validation")
+    assert loop.evaluated is None

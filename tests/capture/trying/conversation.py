@@ -104,8 +104,8 @@ class Stage:
         self.loop.dataset = Pipeline()
         self.consumer = consumer_of(self.loop)
         self.loop.runtime = Taking(self.clock)
-        trainer: Any = SimpleNamespace(variants=self.compiled)
-        self.loop.trainer = trainer
+        self.trainer: Any = SimpleNamespace(variants=self.compiled)
+        self.loop.trainer = self.trainer
         monkeypatch.setattr(module, "StepLimit", lambda _: self.limit)
         monkeypatch.setattr(module, "within_limit", lambda work: work())
         monkeypatch.setattr(module, "time", self.clock)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,10 +12,12 @@ from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import answering as module
 from pipediag.capture.trying import arms
 from pipediag.capture.trying.step_limit import DidNotComeBackError
+from pipediag.session.edits import SkipCallback
 from pipediag.session.messages import (
     ArmRefused,
     BlockRun,
     EndTrials,
+    Prepare,
     Prepared,
     TrialsOver,
 )
@@ -370,3 +373,32 @@ def test_an_arm_that_fails_in_its_first_steps_leaves_the_next_block_alone(stage:
     stage.step(trials, times=WARM_STEPS + 11)
 
     assert stage.events == [ArmRefused, BlockRun]
+
+
+def test_callbacks_are_left_out_for_the_steps_of_their_arm_alone(stage: Stage) -> None:
+    callbacks = SimpleNamespace()
+    stage.loop.callbacks = lambda: callbacks  # type: ignore[assignment]
+    stage.trainer.callbacks_named = lambda *_: ["logger"]
+    without: Any = SkipCallback("Logger", "train.py", 30)
+    stage.parent.asks.append(Prepare("without", (without,), None))
+    stage.parent.block("base")
+    trials = stage.prepared()
+
+    assert trials.skipped == ["logger"]
+    stage.step(trials, times=2)
+    assert trials.skipped == ()
+    stage.step(trials, times=WARM_STEPS + 10)
+    assert trials.over
+    assert trials.skipped == ()
+
+
+def test_the_end_of_the_trials_leaves_no_callback_out(stage: Stage) -> None:
+    stage.loop.callbacks = SimpleNamespace  # type: ignore[assignment]
+    stage.trainer.callbacks_named = lambda *_: ["logger"]
+    without: Any = SkipCallback("Logger", "train.py", 30)
+    stage.parent.asks.append(Prepare("without", (without,), None))
+    trials = stage.prepared()
+    assert trials.skipped == ["logger"]
+    trials.stop("the script is over")
+
+    assert trials.skipped == ()

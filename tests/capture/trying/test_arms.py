@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import weakref
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import arms as module
 from pipediag.capture.trying.arms import Arms
-from pipediag.session.edits import SetModel
+from pipediag.session.edits import SetModel, SkipCallback
 from tests.capture.instruments import training_loop
 from tests.capture.trying.pipelines import Model, Pipeline, Pipelines, played
 
@@ -147,3 +148,48 @@ def test_cleared_none_is_left() -> None:
     arms.clear()
 
     assert arms.base is None
+
+
+WITHOUT = SkipCallback("Logger", "train.py", 30)
+
+
+class Callbacks:
+    """What a trainer calls beside its steps."""
+
+
+class Named:
+    """A trainer that knows its callbacks by name."""
+
+    def callbacks_named(self, callbacks: Callbacks, skipped: Any) -> list[Any]:
+        return [(callbacks, change.callback) for change in skipped]
+
+
+def test_an_arm_knows_which_callbacks_its_steps_are_made_without() -> None:
+    arms, callbacks = arms_of(), Callbacks()
+    trainer: Any = Named()
+    arms._loop.trainer, arms._loop.callbacks = trainer, weakref.ref(callbacks)
+    arms.build("base", (), None)
+    arms.build("without", (WITHOUT,), None)
+
+    assert arms["base"].skipped == ()
+    assert arms["without"].skipped == [(callbacks, "Logger")]
+
+
+@pytest.mark.parametrize(
+    ("goes_on", "trainer", "reason"),
+    [
+        (True, Named(), "goes on afterwards"),
+        (False, None, "callbacks of a Keras `fit`"),
+        (False, Named(), "is over"),
+    ],
+)
+def test_callbacks_that_can_not_be_left_out_are_refused_before_anything_is_built(
+    goes_on: bool, trainer: Any, reason: str
+) -> None:
+    arms = arms_of(goes_on=goes_on)
+    arms._loop.trainer = trainer
+    arms._loop.callbacks = weakref.ref(Callbacks())
+    with pytest.raises(NotReplayableError, match=reason):
+        arms.build("without", (WITHOUT,), None)
+
+    assert Pipeline.made == 0

@@ -100,3 +100,29 @@ def test_a_second_run_tries_the_pipeline_of_its_one_loop_alone(
     assert stage.held.may_hold(stage.loop) is bool(asked)
     awaited = [message for message in stage.told if isinstance(message, TrialsAwaited)]
     assert [message.alone for message in awaited] == [True] * asked
+
+
+def loop_named(stage: Stage, name: str, *, trains: bool, seconds: int = 0) -> Any:
+    record = SimpleNamespace(
+        id=name,
+        kind="keras",
+        batches_per_call=1,
+        untried=None,
+        elapsed_ns=seconds,
+        evaluation=None if trains else object(),
+    )
+    return SimpleNamespace(**{**vars(stage.loop), "record": record, "trains": trains})
+
+
+def test_behind_what_trains_the_longest_evaluation_has_its_pipeline_tried(stage: Stage) -> None:
+    short, long = (loop_named(stage, f"{n} s", trains=False, seconds=n) for n in (1, 2))
+    unseen, gone = (loop_named(stage, name, trains=False, seconds=9) for name in ("a", "b"))
+    training = loop_named(stage, "training", trains=True)
+    for loop in (short, long, unseen, training):
+        loop.dataset = object()
+    unseen.record.evaluation = None
+    stage.held.try_pipelines_alone([short, long, unseen, gone, training])
+
+    awaited = [message for message in stage.told if isinstance(message, TrialsAwaited)]
+    assert [message.loop_id for message in awaited] == ["training", "2 s"]
+    assert all(message.alone and not message.goes_on for message in awaited)

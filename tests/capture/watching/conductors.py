@@ -67,7 +67,9 @@ class Stage:
         self.loops: list[Loop] = []
         self.left = False
         self.now = SECOND
-        registry: Any = SimpleNamespace(all=lambda: self.loops, describe_keras=lambda loop: None)
+        registry: Any = SimpleNamespace(
+            all=lambda: self.loops, describe_keras=lambda loop: None, keep_evaluated=lambda: None
+        )
         settings = RunSettings("train.py", (), False, str(path))
         self.timeline = FakeTimeline()
 

@@ -51,7 +51,9 @@ class Script:
         self.runtime.no_models = None
         self.now = SECOND
         self.loops: list[Loop] = []
-        registry: Any = SimpleNamespace(all=lambda: self.loops, describe_keras=lambda loop: None)
+        registry: Any = SimpleNamespace(
+            all=lambda: self.loops, describe_keras=lambda loop: None, keep_evaluated=lambda: None
+        )
         self.held = HeldLoops(None, self.instruments.all, run_to_end=False)
         settings = RunSettings("train.py", (), False, str(directory))
         self.conductor = Conductor(

@@ -20,10 +20,14 @@ class Ends:
         settings = RunSettings("train.py", (), False, str(directory), run_to_end=run_to_end)
         self.left = False
         self.instruments.all.running_pipelines = lambda: ["handle"]
-        self.stopping = Stopping(self.instruments.all, settings, self.leave)
+        self.kept = 0
+        self.stopping = Stopping(self.instruments.all, settings, self.leave, self.keep)
 
     def leave(self) -> None:
         self.left = True
+
+    def keep(self) -> None:
+        self.kept += 1
 
     def disturb(self) -> None:
         """Steps on a repeated batch were made."""
@@ -44,6 +48,7 @@ def test_a_script_is_stopped_where_its_loop_would_take_long(ends: Ends) -> None:
     assert ends.instruments.events == [messages.Stopping]
     assert ends.instruments.recorder.recording.stop_reason == "enough was measured"
     assert ends.stopping.kept_alive == ["handle"]
+    assert ends.kept == 1
 
 
 def test_what_training_had_reached_is_put_back_before_the_script_is_stopped(ends: Ends) -> None:

@@ -8,8 +8,8 @@ from pipediag.measures.loop.loops import (
     median_step_ms,
     projected_s,
 )
-from pipediag.session.loops import Callback, KerasUse, Loop
-from pipediag.session.recording import RecordedCallback
+from pipediag.session.loops import Callback, Evaluation, KerasUse, Loop
+from pipediag.session.recording import RecordedCallback, RecordedEvaluation
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS
 
@@ -69,6 +69,7 @@ def test_a_row_holds_all_that_is_known_of_its_loop() -> None:
         file="val.py",
         line=31,
         function="check",
+        root_op_id=None,
         iterators=3,
         batch_size=16,
         planned_steps=100,
@@ -119,3 +120,37 @@ def test_a_step_is_told_by_the_baseline_before_the_warm_up_and_before_the_clock(
     assert median_step_ms(make_recording(windows=[warm]), loop) == 20.0
     assert median_step_ms(make_recording(windows=[]), loop) == 50.0
     assert median_step_ms(make_recording(windows=[]), make_recorded_loop(steps=0)) is None
+
+
+def test_a_loop_that_evaluates_has_its_pipeline_as_written_and_a_look_at_its_steps() -> None:
+    training = make_recorded_loop()
+    seen = RecordedEvaluation(32, 64 * MS, [1_500] * 32)
+    validation = make_recorded_loop(id="loop2", role="validation", evaluation=seen)
+    recording = make_recording(loops=[training, validation])
+    rows = loop_rows(recording, training)
+
+    assert rows[0].root_op_id == training.root_op_id
+    assert (rows[0].pipeline, rows[0].evaluation) == (None, None)
+    pipeline = rows[1].pipeline
+    assert pipeline is not None
+    assert [op.id for op in pipeline.ops][-1] == rows[1].root_op_id == training.root_op_id
+    assert {op.self_ms_per_step for op in pipeline.ops} == {None}
+    assert not any(op.removed_by_tensorflow for op in pipeline.ops)
+    assert rows[1].evaluation == Evaluation(steps=32, step_ms=2.0, consumer_ms=1.5)
+
+
+def test_of_an_evaluation_no_more_is_known_than_was_seen() -> None:
+    untold = make_recorded_loop(role="evaluate", evaluation=RecordedEvaluation(32, 64 * MS))
+    longer = make_recorded_loop(
+        id="loop2",
+        role="predict",
+        root_op_id=None,
+        evaluation=RecordedEvaluation(2, 2 * MS, [9_000]),
+    )
+    none = make_recorded_loop(id="loop3", role="evaluate", evaluation=RecordedEvaluation(0, 0))
+    rows = loop_rows(make_recording(loops=[untold, longer, none]), None)
+
+    assert rows[0].evaluation == Evaluation(steps=32, step_ms=2.0, consumer_ms=None)
+    assert rows[1].evaluation == Evaluation(steps=2, step_ms=1.0, consumer_ms=1.0)
+    assert rows[1].pipeline is None
+    assert rows[2].evaluation is None

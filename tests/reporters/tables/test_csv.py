@@ -130,11 +130,16 @@ def test_one_row_for_each_block_of_a_trial() -> None:
     assert float(rows[1]["examples_per_s"]) / float(rows[0]["examples_per_s"]) == pytest.approx(
         11.4
     )
-    assert rows[0].keys() == {
-        "arm",
-        "round",
-        "examples_per_s",
-        "batches",
-        "duration_ms",
-        "first_step_ms",
-    }
+    figures = {"arm", "round", "examples_per_s", "batches", "duration_ms", "first_step_ms"}
+    assert rows[0].keys() == {*figures, "loop"}
+
+
+def test_blocks_of_an_evaluation_stand_behind_those_of_the_training() -> None:
+    session = trial_sessions.pipeline_only()
+    assert session.trials is not None
+    of_evaluation = session.trials.model_copy(update={"loop_id": "loop_1"})
+    session = session.model_copy(update={"evaluation_trials": [of_evaluation]})
+    loops = [row["loop"] for row in read(session, "trials.csv")]
+
+    count = len(session.trials.blocks)
+    assert loops == [session.trials.loop_id] * count + ["loop_1"] * count

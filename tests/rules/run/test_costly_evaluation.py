@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 
 from pipediag.rules.run import costly_evaluation
+from pipediag.session.edits import Edit, Insert
+from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunPart
-from pipediag.session.loops import Loop
+from pipediag.session.loops import Evaluation, Loop
 from pipediag.session.model import Session
-from tests.factories import make_loop, make_session
+from tests.evaluations import decoding, ending, validation, written
+from tests.factories import make_host, make_loop, make_session
 from tests.ledgers import make_part, make_run
 from tests.rules.sessions import only, run
 
@@ -104,3 +107,158 @@ def test_a_try_of_a_few_seconds_is_only_informed() -> None:
 def test_in_a_ledger_of_one_epoch_it_comes_with_each() -> None:
     epoch = session_with(evaluated(0.4, count=1), whole_s=2.0, scope="epoch")
     assert only(costly_evaluation, epoch).status == "fail"
+
+
+# What its data is made of.
+
+HARDLY = Evaluation(steps=32, step_ms=10.0, consumer_ms=9.6)
+UNTOLD = Evaluation(steps=32, step_ms=10.0, consumer_ms=None)
+
+
+def findings_of(loop: Loop, **row: Any) -> list[Finding]:
+    """Of a validation that takes 40 of 100 s."""
+    return run(costly_evaluation, session_with(evaluated(40.0, **row), loops=[make_loop(), loop]))
+
+
+def test_what_is_decoded_anew_each_time_is_named_at_its_own_line() -> None:
+    often, data = findings_of(validation())
+    assert "cache" not in often.advice
+    assert (data.status, data.part, data.line, data.op_id) == ("fail", "evaluation", 31, "v2")
+    assert data.title == "What is evaluated on is made anew each time, and waited for"
+    assert data.advice == (
+        "The `map` at line 31 works anew in each evaluation, whose steps wait for input 80 % of "
+        "their time: end its pipeline with `.cache()`, behind `batch` at line 32."
+    )
+    assert data.effect_on_results == "same results"
+    # Of 40 s, 80 % in 19 of 20 evaluations.
+    assert data.saved_s == pytest.approx(40.0 * 0.8 * 0.95)
+    assert data.edit == Edit(
+        id="costly-evaluation:v3",
+        label="cache behind the batch in line 32, for the evaluation",
+        changes=(Insert("v3", "cache", {"elements": 10}),),
+        caveat="Measured once the cache is full.",
+        loop_id="loop_1",
+    )
+
+
+def test_a_cache_is_tried_on_what_two_seconds_make() -> None:
+    ops = decoding()
+    ops[2] = ops[2].model_copy(update={"cardinality": None, "element_bytes": None})
+    _, data = findings_of(validation(ending(before=ops)))
+    assert data.edit is not None
+    assert data.edit.changes == (Insert("v3", "cache", {"elements": 200}),)
+    slow = Evaluation(steps=32, step_ms=1000.0, consumer_ms=1.0)
+    _, data = findings_of(validation(ending(before=ops), evaluation=slow))
+    assert data.edit is not None
+    assert data.edit.changes == (Insert("v3", "cache", {"elements": 8}),)
+
+
+def test_a_cache_within_the_pipeline_holds_what_its_batches_are_made_of() -> None:
+    ops = decoding()
+    shuffled = written("v9", "shuffle", 33, "v2")
+    ops[2:] = [shuffled, ops[2].model_copy(update={"parent_ids": ["v9"]})]
+    ops[1] = ops[1].model_copy(update={"cardinality": None})
+    _, data = findings_of(validation(ending(before=ops)))
+    assert data.edit is not None
+    assert data.edit.changes == (Insert("v2", "cache", {"elements": 1600}),)
+    assert data.advice.endswith("put `.cache()` behind `map` at line 31.")
+
+
+def test_no_cache_is_advised_where_one_stands() -> None:
+    (finding,) = findings_of(validation(ending(written("v4", "cache", 33, "v3"))))
+    assert "cache" not in finding.advice
+
+
+def test_a_pipeline_that_is_hardly_waited_for_is_left_as_it_is() -> None:
+    (finding,) = findings_of(validation(evaluation=HARDLY))
+    assert "wait for input only 4.0 % of their time" in finding.advice
+    assert "cache" not in finding.advice
+
+
+@pytest.mark.parametrize("evaluation", [None, UNTOLD])
+def test_where_the_wait_is_not_known_the_line_is_named_all_the_same(
+    evaluation: Evaluation | None,
+) -> None:
+    (finding,) = findings_of(validation(evaluation=evaluation))
+    assert (
+        "The `map` at line 31 works anew in each evaluation: if that takes time, end its pipeline "
+        "with `.cache()`, behind `batch` at line 32." in finding.advice
+    )
+
+
+def test_without_a_pipeline_that_is_known_a_cache_hangs_on_the_reader() -> None:
+    finding = only(costly_evaluation, session_with(evaluated(40.0)))
+    assert finding.advice.endswith(
+        "If its data is read or decoded each time, end its pipeline with `.cache()`."
+    )
+
+
+def test_what_python_makes_is_its_author_s_to_cache() -> None:
+    _, data = findings_of(validation(ending(before=decoding(graph_ops={"EagerPyFunc": 1}))))
+    assert (data.edit, data.effect_on_results) == (None, "not known")
+    assert "cache only what is the same in every evaluation" in data.advice
+    assert "It calls Python" in str(data.trial.reason)
+
+
+def test_a_cache_behind_a_shuffle_keeps_one_order() -> None:
+    source, decode, batch = decoding()
+    shuffle = written("v0", "shuffle", 30, "v1")
+    ops = [source, shuffle, decode.model_copy(update={"parent_ids": ["v0"]}), batch]
+    _, data = findings_of(validation(ending(before=ops)))
+    assert data.effect_on_results == "same up to order or rounding"
+
+
+def test_a_cache_larger_than_half_of_the_memory_is_not_advised() -> None:
+    ops = decoding()
+    ops[2] = ops[2].model_copy(update={"element_bytes": 2**29})
+    loops = [make_loop(), validation(ending(before=ops))]
+    session = session_with(evaluated(40.0), loops=loops)
+    host = make_host(available_bytes=8 * 2**30)
+    (finding,) = run(costly_evaluation, session.model_copy(update={"host": host}))
+    assert "would take 5.0 GiB, more than half of the memory" in finding.advice
+    host = make_host(available_bytes=10 * 2**30)
+    assert len(run(costly_evaluation, session.model_copy(update={"host": host}))) == 2
+
+
+def test_how_much_a_cache_would_have_to_hold_must_be_known_to_try_it() -> None:
+    ops = decoding()
+    unsaid = {"parameters": {}, "cardinality": None}
+    shuffle = written("v0", "shuffle", 33, "v2")
+    batch = ops[2].model_copy(update={"parent_ids": ["v0"], **unsaid})
+    _, data = findings_of(validation(ending(before=[*ops[:2], shuffle, batch])))
+    assert data.edit is None
+    assert data.trial.reason == "How many elements a cache of it would hold is not known."
+
+
+def test_one_evaluation_fills_a_cache_for_none() -> None:
+    (finding,) = findings_of(validation(), count=1)
+    assert finding.status == "informative"
+
+
+def test_a_cache_that_saves_little_of_the_run_only_informs() -> None:
+    little = Evaluation(steps=32, step_ms=10.0, consumer_ms=8.0)
+    _, data = findings_of(validation(evaluation=little))
+    assert (data.status, data.edit) == ("informative", None)
+    assert data.advice.startswith("To change this could save")
+    hardly = Evaluation(steps=32, step_ms=10.0, consumer_ms=9.0)
+    assert len(findings_of(validation(evaluation=hardly))) == 1
+
+
+def test_a_map_that_tensorflow_keeps_serial_is_named() -> None:
+    ops = decoding(stateful=True, graph_ops={"LookupTableFindV2": 1})
+    often, _ = findings_of(validation(ending(before=ops)))
+    assert "Give `map` at line 31 `num_parallel_calls=tf.data.AUTOTUNE`" in often.advice
+    given = ops[1].model_copy(update={"parameters": {"num_parallel_calls": -1}})
+    often, _ = findings_of(validation(ending(before=[ops[0], given, ops[2]])))
+    assert "num_parallel_calls" not in often.advice
+
+
+def test_a_prefetch_is_advised_only_where_tensorflow_appends_none() -> None:
+    assert "prefetch" not in findings_of(validation())[0].advice
+    off = {"optimization.apply_default_optimizations": False}
+    pipeline = ending().model_copy(update={"options": off})
+    assert "end with `.prefetch(tf.data.AUTOTUNE)` behind `batch` at line 32" in (
+        findings_of(validation(pipeline))[0].advice
+    )
+    pipeline = ending(written("v4", "prefetch", 33, "v3")).model_copy(update={"options": off})
+    assert "prefetch" not in findings_of(validation(pipeline))[0].advice

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from pipediag.rules.step import batch_callback
+from pipediag.session.edits import Edit, SkipCallback
 from pipediag.session.host import HotLine
 from pipediag.session.loops import Callback
 from pipediag.session.model import Session
+from pipediag.session.trials import NOT_TRIED
 from tests.factories import (
     make_compute_bound_session,
     make_host,
@@ -44,7 +46,20 @@ def test_fails_at_the_callback_and_names_its_hottest_line() -> None:
     assert (finding.status, finding.file, finding.line) == ("fail", "train.py", 30)
     assert "50 % of the time" in finding.advice
     assert "train.py:34" in finding.advice
-    assert finding.predicted_speedup == pytest.approx(1 / (1 - 0.5 * 0.99), abs=0.001)
+    assert finding.predicted_speedup == pytest.approx(2.0)
+
+
+def test_the_steps_are_tried_without_its_batch_hooks() -> None:
+    finding = only(batch_callback, session_with(line(50.0)))
+    assert finding.edit == Edit(
+        id="batch-callback:Logger:30",
+        label="the batch hooks of Logger left out",
+        changes=(SkipCallback("Logger", "train.py", 30),),
+        caveat=batch_callback.CAVEAT,
+        once=True,
+    )
+    assert finding.effect_on_results == "same results"
+    assert finding.trial.reason == NOT_TRIED.reason
 
 
 def test_qualified_names_count() -> None:
@@ -71,6 +86,7 @@ def test_while_the_input_is_the_bottleneck_it_only_informs() -> None:
     finding = only(batch_callback, session)
     assert finding.status == "informative"
     assert "deal with the input first" in finding.advice
+    assert finding.edit is None
 
 
 def test_an_epoch_callback_is_none_of_its_business() -> None:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pipediag.capture.callsites import CallSite, is_users
+from pipediag.capture.frameworks.keras.listed_callbacks import ListedCallbacks
 from pipediag.capture.python_functions import unwrap
 
 
-class CallbacksInTurn(list[Any]):
-    """Takes the place of the callbacks of a `CallbackList` for one call of it."""
+class CallbacksInTurn(ListedCallbacks):
+    """Tells of each callback when its turn comes, and when it is over."""
 
     def __init__(
         self,
@@ -19,14 +20,11 @@ class CallbacksInTurn(list[Any]):
         begins: Callable[[Any, str], Any],
         ended: Callable[[Any], None],
     ) -> None:
-        self._own: list[Any] = owner.callbacks
-        super().__init__(self._own)
-        self._owner = owner
+        super().__init__(owner)
         self._method = method
         self._begins = begins
         self._ended = ended
         self._span: Any = None
-        owner.callbacks = self
 
     def __iter__(self) -> Iterator[Any]:
         for callback in super().__iter__():
@@ -34,20 +32,10 @@ class CallbacksInTurn(list[Any]):
             yield callback
             self._end_turn()
 
-    def __reduce_ex__(self, _: Any) -> Any:
-        """A copy is one of the callbacks alone."""
-        return list, (self[:],)
-
     def over(self) -> None:
         """All of them were told, or one has failed."""
         self._end_turn()
         self.put_back()
-
-    def put_back(self) -> None:
-        """The list is the owner's own again, with what has been added to it meanwhile."""
-        if self._owner.callbacks is self:
-            self._own[:] = self[:]
-            self._owner.callbacks = self._own
 
     def _end_turn(self) -> None:
         span, self._span = self._span, None

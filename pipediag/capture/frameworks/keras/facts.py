@@ -46,6 +46,7 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
     """The model and the arguments of a running `fit`."""
     values = locals_of(frame)
     model = values["self"]
+    callbacks = _user_callbacks(values.get("callbacks"))
     adapter = _adapter(frame)
     source = values.get("x")
     file, line = _defined_at(type(source))
@@ -65,9 +66,15 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
         source_line=line,
         workers=_number(getattr(dataset, "workers", None)),
         use_multiprocessing=getattr(dataset, "use_multiprocessing", None),
-        callbacks=[_callback(callback) for callback in _user_callbacks(values.get("callbacks"))],
+        callbacks=[describe_callback(callback) for callback in callbacks],
         parameter_count=_parameter_count(model),
     )
+
+
+def callback_list(frame: FrameType) -> Any:
+    """Keras's own list of the callbacks of a running `fit`, once it has made one; None before."""
+    callbacks = frame.f_locals.get("callbacks")
+    return callbacks if hasattr(callbacks, "callbacks") else None
 
 
 def planned_steps(frame: FrameType) -> int | None:
@@ -164,7 +171,9 @@ def _user_callbacks(callbacks: Any) -> list[Any]:
     return [c for c in listed if package_of(_file_of(type(c)) or "") not in KERAS]
 
 
-def _callback(callback: Any) -> RecordedCallback:
+def describe_callback(callback: Any) -> RecordedCallback:
+    """Its class, where that is defined, and what it does at batches; at the first of these hooks
+    where there is one."""
     own = type(callback)
     file, line = _defined_at(own)
     hooks = [

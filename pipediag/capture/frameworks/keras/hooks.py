@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pipediag.capture.frameworks.keras.listed_callbacks import ListedCallbacks
+from pipediag.capture.frameworks.keras.skipped_callbacks import SkippedCallbacks
 from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.trying.held_loops import HeldLoops
@@ -106,21 +108,36 @@ class KerasHooks:
         for name in ("on_epoch_begin", "on_epoch_end"):
             original = getattr(module.CallbackList, name)
             setattr(module.CallbackList, name, guard.before(original, at_epoch))
+        skipped = SkippedCallbacks(lambda: held.skipped)
+        self._at_batches(module.CallbackList, "on_train_batch_begin", skipped.begins)
+        self._at_batches(module.CallbackList, "on_train_batch_end", skipped.ends)
+        self._timed.time_callbacks(module.CallbackList)
+
+    def _at_batches(
+        self, owner: type, method: str, without: Callable[[Any], ListedCallbacks | None]
+    ) -> None:
+        """Call no callback for a step that a script which goes on did not make itself, and of the
+        callbacks of one that is stopped not those that a step is tried without."""
+        original, held, guard = getattr(owner, method), self._held, self._guard
         silent = guard.entry(
             "keeping steps of its own from callbacks", lambda: held.silent, lambda: False
         )
-        for name in ("on_train_batch_begin", "on_train_batch_end"):
-            self._silence(module.CallbackList, name, silent)
-        self._timed.time_callbacks(module.CallbackList)
+        skips = guard.entry("trying steps without a callback", without)
+        put_back = ListedCallbacks.put_back
+        over = guard.entry("trying steps without a callback", put_back, put_back)
 
-    def _silence(self, callback_list: type, method: str, silent: Callable[[], bool]) -> None:
-        """Call no callback for a step that a script which goes on did not make itself."""
-        original = getattr(callback_list, method)
+        def at_batch(callback_list: Any, *args: Any, **kwargs: Any) -> Any:
+            if silent():
+                return None
+            skipping = skips(callback_list)
+            if skipping is None:
+                return original(callback_list, *args, **kwargs)
+            try:
+                return original(callback_list, *args, **kwargs)
+            finally:
+                over(skipping)
 
-        def at_batch(*args: Any, **kwargs: Any) -> Any:
-            return None if silent() else original(*args, **kwargs)
-
-        setattr(callback_list, method, self._guard.hook(original, at_batch))
+        setattr(owner, method, guard.hook(original, at_batch))
 
     def _on_legacy_optimizer(self, module: Any) -> None:
         self._updates.install_optimizer(module.OptimizerV2, "apply_gradients", self._guard)

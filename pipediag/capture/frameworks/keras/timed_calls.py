@@ -41,11 +41,7 @@ class TimedCalls:
                 self._time_method(model_class, method, kind)
 
     def time_callbacks(self, callback_list: type) -> None:
-        """Each callback from its turn in the list to the next one's.
-
-        Neither a callback nor its class is touched: they are the script's, which may send them to
-        other processes.
-        """
+        """Each callback from its turn in the list to the next one's."""
         for method in _AT_EPOCHS:
             self._time_turns(callback_list, method)
 

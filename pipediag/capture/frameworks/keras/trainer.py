@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
@@ -10,7 +10,9 @@ from pipediag.capture.frame_locals import locals_of
 from pipediag.capture.frameworks.keras import facts
 from pipediag.capture.frameworks.keras.compiled import CompiledVariants
 from pipediag.capture.frameworks.keras.leaves_traces import step_leaves_traces
+from pipediag.capture.frameworks.keras.skipped_callbacks import named
 from pipediag.capture.trainer import Variants
+from pipediag.session.edits import SkipCallback
 
 
 class KerasTrainer:
@@ -24,6 +26,7 @@ class KerasTrainer:
     describe = staticmethod(facts.describe_fit)
     embedding_tables = staticmethod(facts.embedding_tables)
     batch_size = staticmethod(facts.batch_size_of)
+    callbacks_of = staticmethod(facts.callback_list)
     step_leaves_traces = staticmethod(step_leaves_traces)
 
     def model_of(self, frame: FrameType) -> Any:
@@ -31,3 +34,6 @@ class KerasTrainer:
 
     def variants(self, model: Any, failed: Callable[[BaseException], None]) -> Variants:
         return CompiledVariants(model, failed)
+
+    def callbacks_named(self, callbacks: Any, skipped: Sequence[SkipCallback]) -> list[Any]:
+        return named(callbacks, skipped)

@@ -13,6 +13,8 @@ class Callback:
     def on_train_end(self, logs=None): pass
     def on_epoch_begin(self, epoch, logs=None): pass
     def on_epoch_end(self, epoch, logs=None): pass
+    def on_train_batch_begin(self, batch, logs=None): pass
+    def on_train_batch_end(self, batch, logs=None): pass
 
 class LambdaCallback(Callback):
     def __init__(self, on_epoch_end):
@@ -39,6 +41,12 @@ class CallbackList(Callback):
     def on_epoch_end(self, epoch, logs=None):
         for callback in self.callbacks:
             callback.on_epoch_end(epoch, logs)
+    def on_train_batch_begin(self, batch, logs=None):
+        for callback in self.callbacks:
+            callback.on_train_batch_begin(batch, logs)
+    def on_train_batch_end(self, batch, logs=None):
+        for callback in self.callbacks:
+            callback.on_train_batch_end(batch, logs)
 
 class Trainer:
     def fit(self, callbacks, epochs=1):
@@ -61,4 +69,5 @@ def toy_keras() -> Any:
     """Fresh classes, for a test to hook."""
     space: dict[str, Any] = {"__name__": "keras.src.toy"}
     exec(compile(_SOURCE, _FILE, "exec"), space)
-    return SimpleNamespace(**{name: one for name, one in space.items() if name[0].isupper()})
+    classes = {name: one for name, one in space.items() if name[0].isupper()}
+    return SimpleNamespace(__file__=_FILE, **classes)

@@ -1,0 +1,180 @@
+"""What the pipeline of an evaluation lacks: a cache, parallel calls, a prefetch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pipediag.facts.evaluations import (
+    cache_place,
+    calls_python_above,
+    elements_of_a_batch,
+    held_bytes,
+    is_end,
+    loop_at,
+    repeated_work,
+    shuffled_above,
+    wait_percent,
+)
+from pipediag.facts.limits import INPUT_WAIT
+from pipediag.facts.machine import available_bytes
+from pipediag.facts.pipeline import call_name, place_name, prefetch_switched_off_in
+from pipediag.rules.pipeline.missing_cache import FILL_S, LEAST_BATCHES, MEMORY
+from pipediag.rules.pipeline.serial_stateful_map import is_serial_and_stateful
+from pipediag.session.edits import Edit, Insert
+from pipediag.session.ledger import RunPart
+from pipediag.session.loops import Loop
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation, Pipeline
+from pipediag.vocabulary import EffectOnResults
+
+TITLE = "What is evaluated on is made anew each time, and waited for"
+UNKNOWN = " If its data is read or decoded each time, end its pipeline with `.cache()`."
+_PYTHON = "It calls Python, and only you know whether that gives the same in every evaluation."
+_SIZE = "How many elements a cache of it would hold is not known."
+
+
+@dataclass(frozen=True)
+class Cure:
+    """A cache, and what it would keep."""
+
+    work: Operation
+    """What is made anew each time."""
+    wait_percent: float
+    """Of the evaluation's steps."""
+    bytes: int | None
+    advice: str
+    effect: EffectOnResults
+    edit: Edit | None
+    untried: str | None
+
+
+def cure_of(session: Session, row: RunPart) -> Cure | None:
+    """A cache that would end what the evaluation there waits for; None where none would."""
+    loop = loop_at(session, row)
+    if loop is None or loop.pipeline is None:
+        return None
+    waits, work = wait_percent(loop), repeated_work(loop.pipeline)
+    if waits is None or waits < INPUT_WAIT.value or work is None:
+        return None
+    place = cache_place(loop.pipeline, work)
+    if place is None or not _fits(session, place):
+        return None
+    python = calls_python_above(loop.pipeline, place)
+    edit = None if python else _edit(loop, loop.pipeline, place)
+    return Cure(
+        work=work,
+        wait_percent=waits,
+        bytes=held_bytes(place),
+        advice=_advice(loop.pipeline, work, place, waits),
+        effect=_effect(loop.pipeline, place),
+        edit=edit,
+        untried=_PYTHON if python else None if edit else _SIZE,
+    )
+
+
+def what_its_data_lacks(session: Session, loop: Loop | None) -> str:
+    """The rest of what can be said of its pipeline, as sentences, each with a space before it."""
+    if loop is None or loop.pipeline is None:
+        return UNKNOWN
+    pipeline, waits = loop.pipeline, wait_percent(loop)
+    if waits is not None and waits < INPUT_WAIT.value:
+        return f" Its steps wait for input only {waits:.1f} % of their time, so leave its data be."
+    said = ""
+    work = repeated_work(pipeline)
+    if work is not None:
+        said += _of_a_cache(session, pipeline, work, known=waits is not None)
+    for op in pipeline.ops:
+        if op.kind == "map" and not op.made_by_framework and is_serial_and_stateful(op):
+            said += (
+                f" Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`: TensorFlow runs it "
+                "one call at a time."
+            )
+    return said + _of_a_prefetch(session, pipeline)
+
+
+def _of_a_cache(session: Session, pipeline: Pipeline, work: Operation, *, known: bool) -> str:
+    """Where the wait is known and a cache is possible, a finding of its own says so."""
+    place = cache_place(pipeline, work)
+    if place is None:
+        return ""
+    if not _fits(session, place):
+        held = (held_bytes(place) or 0) / 2**30
+        return (
+            f" The {call_name(work)} works anew in each evaluation; a cache of that would take "
+            f"{held:.1f} GiB, more than half of the memory: store the results once."
+        )
+    if known:
+        return ""
+    return (
+        f" The {call_name(work)} works anew in each evaluation: if that takes time, "
+        f"{_where(pipeline, place)}."
+    )
+
+
+def _of_a_prefetch(session: Session, pipeline: Pipeline) -> str:
+    """Only where TensorFlow was kept from appending one."""
+    switch = prefetch_switched_off_in(session, pipeline)
+    written = [op for op in pipeline.ops if not op.made_by_framework]
+    last = next((op for op in reversed(written) if op.kind != "with_options"), None)
+    if switch is None or last is None or last.kind == "prefetch":
+        return ""
+    if session.environment.tf_data_debug_mode:
+        return f" `{switch}` drops every prefetch of it."
+    return (
+        f" `{switch}` keeps TensorFlow from prefetching: end with `.prefetch(tf.data.AUTOTUNE)` "
+        f"behind {call_name(last)}."
+    )
+
+
+def _advice(pipeline: Pipeline, work: Operation, place: Operation, waits: float) -> str:
+    advice = (
+        f"The {call_name(work)} works anew in each evaluation, whose steps wait for input "
+        f"{waits:.0f} % of their time: {_where(pipeline, place)}."
+    )
+    if calls_python_above(pipeline, place):
+        advice += " It calls Python: cache only what is the same in every evaluation."
+    return advice
+
+
+def _where(pipeline: Pipeline, place: Operation) -> str:
+    if is_end(pipeline, place):
+        return f"end its pipeline with `.cache()`, behind {call_name(place)}"
+    return f"put `.cache()` behind {call_name(place)}"
+
+
+def _fits(session: Session, place: Operation) -> bool:
+    held = held_bytes(place)
+    return held is None or held <= available_bytes(session) * MEMORY.value / 100.0
+
+
+def _effect(pipeline: Pipeline, place: Operation) -> EffectOnResults:
+    if calls_python_above(pipeline, place):
+        return "not known"
+    shuffled = shuffled_above(pipeline, place)
+    return "same up to order or rounding" if shuffled else "same results"
+
+
+def _edit(loop: Loop, pipeline: Pipeline, place: Operation) -> Edit | None:
+    """The cache holds what two seconds make, as the whole of it would be read alike."""
+    elements = _elements(loop, pipeline, place)
+    if elements is None:
+        return None
+    return Edit(
+        id=f"costly-evaluation:{place.id}",
+        label=f"cache behind the {place_name(place)}, for the evaluation",
+        changes=(Insert(place.id, "cache", {"elements": elements}),),
+        caveat="Measured once the cache is full.",
+        loop_id=loop.id,
+    )
+
+
+def _elements(loop: Loop, pipeline: Pipeline, place: Operation) -> int | None:
+    assert loop.evaluation is not None
+    batches = max(FILL_S * 1000.0 / loop.evaluation.step_ms, LEAST_BATCHES)
+    a_batch = elements_of_a_batch(pipeline, place)
+    if a_batch is None:
+        return None
+    wanted = math.ceil(batches * a_batch)
+    count = place.cardinality
+    return wanted if count is None or count < 0 else max(1, min(wanted, count))

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import pytest
+
+from pipediag.facts.evaluations import (
+    cache_place,
+    calls_python_above,
+    elements_of_a_batch,
+    held_bytes,
+    is_end,
+    repeated_work,
+    shuffled_above,
+    wait_percent,
+)
+from pipediag.session.loops import Evaluation
+from pipediag.session.pipeline import Operation, Pipeline
+from tests.evaluations import decoding, ending, validation, written
+from tests.records import make_function
+
+RANDOM = make_function(graph_ops={"RandomUniform": 1})
+
+
+def placed(pipeline: Pipeline) -> str | None:
+    """The id of the operation behind which a cache belongs."""
+    work = repeated_work(pipeline)
+    place = cache_place(pipeline, work) if work is not None else None
+    return place.id if place is not None else None
+
+
+def worked(pipeline: Pipeline) -> str | None:
+    work = repeated_work(pipeline)
+    return work.id if work is not None else None
+
+
+def test_the_wait_is_what_is_left_of_the_step_beside_its_consumer() -> None:
+    assert wait_percent(validation()) == pytest.approx(80.0)
+    assert wait_percent(validation(evaluation=None)) is None
+    untold = Evaluation(steps=32, step_ms=10.0, consumer_ms=None)
+    assert wait_percent(validation(evaluation=untold)) is None
+    nothing = Evaluation(steps=32, step_ms=0.0, consumer_ms=0.0)
+    assert wait_percent(validation(evaluation=nothing)) is None
+
+
+def test_the_last_function_on_the_way_is_what_is_done_anew() -> None:
+    assert worked(ending()) == "v2"
+    again = written("v4", "map", 33, "v3", function=make_function())
+    assert worked(ending(again)) == "v4"
+
+
+def test_files_are_read_anew_where_no_function_is() -> None:
+    files = [written("v1", "TFRecordDataset", 30), written("v2", "batch", 31, "v1")]
+    assert worked(ending(before=files)) == "v1"
+
+
+@pytest.mark.parametrize("kind", ["cache", "snapshot"])
+def test_what_a_cache_keeps_is_not_done_anew(kind: str) -> None:
+    assert worked(ending(written("v4", kind, 33, "v3"))) is None
+
+
+def test_a_cache_above_the_work_keeps_nothing_of_it() -> None:
+    source, decode, batch = decoding()
+    cache = written("v0", "cache", 30, "v1")
+    behind = decode.model_copy(update={"parent_ids": ["v0"]})
+    assert worked(ending(before=[source, cache, behind, batch])) == "v2"
+
+
+def test_slices_and_batches_of_what_is_in_memory_are_no_work() -> None:
+    source, _, batch = decoding()
+    batch = batch.model_copy(update={"parent_ids": ["v1"]})
+    assert worked(ending(before=[source, batch])) is None
+    assert worked(ending(before=[])) is None
+
+
+def test_what_a_framework_made_is_not_the_users_work() -> None:
+    ops = [op.model_copy(update={"made_by_framework": True}) for op in decoding()]
+    assert worked(ending(before=ops)) is None
+
+
+def test_a_cache_stands_as_late_as_it_may() -> None:
+    assert placed(ending()) == "v3"
+    assert placed(ending(written("v4", "prefetch", 33, "v3"))) == "v3"
+    options = written("v5", "with_options", 34, "v4")
+    assert placed(ending(written("v4", "prefetch", 33, "v3"), options)) == "v3"
+    assert placed(ending(written("v4", "take", 33, "v3"))) == "v4"
+
+
+@pytest.mark.parametrize("kind", ["repeat", "shuffle"])
+def test_a_cache_stands_before_what_it_would_freeze_or_never_end_on(kind: str) -> None:
+    assert placed(ending(written("v4", kind, 33, "v3"))) == "v3"
+    assert placed(ending(written("v4", kind, 33, "v3"), written("v5", "batch", 34, "v4"))) == "v3"
+
+
+def test_behind_an_endless_source_there_is_no_place_for_one() -> None:
+    source, decode, batch = decoding()
+    decode = decode.model_copy(update={"parent_ids": ["v0"]})
+    repeat = written("v0", "repeat", 30, "v1")
+    assert placed(ending(before=[source, repeat, decode, batch])) is None
+
+
+def test_what_is_drawn_at_random_is_not_frozen() -> None:
+    assert placed(ending(before=decoding(graph_ops={"RandomUniform": 1}))) is None
+    augmented = written("v4", "map", 33, "v3", function=RANDOM)
+    work = ending().ops[1]
+    assert cache_place(ending(augmented), work) == ending().ops[2]
+
+
+def test_python_in_it_is_seen_wherever_it_stands_above() -> None:
+    pipeline = ending()
+    assert not calls_python_above(pipeline, pipeline.ops[2])
+    python = ending(before=decoding(graph_ops={"EagerPyFunc": 1}))
+    assert calls_python_above(python, python.ops[2])
+    assert not calls_python_above(python, python.ops[0])
+    generated = ending(before=[written("v1", "from_generator", 30)])
+    assert calls_python_above(generated, generated.ops[0])
+
+
+def test_a_shuffle_is_seen_above_the_cache_alone() -> None:
+    pipeline = ending(written("v4", "shuffle", 33, "v3"), written("v5", "map", 34, "v4"))
+    assert not shuffled_above(pipeline, pipeline.ops[2])
+    assert shuffled_above(pipeline, pipeline.ops[4])
+
+
+def test_how_many_elements_a_batch_takes_is_told_by_the_batches_behind() -> None:
+    pipeline = ending(written("v4", "prefetch", 33, "v3"))
+    assert [elements_of_a_batch(pipeline, op) for op in pipeline.ops] == [8, 8, 1, 1]
+    split = ending(written("v4", "unbatch", 33, "v3"))
+    assert elements_of_a_batch(split, split.ops[2]) is None
+    source, decode, batch = decoding()
+    unsaid = ending(before=[source, decode, batch.model_copy(update={"parameters": {}})])
+    assert elements_of_a_batch(unsaid, unsaid.ops[1]) is None
+    assert elements_of_a_batch(pipeline, written("elsewhere", "map", 1)) is None
+
+
+def test_the_end_is_what_only_a_prefetch_follows() -> None:
+    pipeline = ending(written("v4", "prefetch", 33, "v3"))
+    assert is_end(pipeline, pipeline.ops[2])
+    assert not is_end(pipeline, pipeline.ops[1])
+    assert not is_end(ending(before=[]), pipeline.ops[2])
+
+
+def test_a_cache_holds_all_elements_where_their_number_and_size_are_known() -> None:
+    batch: Operation = ending().ops[2]
+    assert held_bytes(batch) == 80 * 1024
+    for unknown in ({"cardinality": None}, {"cardinality": -1}, {"element_bytes": None}):
+        assert held_bytes(batch.model_copy(update=unknown)) is None
+
+
+def test_where_several_datasets_meet_their_work_is_not_told_apart() -> None:
+    ops = [*decoding(), written("w1", "from_tensor_slices", 40)]
+    zipped = written("v9", "zip", 41).model_copy(update={"parent_ids": ["v3", "w1"]})
+    assert worked(ending(before=[*ops, zipped])) is None
