@@ -25,6 +25,11 @@ from pipediag.trials.shorter_shuffles import SharedChanges, shorter_shuffles
 Draft = Callable[[], Session]
 
 
+OF_EVALUATION = 0.25
+"""Share of the budget that is kept for the pipeline of an evaluation, where there is an edit of it.
+Own choice: one edit on a pipeline alone takes less than several in a training."""
+
+
 def edits_of(findings: Iterable[Finding], loop_id: str | None) -> list[Finding]:
     """Findings whose edits change the pipeline of that loop; None for the diagnosed one's."""
     return [one for one in findings if one.edit is not None and one.edit.loop_id == loop_id]
@@ -70,7 +75,7 @@ class TrialsOfRun:
             return
         if waiting.alone and self.rerun and edits_for_held_loop(session):
             return
-        budget_s = self._share_of_budget(waiting)
+        budget_s = self._share_of_budget(waiting, session)
         epoch = None if waiting.alone else epoch_to_try(session, budget_s)
         # An epoch that is to be timed needs its buffers as they are.
         shared = shorter_shuffles(session) if epoch is None else SharedChanges()
@@ -107,10 +112,14 @@ class TrialsOfRun:
         self.budget_s = max(0.0, self.budget_s - outcome.run.used_s)
         self.outcomes[loop.id] = outcome
 
-    def _share_of_budget(self, waiting: TrialsAwaited) -> float:
-        """Half of it where the script goes on to loops that may matter more than this one."""
+    def _share_of_budget(self, waiting: TrialsAwaited, session: Session) -> float:
+        """Half of it where the script goes on to loops that may matter more than this one; less of
+        that where the pipeline of an evaluation is to be tried behind it."""
         more_to_come = waiting.goes_on and not self.run_to_end
-        return self.budget_s / 2 if more_to_come else self.budget_s
+        budget_s = self.budget_s / 2 if more_to_come else self.budget_s
+        edits = [finding.edit for finding in session.findings if finding.edit is not None]
+        evaluates = any(edit.loop_id is not None for edit in edits)
+        return budget_s * (1.0 - OF_EVALUATION) if evaluates else budget_s
 
     def _why_it_goes_on(self) -> str:
         if self.run_to_end:

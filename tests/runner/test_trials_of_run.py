@@ -169,3 +169,14 @@ def test_an_evaluation_without_an_edit_is_not_asked_anything() -> None:
     tried(evaluation_waits(), nobody)
 
     assert (tried.fault, tried.outcomes) == (None, {})
+
+
+@pytest.mark.parametrize(("waits", "budget_s"), [(False, 60.0), (True, 45.0)])
+def test_a_part_of_the_budget_is_kept_for_an_evaluation_that_is_to_be_tried(
+    waits: bool, budget_s: float
+) -> None:
+    findings = [make_finding(edit=make_edit("a")), *([of_evaluation()] if waits else [])]
+    tried = trials_of(make_session(findings=findings, loops=[make_loop(), validation()]))
+    tried(waiting(since_ns=time.monotonic_ns()), lambda *_: ArmRefused("base", "It can't be run."))
+
+    assert tried.outcomes["loop_0"].run.budget_s == budget_s
