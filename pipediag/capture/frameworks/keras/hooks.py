@@ -124,7 +124,7 @@ class KerasHooks:
         )
         skips = guard.entry("trying steps without a callback", without)
         put_back = ListedCallbacks.put_back
-        over = guard.entry("trying steps without a callback", put_back, put_back)
+        over = guard.entry("putting callbacks back in their list", put_back, put_back)
 
         def at_batch(callback_list: Any, *args: Any, **kwargs: Any) -> Any:
             if silent():
