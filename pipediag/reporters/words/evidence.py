@@ -179,6 +179,7 @@ LABELS: Mapping[str, _Shown] = {
     "tensor_core_percent_of_matmul": _Shown("matrix products on tensor cores", "%"),
     "there_ms": _Shown("for", "ms"),
     "times": _Shown("comes", "times"),
+    "tried": _Shown("tried", "changes"),
     "trace_count": _Shown("traced in all", "times"),
     "traces": _Shown("traced", "times"),
     "training_thread_in": _Shown("meanwhile the training thread is in"),

@@ -19,6 +19,8 @@ from pipediag.vocabulary import LoopRole
 from tests.capture.instruments import training_loop
 from tests.capture.runtimes import ToyRuntime
 
+_CODE = SimpleNamespace(co_flags=0)
+
 
 class Walker:
     """What walks over the data of one `fit`."""
@@ -50,7 +52,7 @@ class Line:
         phase = None
         if walker is not None:
             values = {"self": MODEL, "epoch_iterator": walker, "epochs": 1, **arguments}
-            frame: Any = SimpleNamespace(f_locals=values)
+            frame: Any = SimpleNamespace(f_locals=values, f_code=_CODE)
             phase = TrainersPhase(role, "fit" if role == "training" else role, frame)
         self.trainer.phase_of = lambda _frames: phase
         dataset: Any = SimpleNamespace(element_spec=None)
@@ -157,7 +159,7 @@ class Data:
 
 
 def evaluated_loop(line: Line, dataset: Any, role: LoopRole) -> Loop:
-    frame: Any = SimpleNamespace(f_locals={"self": MODEL})
+    frame: Any = SimpleNamespace(f_locals={"self": MODEL}, f_code=_CODE)
     line.trainer.phase_of = lambda _frames: TrainersPhase(role, role, frame)
     iterator = Walker(None)
     return line.registry.consumer_for(iterator, dataset, ToyRuntime(), distributed=False).loop
