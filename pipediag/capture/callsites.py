@@ -31,12 +31,37 @@ class CallSite:
 
 @lru_cache(maxsize=4096)
 def package_of(filename: str) -> str | None:
-    """The top-level package of an installed file, or None for code outside site-packages."""
+    """The top-level package of an installed file, or None for code that nobody installed."""
     parts = Path(filename).parts
     for marker in ("site-packages", "dist-packages"):
         if marker in parts[:-1]:
             return parts[parts.index(marker) + 1].removesuffix(".py")
+    return None if filename.startswith(_STANDARD_LIBRARY) else _installed_elsewhere(filename)
+
+
+def _installed_elsewhere(filename: str) -> str | None:
+    """The package of a file in a directory of its own on the path, as `pip --target` fills one."""
+    path = Path(filename)
+    for root in sys.path[1:]:  # the first is the script's own
+        if root and filename.startswith(root) and path.is_relative_to(root):
+            name = path.relative_to(root).parts[0].removesuffix(".py")
+            if name in _installed_in(root):
+                return name
     return None
+
+
+@lru_cache(maxsize=64)
+def _installed_in(root: str) -> frozenset[str]:
+    """Top-level names of what an installer has put into a directory, by its records."""
+    names: set[str] = set()
+    try:
+        for record in Path(root).glob("*.dist-info/RECORD"):
+            with record.open(encoding="utf-8", errors="replace") as lines:
+                paths = (line.split(",")[0] for line in lines)
+                names.update(path.split("/")[0].removesuffix(".py") for path in paths)
+    except OSError:
+        return frozenset()
+    return frozenset(names)
 
 
 @lru_cache(maxsize=4096)

@@ -120,3 +120,25 @@ def test_own_frames_are_left_out() -> None:
 
     assert seen[0] is sys._getframe().f_code
     assert callsites.__file__ not in {code.co_filename for code in seen}
+
+
+def test_a_library_in_a_folder_of_its_own_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = tmp_path / "pillow-11.0.dist-info"
+    records.mkdir()
+    (records / "RECORD").write_text("PIL/ImageFile.py,sha256=x,1\npillow.libs/a.so,,\nsix.py,,\n")
+    monkeypatch.setattr(sys, "path", ["/home/me", str(tmp_path)])
+    assert package_of(str(tmp_path / "PIL" / "ImageFile.py")) == "PIL"
+    assert package_of(str(tmp_path / "six.py")) == "six"
+    assert package_of(str(tmp_path / "mine.py")) is None
+
+
+def test_the_scripts_own_folder_is_the_users_whatever_lies_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = tmp_path / "mine-1.dist-info"
+    records.mkdir()
+    (records / "RECORD").write_text("mine.py,,\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert package_of(str(tmp_path / "mine.py")) is None

@@ -45,6 +45,8 @@ def is_harmless(function: Any) -> bool:
     module = _module_of(function)
     if type(owner).__name__ in _SHARED_GENERATORS or makes_random_operations(function):
         return False
+    if name == "__getitem__" and owner is not None and not is_plain(owner):
+        return False  # what hands out batches may count them, as Keras's iterators do
     if owner is not None and isinstance(owner, PLAIN):
         return name not in CHANGING and name not in _CHANGING_OPERATORS
     if module == "builtins":

@@ -9,6 +9,7 @@ from pipediag.capture.callsites import is_users
 from pipediag.capture.pipelines.call import Call
 from pipediag.capture.pipelines.functions import called_back
 from pipediag.capture.python_functions import unwrap
+from pipediag.capture.replay.pydataset import adapter_of, reading_functions
 
 
 def traced_functions(call: Call) -> Iterator[Callable[..., Any]]:
@@ -23,7 +24,10 @@ def called_functions(dataset: Any, call: Call) -> Iterator[Callable[..., Any]]:
 
     A generator may be a framework's: what it hands out comes from the script all the same.
     """
-    if call.generator is not None:
+    adapter = adapter_of(call.generator)
+    if adapter is not None:
+        yield from reading_functions(adapter)
+    elif call.generator is not None:
         yield call.generator
     for function in called_back(dataset):
         code = getattr(unwrap(function), "__code__", None)

@@ -9,6 +9,7 @@ from typing import Any
 from pipediag.capture.replay.arguments import given_arguments
 from pipediag.capture.replay.bucketing import bucketed
 from pipediag.capture.replay.graph import Make, Node
+from pipediag.capture.replay.pydataset import read_by_workers
 from pipediag.capture.replay.refusal import NotReplayableError, said
 from pipediag.vocabulary import Scalar
 
@@ -65,6 +66,7 @@ _REPLACEMENTS: dict[tuple[str, str], _Replacing] = {
     ("TFRecordDataset", "interleave"): _interleaved_reader,
     ("TextLineDataset", "interleave"): _interleaved_reader,
     ("FixedLengthRecordDataset", "interleave"): _interleaved_reader,
+    ("from_generator", "PyDataset"): read_by_workers,
     ("batch", "rebatch"): _rebatched,
     ("batch", "bucket_by_sequence_length"): bucketed,
     ("padded_batch", "bucket_by_sequence_length"): bucketed,

@@ -5,6 +5,12 @@ from __future__ import annotations
 from pipediag.facts.limits import INPUT_WAIT
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import operations
+from pipediag.facts.python_sources import (
+    generator_of_keras,
+    has_workers,
+    pydataset,
+    threads_help,
+)
 from pipediag.facts.python_work import (
     COMPUTES,
     LOCK,
@@ -15,6 +21,7 @@ from pipediag.facts.python_work import (
     python_is_busy,
     source_cpu_ms,
 )
+from pipediag.rules.pipeline.keras_processes import WHAT_PROCESSES_NEED
 from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.session.findings import Finding
 from pipediag.session.loops import KerasUse
@@ -71,16 +78,23 @@ def check(session: Session) -> list[Finding]:
         advice = f"{reason} Without that, what Python takes from the training loop is not known."
         return [META.finding("inconclusive", advice, place=place, evidence=evidence)]
     line = hottest_line(session)
-    return [
-        META.finding(
-            "fail",
-            _advice(session, keras),
-            op=generator,
-            place=(line.file, line.line) if line else place,
-            evidence=evidence,
-            own_prediction=_prediction(session),
-        )
-    ]
+    finding = META.finding(
+        "fail",
+        _advice(session, keras),
+        op=generator,
+        place=(line.file, line.line) if line else place,
+        evidence=evidence,
+        own_prediction=_prediction(session),
+    )
+    return [finding.model_copy(update={"needs_first": _gentler(session)})]
+
+
+def _gentler(session: Session) -> str | None:
+    """The rule whose advice leaves the source as it is, where that helps: to be followed first."""
+    keras = pydataset(session)
+    if keras is None or has_workers(keras):
+        return None
+    return "pydataset-workers" if threads_help(session, generator_of_keras(session)) else None
 
 
 def _keras_source(session: Session) -> KerasUse | None:
@@ -111,7 +125,8 @@ def _advice(session: Session, keras: KerasUse | None) -> str:
         return (
             "Make the batches in other processes: "
             f"`super().__init__(workers={max(2, int(cpus(session)))}, use_multiprocessing=True)`, "
-            f"or build each with whole-array NumPy, which releases the lock.{hot}"
+            f"or build each with whole-array NumPy, which releases the lock. "
+            f"{WHAT_PROCESSES_NEED}.{hot}"
         )
     return (
         "Build each batch with whole-array NumPy or in tf.data instead of Python loops: the "

@@ -284,6 +284,22 @@ SCRIPT = """
     for workers in (1, 2):
         py = py_dataset_adapter.PyDatasetAdapter(Batches(workers=workers))
         results[f"keras workers {workers}"] = bool(one_shot_source(py.get_tf_dataset()))
+    class Numbered(keras.utils.PyDataset):
+        def __len__(self): return 5
+        def __getitem__(self, n):
+            time.sleep(0.0 if n % 2 else 0.01)
+            return np.full((2, 1), n, "float32")
+    one = py_dataset_adapter.PyDatasetAdapter(Numbered()).get_tf_dataset()
+    by_workers = Replace(op(one, "from_generator"), "PyDataset", {"workers": 3})
+    single = SetOptions({"autotune.enabled": False, "threading.private_threadpool_size": 1})
+    several = rebuild(one, [by_workers, Remove(op(one, "prefetch")), single], endless=True)
+    results["pydataset by workers"] = [float(x[0][0, 0]) for x in several.take(7)]
+    results["pydataset pool"] = several.options().threading.private_threadpool_size
+    twice = tf.data.Dataset.from_generator(
+        lambda: iter([[1], [2], [3]]), output_signature=tf.TensorSpec([1], tf.int64)
+    ).batch(2)
+    GENERATOR = op(twice, "from_generator")
+    refused("generator by workers", twice, Replace(GENERATOR, "PyDataset", {"workers": 2}))
     array = array_data_adapter.ArrayDataAdapter(np.arange(6.0), batch_size=4, shuffle=False)
     arrays = array.get_tf_dataset()
     changed = rebuild(

@@ -73,6 +73,9 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
         ("two moved", [[10, 20, 30], [40, 50, 60]]),
         ("two moved back", [[10, 20, 30], [40, 50, 60]]),
         ("option by prefix", False),
+        ("pydataset by workers", [0, 1, 2, 3, 4, 0, 1]),
+        ("pydataset pool", 1),
+        ("generator by workers", "The batches don't come from a PyDataset of Keras 3."),
         (
             "zipped",
             [

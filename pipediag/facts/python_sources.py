@@ -1,0 +1,91 @@
+"""Python that makes the elements of a pipeline on one thread: a generator, or a PyDataset."""
+
+from __future__ import annotations
+
+from pipediag.facts.limits import Threshold
+from pipediag.facts.pipeline import delay_ms
+from pipediag.facts.python_work import input_share, python_use, source_cpu_ms
+from pipediag.session.loops import KerasUse
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
+
+WAITS = Threshold(
+    "time in which the source takes no CPU",
+    30.0,
+    "% of the time that it takes",
+    "own choice: a thread that computes on busy CPUs, or fights for the interpreter lock, seems to "
+    "wait for up to a quarter of its time",
+)
+
+
+def pydataset(session: Session) -> KerasUse | None:
+    """How `fit` reads a Keras PyDataset, where the diagnosed loop does."""
+    loop = session.diagnosed_loop()
+    keras = loop.keras if loop else None
+    return keras if keras and keras.data_adapter == "PyDatasetAdapter" else None
+
+
+def has_workers(keras: KerasUse) -> bool:
+    """Whether Keras reads it by workers: from two threads on, or by any process."""
+    workers = 1 if keras.workers is None else keras.workers
+    return workers > 1 or (workers > 0 and bool(keras.use_multiprocessing))
+
+
+def generator_of_keras(session: Session) -> Operation | None:
+    """The generator that Keras makes of what it is given."""
+    ops = session.pipeline.ops if session.pipeline else []
+    return next((op for op in ops if op.kind == "from_generator" and op.made_by_framework), None)
+
+
+def wall_ms(session: Session, op: Operation | None) -> float | None:
+    """What making the elements takes per step on their one thread, in milliseconds.
+
+    By tf.data's clock, or by what the step takes for its input, whichever is longer: a fight for
+    the interpreter lock shows in the loop's own thread.
+    """
+    if session.steps is None:
+        return None
+    step_ms = session.steps.mean_ms
+    share = input_share(session)
+    known = [
+        delay_ms(session, op) if op is not None else None,
+        step_ms * share / 100.0 if share is not None else None,
+    ]
+    longest = max((ms for ms in known if ms is not None), default=None)
+    return None if longest is None else min(step_ms, longest)
+
+
+def waits_percent(session: Session, op: Operation | None) -> float | None:
+    """Part of that time in which the source takes no CPU; None where that was not measured."""
+    wall, cpu = wall_ms(session, op), source_cpu_ms(session)
+    if wall is None or wall <= 0 or cpu is None:
+        return None
+    return 100.0 * max(0.0, 1.0 - cpu / wall)
+
+
+def waits(session: Session, op: Operation | None) -> bool:
+    """Whether the source waits for a good part of its time, so that several could wait at once."""
+    percent = waits_percent(session, op)
+    return percent is not None and percent >= WAITS.value
+
+
+def threads_help(session: Session, op: Operation | None) -> bool:
+    """Whether several threads would make more than one: it waits, or releases the lock."""
+    if waits(session, op):
+        return True
+    return op is not None and python_use(session, op).work == "releases the lock"
+
+
+def beside_ms(session: Session, op: Operation | None, copies: int) -> float | None:
+    """A step's milliseconds where as many of the source run at once and one at a time computes.
+
+    None where the consumer's own time, or the source's, was not measured.
+    """
+    wall, cpu = wall_ms(session, op), source_cpu_ms(session)
+    if session.steps is None or wall is None or cpu is None:
+        return None
+    if session.differential is not None:
+        alone = session.differential.step_ms
+    else:
+        alone = session.steps.mean_ms * (1.0 - (input_share(session) or 0.0) / 100.0)
+    return max(alone, min(cpu, wall), wall / copies)

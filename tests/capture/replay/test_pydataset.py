@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipediag.capture.pipelines.call import Call
+from pipediag.capture.purity import doubt
+from pipediag.capture.replay.called_code import called_functions
+from pipediag.capture.replay.graph import Node
+from pipediag.capture.replay.pydataset import _indices, _made_ahead, adapter_of, read_by_workers
+from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.session.recording import RecordedOperation
+
+OPERATION = RecordedOperation(id="op1", kind="from_generator", name="op1", file=None, line=None)
+KERAS = {"__module__": "keras.src.trainers.data_adapters.py_dataset_adapter"}
+
+
+class Rows:
+    """A PyDataset as far as it is asked."""
+
+    num_batches = 5
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+class CountedRows(Rows):
+    def __getitem__(self, index: int) -> int:
+        self.seen += 1
+        return index
+
+
+def adapter(source: Any, *, shuffle: bool = False) -> Any:
+    def _get_iterator(self: Any) -> Iterator[int]:
+        return iter(range(5))
+
+    kind = type("PyDatasetAdapter", (), {**KERAS, "_get_iterator": _get_iterator})
+    made = kind()
+    made.py_dataset, made.shuffle = source, shuffle
+    return made
+
+
+def call(generator: Any) -> Call:
+    return Call(OPERATION, lambda: None, (generator,))
+
+
+def test_only_kerass_generator_has_a_pydataset() -> None:
+    keras = adapter(Rows())
+    assert adapter_of(keras._get_iterator) is keras
+    assert adapter_of(Rows().__len__) is None
+    assert adapter_of(lambda: iter(())) is None
+
+
+@pytest.mark.parametrize(("kind", "harmless"), [(Rows, True), (CountedRows, False)])
+def test_what_it_reads_is_the_scripts_own_code(kind: type[Rows], harmless: bool) -> None:
+    dataset: Any = SimpleNamespace(_functions=list)
+    read = list(called_functions(dataset, call(adapter(kind())._get_iterator)))
+    assert read[0].__name__ == "__getitem__"
+    assert all(doubt(one) is None for one in read) is harmless
+
+
+def test_batches_of_a_framework_may_be_counted() -> None:
+    own = type("DirectoryIterator", (), {**KERAS, "__getitem__": lambda self, index: index})
+    own.__getitem__.__module__ = own.__module__
+    assert doubt(own().__getitem__) is not None
+
+
+def test_one_that_changes_itself_is_not_read_by_several() -> None:
+    node = Node([], call=call(adapter(CountedRows())._get_iterator))
+    with pytest.raises(NotReplayableError, match="several threads at once: it changes `self`"):
+        read_by_workers(node, {"workers": 2}, [])
+
+
+def test_a_generator_is_not_read_by_workers() -> None:
+    with pytest.raises(NotReplayableError, match="PyDataset of Keras 3"):
+        read_by_workers(Node([], call=call(lambda: iter(()))), {"workers": 2}, [])
+
+
+def test_all_batches_come_in_either_order() -> None:
+    assert list(_indices(adapter(Rows()))) == [0, 1, 2, 3, 4]
+    shuffled = list(_indices(adapter(Rows(), shuffle=True)))
+    assert sorted(shuffled) == [0, 1, 2, 3, 4]
+    assert shuffled != [0, 1, 2, 3, 4]
+
+
+def test_an_endless_one_has_no_last_index() -> None:
+    source = Rows()
+    source.num_batches = None  # type: ignore[assignment]
+    indices = iter(_indices(adapter(source)))
+    assert [next(indices) for _ in range(7)] == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_batches_keep_their_order_and_no_more_are_made_than_may_wait() -> None:
+    asked: list[int] = []
+
+    def make(index: int) -> int:
+        asked.append(index)
+        time.sleep(0.002 if index % 2 else 0.0)
+        return index
+
+    made = _made_ahead(make, range(50), workers=3, queued=4)
+    assert [next(made) for _ in range(3)] == [0, 1, 2]
+    assert max(asked) <= 2 + 4
+    assert list(made) == list(range(3, 50))
+
+
+def test_several_are_made_at_once() -> None:
+    both = threading.Barrier(2, timeout=10)
+
+    def make(index: int) -> int:
+        both.wait()
+        return index
+
+    assert list(_made_ahead(make, range(4), workers=2, queued=4)) == [0, 1, 2, 3]
+
+
+def test_nothing_is_made_once_it_is_closed() -> None:
+    made = _made_ahead(lambda index: index, range(1000), workers=2, queued=4)
+    next(made)
+    before = threading.active_count()
+    made.close()  # type: ignore[attr-defined]
+    until = time.monotonic() + 10
+    while threading.active_count() > before - 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert threading.active_count() <= before - 2
+
+
+def test_an_error_of_the_scripts_is_that_of_the_batch() -> None:
+    def make(index: int) -> int:
+        if index == 2:
+            raise ValueError("no such row")
+        return index
+
+    made = _made_ahead(make, range(4), workers=2, queued=1)
+    assert [next(made), next(made)] == [0, 1]
+    with pytest.raises(ValueError, match="no such row"):
+        next(made)
