@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pipediag.facts.limits import Threshold
 from pipediag.facts.pipeline import delay_ms
-from pipediag.facts.python_work import input_share, python_use, source_cpu_ms
+from pipediag.facts.python_work import (
+    hides_from_get_next,
+    input_share,
+    python_use,
+    source_cpu_ms,
+)
 from pipediag.session.loops import KerasUse
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -64,7 +69,12 @@ def waits_percent(session: Session, op: Operation | None) -> float | None:
 
 
 def waits(session: Session, op: Operation | None) -> bool:
-    """Whether the source waits for a good part of its time, so that several could wait at once."""
+    """Whether the source waits for a good part of its time, so that several could wait at once.
+
+    What fights the training loop for the interpreter lock waits for that.
+    """
+    if hides_from_get_next(session):
+        return False
     percent = waits_percent(session, op)
     return percent is not None and percent >= WAITS.value
 

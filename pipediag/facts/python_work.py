@@ -192,7 +192,7 @@ def input_share(session: Session) -> float | None:
 
 def python_is_busy(session: Session) -> bool | None:
     """Whether the source's threads could slow the loop; None where that was not measured."""
-    if _hides_from_get_next(session):
+    if hides_from_get_next(session):
         return True
     cpu_ms = source_cpu_ms(session)
     if cpu_ms is None or session.steps is None or session.host is None:
@@ -204,7 +204,7 @@ def python_is_busy(session: Session) -> bool | None:
     return computes or (lock is not None and lock >= LOCK.value)
 
 
-def _hides_from_get_next(session: Session) -> bool:
+def hides_from_get_next(session: Session) -> bool:
     """Whether the measures found that busy Python threads hide the input's cost in the loop."""
     wait = session.input_wait
     if wait is None or wait.native_percent is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import count
 from types import MethodType
 from typing import Any
@@ -51,8 +51,6 @@ def read_by_workers(node: Node, parameters: dict[str, Scalar], _inputs: list[Any
     Raises:
         NotReplayableError: it is no PyDataset, or calls of it would get in each other's way.
     """
-    from tensorflow.python.data.ops import dataset_ops
-
     adapter = adapter_of(node.call.generator if node.call else None)
     if adapter is None:
         raise NotReplayableError("The batches don't come from a PyDataset of Keras 3.")
@@ -73,6 +71,8 @@ def read_by_workers(node: Node, parameters: dict[str, Scalar], _inputs: list[Any
         finally:
             made.close()
 
+    from tensorflow.python.data.ops import dataset_ops
+
     return dataset_ops.DatasetV2.from_generator(batches, output_signature=node.dataset.element_spec)
 
 
@@ -89,7 +89,7 @@ def _indices(adapter: Any) -> Iterable[int]:
 
 def _made_ahead(
     make: Callable[[int], Any], indices: Iterable[int], workers: int, queued: int
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     """Results in the order of the indices, of which so many are asked for ahead."""
     from concurrent.futures import Future, ThreadPoolExecutor, wait
 
@@ -105,4 +105,4 @@ def _made_ahead(
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         # What still runs would take its time from the pipeline that is measured next.
-        wait(asked, timeout=_LEAVE_S)
+        wait([one for one in asked if not one.cancelled()], timeout=_LEAVE_S)

@@ -35,6 +35,14 @@ def _interleaved(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -
     return dataset.interleave(given["map_func"], name=given.get("name"), **parameters)
 
 
+def _side_by_side(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> Any:
+    """Copies of one source, each with an iterator of its own, an element of each in turn."""
+    from tensorflow.python.data.ops import dataset_ops
+
+    source, copies = node.dataset, parameters["cycle_length"]
+    return dataset_ops.DatasetV2.range(copies).interleave(lambda _: source, **parameters)
+
+
 def _interleaved_reader(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
     """One reader for each file, several of them at a time."""
     assert node.call is not None
@@ -66,6 +74,7 @@ _REPLACEMENTS: dict[tuple[str, str], _Replacing] = {
     ("TFRecordDataset", "interleave"): _interleaved_reader,
     ("TextLineDataset", "interleave"): _interleaved_reader,
     ("FixedLengthRecordDataset", "interleave"): _interleaved_reader,
+    ("from_generator", "interleave"): _side_by_side,
     ("from_generator", "PyDataset"): read_by_workers,
     ("batch", "rebatch"): _rebatched,
     ("batch", "bucket_by_sequence_length"): bucketed,

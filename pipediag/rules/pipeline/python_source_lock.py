@@ -10,6 +10,8 @@ from pipediag.facts.python_sources import (
     has_workers,
     pydataset,
     threads_help,
+    waits,
+    wall_ms,
 )
 from pipediag.facts.python_work import (
     COMPUTES,
@@ -46,8 +48,8 @@ META = Meta(
     cost="Processes copy what the dataset holds and start slowly; batches may come in another "
     "order.",
     prediction="The real step over the longest of: the step on a repeated batch; the source's CPU "
-    "time (that of tf.data's threads, which run it) spread over the CPUs. None where the consumer "
-    "was not measured alone.",
+    "time (that of tf.data's threads, which run it) spread over the CPUs, with what it waits. None "
+    "where the consumer was not measured alone.",
     needs=("loop", "steps"),
     thresholds=(INPUT_WAIT, SOURCE_CPU, COMPUTES, LOCK),
     severity="warn",
@@ -91,10 +93,11 @@ def check(session: Session) -> list[Finding]:
 
 def _gentler(session: Session) -> str | None:
     """The rule whose advice leaves the source as it is, where that helps: to be followed first."""
-    keras = pydataset(session)
-    if keras is None or has_workers(keras):
-        return None
-    return "pydataset-workers" if threads_help(session, generator_of_keras(session)) else None
+    keras, generator = pydataset(session), _generator(session)
+    if keras is not None and not has_workers(keras):
+        helps = threads_help(session, generator_of_keras(session))
+        return "pydataset-workers" if helps else None
+    return "waiting-generator" if generator is not None and waits(session, generator) else None
 
 
 def _keras_source(session: Session) -> KerasUse | None:
@@ -140,5 +143,13 @@ def _prediction(session: Session) -> Prediction:
             None, session.differential_missing or "The consumer was not measured alone."
         )
     source_ms = source_cpu_ms(session) or 0.0
-    left = max(session.differential.step_ms, source_ms / cpus(session))
+    left = max(session.differential.step_ms, source_ms / cpus(session) + _waited_ms(session))
     return Prediction(round(max(1.0, session.steps.mean_ms / left), 3))
+
+
+def _waited_ms(session: Session) -> float:
+    """What the source waits per step, which no other way to compute makes shorter."""
+    op = _generator(session) or generator_of_keras(session)
+    if not waits(session, op):
+        return 0.0
+    return (wall_ms(session, op) or 0.0) - (source_cpu_ms(session) or 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.pipeline import call_name, delay_ms, following_batch, operations
 from pipediag.rules.prediction import less_input
-from pipediag.rules.relevance import weigh
+from pipediag.rules.relevance import Weight, weigh
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -16,7 +16,8 @@ META = Meta(
     name="Row-at-a-time generator",
     title_failed="A Python generator hands over one row at a time",
     title_passed="No generator hands over single rows",
-    looks_at="from_generator with a batch behind it, its elements per step and its delay.",
+    looks_at="from_generator with a batch behind it, its elements per step, its delay, and how "
+    "much of that is the crossing.",
     why="Each element crosses from Python into TensorFlow by itself, which costs about 50 µs and "
     "holds the interpreter lock; parallel calls and prefetch don't speed a generator up. Yielding "
     "batches of 256 gave 8140 batches/s in place of 70.",
@@ -47,7 +48,7 @@ def check(session: Session) -> list[Finding]:
 
 
 def _finding(session: Session, op: Operation) -> Finding:
-    weight = weigh(session, op)
+    weight = _weigh(session, op)
     batch = following_batch(session, op)
     size = batch.parameters.get("batch_size") if batch else None
     advice = (
@@ -63,10 +64,32 @@ def _finding(session: Session, op: Operation) -> Finding:
     )
 
 
-def _prediction(session: Session, op: Operation) -> Prediction:
+def _weigh(session: Session, op: Operation) -> Weight:
+    """Whether the crossing matters: what a row itself takes stays what it is in a batch."""
+    weight, crossing = weigh(session, op), _crossing_ms(session, op)
+    if weight.status != "fail" or crossing is None:
+        return weight
+    of_crossing = weigh(session, op, crossing)
+    if of_crossing.status == "fail":
+        return weight
+    sentence = (
+        f"Its rows cross into TensorFlow one by one, which is {crossing:.1f} of the "
+        f"{delay_ms(session, op) or 0.0:.1f} ms that it takes of each step: the rest is what the "
+        "generator itself does for its rows."
+    )
+    return Weight("informative", sentence, weight.evidence)
+
+
+def _crossing_ms(session: Session, op: Operation) -> float | None:
+    """What a step's rows cost at the crossing; None where that was not measured."""
     delay = delay_ms(session, op)
     if delay is None or op.elements is None or op.elements <= 1:
+        return None
+    return min(delay, CROSSING_MS * op.elements)
+
+
+def _prediction(session: Session, op: Operation) -> Prediction:
+    crossing = _crossing_ms(session, op)
+    if crossing is None or op.elements is None:
         return Prediction(None, "The time per row was not measured.")
-    return less_input(
-        session, min(delay, CROSSING_MS * op.elements) * (1 - 1 / op.elements), on_cpu=False
-    )
+    return less_input(session, crossing * (1 - 1 / op.elements), on_cpu=False)

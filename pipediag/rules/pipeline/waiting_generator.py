@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
-from pipediag.facts.pipeline import call_name, costlier, delay_ms, operations, upstream
+from pipediag.facts.pipeline import (
+    call_name,
+    costlier,
+    delay_ms,
+    operations,
+    place_name,
+    upstream,
+)
+from pipediag.facts.python_sources import WAITS, beside_ms, waits, waits_percent
 from pipediag.facts.python_work import COMPUTES, SOURCE_CPU, python_is_busy, source_cpu_ms
 from pipediag.rules.pipeline.opened_in_turn import opened_at_once, opens_in_turn
 from pipediag.rules.pipeline.waiting_calls import WAITING_CALLS
 from pipediag.rules.prediction import FORECAST
 from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta, Prediction
-from pipediag.session.edits import Edit, SetOptions
+from pipediag.session.edits import Edit, Replace, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -24,24 +32,38 @@ META = Meta(
     "and the CPU time of the threads that run Python.",
     why="A generator that waits for a disk, a database or a network leaves the interpreter to "
     "others, so several of them can wait at once. One that computes does not: the interpreter lock "
-    "lets one of them compute at a time.",
+    "lets one of them compute at a time, unless its work is done in code that releases the lock. "
+    "Where one generator waits and computes, both hold.",
     edit="`shards.interleave(lambda s: tf.data.Dataset.from_generator(rows, ..., args=(s,)), "
     "cycle_length=N, num_parallel_calls=N)`, where each generator reads a part of the data, with "
-    "`options.threading.private_threadpool_size = 16`.",
+    "`options.threading.private_threadpool_size = 16`. A trial can't divide the source of a single "
+    "generator: it reads two copies of it side by side, each with all of the data, which says what "
+    "two halves gain at most.",
     cost="Elements of several generators alternate; each holds what it has open; generators that "
     "share a connection, a file or a random state must be given their own.",
-    prediction=f"{FORECAST}None for a single generator: how its source can be divided, only its "
-    "author knows.",
+    prediction=f"{FORECAST}For a single generator, of two parts: the longest of the step on a "
+    "repeated batch, its CPU time, and half of its time.",
     needs=("loop", "pipeline", "steps", "breakdown"),
-    thresholds=(INPUT_WAIT, OPERATION_SHARE, SOURCE_CPU, COMPUTES),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, SOURCE_CPU, COMPUTES, WAITS),
     severity="warn",
     effect_on_results="same up to order or rounding",
     frees=("input_wait",),
+    title_informative="One Python generator is read at a time",
+    tried_when_informing=True,
 )
 
+_COPIES = 2
+
+_POOL_OF_THREADS = SetOptions({"threading.private_threadpool_size": WAITING_CALLS})
 _POOL = (
     f", with `options.threading.private_threadpool_size = {WAITING_CALLS}` by "
     "`ds.with_options(options)`."
+)
+
+_DIVIDE = (
+    "Let it take a part of the data as argument, and read several parts at once: "
+    "`tf.data.Dataset.range(n).interleave(lambda part: tf.data.Dataset.from_generator(..., "
+    "args=(part,)), cycle_length=n, num_parallel_calls=n)`"
 )
 
 
@@ -59,7 +81,11 @@ def _finding(session: Session, op: Operation) -> Finding:
         return META.finding("pass", "Several generators are read at once.", op=op)
     costs = costlier(session, op, outer)
     weight = weigh(session, costs)
-    evidence = {**weight.evidence, "source_cpu_ms_per_step": source_cpu_ms(session)}
+    evidence = {
+        **weight.evidence,
+        "source_cpu_ms_per_step": source_cpu_ms(session),
+        "source_waits_percent": waits_percent(session, costs),
+    }
     if weight.status != "fail":
         status = "pass" if weight.status == "informative" else weight.status
         return META.finding(status, weight.sentence, op=op, evidence=evidence)
@@ -67,28 +93,48 @@ def _finding(session: Session, op: Operation) -> Finding:
     if busy is None:
         reason = "Whether the generator waits or computes was not measured."
         return META.finding("inconclusive", reason, op=op, evidence=evidence)
-    if busy:
-        return META.finding("pass", "It computes rather than waits.", op=op, evidence=evidence)
+    if busy and not waits(session, costs):
+        if outer is not None:
+            return META.finding("pass", "It computes rather than waits.", op=op, evidence=evidence)
+        return META.finding(
+            "informative", _doubt(op), op=op, evidence=evidence, edit=_side_by_side(op)
+        )
     return META.finding(
         "fail",
         _advice(session, op, outer),
         op=op,
         evidence=evidence,
-        own_prediction=Prediction(None, "What several generators take at once was not measured."),
-        edit=_edit(session, op, outer),
-        untried="It needs the generator's source divided; pipediag can't do that for you.",
+        own_prediction=_prediction(session, op),
+        edit=_side_by_side(op) if outer is None else _edit(session, op, outer),
     )
 
 
-def _edit(session: Session, op: Operation, outer: Operation | None) -> Edit | None:
-    if outer is None:
-        return None
+def _prediction(session: Session, op: Operation) -> Prediction:
+    after = beside_ms(session, op, _COPIES)
+    if session.steps is None or after is None:
+        return Prediction(None, "What several generators take at once was not measured.")
+    return Prediction(round(max(1.0, session.steps.mean_ms / after), 3))
+
+
+def _side_by_side(op: Operation) -> Edit:
+    """Two copies: how the source can be divided, only its author knows."""
+    parameters = {"cycle_length": _COPIES, "num_parallel_calls": _COPIES}
+    return Edit(
+        id=f"{META.id}:{op.id}",
+        label=f"two copies of the {place_name(op)} side by side, on {WAITING_CALLS} threads",
+        changes=(Replace(op.id, "interleave", {**parameters}), _POOL_OF_THREADS),
+        caveat="Both copies read all of the data: it says what two halves would gain at most, and "
+        "dividing the source is left to you.",
+    )
+
+
+def _edit(session: Session, op: Operation, outer: Operation) -> Edit:
     count = _at_once(session, outer)
     change, label = opened_at_once(outer, count, count, "generators")
     return Edit(
         id=f"{META.id}:{op.id}",
         label=f"{label}, on {WAITING_CALLS} threads",
-        changes=(change, SetOptions({"threading.private_threadpool_size": WAITING_CALLS})),
+        changes=(change, _POOL_OF_THREADS),
         caveat="Elements of several generators alternate.",
     )
 
@@ -102,14 +148,27 @@ def _at_once(session: Session, outer: Operation) -> int:
     return max(2, min([WAITING_CALLS, *(count for count in known if count > 0)]))
 
 
+def _spends(session: Session, op: Operation) -> str:
+    of = f"{delay_ms(session, op) or 0.0:.1f} ms of each step"
+    percent = waits_percent(session, op)
+    if percent is None or 100.0 - percent < COMPUTES.value:
+        return f"waits for most of {of}"
+    return f"takes {of}, of which it waits for {percent:.0f} % and computes in the rest"
+
+
+def _doubt(op: Operation) -> str:
+    return (
+        f"The generator of {call_name(op)} computes rather than waits. Several at once gain only "
+        "as far as its work releases the interpreter lock, as NumPy on large arrays does: two "
+        f"copies of it read side by side say what dividing it would gain at most. {_DIVIDE}."
+    )
+
+
 def _advice(session: Session, op: Operation, outer: Operation | None) -> str:
     if outer is None:
-        waits = f"{delay_ms(session, op) or 0.0:.1f} ms of each step"
         return (
-            f"The generator of {call_name(op)} waits for most of {waits}. Let it take a part of "
-            "the data as argument, and read several parts at once: `tf.data.Dataset.range(n)"
-            ".interleave(lambda part: tf.data.Dataset.from_generator(..., args=(part,)), "
-            f"cycle_length=n, num_parallel_calls=n)`{_POOL}"
+            f"The generator of {call_name(op)} {_spends(session, op)}. {_DIVIDE}{_POOL} Two copies "
+            "of it read side by side say what that gains at most."
         )
     count = _at_once(session, outer)
     if outer.kind == "interleave":

@@ -300,6 +300,9 @@ SCRIPT = """
     ).batch(2)
     GENERATOR = op(twice, "from_generator")
     refused("generator by workers", twice, Replace(GENERATOR, "PyDataset", {"workers": 2}))
+    side_by_side = Replace(GENERATOR, "interleave", {"cycle_length": 2, "num_parallel_calls": 2})
+    results["two copies"] = values(rebuild(twice, [side_by_side], endless=True), 4)
+    results["two copies read"] = chain(rebuild(twice, [side_by_side]))
     array = array_data_adapter.ArrayDataAdapter(np.arange(6.0), batch_size=4, shuffle=False)
     arrays = array.get_tf_dataset()
     changed = rebuild(

@@ -75,6 +75,7 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
         ("option by prefix", False),
         ("pydataset by workers", [0, 1, 2, 3, 4, 0, 1]),
         ("pydataset pool", 1),
+        ("two copies", [[[1], [1]], [[2], [2]], [[3], [3]], [[1], [1]]]),
         ("generator by workers", "The batches don't come from a PyDataset of Keras 3."),
         (
             "zipped",

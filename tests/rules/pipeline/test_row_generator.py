@@ -29,6 +29,13 @@ def test_a_fast_generator_saves_no_more_than_its_own_time() -> None:
     assert finding.predicted_speedup == pytest.approx(10 / (10 - 1.28 * 63 / 64), abs=0.001)
 
 
+def test_rows_that_take_long_by_themselves_only_inform() -> None:
+    # Four rows of 2 ms each: 0.2 ms at the crossing.
+    finding = only(row_generator, session_of(generator(elements=4.0), batch(4)))
+    assert finding.status == "informative"
+    assert "0.2 of the 8.0 ms" in finding.advice
+
+
 def test_a_generator_of_batches_passes() -> None:
     session = session_of(generator(elements=1.0), make_operation("prefetch", "prefetch"))
     assert only(row_generator, session).status == "pass"

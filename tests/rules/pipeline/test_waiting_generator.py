@@ -4,17 +4,20 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.pipeline import waiting_generator
+from pipediag.rules.pipeline import python_source_lock, waiting_generator
 from pipediag.session.edits import Replace, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.session.steps import Differential
 from tests.factories import make_host, make_session
 from tests.records import make_operation
 from tests.rules.sessions import batch, keeps_up, only, session_of
 
 IDLE = make_host(threads={"tf_data": 10.0}, python_source_cpu_ms_per_step=0.0)
 BUSY = make_host(threads={"tf_data": 95.0}, python_source_cpu_ms_per_step=0.0)
+HALF = make_host(threads={"tf_data": 45.0}, python_source_cpu_ms_per_step=0.0)
+ALONE = Differential(step_ms=1.5, ci95_ms=(1.4, 1.6), steps=30, input_share_percent=85.0)
 POOL = SetOptions({"threading.private_threadpool_size": 16})
 
 
@@ -65,11 +68,40 @@ def test_parallel_calls_pass() -> None:
     assert found(*within("interleave", num_parallel_calls=-1)).status == "pass"
 
 
-def test_a_single_generator_can_only_be_divided_by_its_author() -> None:
+def test_a_single_generator_is_tried_as_two_copies() -> None:
     finding = found(generator())
-    assert (finding.status, finding.edit) == ("fail", None)
+    assert finding.status == "fail"
     assert "args=(part,)" in finding.advice
-    assert "divided" in str(finding.trial.reason)
+    assert finding.edit is not None
+    two = Replace("rows", "interleave", {"cycle_length": 2, "num_parallel_calls": 2})
+    assert finding.edit.changes == (two, POOL)
+    assert "left to you" in str(finding.edit.caveat)
+    # 8 ms in two; a step of 3 ms besides.
+    assert finding.predicted_speedup == pytest.approx(10 / 4)
+
+
+def test_one_that_waits_half_of_its_time_is_divided_before_it_is_rewritten() -> None:
+    both = [generator(), batch()]
+    session = session_of(*both, host=HALF, differential=ALONE)
+    finding = only(waiting_generator, session)
+    assert finding.status == "fail"
+    assert "waits for 47 % and computes in the rest" in finding.advice
+    other = only(python_source_lock, session)
+    assert (other.status, other.needs_first) == ("fail", "waiting-generator")
+    # Computing its 4.5 ms on two CPUs leaves the waits as they are.
+    assert other.predicted_speedup == pytest.approx(10 / (4.5 / 2 + 4.0), abs=0.001)
+
+
+def test_a_single_one_that_computes_is_tried_too() -> None:
+    finding = found(generator(), host=BUSY)
+    assert finding.status == "informative"
+    assert finding.edit is not None
+    assert "releases the interpreter lock" in finding.advice
+
+
+def test_one_that_computes_is_not_waited_for() -> None:
+    session = session_of(generator(), batch(), host=BUSY, differential=ALONE)
+    assert only(python_source_lock, session).needs_first is None
 
 
 def test_one_that_computes_passes() -> None:
