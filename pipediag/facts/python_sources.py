@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pipediag.facts.graph_ops import calls_python
 from pipediag.facts.limits import Threshold
-from pipediag.facts.pipeline import delay_ms
+from pipediag.facts.pipeline import delay_ms, operations
 from pipediag.facts.python_work import (
     hides_from_get_next,
+    hot_line,
     input_share,
     python_use,
     source_cpu_ms,
@@ -40,6 +42,16 @@ def generator_of_keras(session: Session) -> Operation | None:
     """The generator that Keras makes of what it is given."""
     ops = session.pipeline.ops if session.pipeline else []
     return next((op for op in ops if op.kind == "from_generator" and op.made_by_framework), None)
+
+
+def running_line(session: Session, op: Operation) -> tuple[str | None, int | None]:
+    """The script's line that a generator is met in most often, where no other Python makes input;
+    otherwise that of the call which made the dataset."""
+    of_python = [
+        one for one in operations(session) if one.kind == "from_generator" or calls_python(one)
+    ]
+    line = hot_line(session.host, "source") if of_python == [op] else None
+    return (line.file, line.line) if line else (op.file, op.line)
 
 
 def wall_ms(session: Session, op: Operation | None) -> float | None:

@@ -16,7 +16,7 @@ from pipediag.facts.python_sources import (
     waits,
     waits_percent,
 )
-from pipediag.facts.python_work import SEEN, hottest_line, source_cpu_ms
+from pipediag.facts.python_work import SEEN, hot_line, source_cpu_ms
 from pipediag.rules.pipeline.keras_processes import WHAT_PROCESSES_NEED
 from pipediag.rules.pipeline.waiting_calls import WAITING_CALLS
 from pipediag.rules.relevance import weigh_input
@@ -69,7 +69,7 @@ def check(session: Session) -> list[Finding]:
     keras = pydataset(session)
     if keras is None:
         return [META.finding("not-applicable", "The loop does not read a PyDataset.")]
-    line = hottest_line(session)
+    line = hot_line(session.host, "source")
     place = (line.file, line.line) if line else (keras.source_file, keras.source_line)
     if has_workers(keras):
         said = f"It is read by {keras.workers} workers already."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.pipeline import call_name, delay_ms, following_batch, operations
+from pipediag.facts.python_sources import running_line
 from pipediag.rules.prediction import less_input
 from pipediag.rules.relevance import Weight, weigh
 from pipediag.rules.rule import Meta, Prediction
@@ -59,6 +60,7 @@ def _finding(session: Session, op: Operation) -> Finding:
         weight.status,
         advice if weight.status == "fail" else weight.sentence,
         op=op,
+        place=running_line(session, op),
         evidence={**weight.evidence, "elements_per_step": op.elements},
         own_prediction=_prediction(session, op),
     )

@@ -11,7 +11,7 @@ from pipediag.facts.pipeline import (
     place_name,
     upstream,
 )
-from pipediag.facts.python_sources import WAITS, beside_ms, waits, waits_percent
+from pipediag.facts.python_sources import WAITS, beside_ms, running_line, waits, waits_percent
 from pipediag.facts.python_work import COMPUTES, SOURCE_CPU, python_is_busy, source_cpu_ms
 from pipediag.rules.pipeline.opened_in_turn import opened_at_once, opens_in_turn
 from pipediag.rules.pipeline.waiting_calls import WAITING_CALLS
@@ -97,12 +97,18 @@ def _finding(session: Session, op: Operation) -> Finding:
         if outer is not None:
             return META.finding("pass", "It computes rather than waits.", op=op, evidence=evidence)
         return META.finding(
-            "informative", _doubt(op), op=op, evidence=evidence, edit=_side_by_side(op)
+            "informative",
+            _doubt(op),
+            op=op,
+            place=running_line(session, op),
+            evidence=evidence,
+            edit=_side_by_side(op),
         )
     return META.finding(
         "fail",
         _advice(session, op, outer),
         op=op,
+        place=running_line(session, op),
         evidence=evidence,
         own_prediction=_prediction(session, op),
         edit=_side_by_side(op) if outer is None else _edit(session, op, outer),

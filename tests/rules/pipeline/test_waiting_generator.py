@@ -7,14 +7,16 @@ import pytest
 from pipediag.rules.pipeline import python_source_lock, waiting_generator
 from pipediag.session.edits import Replace, SetOptions, SetParameters
 from pipediag.session.findings import Finding
+from pipediag.session.host import HotLine
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.steps import Differential
 from tests.factories import make_host, make_session
-from tests.records import make_operation
+from tests.records import make_function, make_operation
 from tests.rules.sessions import batch, keeps_up, only, session_of
 
-IDLE = make_host(threads={"tf_data": 10.0}, python_source_cpu_ms_per_step=0.0)
+LINE = HotLine(file="data.py", line=7, function="rows", percent=80.0, thread="source")
+IDLE = make_host(threads={"tf_data": 10.0}, python_source_cpu_ms_per_step=0.0, hot_python=[LINE])
 BUSY = make_host(threads={"tf_data": 95.0}, python_source_cpu_ms_per_step=0.0)
 HALF = make_host(threads={"tf_data": 45.0}, python_source_cpu_ms_per_step=0.0)
 ALONE = Differential(step_ms=1.5, ci95_ms=(1.4, 1.6), steps=30, input_share_percent=85.0)
@@ -118,3 +120,15 @@ def test_one_that_keeps_up_passes() -> None:
 
 def test_other_sources() -> None:
     assert only(waiting_generator, make_session()).status == "not-applicable"
+
+
+def test_the_line_is_the_generators_own_where_no_other_python_makes_input() -> None:
+    alone = found(generator(line=20))
+    assert (alone.file, alone.line) == ("data.py", 7)
+    beside = make_operation(
+        "lookup",
+        "map",
+        function=make_function(graph_ops={"PyFunc": 1}),
+    )
+    several = found(generator(line=20), beside)
+    assert several.line == 20
