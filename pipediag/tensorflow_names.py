@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 
 PYTHON_OPERATIONS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
 """Operations of a graph that call back into Python."""
+OPENS_FILES = frozenset({"ReadFile"})
 LOOKUP = frozenset({"LookupTableFind", "LookupTableFindV2"})
 VARIABLES = frozenset({"AssignAddVariableOp", "AssignVariableOp", "ReadVariableOp"})
 _RANDOM_PREFIXES = ("Random", "StatefulRandom", "StatefulStandardNormal", "StatefulUniform")

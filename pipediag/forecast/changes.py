@@ -216,7 +216,7 @@ def _remove(network: Network, op_id: str) -> Network:
 
 
 def _replace(network: Network, change: Replace, session: Session) -> Network:
-    if change.kind != "interleave":
+    if change.kind not in ("interleave", "parallel_flat_map"):
         raise UnknownError(f"What a {change.kind} would cost was not measured.")
     inner = session.pipeline.ops if session.pipeline else []
     readers = [

@@ -35,6 +35,24 @@ def _interleaved(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -
     return dataset.interleave(given["map_func"], name=given.get("name"), **parameters)
 
 
+def _called_at_once(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
+    """The function is called by those who read the elements, several of them at a time.
+
+    A plain interleave calls it for one element after the other, whatever its number of calls.
+    """
+    from tensorflow.python.data.ops import dataset_ops
+
+    assert node.call is not None
+    given = given_arguments(node.call, inputs, node.parameters).arguments
+    make: Callable[..., Any] = given["map_func"]
+
+    def one(*element: Any) -> Any:
+        return dataset_ops.DatasetV2.from_tensors(element).flat_map(make)
+
+    (dataset,) = inputs
+    return dataset.interleave(one, name=given.get("name"), **parameters)
+
+
 def _side_by_side(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> Any:
     """Copies of one source, each with an iterator of its own, an element of each in turn."""
     from tensorflow.python.data.ops import dataset_ops
@@ -71,6 +89,8 @@ def _rebatched(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> 
 _Replacing = Callable[[Node, dict[str, Scalar], list[Any]], Any]
 _REPLACEMENTS: dict[tuple[str, str], _Replacing] = {
     ("flat_map", "interleave"): _interleaved,
+    ("flat_map", "parallel_flat_map"): _called_at_once,
+    ("interleave", "parallel_flat_map"): _called_at_once,
     ("TFRecordDataset", "interleave"): _interleaved_reader,
     ("TextLineDataset", "interleave"): _interleaved_reader,
     ("FixedLengthRecordDataset", "interleave"): _interleaved_reader,

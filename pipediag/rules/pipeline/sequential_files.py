@@ -88,6 +88,11 @@ def _finding(session: Session, op: Operation) -> Finding:
         "io_wait_percent": session.host.io_wait_percent if session.host else None,
         "compressed": packed,
     }
+    if weight.status == "inconclusive":
+        # The step waits for input, and only what reading takes of that is not known.
+        edit = _edit(session, op, outer)
+        said = f"{weight.sentence} A trial with several files at once tells."
+        return META.finding("informative", said, op=op, evidence=evidence, edit=edit)
     if weight.status != "fail":
         return META.finding(weight.status, weight.sentence, op=op, evidence=evidence)
     if not packed and disk is not None and disk < FROM_DISK.value:

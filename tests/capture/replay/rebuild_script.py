@@ -138,6 +138,8 @@ SCRIPT = """
     flat = tf.data.Dataset.range(1, 4).flat_map(countdown)
     FLAT = op(flat, "flat_map")
     results["flat"] = values(flat)
+    at_once = Replace(FLAT, "parallel_flat_map", {"cycle_length": 3, "num_parallel_calls": 3})
+    results["called at once"] = values(rebuild(flat, [at_once]))
     recorded = len(list(Graph(flat).calls())[-1][1].inside)
     changed = rebuild(
         flat,

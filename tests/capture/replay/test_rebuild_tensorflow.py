@@ -98,6 +98,7 @@ def test_chains(results: dict[str, Any], name: str, expected: object) -> None:
     ("name", "expected"),
     [
         ("flat", [101, 102, 202, 103, 203, 303]),
+        ("called at once", [101, 102, 103, 202, 203, 303]),
         ("inner changed", [101, 102, 103]),
         ("inner kinds", ["MapDataset", "ParallelMapDatasetV2"]),
         ("inner names", [True, True]),

@@ -112,8 +112,10 @@ def test_does_not_fail_where_the_step_does_not_wait() -> None:
 
 
 def test_missing_data() -> None:
-    unmeasured = session_with(reader(self_ms_per_step=None))
-    assert only(sequential_files, unmeasured).status == "inconclusive"
+    unmeasured = only(sequential_files, session_with(reader(self_ms_per_step=None)))
+    assert unmeasured.status == "informative"
+    assert unmeasured.edit is not None
+    assert "A trial with several files at once tells." in unmeasured.advice
     assert only(sequential_files, make_session(pipeline=None)).status == "inconclusive"
     assert only(sequential_files, make_session()).status == "not-applicable"
 
