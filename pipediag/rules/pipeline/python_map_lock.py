@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipediag.facts.graph_ops import calls_python
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
+from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import call_name, measured_at, operations
 from pipediag.facts.python_work import (
     CPU_OF_CALLS,
@@ -13,6 +14,8 @@ from pipediag.facts.python_work import (
     hottest_line_sentence,
     python_use,
 )
+from pipediag.facts.step import class_ms
+from pipediag.rules.prediction import less_input
 from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.findings import Finding
@@ -30,18 +33,22 @@ META = Meta(
     why="Only one thread runs Python at a time: num_parallel_calls above 1 gained nothing on a "
     "computing function (55.7, 56.2 and 51.3 batches/s with 1, 2 and 16 calls), while one that "
     "sleeps or reads gains with every call.",
-    edit="Write the function in TensorFlow operations, or do its work once beforehand and store "
-    "it.",
-    cost="The code must be rewritten and compared; storing results takes disk space and goes stale "
-    "when the code changes.",
-    prediction="None: what the rewritten function costs is not known; the ceiling is the most.",
+    edit="Call the function in a pool of processes, which share no lock; or write it in "
+    "TensorFlow operations; or do its work once beforehand and store it.",
+    cost="Processes take memory each, start slowly and copy what goes in and out: the function "
+    "must be at the top level of a module that can be imported without training, its arguments "
+    "small against its work. A rewritten one must be compared; stored results go stale when the code "
+    "changes.",
+    prediction="Of a pool of processes, one a CPU: what input costs over the number of CPUs, no "
+    "less than all CPU time spread over them, and the rest of the step. What crosses between "
+    "processes is left out.",
     needs=("loop", "pipeline", "steps", "breakdown", "host"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, CPU_OF_CALLS, SEEN, LOCK),
     severity="warn",
     effect_on_results="same up to order or rounding",
     frees=("input_wait",),
-    untried="It needs the function rewritten in TensorFlow operations; pipediag can't do that for "
-    "you.",
+    untried="It needs the function in processes of its own, or rewritten: pipediag starts no "
+    "process that would load the script again.",
 )
 
 
@@ -63,14 +70,49 @@ def _finding(session: Session, op: Operation, use: PythonUse) -> Finding:
     weight = weigh(session, op, measured_at(session, op).self_ms_per_step)
     evidence = {**weight.evidence, **use.evidence}
     advice = _advice(session, op) if weight.status == "fail" else weight.sentence
-    missing = Prediction(None, "What the function would cost in TensorFlow operations is unknown.")
-    return META.finding(weight.status, advice, op=op, evidence=evidence, own_prediction=missing)
+    return META.finding(
+        weight.status,
+        advice,
+        op=op,
+        evidence=evidence,
+        own_prediction=_prediction(session),
+    )
+
+
+def _prediction(session: Session) -> Prediction:
+    """Of a process for each CPU."""
+    count = cpus(session)
+    if count <= 1:
+        return Prediction(None, "The process may use one CPU only.")
+    input_ms = class_ms(session, ["input_wait"])
+    return less_input(session, input_ms * (1 - 1 / count), on_cpu=True)
 
 
 def _advice(session: Session, op: Operation) -> str:
     calls = op.parameters.get("num_parallel_calls")
     given = f" (it has num_parallel_calls={calls}, and still one runs at a time)" if calls else ""
     return (
-        f"Rewrite the Python behind {call_name(op)}{given} in TensorFlow operations, or run it "
-        f"once beforehand and read the result.{hottest_line_sentence(session)}"
+        f"The Python behind {call_name(op)}{given} needs processes, which share no lock: "
+        f"{_pool(op, max(2, int(cpus(session))))} Or rewrite it in TensorFlow operations, or run "
+        f"it once beforehand and read the result.{hottest_line_sentence(session)}"
     )
+
+
+def _pool(op: Operation, count: int) -> str:
+    """Code to paste: a pool, and the function called in it."""
+    name = _name(op)
+    return (
+        f"`pool = concurrent.futures.ProcessPoolExecutor({count}, "
+        'mp_context=multiprocessing.get_context("spawn"))`, and in the map '
+        f"`tf.numpy_function(lambda *x: pool.submit({name}, *x).result(), ...)` with "
+        f"`num_parallel_calls={count}`. `{name}` must be at the top level of a module, best of one "
+        "that does not import TensorFlow; what makes the pool and trains stands below "
+        "`if __name__ == '__main__':`."
+    )
+
+
+def _name(op: Operation) -> str:
+    """The function as a module would offer it; one without a name of its own is given one."""
+    names = op.function.python_function_names if op.function else []
+    last = names[0].rpartition(" ")[2].rpartition(".")[2] if names else ""
+    return last if last.isidentifier() else "f"

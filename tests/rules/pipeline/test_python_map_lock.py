@@ -12,7 +12,7 @@ from tests.records import make_function, make_operation
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
 
 
-def session_with(host: Any, **overrides: Any) -> Session:
+def session_with(host: Any, function: Any = None, **overrides: Any) -> Session:
     op = make_operation(
         "map",
         "map",
@@ -21,7 +21,7 @@ def session_with(host: Any, **overrides: Any) -> Session:
         latency_ms_per_step=0.5,
         parallelism=16,
         parameters={"num_parallel_calls": 16},
-        function=make_function(stateful=True, graph_ops={"PyFunc": 1}),
+        function=function or make_function(stateful=True, graph_ops={"PyFunc": 1}),
     )
     return session_of(source(), op, batch(), host=host, **overrides)
 
@@ -35,7 +35,35 @@ def test_long_calls_that_make_others_wait_fail_and_the_hot_line_is_named() -> No
     assert finding.status == "fail"
     assert "train.py:6 in parse" in finding.advice
     assert "num_parallel_calls=16" in finding.advice
-    assert finding.predicted_speedup is None
+    # 7 ms of input in two processes; 1.2 of two cores are busy.
+    assert finding.predicted_speedup == pytest.approx(10 / 6.5, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("names", "called"),
+    [
+        (["/home/me/train.py:6 parse"], "pool.submit(parse, *x)"),
+        (["/home/me/train.py:6 Reader.parse"], "pool.submit(parse, *x)"),
+        (["/home/me/train.py:6 main.<locals>.<lambda>"], "pool.submit(f, *x)"),
+        ([], "pool.submit(f, *x)"),
+    ],
+)
+def test_the_pool_is_written_out_with_the_functions_name(names: list[str], called: str) -> None:
+    function = make_function(graph_ops={"PyFunc": 1}, python_function_names=names)
+    finding = only(python_map_lock, session_with(make_host(lock_percent=50.0), function))
+    assert called in finding.advice
+    assert 'ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))' in (
+        finding.advice
+    )
+    assert "top level of a module" in finding.advice
+    assert finding.edit is None
+    assert "starts no process" in str(finding.trial.reason)
+
+
+def test_one_cpu_gains_nothing_by_processes() -> None:
+    host = make_host(lock_percent=50.0, cores_allowed=1.0, cores_busy=0.9)
+    finding = only(python_map_lock, session_with(host))
+    assert finding.evidence["prediction_missing"] == "The process may use one CPU only."
 
 
 @pytest.mark.parametrize("hot", [[], met(1.0)])
