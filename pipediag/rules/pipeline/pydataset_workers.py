@@ -106,14 +106,16 @@ def _workers(session: Session, op: Operation | None) -> int:
     return WAITING_CALLS if waits(session, op) else max(2, min(MOST_WORKERS, int(cpus(session))))
 
 
-def _arguments(workers: int) -> dict[str, int]:
+def _read_by(op: Operation, workers: int) -> Replace:
     queue = 2 * workers
-    return {"workers": workers, **({"max_queue_size": queue} if queue > _KERAS_QUEUE else {})}
+    if queue <= _KERAS_QUEUE:
+        return Replace(op.id, "PyDataset", {"workers": workers})
+    return Replace(op.id, "PyDataset", {"workers": workers, "max_queue_size": queue})
 
 
 def _written(workers: int) -> str:
-    given = ", ".join(f"{name}={value}" for name, value in _arguments(workers).items())
-    return f"`super().__init__({given})`"
+    queue = f", max_queue_size={2 * workers}" if 2 * workers > _KERAS_QUEUE else ""
+    return f"`super().__init__(workers={workers}{queue})`"
 
 
 def _advice(keras: KerasUse, workers: int) -> str:
@@ -143,7 +145,7 @@ def _edit(session: Session, op: Operation | None, keras: KerasUse, workers: int)
     """Read by threads; with them, Keras appends no prefetch and leaves tf.data one thread."""
     if op is None:
         return None
-    changes: list[Change] = [Replace(op.id, "PyDataset", {**_arguments(workers)})]
+    changes: list[Change] = [_read_by(op, workers)]
     behind = [one for one in (session.pipeline.ops if session.pipeline else []) if _ahead(one, op)]
     changes += [Remove(one.id) for one in behind]
     changes.append(SetOptions({"autotune.enabled": False, "threading.private_threadpool_size": 1}))

@@ -37,8 +37,8 @@ META = Meta(
     "TensorFlow operations; or do its work once beforehand and store it.",
     cost="Processes take memory each, start slowly and copy what goes in and out: the function "
     "must be at the top level of a module that can be imported without training, its arguments "
-    "small against its work. A rewritten one must be compared; stored results go stale when the code "
-    "changes.",
+    "small against its work. A rewritten one must be compared; stored results go stale when "
+    "the code changes.",
     prediction="Of a pool of processes, one a CPU: what input costs over the number of CPUs, no "
     "less than all CPU time spread over them, and the rest of the step. What crosses between "
     "processes is left out.",

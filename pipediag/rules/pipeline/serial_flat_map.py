@@ -85,8 +85,10 @@ def _finding(session: Session, op: Operation) -> Finding:
 
 def _edit(op: Operation, count: int, *, waits: bool) -> Edit:
     calls = count if waits else AUTOTUNE
-    parameters = {"cycle_length": count, "num_parallel_calls": calls}
-    changes: list[Change] = [Replace(op.id, "parallel_flat_map", {**parameters})]
+    replaced = Replace(
+        op.id, "parallel_flat_map", {"cycle_length": count, "num_parallel_calls": calls}
+    )
+    changes: list[Change] = [replaced]
     label = f"{count} calls at once of the function of the {place_name(op)}"
     if waits:
         changes.append(SetOptions({"threading.private_threadpool_size": WAITING_CALLS}))

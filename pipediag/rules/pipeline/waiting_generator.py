@@ -124,11 +124,11 @@ def _prediction(session: Session, op: Operation) -> Prediction:
 
 def _side_by_side(op: Operation) -> Edit:
     """Two copies: how the source can be divided, only its author knows."""
-    parameters = {"cycle_length": _COPIES, "num_parallel_calls": _COPIES}
+    copies = Replace(op.id, "interleave", {"cycle_length": _COPIES, "num_parallel_calls": _COPIES})
     return Edit(
         id=f"{META.id}:{op.id}",
         label=f"two copies of the {place_name(op)} side by side, on {WAITING_CALLS} threads",
-        changes=(Replace(op.id, "interleave", {**parameters}), _POOL_OF_THREADS),
+        changes=(copies, _POOL_OF_THREADS),
         caveat="Both copies read all of the data: it says what two halves would gain at most, and "
         "dividing the source is left to you.",
     )
