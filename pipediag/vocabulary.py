@@ -121,6 +121,9 @@ TrialState = Literal[Judgement, "not_tried"]
 BASE = "base"
 """The arm that every edit is compared with: the pipeline as written, replayed."""
 
+SparseOrDense = Literal["sparse", "dense"]
+"""The rows that a batch touches, or a whole table."""
+
 Pool = Literal["tf_data", "eigen", "python_main", "python_other", "others"]
 """Of threads; in the order of host.csv's columns."""
 POOLS: tuple[Pool, ...] = get_args(Pool)

@@ -1,0 +1,257 @@
+"""The embedding tables of the steps of a loop, read from the functions that were traced for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pipediag.capture.frameworks.tensorflow.tables.ids import (
+    NotFromABatchError,
+    cast_of,
+    compute,
+    sources_of,
+)
+from pipediag.capture.frameworks.tensorflow.tables.lookups import Lookup, lookups_in
+from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
+    At,
+    Unfolded,
+    UnreadableGraphError,
+)
+from pipediag.capture.frameworks.tensorflow.tables.work import Writes, work_on, writes_of
+from pipediag.capture.step_tables import LookedUp, Passage, UnreadableStepError
+from pipediag.session.recording import RecordedTableUse, RecordedVariable
+from pipediag.tensorflow_names import LOOKUP
+
+Given = dict[tuple[int, str, int], Any]
+_NOT_TRACED = "No traced function was seen in the step: it runs eagerly, so no graph tells."
+_NO_MATCH = "A batch has another structure than the step was traced for."
+
+
+class TracedTables:
+    """Those of one loop; each table once, in the function that looks it up.
+
+    Raises:
+        UnreadableStepError: no function was traced, or its graph can't be read.
+    """
+
+    def __init__(self, functions: Iterable[Any]) -> None:
+        self._steps = [step for one in functions if (step := _step_of(one)) is not None]
+        if not self._steps:
+            raise UnreadableStepError(_NOT_TRACED)
+        self.tables: Sequence[TracedTable] = [t for step in self._steps for t in step.tables]
+
+    def of_batch(self, batch: Any) -> Given:
+        """By the operation that hands the step its batch."""
+        from tensorflow.python.util import nest
+
+        parts = nest.flatten(batch, expand_composites=True)
+        given: Given = {}
+        for step in self._steps:
+            given.update(step.handed_out(parts))
+        return given
+
+    def of_call(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Given | None:
+        """By the arguments of the function."""
+        step = next((one for one in self._steps if one.function is function), None)
+        return None if step is None else step.called(tuple(args), kwargs)
+
+
+class _Step:
+    """One traced function."""
+
+    def __init__(self, function: Any, concrete: Any, unfolded: Unfolded) -> None:
+        self.function = function
+        self.unfolded = unfolded
+        self._concrete = concrete
+        lookups: dict[int, list[Lookup]] = {}
+        for lookup in lookups_in(unfolded):
+            lookups.setdefault(id(lookup.handle), []).append(lookup)
+        variables = {id(one.handle): one for one in _variables_of(concrete)}
+        writes = writes_of(unfolded)
+        self.tables = [
+            TracedTable(unfolded, variables[handle], found, writes, variables)
+            for handle, found in lookups.items()
+            if handle in variables and _is_a_table(variables[handle], writes)
+        ]
+
+    def handed_out(self, parts: list[Any]) -> Given:
+        """What stands for the parts of a batch that the step draws itself."""
+        given: Given = {}
+        for frame, op in self.unfolded.operations:
+            if op.type == "IteratorGetNext":
+                tensors = op.outputs
+                if [one.dtype for one in tensors] != [one.dtype for one in parts]:
+                    raise UnreadableStepError(_NO_MATCH)
+                given.update(
+                    (At(frame, tensor).key, part)
+                    for tensor, part in zip(tensors, parts, strict=True)
+                )
+        return given
+
+    def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Given:
+        from tensorflow.python.util import nest
+
+        graph = self._concrete.graph
+        flat = nest.flatten((args, kwargs), expand_composites=True)
+        parts = [one for one in flat if hasattr(one, "dtype") and hasattr(one, "shape")]
+        inputs = graph.inputs[: len(graph.inputs) - len(graph.captures)]
+        if len(parts) != len(inputs) or any(
+            tensor.dtype != _dtype(part) or not tensor.shape.is_compatible_with(part.shape)
+            for tensor, part in zip(inputs, parts, strict=True)
+        ):
+            raise UnreadableStepError(_NO_MATCH)
+        root = self.unfolded.root
+        return {At(root, tensor).key: part for tensor, part in zip(inputs, parts, strict=True)}
+
+
+class TracedTable:
+    """One table in one traced function."""
+
+    def __init__(
+        self,
+        step: Unfolded,
+        variable: Any,
+        lookups: list[Lookup],
+        writes: Writes,
+        variables: dict[int, Any],
+    ) -> None:
+        self.variable = variable
+        self._step = step
+        self._lookups = lookups
+        shape = tuple(variable.shape.as_list())
+        self.record = RecordedVariable(
+            layer=variable.name,
+            rows=shape[0],
+            dim=math.prod(shape[1:]),
+            dtype=variable.dtype.base_dtype.name,
+            trainable=bool(variable.trainable),
+            slots=0,
+        )
+        self.use = _use_of(step, variable, shape, lookups, writes, variables)
+        self.passage: Passage | None = None
+        self.ids_missing: str | None = None
+        try:
+            self.passage = _passage(step, lookups)
+        except NotFromABatchError as lack:
+            self.ids_missing = f"The ids can't be computed from a batch: {lack}."
+
+    def looked_up(self, given: Given) -> list[LookedUp]:
+        """Computed as the step computes them."""
+        found = []
+        for lookup in self._lookups:
+            cast = cast_of(self._step, lookup.ids)
+            before = cast.before if cast else None
+            found.append(
+                LookedUp(
+                    compute(self._step, lookup.ids, given).numpy(),
+                    None if before is None else compute(self._step, before, given).numpy(),
+                )
+            )
+        return found
+
+
+def _step_of(function: Any) -> _Step | None:
+    """The function as it was traced last."""
+    traced = list(function._list_all_concrete_functions())
+    if not traced:
+        return None
+    try:
+        return _Step(function, traced[-1], Unfolded(traced[-1]))
+    except UnreadableGraphError as lack:
+        raise UnreadableStepError(str(lack)) from lack
+
+
+def _variables_of(concrete: Any) -> Sequence[Any]:
+    try:
+        return tuple(concrete.graph.variables)
+    except AssertionError as gone:
+        raise UnreadableStepError("A variable of the step is gone.") from gone
+
+
+def _is_a_table(variable: Any, writes: Writes) -> bool:
+    """Not so a slot of an optimizer or a metric's counts, which a step writes too."""
+    if not variable.dtype.is_floating or not variable.shape.is_fully_defined():
+        return False
+    trained = variable.trainable or variable.handle not in writes
+    return bool(trained and variable.shape.rank >= 1 and variable.shape[0] > 1)
+
+
+def _use_of(
+    step: Unfolded,
+    variable: Any,
+    shape: tuple[int, ...],
+    lookups: list[Lookup],
+    writes: Writes,
+    variables: dict[int, Any],
+) -> RecordedTableUse:
+    work = work_on(step, variable.handle, shape)
+    own = id(variable.handle)
+    slots = [
+        variables[other]
+        for other in work.variables
+        if other != own and other in variables and variables[other].handle in writes
+    ]
+    changed = {own, *(id(one.handle) for one in slots)}
+    gradient = None
+    if variable.handle in writes:
+        gradient = "dense" if work.dense_gradient or not _scattered(work, own, writes) else "sparse"
+    return RecordedTableUse(
+        variable=variable.name,
+        device=variable.device,
+        lookups=len(lookups),
+        copied_on_lookup=any(lookup.copies for lookup in lookups),
+        gradient=gradient,
+        gradient_spread=work.spread,
+        writes_rows=bool(changed & writes.rows),
+        writes_whole=bool(changed & writes.whole),
+        whole_table_operations=dict(sorted(work.operations.items())),
+        temporary_bytes=work.temporary_bytes,
+        slots=len(slots),
+        slot_bytes=sum(_bytes(one) for one in slots),
+    )
+
+
+def _scattered(work: Any, own: int, writes: Writes) -> bool:
+    return bool(work.spread or own in writes.rows)
+
+
+def _passage(step: Unfolded, lookups: list[Lookup]) -> Passage:
+    """How the ids come; of several ways, that of the first, and any float on one of them."""
+    dtypes, vocabularies = [], []
+    for lookup in lookups:
+        if lookup.within is not None:
+            raise NotFromABatchError(f"they are looked up within `{lookup.within}` of the graph")
+        for source in sources_of(step, lookup.ids):
+            dtypes.append(source.tensor.dtype.name)
+        vocabularies += _vocabularies(step, lookup.ids)
+    casts = [cast.through for one in lookups if (cast := cast_of(step, one.ids)) is not None]
+    if not dtypes:
+        raise NotFromABatchError("they do not come from the batch")
+    return Passage(dtypes[0], casts[0] if casts else None, tuple(vocabularies))
+
+
+def _vocabularies(step: Unfolded, ids: At) -> list[Any]:
+    """Handles of the tables of tokens on the way of the ids."""
+    found, seen, waiting = [], set(), [step.source(ids)]
+    while waiting:
+        at = waiting.pop()
+        if at.key in seen:
+            continue
+        seen.add(at.key)
+        if at.op.type in LOOKUP:
+            handle = step.captured(At(at.frame, at.op.inputs[0]))
+            if handle is not None:
+                found.append(handle)
+        waiting.extend(step.source(one) for one in at.inputs())
+    return found
+
+
+def _dtype(value: Any) -> Any:
+    from tensorflow.python.framework import dtypes
+
+    return dtypes.as_dtype(value.dtype)
+
+
+def _bytes(variable: Any) -> int:
+    return int(variable.shape.num_elements() or 0) * int(variable.dtype.size)

@@ -1,0 +1,163 @@
+"""The graph of a traced step, with the graphs of the functions that it calls unfolded into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+_MOST_OPERATIONS = 200_000
+"""Own choice: to read more of them would hold the script for seconds."""
+
+_CALLS = {"PartitionedCall": "f", "StatefulPartitionedCall": "f"}
+_BRANCHES = {
+    "If": ("then_branch", "else_branch"),
+    "StatelessIf": ("then_branch", "else_branch"),
+    "Case": ("branches",),
+    "StatelessCase": ("branches",),
+}
+_LOOPS = {"While": "body", "StatelessWhile": "body"}
+_FUNCTIONS = (*_CALLS, *_BRANCHES, *_LOOPS)
+
+
+class UnreadableGraphError(Exception):
+    """Why the graph of a step can't be read, as a sentence."""
+
+
+@dataclass(eq=False)
+class Frame:
+    """One call of one function."""
+
+    index: int
+    graph: Any
+    caller: Frame | None = None
+    call: Any = None
+    """The operation that calls it."""
+    first_input: int = 0
+    """Where its inputs begin among those of the call."""
+    positions: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        inputs = enumerate(self.graph.inputs)
+        self.positions = {tensor.op.name: place for place, tensor in inputs}
+
+    @property
+    def within(self) -> str | None:
+        """The type of the loop or branch around it; None where each call of the step runs it."""
+        if self.caller is None or self.call.type not in _CALLS:
+            return None if self.caller is None else str(self.call.type)
+        return self.caller.within
+
+
+class At(NamedTuple):
+    """A tensor in one call of a function."""
+
+    frame: Frame
+    tensor: Any
+
+    @property
+    def key(self) -> tuple[int, str, int]:
+        """What tells it from any other."""
+        return self.frame.index, self.tensor.op.name, self.tensor.value_index
+
+    @property
+    def op(self) -> Any:
+        """What makes it."""
+        return self.tensor.op
+
+    def inputs(self) -> list[At]:
+        """What its operation reads."""
+        return [At(self.frame, tensor) for tensor in self.tensor.op.inputs]
+
+
+class Unfolded:
+    """Every operation that a call of a concrete function may run, each with the call it is in.
+
+    Raises:
+        UnreadableGraphError: a function that is called can't be found, or it is too large.
+    """
+
+    def __init__(self, concrete: Any) -> None:
+        self.root = Frame(0, concrete.graph)
+        self.frames = [self.root]
+        self.operations: list[tuple[Frame, Any]] = []
+        self._called: dict[tuple[int, str], list[Frame]] = {}
+        self._captured = {
+            internal.op.name: external for external, internal in concrete.graph.captures
+        }
+        self._unfold(self.root)
+
+    def source(self, at: At) -> At:
+        """Where a tensor is made: arguments are followed to the caller, results into the callee."""
+        while True:
+            frame, op = at.frame, at.op
+            place = frame.positions.get(op.name) if op.type == "Placeholder" else None
+            if place is not None and frame.caller is not None:
+                at = At(frame.caller, frame.call.inputs[frame.first_input + place])
+            elif op.type in _CALLS:
+                (callee,) = self._called[frame.index, op.name]
+                at = At(callee, callee.graph.outputs[at.tensor.value_index])
+            else:
+                return at
+
+    def captured(self, at: At) -> Any:
+        """What the step has of outside: a handle or a constant; None for all else."""
+        made = self.source(at)
+        return self._captured.get(made.op.name) if made.frame is self.root else None
+
+    def same(self) -> Iterator[tuple[At, At]]:
+        """Pairs of names for one tensor: an argument in caller and callee, a result in both."""
+        for (index, name), callees in self._called.items():
+            frame = self.frames[index]
+            call = frame.graph.get_operation_by_name(name)
+            for callee in callees:
+                given = call.inputs[callee.first_input :]
+                for outer, inner in zip(given, callee.graph.inputs, strict=False):
+                    yield At(frame, outer), At(callee, inner)
+                for outer, inner in zip(call.outputs, callee.graph.outputs, strict=False):
+                    yield At(frame, outer), At(callee, inner)
+
+    def _unfold(self, frame: Frame) -> None:
+        for op in frame.graph.get_operations():
+            self.operations.append((frame, op))
+            if len(self.operations) > _MOST_OPERATIONS:
+                raise UnreadableGraphError(
+                    f"The graph of the step has more than {_MOST_OPERATIONS} operations."
+                )
+            if op.type in _FUNCTIONS:
+                callees = [self._enter(frame, op, *one) for one in _functions_of(op)]
+                self._called[frame.index, op.name] = callees
+
+    def _enter(self, frame: Frame, op: Any, name: str, first_input: int) -> Frame:
+        function = _function_named(frame, name)
+        callee = Frame(len(self.frames), function.graph, frame, op, first_input)
+        self.frames.append(callee)
+        self._unfold(callee)
+        return callee
+
+
+def calls_functions(op: Any) -> bool:
+    """Whether what it does is done by another graph."""
+    return op.type in _FUNCTIONS
+
+
+def _functions_of(op: Any) -> Iterator[tuple[str, int]]:
+    """Names of the functions that it calls, and where their inputs begin among its own."""
+    if op.type in _CALLS:
+        yield op.get_attr(_CALLS[op.type]).name, 0
+    elif op.type in _LOOPS:
+        yield op.get_attr(_LOOPS[op.type]).name, 0
+    else:
+        for attribute in _BRANCHES[op.type]:
+            value = op.get_attr(attribute)
+            for function in value if isinstance(value, list) else [value]:
+                yield function.name, 1
+
+
+def _function_named(frame: Frame | None, name: str) -> Any:
+    while frame is not None:
+        function = frame.graph._get_function(name)
+        if function is not None:
+            return function
+        frame = frame.caller
+    raise UnreadableGraphError(f"The step calls `{name}`, whose graph TensorFlow does not show.")

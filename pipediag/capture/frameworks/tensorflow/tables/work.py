@@ -1,0 +1,196 @@
+"""What a step does to whole tables: tensors of a table's shape, and what writes to variables.
+
+Tensors of that shape which operations join belong together: the table's own value, its gradient
+where it is spread over a tensor of the table's size, the optimizer's slots, and what is computed of
+these. So two tables of one shape are told apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipediag.capture.frameworks.tensorflow.tables.lookups import in_gradients
+from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
+    At,
+    Frame,
+    Unfolded,
+    calls_functions,
+)
+
+_WRITES_ROWS = re.compile(r"ResourceScatter\w+|ResourceSparseApply\w+")
+_WRITES_ALL = re.compile(r"Assign(Add|Sub)?VariableOp|ResourceApply\w+")
+_SPREADS = frozenset({"UnsortedSegmentSum", "TensorScatterUpdate", "TensorScatterAdd", "ScatterNd"})
+"""What makes a tensor of the table's size out of the rows of a gradient."""
+_MAKES_NOTHING = frozenset({"ReadVariableOp", "Identity", "IdentityN", "Placeholder", "Const"})
+"""What hands on a tensor, or the variable's own memory."""
+
+_Key = tuple[Any, ...]
+
+
+@dataclass
+class WholeTable:
+    """What was seen of one table in one step."""
+
+    operations: Counter[str] = field(default_factory=Counter)
+    """Operations that make a tensor of the table's shape, by type."""
+    temporary_bytes: int = 0
+    """Of all those tensors, as if none shared its memory with another."""
+    variables: set[int] = field(default_factory=set)
+    """Ids of the handles of variables of that shape which it is computed with."""
+    spread: bool = False
+    """Whether rows of a gradient were spread over a tensor of the table's size."""
+    dense_gradient: bool = False
+    """Whether a gradient of the table's size was computed, as a regulariser's is."""
+
+
+@dataclass
+class Writes:
+    """Handles of variables that a step writes to, by id."""
+
+    rows: set[int] = field(default_factory=set)
+    """Some of their rows."""
+    whole: set[int] = field(default_factory=set)
+
+    def __contains__(self, handle: Any) -> bool:
+        return id(handle) in self.rows or id(handle) in self.whole
+
+
+def writes_of(step: Unfolded) -> Writes:
+    """Which variables it writes, and how."""
+    found = Writes()
+    for frame, op in step.operations:
+        written = _written(op, found)
+        for handle in _handles(step, frame, op) if written is not None else ():
+            written.add(id(handle))
+    return found
+
+
+def work_on(step: Unfolded, handle: Any, shape: tuple[int, ...]) -> WholeTable:
+    """What is made of the table, and of what is computed together with it."""
+    groups = _Groups()
+    made = list(_of_shape(step, shape, groups))
+    group = groups.of(("variable", id(handle)))
+    table = WholeTable()
+    for frame, op, outputs in made:
+        if groups.of(_key(step, At(frame, outputs[0]))) != group:
+            continue
+        table.operations[op.type] += 1
+        table.temporary_bytes += sum(_bytes(one, shape) for one in outputs)
+        if op.type in _SPREADS:
+            table.spread = True
+        elif in_gradients(op):
+            table.dense_gradient = True
+    table.variables = {key[1] for key in groups.members(group) if key[0] == "variable"}
+    return table
+
+
+class _Groups:
+    """Sets that grow together: a forest in which each set is a tree."""
+
+    def __init__(self) -> None:
+        self._above: dict[_Key, _Key] = {}
+
+    def of(self, key: _Key) -> _Key:
+        self._above.setdefault(key, key)
+        while self._above[key] != key:
+            self._above[key] = key = self._above[self._above[key]]
+        return key
+
+    def join(self, keys: list[_Key]) -> None:
+        for key in keys[1:]:
+            self._above[self.of(key)] = self.of(keys[0])
+
+    def members(self, group: _Key) -> Iterator[_Key]:
+        return (key for key in list(self._above) if self.of(key) == group)
+
+
+def _of_shape(
+    step: Unfolded, shape: tuple[int, ...], groups: _Groups
+) -> Iterator[tuple[Frame, Any, list[Any]]]:
+    """Operations that make tensors of that shape; what belongs together is joined on the way."""
+    for one, other in step.same():
+        if _has_shape(one.tensor, shape):
+            groups.join([_key(step, one), _key(step, other)])
+    for frame, op in step.operations:
+        if calls_functions(op):
+            continue
+        if op.type == "IdentityN":
+            for given, passed in zip(op.inputs, op.outputs, strict=True):
+                groups.join([_key(step, At(frame, given)), _key(step, At(frame, passed))])
+            continue
+        outputs = [one for one in op.outputs if _has_shape(one, shape)]
+        inputs = [one for one in op.inputs if _has_shape(one, shape)]
+        variables: list[_Key] = [
+            ("variable", id(one))
+            for one in _handles(step, frame, op)
+            if _shape_behind(one) in (shape, shape[:1], (*shape[:1], 1))
+        ]
+        joined = [At(frame, one) for one in (*inputs, *outputs)]
+        if _WRITES_ROWS.fullmatch(op.type):
+            joined += _read_for_rows(step, frame, op, shape)
+        groups.join(variables + [_key(step, one) for one in joined])
+        if outputs and op.type not in _MAKES_NOTHING:
+            yield frame, op, outputs
+
+
+def _read_for_rows(step: Unfolded, frame: Frame, op: Any, shape: tuple[int, ...]) -> Iterator[At]:
+    """Tensors of that shape which an optimizer computes the rows from that it writes.
+
+    Gradients are where it begins: what they are computed from is the model, with its other tables.
+    """
+    seen: set[_Key] = set()
+    waiting = [step.source(At(frame, one)) for one in op.inputs[1:]]
+    while waiting:
+        at = waiting.pop()
+        if at.key in seen or at.tensor.shape.rank == 0 or in_gradients(at.op):
+            continue
+        seen.add(at.key)
+        if _has_shape(at.tensor, shape):
+            yield at
+        else:
+            waiting.extend(step.source(one) for one in at.inputs())
+
+
+def _key(step: Unfolded, at: At) -> _Key:
+    return ("tensor", *step.source(at).key)
+
+
+def _has_shape(tensor: Any, shape: tuple[int, ...]) -> bool:
+    """Whether it has the table's shape; where its rows are not known yet, if rows are spread."""
+    if tensor.shape.rank != len(shape):
+        return False
+    found = tuple(tensor.shape.as_list())
+    return found == shape or (found == (None, *shape[1:]) and tensor.op.type in _SPREADS)
+
+
+def _handles(step: Unfolded, frame: Frame, op: Any) -> Iterator[Any]:
+    """Handles, outside of the graph, of the variables that an operation is given."""
+    for tensor in op.inputs:
+        if tensor.dtype.name == "resource":
+            handle = step.captured(At(frame, tensor))
+            if handle is not None:
+                yield handle
+
+
+def _shape_behind(handle: Any) -> tuple[int | None, ...] | None:
+    data = getattr(handle, "_handle_data", None)
+    if data is None or len(data.shape_and_type) != 1 or data.shape_and_type[0].shape.unknown_rank:
+        return None
+    return tuple(one.size for one in data.shape_and_type[0].shape.dim)
+
+
+def _written(op: Any, found: Writes) -> set[int] | None:
+    if _WRITES_ROWS.fullmatch(op.type):
+        return found.rows
+    return found.whole if _WRITES_ALL.fullmatch(op.type) else None
+
+
+def _bytes(tensor: Any, shape: tuple[int, ...]) -> int:
+    count = 1
+    for length in shape:
+        count *= length
+    return count * int(tensor.dtype.size)

@@ -1,0 +1,85 @@
+"""What the step of a loop tells of the embedding tables that it trains, as far as we ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pipediag.session.recording import RecordedTableUse, RecordedVariable
+
+
+class UnreadableStepError(Exception):
+    """Why a step, or the ids in it, can't be read, as a sentence."""
+
+
+@dataclass(frozen=True)
+class KnownTable:
+    """What a trainer knows of a table that its model has."""
+
+    variable: Any
+    record: RecordedVariable
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """A table of tokens in front of an embedding, which gives the ids."""
+
+    handle: Any
+    """By which a traced step knows it."""
+    out_of_vocabulary: tuple[int, ...]
+    """The ids of tokens that are not in it."""
+    zero_is_a_token: bool
+    """Whether id 0 stands for a token, known or not, and not for padding."""
+
+
+@dataclass(frozen=True)
+class LookedUp:
+    """The ids of one lookup in one batch, as NumPy has them."""
+
+    ids: Any
+    before: Any = None
+    """The same before they passed a float type; None where they pass none."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """How the ids of a table come to it."""
+
+    dtype: str
+    """Their type in the batch, or where the step makes them."""
+    through: str | None = None
+    """The narrowest float type that they pass on their way."""
+    vocabularies: tuple[Any, ...] = ()
+    """Handles of the tables of tokens that give them."""
+
+
+class StepTable(Protocol):
+    """One table in a step."""
+
+    variable: Any
+    record: RecordedVariable
+    """As the variable itself has it."""
+    use: RecordedTableUse
+    ids_missing: str | None
+    """Why its ids can't be computed from a batch."""
+    passage: Passage | None
+
+    def looked_up(self, given: Any) -> list[LookedUp]:
+        """The ids of a batch, lookup by lookup; `given` is what `StepTables` made of the batch."""
+
+
+class StepTables(Protocol):
+    """All tables of a step."""
+
+    tables: Sequence[StepTable]
+
+    def of_batch(self, batch: Any) -> Any:
+        """What to compute ids from, where the step draws its batch itself.
+
+        Raises:
+            UnreadableStepError: the batch is none that the step was traced for.
+        """
+
+    def of_call(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Any:
+        """The same where the step is given its batch; None where another function is called."""
