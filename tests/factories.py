@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from pipediag.session.devices import DeviceActivity, DeviceGap
+from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.host import Host, HostSample, HotLine
 from pipediag.session.ledger import Run, RunPart
-from pipediag.session.loops import Embedding, KerasUse, Loop, LoopTime
+from pipediag.session.loops import KerasUse, Loop, LoopTime
 from pipediag.session.model import SCHEMA_VERSION, Session
 from pipediag.session.run import Script
 from pipediag.session.steps import (

@@ -5,11 +5,12 @@ Each loop has one, which its framework's hooks give it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from pipediag.capture.step_tables import StepTables
 from pipediag.session.recording import ModelNode
 from pipediag.vocabulary import Scalar
 
@@ -78,6 +79,19 @@ class Runtime(Protocol):
 
     def repeated(self, batch: Any, element_spec: Any) -> Any:
         """An iterator that hands out `batch` for ever at next to no cost."""
+
+    def handed_once(self, batch: Any, element_spec: Any) -> Any:
+        """An iterator that hands out `batch` and has no other."""
+
+    def not_handed_once(self, iterator: Any, element_spec: Any) -> str | None:
+        """Why a batch of it could not be handed out by another, as a sentence."""
+
+    def step_tables(self, functions: Sequence[Any]) -> StepTables:
+        """The embedding tables of steps that run these functions.
+
+        Raises:
+            UnreadableStepError: they tell nothing of them.
+        """
 
     def unobserved(self, dataset: Any) -> Any:
         """An iterator over the dataset that hooks take for none of the script's."""

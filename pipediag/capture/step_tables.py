@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pipediag.session.recording import RecordedTableUse, RecordedVariable
+from pipediag.session.recorded_tables import RecordedTableUse, RecordedVariable
 
 
 class UnreadableStepError(Exception):
@@ -65,6 +65,9 @@ class StepTable(Protocol):
     """Why its ids can't be computed from a batch."""
     passage: Passage | None
 
+    def answers(self, given: Any) -> bool:
+        """Whether its ids can be computed from this."""
+
     def looked_up(self, given: Any) -> list[LookedUp]:
         """The ids of a batch, lookup by lookup; `given` is what `StepTables` made of the batch."""
 
@@ -72,7 +75,9 @@ class StepTable(Protocol):
 class StepTables(Protocol):
     """All tables of a step."""
 
-    tables: Sequence[StepTable]
+    @property
+    def tables(self) -> Sequence[StepTable]:
+        """Each once."""
 
     def of_batch(self, batch: Any) -> Any:
         """What to compute ids from, where the step draws its batch itself.

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Protocol
 
+from pipediag.capture.step_tables import KnownTable, Vocabulary
 from pipediag.session.edits import SkipCallback
-from pipediag.session.recording import RecordedKeras, RecordedVariable
+from pipediag.session.recording import RecordedKeras
 from pipediag.vocabulary import LoopRole
 
 Settings = dict[str, Any]
@@ -80,8 +81,11 @@ class Trainer(Protocol):
     def describe(self, frame: FrameType) -> RecordedKeras:
         """What a running `fit` tells, once a first step has built its model."""
 
-    def embedding_tables(self, frame: FrameType) -> list[RecordedVariable]:
-        """Those that a running `fit` trains."""
+    def known_tables(self, model: Any) -> list[KnownTable]:
+        """The embedding tables of a model that was built."""
+
+    def vocabularies(self, model: Any) -> list[Vocabulary]:
+        """The tables of tokens in its layers."""
 
     def batch_size(self, frame: FrameType) -> int | None:
         """Rows of a batch, where a running `fit` knows them."""

@@ -21,11 +21,12 @@ from pipediag.measures.verdict.decision import decide
 from pipediag.rules.registry import run_rules
 from pipediag.runner.supervisor import ChildResult
 from pipediag.sensors.machine import describe_machine
+from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Verdict
 from pipediag.session.host import HostSample
 from pipediag.session.host_track import HostTrack
 from pipediag.session.ledger import Run
-from pipediag.session.loops import Embedding, Loop
+from pipediag.session.loops import Loop
 from pipediag.session.model import SCHEMA_VERSION, Session
 from pipediag.session.reading import read_journal, read_recording, read_timeline, recover
 from pipediag.session.recording import RecordedLoop, Recording

@@ -9,20 +9,6 @@ from pipediag.session.record import Record
 from pipediag.vocabulary import LoopKind, LoopRole
 
 
-class Embedding(Record):
-    layer: str
-    rows: int
-    dim: int
-    dtype: str
-    table_bytes: int
-    slot_bytes: int | None
-    gradient: Literal["sparse", "dense"] | None
-    update: Literal["sparse", "dense"] | None
-    rows_touched_per_step: int | None
-    trainable: bool = True
-    missing: str | None = None
-
-
 class Callback(Record):
     name: str
     file: str | None

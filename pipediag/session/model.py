@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit
+from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.host import Host, HostSample
 from pipediag.session.ledger import Run
-from pipediag.session.loops import Embedding, Loop
+from pipediag.session.loops import Loop
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.record import Record
 from pipediag.session.run import Environment, OtherProcesses, OtherUse, ProfilerConflict, Script
@@ -98,7 +99,11 @@ class Session(Record):
     interpreter lock, GPU use."""
     host_missing: str | None = None
     embeddings: list[Embedding] = []
-    """Tables: rows, dimensions, bytes."""
+    """Tables, the largest first: rows, dimensions, bytes of table and optimizer slots; from the
+    traced step, whether gradient and update are `sparse` or `dense`, what it makes that is as large
+    as the table, and device; from a few batches in `ids`, lookups and different ids a step,
+    padding, tokens out of vocabulary, hot rows, ids outside the table or changed by a float type on
+    their way. The rows of `embeddings.csv`."""
     findings: list[Finding] = []
     """What each rule says: status, severity, `subject` (`precondition`, `correctness`, `quality`,
     `speed`), place, evidence, advice, its effect on results, predicted speed-up or, where there is

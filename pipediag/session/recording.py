@@ -10,14 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipediag.vocabulary import (
-    LoopKind,
-    LoopRole,
-    RecordedOutcome,
-    Scalar,
-    SparseOrDense,
-    WindowKind,
-)
+from pipediag.session.recorded_tables import RecordedVariable
+from pipediag.vocabulary import LoopKind, LoopRole, RecordedOutcome, Scalar, WindowKind
 
 RECORDING_FORMAT = 1
 
@@ -294,104 +288,6 @@ class RecordedStacks:
 
 
 @dataclass
-class RecordedTableUse:
-    """What a traced step does with an embedding table, as its graph has it."""
-
-    variable: str
-    device: str
-    lookups: int
-    """Gathers by different ids."""
-    copied_on_lookup: bool
-    """Whether a lookup reads the value of the whole variable first."""
-    gradient: SparseOrDense | None
-    """None where the step does not write the table."""
-    gradient_spread: bool
-    """Whether rows of the gradient are spread over a tensor of the table's size."""
-    writes_rows: bool
-    """To the table or a slot of its optimizer."""
-    writes_whole: bool
-    whole_table_operations: dict[str, int]
-    """Operations that make a tensor of the table's shape, by type."""
-    temporary_bytes: int
-    """Of all these tensors, as if none shared its memory with another."""
-    slots: int
-    slot_bytes: int
-
-
-@dataclass
-class RecordedIds:
-    """The ids that a table was looked up by in a few batches of the loop."""
-
-    batches: list[int]
-    """Which, counted from 1 in the loop."""
-    dtype: str
-    """In the batch."""
-    lookups: int
-    """Ids in all these batches together."""
-    unique: int
-    unique_per_batch: float
-    """Mean of different ids in a batch."""
-    smallest: int
-    largest: int
-    most_frequent_id: int
-    most_frequent_lookups: int
-    zero_lookups: int
-    zeros_within: int
-    """Zeros with another id before and behind them in the same row of ids."""
-    rows_of_ids: int
-    """Rows of ids with more than one place; padding stands in such alone."""
-    top_rows: int
-    """One in a hundred of the table's rows."""
-    top_lookups: int
-    """Lookups that so many of the most frequent ids took."""
-    top_lookups_ahead: int | None
-    """Lookups of the later half of the batches that ids took which were the most frequent ones in
-    the earlier half; None with one batch."""
-    lookups_ahead: int | None
-    """Lookups of that later half."""
-    outside: int
-    """Ids below 0 or past the last row."""
-    outside_examples: list[tuple[int, int]] = field(default_factory=list)
-    """The first of them: batch and id."""
-    out_of_vocabulary: int | None = None
-    """Ids that stand for tokens unknown to the table of tokens in front."""
-    out_of_vocabulary_missing: str | None = None
-    zero_is_a_token: bool | None = None
-    """Whether that table of tokens gives 0 for a token; None where there is none."""
-    cast_through: str | None = None
-    """The narrowest float type that ids pass on their way."""
-    cast_from: str | None = None
-    """The integer type that they had before; None where they come as floats."""
-    changed: int = 0
-    """Ids that came out of it as others."""
-    changed_examples: list[tuple[int, int]] = field(default_factory=list)
-    """The first of them: before and after."""
-    collided: int = 0
-    """Different ids that came out of it as one that another had come out as."""
-
-
-@dataclass
-class RecordedVariable:
-    """An embedding table of a model that was trained."""
-
-    layer: str
-    """The layer that has it, or the variable's own name."""
-    rows: int
-    dim: int
-    dtype: str
-    trainable: bool
-    slots: int
-    file: str | None = None
-    line: int | None = None
-    mask_zero: bool = False
-    loop_id: str | None = None
-    use: RecordedTableUse | None = None
-    use_missing: str | None = None
-    ids: RecordedIds | None = None
-    ids_missing: str | None = None
-
-
-@dataclass
 class RecordedDevice:
     name: str
     kind: str
@@ -462,6 +358,13 @@ class Recording:
     profiler_conflicts: list[RecordedProfilerConflict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What went otherwise than planned, in sentences for the report."""
+
+    def table(self, like: RecordedVariable) -> RecordedVariable:
+        """What is recorded of that table; it is entered where it is new."""
+        found = next((one for one in self.variables if one.is_of(like)), None)
+        if found is None:
+            self.variables.append(like)
+        return found or like
 
     def upstream(self, op_id: str | None) -> Iterator[RecordedOperation]:
         """The operation with that id and what it reads from, nearest first, along first inputs."""

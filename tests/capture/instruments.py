@@ -21,6 +21,7 @@ class CountingPace:
     baseline = 2
     block = 1000
     stacks = 1
+    look = 2
     profile = 1
     repeat = 3
     ends = True
@@ -47,6 +48,9 @@ class CountingPace:
 
     def stacks_done(self, count: int, *_: Any) -> bool:
         return count >= self.stacks
+
+    def looked_enough(self, count: int, *_: Any) -> bool:
+        return count >= self.look
 
     def profile_done(self, count: int, *_: Any) -> bool:
         return count >= self.profile

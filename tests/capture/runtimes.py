@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 from pipediag.capture.runtime import DatasetFacts, IteratorModel
+from pipediag.capture.step_tables import StepTables, UnreadableStepError
 
 
 class ToyCancellation:
@@ -29,6 +30,7 @@ class ToyRuntime:
         self.no_models: str | None = "A toy tells nothing while it runs."
         self.models: list[IteratorModel] = []
         """What pipelines will tell, in turn."""
+        self.tables: StepTables | None = None
 
     def rows(self, batch: Any) -> int | None:
         return len(batch)
@@ -38,6 +40,17 @@ class ToyRuntime:
 
     def repeated(self, batch: Any, element_spec: Any) -> Any:
         return itertools.repeat(batch)
+
+    def handed_once(self, batch: Any, element_spec: Any) -> Any:
+        return iter([batch])
+
+    def not_handed_once(self, iterator: Any, element_spec: Any) -> str | None:
+        return None
+
+    def step_tables(self, functions: Sequence[Any]) -> StepTables:
+        if self.tables is None:
+            raise UnreadableStepError("A toy has no tables.")
+        return self.tables
 
     def unobserved(self, dataset: Any) -> Any:
         return iter(dataset)

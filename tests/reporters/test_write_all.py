@@ -13,6 +13,7 @@ FILES = {
     "run.csv",
     "steps.csv",
     "pipeline.csv",
+    "embeddings.csv",
     "findings.csv",
     "trials.csv",
     "gaps.csv",

@@ -175,8 +175,8 @@ class LoopRegistry:
         try:
             record.keras = trainer.describe(frame)
             record.planned_steps = trainer.planned_steps(frame) or None
-            known = self.recorder.recording.variables
-            known.extend(one for one in trainer.embedding_tables(frame) if one not in known)
+            for table in trainer.known_tables(trainer.model_of(frame)):
+                self.recorder.recording.table(table.record)
             if record.batch_size is None:
                 record.batch_size = trainer.batch_size(frame)
             callbacks = trainer.callbacks_of(frame)

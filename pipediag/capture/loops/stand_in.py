@@ -17,6 +17,8 @@ class Stage(Enum):
     """The script's own iterator hands out."""
     CATCHING = "catching"
     """It still does, and the batch that comes next is the one to be repeated."""
+    LOOKING = "looking"
+    """It still does, and the batch that comes next is looked at on its way."""
     REPEATED = "repeated"
     """That batch is handed out again and again."""
     ARM = "arm"
@@ -36,6 +38,10 @@ class StandIn:
     def catch(self) -> None:
         """Let the script's own iterator hand out one more batch, to be repeated."""
         self.stage, self.iterator = Stage.CATCHING, None
+
+    def look(self) -> None:
+        """Let the script's own iterator hand out one more batch, which is looked at."""
+        self.stage, self.iterator = Stage.LOOKING, None
 
     def caught(self, iterator: Any) -> None:
         """It was handed out, and `iterator` repeats it; None where it can't be repeated."""

@@ -1,4 +1,7 @@
-"""The windows of a training loop, in turn: warm-up, baseline, stacks, profile, repeat."""
+"""The windows of a training loop, in turn: warm-up, baseline, stacks, profile, repeat.
+
+Between stacks and profile a few batches are looked at, for the ids of embeddings.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.stand_in import Stage, StandIn
 from pipediag.capture.measuring.cache_fill import CacheFill
 from pipediag.capture.measuring.instruments import Instruments
+from pipediag.capture.measuring.looking import Looking
 from pipediag.capture.measuring.open_window import OpenWindow
 from pipediag.capture.measuring.snapshots import Snapshots
 from pipediag.capture.measuring.stacks import StackSampler, ThreadCpu
@@ -26,6 +30,7 @@ class Phase(Enum):
     WARMUP = "warmup"
     BASELINE = "baseline"
     STACKS = "stacks"
+    LOOK = "look"
     PROFILE = "profile"
     REPEAT = "repeat"
     DONE = "done"
@@ -52,6 +57,7 @@ class Diagnosis:
         self._fills = False
         self._stacks: StackSampler | None = None
         self._thread_cpu = ThreadCpu()
+        self.looking = Looking(loop, instruments)
         self._taken: StandIn | None = None
         """Where a repeated batch is handed out, or the one that is to be."""
         self.phase = Phase.WARMUP
@@ -61,6 +67,11 @@ class Diagnosis:
     def repeats(self) -> bool:
         """Whether its steps train on one batch again and again."""
         return self.phase is Phase.REPEAT
+
+    @property
+    def looks(self) -> bool:
+        """Whether batches are looked at on their way to its steps."""
+        return self.phase is Phase.LOOK
 
     @property
     def measuring(self) -> bool:
@@ -85,6 +96,8 @@ class Diagnosis:
             self._steps_in_epoch = 0
             if self.phase is Phase.REPEAT and consumer.stand_in.stage is not Stage.REPEATED:
                 self._hand_out_again(consumer)
+            elif self.phase is Phase.LOOK:
+                self.looking.at_next(consumer)
             self._mark()
             return
         self._steps_in_epoch += 1
@@ -92,7 +105,7 @@ class Diagnosis:
             self._skip = max(self._skip, 2)
         if self._skip > 0:
             self._skip -= 1
-        else:
+        elif self.phase is not Phase.LOOK:
             duration = now_ns - self._start_ns
             self._window.add(self._start_ns, duration, wait_ns, self.loop.record.batches_per_call)
             self._since_trace.append(duration)
@@ -125,7 +138,10 @@ class Diagnosis:
             self._end_profile()
         if self._stacks is not None:
             self._end_stacks()
-        self._window.close(complete=False, reason=reason)
+        if phase is Phase.LOOK:
+            self.looking.end()
+        else:
+            self._window.close(complete=False, reason=reason)
         self._with.recorder.save()
 
     def _advance(self, consumer: Consumer, now_ns: int) -> None:
@@ -140,17 +156,20 @@ class Diagnosis:
         # Compared, not looked up in a table: to hash an Enum runs Python code, at each step.
         match self.phase:
             case Phase.WARMUP:
-                return self._during_warmup(consumer, now_ns)
+                acted = self._during_warmup(consumer, now_ns)
             case Phase.BASELINE:
-                return self._during_baseline(consumer, now_ns)
+                acted = self._during_baseline(consumer, now_ns)
             case Phase.STACKS:
-                return self._during_stacks(consumer, now_ns)
+                acted = self._during_stacks(consumer, now_ns)
+            case Phase.LOOK:
+                acted = self._during_look(consumer, now_ns)
             case Phase.PROFILE:
-                return self._during_profile(consumer, now_ns)
+                acted = self._during_profile(consumer, now_ns)
             case Phase.REPEAT:
-                return self._during_repeat(consumer, now_ns)
+                acted = self._during_repeat(consumer, now_ns)
             case Phase.DONE:
-                return False
+                acted = False
+        return acted
 
     def _mark(self) -> None:
         # A step that is skipped, as it pays for the profiler's start, is not marked either.
@@ -238,6 +257,18 @@ class Diagnosis:
             return False
         self._end_stacks()
         self._window.close(complete=True)
+        self._look_or_profile(consumer)
+        return True
+
+    def _look_or_profile(self, consumer: Consumer) -> None:
+        if self.looking.begin(consumer):
+            self.phase = Phase.LOOK
+        else:
+            self._begin_profile(consumer)
+
+    def _during_look(self, consumer: Consumer, now_ns: int) -> bool:
+        if self.looking.goes_on(consumer, now_ns, self._remaining()):
+            return False
         self._begin_profile(consumer)
         return True
 

@@ -97,6 +97,12 @@ class Pace:
             return True
         return (count >= 5 and elapsed_ns >= 0.7 * _SECOND) or elapsed_ns >= 3 * _SECOND
 
+    def looked_enough(self, count: int, elapsed_ns: int, remaining: int | None) -> bool:
+        """8 batches and half a second, 3 s at most; 2 where the profile needs the others."""
+        if remaining is not None and remaining < 40 and count >= 2:
+            return True
+        return (count >= 8 and elapsed_ns >= 0.5 * _SECOND) or elapsed_ns >= 3 * _SECOND
+
     def profile_done(self, count: int, elapsed_ns: int, at_last_batch: bool = False) -> bool:
         """20 steps, or 5 after two seconds, or 2 after ten.
 

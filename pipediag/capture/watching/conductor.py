@@ -22,6 +22,7 @@ from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching import roles
 from pipediag.capture.watching.evaluations import Evaluations
 from pipediag.capture.watching.held_batch import HeldBatch
+from pipediag.capture.watching.looking import look_at_next
 from pipediag.capture.watching.repeating import repeat, repeat_next
 from pipediag.capture.watching.startup import EarlySteps
 from pipediag.capture.watching.stopping import Stopping
@@ -134,7 +135,20 @@ class Conductor:
         consumer.batches += consumer.loop.record.batches_per_call
         if consumer.stand_in.stage is Stage.CATCHING:
             repeat_next(consumer, iterator, self._with.recorder.note)
+        elif consumer.stand_in.stage is Stage.LOOKING:
+            return look_at_next(consumer, iterator)
         return consumer.stand_in.asked(iterator)
+
+    @property
+    def looks(self) -> bool:
+        """Whether what functions are called with tells something."""
+        return self._active is not None and self._active.looks
+
+    def function_called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A tf.function is called without an iterator, maybe with a batch."""
+        active, last = self._active, self._turns.here.last
+        if active is not None and last is not None and last.loop is active.loop:
+            active.looking.function_called(function, args, kwargs)
 
     def exhausted(self, consumer: Consumer) -> None:
         """The iterator has no more batches."""

@@ -16,6 +16,7 @@ from pipediag.reporters.html import charts, trial_chart
 from pipediag.reporters.html.embedded import embed
 from pipediag.reporters.words import (
     device_summary,
+    embedding_rows,
     findings,
     headline,
     idle_time,
@@ -112,6 +113,7 @@ def _environment() -> Environment:
     )
     environment.globals.update(
         labels=labels,
+        embeddings=embedding_rows,
         interval=quantities.interval,
         evidence=evidence,
         whisker=charts.whisker,

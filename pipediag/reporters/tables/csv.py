@@ -14,6 +14,7 @@ from pipediag.reporters.tables.device_rows import (
     gap_rows,
 )
 from pipediag.session.devices import DeviceActivity
+from pipediag.session.embeddings import EmbeddingIds
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.vocabulary import POOLS, Scalar
@@ -101,6 +102,43 @@ FINDING_COLUMNS = (
     "run_after_s",
     "run_basis",
 )
+EMBEDDING_COLUMNS = (
+    "layer",
+    "variable",
+    "rows",
+    "dim",
+    "dtype",
+    "table_bytes",
+    "slots",
+    "slot_bytes",
+    "temporary_bytes",
+    "device",
+    "trainable",
+    "gradient",
+    "gradient_spread",
+    "update",
+    "copied_on_lookup",
+    "lookup_places",
+    "batches",
+    "ids_dtype",
+    "lookups_per_step",
+    "unique_per_step",
+    "smallest_id",
+    "largest_id",
+    "padding_id",
+    "padding_percent",
+    "padding_basis",
+    "out_of_vocabulary_percent",
+    "hot_rows",
+    "hot_percent",
+    "hot_percent_ahead",
+    "outside",
+    "cast_through",
+    "changed",
+    "collided",
+    "missing",
+    "ids_missing",
+)
 TRIAL_COLUMNS = (
     "arm",
     "round",
@@ -128,6 +166,7 @@ def files(session: Session) -> Iterator[tuple[str, str]]:
     yield "run.csv", _table(RUN_COLUMNS, _run_rows(session))
     yield "steps.csv", _table(STEP_COLUMNS, (row.model_dump() for row in session.step_rows))
     yield "pipeline.csv", _table(PIPELINE_COLUMNS, _pipeline_rows(session))
+    yield "embeddings.csv", _table(EMBEDDING_COLUMNS, _embedding_rows(session))
     yield "findings.csv", _table(FINDING_COLUMNS, _finding_rows(session))
     yield "trials.csv", _table(TRIAL_COLUMNS, _trial_rows(session))
     yield "gaps.csv", _table(GAP_COLUMNS, gap_rows(session.devices))
@@ -193,6 +232,28 @@ def _pipeline_rows(session: Session) -> Iterator[Row]:
             "removed_by_tensorflow": op.removed_by_tensorflow,
             "bottleneck": op.id == session.pipeline.bottleneck_op_id,
         }
+
+
+def _embedding_rows(session: Session) -> Iterator[Row]:
+    for table in session.embeddings:
+        row = {name: getattr(table, name) for name in EMBEDDING_COLUMNS if hasattr(table, name)}
+        yield {**row, "lookup_places": table.lookups, **_ids(table.ids)}
+
+
+def _ids(ids: EmbeddingIds | None) -> Row:
+    if ids is None:
+        return {}
+    row = {
+        name: getattr(ids, name)
+        for name in EMBEDDING_COLUMNS
+        if hasattr(ids, name) and name != "dtype"
+    }
+    return {
+        **row,
+        "ids_dtype": ids.dtype,
+        "smallest_id": ids.smallest,
+        "largest_id": ids.largest,
+    }
 
 
 def _finding_rows(session: Session) -> Iterator[Row]:

@@ -16,6 +16,7 @@ class Limits:
     """Of what limits this run's diagnosis, or went otherwise than planned."""
     classes: int
     operations: int
+    embeddings: int
     findings: int
     advised: int
     """How many findings show their advice."""
@@ -35,6 +36,7 @@ UNLIMITED = Limits(
     next_steps=100,
     classes=9,
     operations=1000,
+    embeddings=1000,
     findings=1000,
     advised=1000,
     dropped=1000,
@@ -50,6 +52,7 @@ SPARING = (
         next_steps=2,
         classes=7,
         operations=5,
+        embeddings=3,
         findings=5,
         advised=3,
         dropped=2,
@@ -63,6 +66,7 @@ SPARING = (
         next_steps=1,
         classes=6,
         operations=4,
+        embeddings=2,
         findings=4,
         advised=1,
         dropped=1,
@@ -76,6 +80,7 @@ SPARING = (
         next_steps=1,
         classes=5,
         operations=4,
+        embeddings=2,
         findings=4,
         advised=0,
         dropped=1,
@@ -89,6 +94,7 @@ SPARING = (
         next_steps=1,
         classes=4,
         operations=3,
+        embeddings=1,
         findings=4,
         advised=0,
         dropped=0,
@@ -102,6 +108,7 @@ SPARING = (
         next_steps=1,
         classes=3,
         operations=2,
+        embeddings=0,
         findings=2,
         advised=0,
         dropped=0,

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from pipediag.encoding.visible import visible
 from pipediag.reporters.html.charts import bar_cells
+from pipediag.reporters.terminal.embedding_table import embedding_table
 from pipediag.reporters.terminal.encoded import Encoded
 from pipediag.reporters.terminal.limits import MAX_LINES, SPARING, UNLIMITED, Limits
 from pipediag.reporters.terminal.next_command import next_command
@@ -69,6 +70,7 @@ class _Summary:
         yield from self._run()
         yield from self._breakdown()
         yield from self._operations()
+        yield from embedding_table(self._session.embeddings, self._limits.embeddings)
         yield from self._findings()
         yield Text()
         yield self._pointers()

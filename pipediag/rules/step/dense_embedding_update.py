@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pipediag.facts.limits import Threshold
 from pipediag.rules.rule import Meta
+from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
-from pipediag.session.loops import Embedding
 from pipediag.session.model import Session
 
 TABLE = Threshold(

@@ -47,6 +47,7 @@ class FakeDiagnosis:
             self.phase = Phase.DONE
 
     repeats = False
+    looks = False
 
     def seam(self, consumer: Any, exhausted: bool) -> None:
         self.seams += 1

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pipediag.measures.loop.embeddings import describe_embeddings, item_bytes
-from pipediag.session.recording import RecordedVariable
+from pipediag.session.recorded_tables import RecordedVariable
 
 
 def test_tables_and_slots_in_bytes_the_largest_first() -> None:

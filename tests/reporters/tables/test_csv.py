@@ -15,6 +15,7 @@ NAMES = [
     "run.csv",
     "steps.csv",
     "pipeline.csv",
+    "embeddings.csv",
     "findings.csv",
     "trials.csv",
     "gaps.csv",

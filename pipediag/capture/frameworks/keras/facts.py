@@ -16,7 +16,7 @@ from pipediag.capture.frame_locals import locals_of
 from pipediag.capture.packages import KERAS
 from pipediag.capture.python_functions import unwrap
 from pipediag.capture.trainer import TrainersPhase
-from pipediag.session.recording import RecordedCallback, RecordedKeras, RecordedVariable
+from pipediag.session.recording import RecordedCallback, RecordedKeras
 from pipediag.vocabulary import LoopRole
 
 _PHASES: dict[str, LoopRole] = {
@@ -135,34 +135,6 @@ def data_walker(frame: FrameType) -> Any:
 def _adapter(frame: FrameType) -> Any:
     walker = data_walker(frame)
     return getattr(walker, "data_adapter", None) or getattr(walker, "_adapter", None)
-
-
-def embedding_tables(frame: FrameType) -> list[RecordedVariable]:
-    """The Embedding layers of the model that a `fit` trains."""
-    model = locals_of(frame)["self"]
-    layers = model._flatten_layers() if hasattr(model, "_flatten_layers") else model.layers
-    slots = _slots_by_shape(getattr(model, "optimizer", None))
-    return [
-        RecordedVariable(
-            layer=layer.name,
-            rows=layer.input_dim,
-            dim=layer.output_dim,
-            dtype=getattr(layer.embeddings.dtype, "name", str(layer.embeddings.dtype)),
-            trainable=layer.trainable,
-            slots=slots.get((layer.input_dim, layer.output_dim), 0) if layer.trainable else 0,
-        )
-        for layer in layers
-        if type(layer).__name__ == "Embedding" and layer.built
-    ]
-
-
-def _slots_by_shape(optimizer: Any) -> dict[tuple[int, ...], int]:
-    counts: dict[tuple[int, ...], int] = {}
-    variables = getattr(optimizer, "variables", [])
-    for variable in variables() if callable(variables) else variables:
-        shape = tuple(variable.shape)
-        counts[shape] = counts.get(shape, 0) + 1
-    return counts
 
 
 def _user_callbacks(callbacks: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any
 
 from pipediag.capture.frame_locals import locals_of
-from pipediag.capture.frameworks.keras import facts
+from pipediag.capture.frameworks.keras import facts, tables
 from pipediag.capture.frameworks.keras.compiled import CompiledVariants
 from pipediag.capture.frameworks.keras.leaves_traces import step_leaves_traces
 from pipediag.capture.frameworks.keras.skipped_callbacks import named
@@ -24,7 +24,8 @@ class KerasTrainer:
     planned_steps = staticmethod(facts.planned_steps)
     batches_per_call = staticmethod(facts.batches_per_call)
     describe = staticmethod(facts.describe_fit)
-    embedding_tables = staticmethod(facts.embedding_tables)
+    known_tables = staticmethod(tables.known_tables)
+    vocabularies = staticmethod(tables.vocabularies)
     batch_size = staticmethod(facts.batch_size_of)
     callbacks_of = staticmethod(facts.callback_list)
     step_leaves_traces = staticmethod(step_leaves_traces)

@@ -14,6 +14,7 @@ from pipediag.capture.runtime import Runtime
 from pipediag.capture.threads import runs_tf_data
 from pipediag.capture.timeline.sites import place_of
 from pipediag.capture.watching.in_graph import InGraphCall
+from pipediag.capture.watching.looking import ScriptsOwnError
 from pipediag.capture.watching.other_uses import STEP_WITHOUT_DATASET
 from pipediag.capture.watching.watchers import Watchers
 
@@ -36,6 +37,8 @@ class _Visit:
     iterator: Any = None
     given: Any = None
     """What takes the place of `iterator`."""
+    error: Exception | None = None
+    """What it would raise: its data have failed."""
     in_graph: InGraphCall | None = None
     context: Any = _UNCANCELLABLE
     """Lets it be cancelled."""
@@ -66,11 +69,13 @@ class FunctionCalls:
         original = polymorphic_function.Function.__call__
 
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-            visit = begins(function, args)
+            visit = begins(function, args, kwargs)
             if visit is None:
                 return original(function, *args, **kwargs)
             try:
                 with visit.context:
+                    if visit.error is not None:
+                        raise visit.error
                     return original(function, *visit.args, **kwargs)
             except Exception as error:
                 instead = failed(visit, error)
@@ -82,7 +87,9 @@ class FunctionCalls:
 
         polymorphic_function.Function.__call__ = guard.hook(original, call)
 
-    def _begins(self, function: Any, args: tuple[Any, ...]) -> _Visit | None:
+    def _begins(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> _Visit | None:
         """None for what is called inside another call, or by tf.data for its pipeline."""
         if self._updates.inside_function or runs_tf_data():
             return None
@@ -93,6 +100,8 @@ class FunctionCalls:
         visit = _Visit(function, args, traced_before, time.monotonic_ns())
         if not loops_itself:
             self._give_iterator(visit)
+        if visit.consumer is None and self._conductor.looks:
+            self._conductor.function_called(function, args, kwargs)
         self._updates.enter(function)
         if loops_itself or visit.traced_before == 0:
             # The function itself sees another object for it.
@@ -107,7 +116,10 @@ class FunctionCalls:
     def _give_iterator(self, visit: _Visit) -> None:
         visit.consumer, visit.iterator = self._consumer_among(visit.args)
         if visit.consumer is not None:
-            visit.given = self._conductor.call_begins(visit.consumer, visit.iterator)
+            try:
+                visit.given = self._conductor.call_begins(visit.consumer, visit.iterator)
+            except ScriptsOwnError as failed:
+                visit.given, visit.error = visit.iterator, failed.error
             visit.args = tuple(visit.given if a is visit.iterator else a for a in visit.args)
 
     def _failed(self, visit: _Visit, error: Exception) -> tuple[Any, ...] | None:

@@ -11,14 +11,40 @@ def repeated(batch: Any, element_spec: Any) -> Any:
     The same spec keeps a tf.function that takes the iterator from being traced again. Nothing runs
     beside the consumer: default optimisations and autotune are off, so no thread prefetches.
     """
-    from tensorflow.python.data.ops import dataset_ops, options
+    return unobserved_iterator(_plain(_once(batch).repeat()), element_spec)
+
+
+def handed_once(batch: Any, element_spec: Any) -> Any:
+    """An iterator that hands out `batch` and is at its end, with the original's spec."""
+    return unobserved_iterator(_plain(_once(batch)), element_spec)
+
+
+def not_handed_once(iterator: Any, element_spec: Any) -> str | None:
+    """Why a batch of that iterator would not be the same from another one."""
+    from tensorflow.python.framework import tensor
+    from tensorflow.python.util import nest
+
+    if not all(isinstance(one, tensor.TensorSpec) for one in nest.flatten(element_spec)):
+        return "A batch holds other things than dense tensors."
+    resource = getattr(iterator, "_iterator_resource", None)
+    device = getattr(resource, "device", None) or ""
+    return None if "CPU" in device else "Batches are handed out on another device than the CPU."
+
+
+def _once(batch: Any) -> Any:
+    from tensorflow.python.data.ops import dataset_ops
+
+    return dataset_ops.DatasetV2.from_tensors(batch)
+
+
+def _plain(dataset: Any) -> Any:
+    """The same, with no thread that works ahead."""
+    from tensorflow.python.data.ops import options
 
     choices = options.Options()
     choices.experimental_optimization.apply_default_optimizations = False
     choices.autotune.enabled = False
-    once = dataset_ops.DatasetV2.from_tensors(batch)
-    dataset = once.repeat().with_options(choices)
-    return unobserved_iterator(dataset, element_spec)
+    return dataset.with_options(choices)
 
 
 def unobserved_iterator(dataset: Any, element_spec: Any) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pipediag.capture.frameworks.tensorflow import datasets, model_proto, repeat
 from pipediag.capture.frameworks.tensorflow.cancellation import OfOneCall
 from pipediag.capture.frameworks.tensorflow.device_sync import DeviceClock
 from pipediag.capture.runtime import Cancellation, Clock
+from pipediag.capture.step_tables import StepTables
 
 
 class TensorFlowRuntime:
@@ -20,11 +21,19 @@ class TensorFlowRuntime:
 
     rows = staticmethod(datasets.batch_rows)
     repeated = staticmethod(repeat.repeated)
+    handed_once = staticmethod(repeat.handed_once)
+    not_handed_once = staticmethod(repeat.not_handed_once)
     describe_dataset = staticmethod(datasets.facts_of)
     model_of = staticmethod(model_proto.model_of)
 
     def unobserved(self, dataset: Any) -> Any:
         return repeat.unobserved_iterator(dataset, dataset.element_spec)
+
+    def step_tables(self, functions: Sequence[Any]) -> StepTables:
+        # Not sooner: a loop without a step that trains needs none of it.
+        from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
+
+        return TracedTables(functions)
 
     @property
     def no_models(self) -> str | None:

@@ -13,7 +13,6 @@ from pipediag.capture.callsites import frames
 from pipediag.capture.frameworks.keras.facts import (
     batch_size_of,
     describe_fit,
-    embedding_tables,
     phase_of,
     planned_steps,
 )
@@ -166,33 +165,3 @@ def test_a_model_that_cannot_be_counted() -> None:
         raise ValueError("build it first")
 
     assert describe_fit(fit(model(count_params=unbuilt), x=1)).parameter_count is None
-
-
-class Embedding:
-    built = True
-
-    def __init__(self, name: str, trainable: bool = True) -> None:
-        self.name, self.trainable = name, trainable
-        self.input_dim, self.output_dim = 100, 8
-        self.embeddings = SimpleNamespace(dtype="float32")
-
-
-def test_embedding_tables_and_their_slots() -> None:
-    shapes = [(), (100, 8), (100, 8), (8, 1)]
-    optimizer = SimpleNamespace(variables=[SimpleNamespace(shape=shape) for shape in shapes])
-    layers = [Embedding("words"), Embedding("frozen", trainable=False), Rows()]
-
-    tables = embedding_tables(fit(model(layers=layers, optimizer=optimizer), x=1))
-
-    assert [(t.layer, t.rows, t.dim, t.dtype, t.trainable, t.slots) for t in tables] == [
-        ("words", 100, 8, "float32", True, 2),
-        ("frozen", 100, 8, "float32", False, 0),
-    ]
-
-
-def test_optimizers_whose_variables_are_a_method() -> None:
-    optimizer = SimpleNamespace(variables=lambda: [SimpleNamespace(shape=(100, 8))])
-
-    (table,) = embedding_tables(fit(model(layers=[Embedding("words")], optimizer=optimizer), x=1))
-
-    assert table.slots == 1

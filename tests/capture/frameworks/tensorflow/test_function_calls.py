@@ -45,6 +45,7 @@ class FakeInGraph:
 
 class Conductor:
     in_a_loop = True
+    looks = False
 
     def stop(self) -> None:
         raise StopScript
@@ -127,6 +128,7 @@ class Step:
         conductor: Any = SimpleNamespace(
             in_a_loop=True,
             call_begins=lambda _, iterator: self.stand_in.asked(iterator),
+            looks=False,
             exhausted=self._exhausted,
         )
         held: Any = SimpleNamespace(failed=self._failed, step_limit=lambda _: None)
@@ -201,7 +203,9 @@ class Tracing:
         in_graph.cancels = False
         in_graph.runs = lambda _: loops_itself
         conductor: Any = SimpleNamespace(
-            in_a_loop=True, function_traced=lambda _, again: self.traced.append(again)
+            in_a_loop=True,
+            looks=False,
+            function_traced=lambda _, again: self.traced.append(again),
         )
         watchers: Any = SimpleNamespace(
             guard=Guard(self.notes.append),

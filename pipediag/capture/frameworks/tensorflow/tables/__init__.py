@@ -1,1 +1,1 @@
-"""The embedding tables of a step that was traced: how its graph reads and writes them, which ids."""
+"""The embedding tables of a traced step: how its graph reads and writes them, and by which ids."""

@@ -111,7 +111,8 @@ def _made_unique(at: At) -> bool:
 
 
 def _between_integers(at: At) -> bool:
-    return at.op.type == "Cast" and at.tensor.dtype.is_integer and at.op.inputs[0].dtype.is_integer
+    types = (at.tensor.dtype, *(one.dtype for one in at.op.inputs))
+    return at.op.type == "Cast" and all(one.is_integer for one in types)
 
 
 def _before_turning(step: Unfolded, at: At) -> At | None:

@@ -1,4 +1,4 @@
-"""The embedding tables of the steps of a loop, read from the functions that were traced for them."""
+"""The embedding tables of the steps of a loop, read from the functions traced for them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,16 @@ from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
     Unfolded,
     UnreadableGraphError,
 )
-from pipediag.capture.frameworks.tensorflow.tables.work import Writes, work_on, writes_of
+from pipediag.capture.frameworks.tensorflow.tables.work import (
+    WholeTable,
+    Writes,
+    work_on,
+    writes_of,
+)
 from pipediag.capture.step_tables import LookedUp, Passage, UnreadableStepError
-from pipediag.session.recording import RecordedTableUse, RecordedVariable
+from pipediag.session.recorded_tables import RecordedTableUse, RecordedVariable
 from pipediag.tensorflow_names import LOOKUP
+from pipediag.vocabulary import SparseOrDense
 
 Given = dict[tuple[int, str, int], Any]
 _NOT_TRACED = "No traced function was seen in the step: it runs eagerly, so no graph tells."
@@ -39,7 +45,7 @@ class TracedTables:
         self._steps = [step for one in functions if (step := _step_of(one)) is not None]
         if not self._steps:
             raise UnreadableStepError(_NOT_TRACED)
-        self.tables: Sequence[TracedTable] = [t for step in self._steps for t in step.tables]
+        self.tables: Sequence[TracedTable] = _each_once(self._steps)
 
     def of_batch(self, batch: Any) -> Given:
         """By the operation that hands the step its batch."""
@@ -133,8 +139,13 @@ class TracedTable:
         self.ids_missing: str | None = None
         try:
             self.passage = _passage(step, lookups)
+            self._sources = {one.key for each in lookups for one in sources_of(step, each.ids)}
         except NotFromABatchError as lack:
             self.ids_missing = f"The ids can't be computed from a batch: {lack}."
+
+    def answers(self, given: Given) -> bool:
+        """Whether all that its ids are computed from is there."""
+        return self._sources <= given.keys()
 
     def looked_up(self, given: Given) -> list[LookedUp]:
         """Computed as the step computes them."""
@@ -149,6 +160,16 @@ class TracedTable:
                 )
             )
         return found
+
+
+def _each_once(steps: Sequence[_Step]) -> list[TracedTable]:
+    """Each table in the step that trains it, if one does."""
+    found: dict[int, TracedTable] = {}
+    for table in (one for step in steps for one in step.tables):
+        known = found.get(id(table.variable))
+        if known is None or (known.use.gradient is None and table.use.gradient is not None):
+            found[id(table.variable)] = table
+    return list(found.values())
 
 
 def _step_of(function: Any) -> _Step | None:
@@ -193,15 +214,12 @@ def _use_of(
         if other != own and other in variables and variables[other].handle in writes
     ]
     changed = {own, *(id(one.handle) for one in slots)}
-    gradient = None
-    if variable.handle in writes:
-        gradient = "dense" if work.dense_gradient or not _scattered(work, own, writes) else "sparse"
     return RecordedTableUse(
         variable=variable.name,
         device=variable.device,
         lookups=len(lookups),
         copied_on_lookup=any(lookup.copies for lookup in lookups),
-        gradient=gradient,
+        gradient=_gradient(work, own, writes) if variable.handle in writes else None,
         gradient_spread=work.spread,
         writes_rows=bool(changed & writes.rows),
         writes_whole=bool(changed & writes.whole),
@@ -212,8 +230,10 @@ def _use_of(
     )
 
 
-def _scattered(work: Any, own: int, writes: Writes) -> bool:
-    return bool(work.spread or own in writes.rows)
+def _gradient(work: WholeTable, own: int, writes: Writes) -> SparseOrDense:
+    """Rows that are written, or spread over the table first, came as rows."""
+    came_as_rows = work.spread or own in writes.rows
+    return "sparse" if came_as_rows and not work.dense_gradient else "dense"
 
 
 def _passage(step: Unfolded, lookups: list[Lookup]) -> Passage:

@@ -64,8 +64,8 @@ def writes_of(step: Unfolded) -> Writes:
     found = Writes()
     for frame, op in step.operations:
         written = _written(op, found)
-        for handle in _handles(step, frame, op) if written is not None else ():
-            written.add(id(handle))
+        if written is not None:
+            written.update(id(handle) for handle in _handles(step, frame, op))
     return found
 
 

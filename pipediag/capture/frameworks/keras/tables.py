@@ -1,0 +1,70 @@
+"""The embeddings of a Keras model, and the tables of tokens that give their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pipediag.capture.step_tables import KnownTable, Vocabulary
+from pipediag.session.recorded_tables import RecordedVariable
+
+_EMBEDDING = "Embedding"
+
+
+def known_tables(model: Any) -> list[KnownTable]:
+    """Those of its Embedding layers and of classes made of that, in submodels too."""
+    slots = _slots_by_shape(getattr(model, "optimizer", None))
+    return [KnownTable(_variable(layer), _record(layer, slots)) for layer in _embeddings(model)]
+
+
+def vocabularies(model: Any) -> list[Vocabulary]:
+    """Those of its IntegerLookup, StringLookup and TextVectorization layers."""
+    found = []
+    for outer in _layers(model):
+        layer = getattr(outer, "_lookup_layer", outer)
+        handle = getattr(getattr(layer, "lookup_table", None), "resource_handle", None)
+        if handle is not None:
+            masked = layer.mask_token is not None
+            first = 1 if masked else 0
+            unknown = range(first, first + layer.num_oov_indices)
+            found.append(Vocabulary(handle, tuple(unknown), zero_is_a_token=not masked))
+    return found
+
+
+def _embeddings(model: Any) -> Iterator[Any]:
+    for layer in _layers(model):
+        bases = (base.__name__ for base in type(layer).__mro__)
+        if _EMBEDDING in bases and layer.built:
+            yield layer
+
+
+def _layers(model: Any) -> list[Any]:
+    layers = model._flatten_layers() if hasattr(model, "_flatten_layers") else model.layers
+    return list(layers)
+
+
+def _record(layer: Any, slots: dict[tuple[int, ...], int]) -> RecordedVariable:
+    return RecordedVariable(
+        layer=layer.name,
+        rows=layer.input_dim,
+        dim=layer.output_dim,
+        dtype=getattr(layer.embeddings.dtype, "name", str(layer.embeddings.dtype)),
+        trainable=layer.trainable,
+        slots=slots.get((layer.input_dim, layer.output_dim), 0) if layer.trainable else 0,
+        mask_zero=bool(getattr(layer, "mask_zero", False)),
+    )
+
+
+def _variable(layer: Any) -> Any:
+    """The framework's own, in which Keras 3 keeps the value of its one."""
+    kept = getattr(layer, "_embeddings", layer.embeddings)
+    return getattr(kept, "value", kept) if type(kept).__module__.startswith("keras") else kept
+
+
+def _slots_by_shape(optimizer: Any) -> dict[tuple[int, ...], int]:
+    counts: dict[tuple[int, ...], int] = {}
+    variables = getattr(optimizer, "variables", [])
+    for variable in variables() if callable(variables) else variables:
+        shape = tuple(variable.shape)
+        counts[shape] = counts.get(shape, 0) + 1
+    return counts

@@ -1,0 +1,129 @@
+"""Counts the ids that a table was looked up by, batch by batch. NumPy is there: TensorFlow has it.
+
+Ids are kept until they are counted, and none goes into the recording but as an example.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+from pipediag.capture.step_tables import LookedUp, Passage
+from pipediag.session.recorded_tables import RecordedIds
+
+_EXAMPLES = 5
+_TOP_SHARE = 0.01
+
+
+class IdTally:
+    """Of one table."""
+
+    def __init__(self, rows: int, passage: Passage, out_of_vocabulary: tuple[int, ...] | None):
+        self._np: Any = sys.modules["numpy"]
+        self._rows = rows
+        self._passage = passage
+        self._unknown = out_of_vocabulary
+        self._batches: list[int] = []
+        self._ids: list[Any] = []
+        """Those of each batch, flat."""
+        self._zeros_within = 0
+        self._rows_of_ids = 0
+        self._before: list[Any] = []
+        self._after: list[Any] = []
+
+    @property
+    def lookups(self) -> int:
+        """Ids so far."""
+        return sum(len(ids) for ids in self._ids)
+
+    def add(self, batch: int, looked_up: list[LookedUp]) -> None:
+        """Count the lookups of one batch."""
+        self._batches.append(batch)
+        self._ids.append(self._np.concatenate([one.ids.ravel() for one in looked_up]))
+        for one in looked_up:
+            self._look_at_rows(one.ids)
+            if one.before is not None and one.before.size == one.ids.size:
+                self._before.append(one.before.ravel())
+                self._after.append(one.ids.ravel())
+
+    def recorded(self) -> RecordedIds:
+        """All that was counted.
+
+        Raises:
+            ValueError: nothing was.
+        """
+        np = self._np
+        ids = np.concatenate(self._ids)
+        if not len(ids):
+            raise ValueError("No id was looked up.")
+        values, counts = np.unique(ids, return_counts=True)
+        ahead, ahead_of = self._ahead()
+        top = math.ceil(_TOP_SHARE * self._rows)
+        outside = (values < 0) | (values >= self._rows)
+        frequent = int(np.argmax(counts))
+        record = RecordedIds(
+            batches=list(self._batches),
+            dtype=self._passage.dtype,
+            lookups=len(ids),
+            unique=len(values),
+            unique_per_batch=float(np.mean([len(np.unique(one)) for one in self._ids])),
+            smallest=int(values[0]),
+            largest=int(values[-1]),
+            most_frequent_id=int(values[frequent]),
+            most_frequent_lookups=int(counts[frequent]),
+            zero_lookups=int(counts[values == 0].sum()),
+            zeros_within=self._zeros_within,
+            rows_of_ids=self._rows_of_ids,
+            top_rows=top,
+            top_lookups=int(np.sort(counts)[::-1][:top].sum()),
+            top_lookups_ahead=ahead,
+            lookups_ahead=ahead_of,
+            outside=int(counts[outside].sum()),
+            outside_examples=self._outside_examples(),
+            cast_through=self._passage.through,
+        )
+        if self._unknown is not None:
+            record.out_of_vocabulary = int(counts[np.isin(values, self._unknown)].sum())
+        self._count_casts(record)
+        return record
+
+    def _look_at_rows(self, ids: Any) -> None:
+        if ids.ndim < 2 or ids.shape[-1] < 2:
+            return
+        np = self._np
+        rows = ids.reshape(-1, ids.shape[-1])
+        used = rows != 0
+        before = np.logical_or.accumulate(used, axis=1)
+        behind = np.logical_or.accumulate(used[:, ::-1], axis=1)[:, ::-1]
+        self._rows_of_ids += len(rows)
+        self._zeros_within += int((~used & before & behind).sum())
+
+    def _ahead(self) -> tuple[int | None, int | None]:
+        """Lookups of the later half that the most frequent ids of the earlier half took."""
+        np, half = self._np, len(self._ids) // 2
+        if half == 0:
+            return None, None
+        values, counts = np.unique(np.concatenate(self._ids[:half]), return_counts=True)
+        top = values[np.argsort(counts, kind="stable")[::-1][: math.ceil(_TOP_SHARE * self._rows)]]
+        later = np.concatenate(self._ids[half:])
+        return int(np.isin(later, top).sum()), len(later)
+
+    def _outside_examples(self) -> list[tuple[int, int]]:
+        found: list[tuple[int, int]] = []
+        for batch, ids in zip(self._batches, self._ids, strict=True):
+            bad = self._np.unique(ids[(ids < 0) | (ids >= self._rows)])
+            found += [(batch, int(one)) for one in bad[: _EXAMPLES - len(found)]]
+        return found
+
+    def _count_casts(self, record: RecordedIds) -> None:
+        if not self._before:
+            return
+        np = self._np
+        before, after = np.concatenate(self._before), np.concatenate(self._after)
+        record.cast_from = str(before.dtype)
+        different = before != after
+        record.changed = int(different.sum())
+        pairs = np.unique(np.stack([before[different], after[different]]), axis=1)
+        record.changed_examples = [(int(b), int(a)) for b, a in pairs.T[:_EXAMPLES]]
+        record.collided = len(np.unique(before)) - len(np.unique(after))

@@ -1,0 +1,175 @@
+"""The embedding tables of a loop, and a few of its batches that tell by which ids they are used.
+
+A batch is one that the script's step is given anyway; none is drawn for this. What it takes is
+between windows, so that no step is timed meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.measuring.id_tally import IdTally
+from pipediag.capture.recorder import Recorder
+from pipediag.capture.step_tables import (
+    KnownTable,
+    StepTable,
+    StepTables,
+    UnreadableStepError,
+    Vocabulary,
+)
+from pipediag.session.recorded_tables import RecordedVariable
+
+_MOST_BATCHES = 32
+_MOST_LOOKUPS = 4_000_000
+"""Own choice: ids of all tables together, which take 32 MB until they are counted."""
+
+_NO_BATCH = "The loop ended before a batch could be looked at."
+_NO_TOKENS = "No table of tokens stands in front of it in the step."
+_DISTRIBUTED = "A batch is spread over several devices, which is not looked at."
+
+
+class TableWatch:
+    """Of one loop, from when its steps are timed until enough batches were seen."""
+
+    def __init__(self, loop: Loop, recorder: Recorder) -> None:
+        self._loop = loop
+        self._recorder = recorder
+        self._step: StepTables | None = None
+        self._records: list[tuple[StepTable, RecordedVariable]] = []
+        self._tallies: list[tuple[StepTable, RecordedVariable, IdTally]] = []
+        self._zero_is_a_token: dict[int, bool] = {}
+        self.seen = 0
+        """Batches so far."""
+
+    @property
+    def wants_batches(self) -> bool:
+        """Whether another batch would tell more."""
+        looked_up = sum(tally.lookups for _, _, tally in self._tallies)
+        return bool(self._tallies) and self.seen < _MOST_BATCHES and looked_up < _MOST_LOOKUPS
+
+    def begin(self, consumer: Consumer) -> None:
+        """Read the tables from the step as it was traced."""
+        known = self._known()
+        try:
+            functions = [one for ref in self._loop.step_functions if (one := ref()) is not None]
+            self._step = self._loop.runtime.step_tables(functions)
+        except UnreadableStepError as lack:
+            self._nothing_read(known, str(lack))
+            return
+        except Exception as error:
+            self._nothing_read(known, f"The step could not be read: {type(error).__name__}.")
+            self._recorder.note(
+                f"The embedding tables of a step could not be read: {type(error).__name__}: {error}"
+            )
+            return
+        for table in self._step.tables:
+            self._records.append((table, self._record_of(table, known)))
+        self._expect_ids(self._lack(consumer))
+
+    def handed_over(self, batch: Any) -> None:
+        """The step is about to draw this batch."""
+        self._look(lambda step: step.of_batch(batch))
+
+    def called(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> None:
+        """A function is called at the script's own level, which may be the step."""
+        self._look(lambda step: step.of_call(function, args, kwargs))
+
+    def end(self) -> None:
+        """Write down what was counted, and let the ids go."""
+        for _, record, tally in self._tallies:
+            if tally.lookups:
+                record.ids = tally.recorded()
+                if record.ids.out_of_vocabulary is None:
+                    record.ids.out_of_vocabulary_missing = _NO_TOKENS
+                record.ids.zero_is_a_token = self._zero_is_a_token.get(id(record))
+            elif record.ids_missing is None:
+                record.ids_missing = _NO_BATCH
+        self._tallies.clear()
+        self._records.clear()
+        self._step = None
+
+    def _look(self, given_by: Any) -> None:
+        if self._step is None or not self._tallies:
+            return
+        try:
+            given = given_by(self._step)
+            if given is None:
+                return
+            looked_up = [
+                (tally, table.looked_up(given))
+                for table, _, tally in self._tallies
+                if table.answers(given)
+            ]
+        except Exception as lack:
+            self._give_up(lack)
+            return
+        self.seen += 1
+        for tally, found in looked_up:
+            tally.add(self._loop.record.steps, found)
+
+    def _give_up(self, lack: Exception) -> None:
+        """What was counted so far is good."""
+        reason = str(lack) if isinstance(lack, UnreadableStepError) else _unexpected(lack)
+        for _, record, tally in self._tallies:
+            if not tally.lookups:
+                record.ids_missing = reason
+        self._tallies = [one for one in self._tallies if one[2].lookups]
+        self.end()
+
+    def _lack(self, consumer: Consumer) -> str | None:
+        """Why no batch can be looked at."""
+        if consumer.distributed:
+            return _DISTRIBUTED
+        if consumer.hand_over == "next":
+            return None
+        return self._loop.runtime.not_handed_once(consumer.iterator(), consumer.element_spec)
+
+    def _expect_ids(self, lack: str | None) -> None:
+        vocabularies = self._vocabularies()
+        for table, record in self._records:
+            if lack is not None:
+                record.ids_missing = lack
+            elif table.passage is None:
+                record.ids_missing = table.ids_missing
+            else:
+                tokens = [one for one in vocabularies if _is_in(one, table.passage.vocabularies)]
+                if tokens:
+                    self._zero_is_a_token[id(record)] = any(one.zero_is_a_token for one in tokens)
+                unknown = {id for one in tokens for id in one.out_of_vocabulary}
+                tally = IdTally(record.rows, table.passage, tuple(unknown) if tokens else None)
+                self._tallies.append((table, record, tally))
+
+    def _known(self) -> list[KnownTable]:
+        model = self._loop.model() if self._loop.model is not None else None
+        if self._loop.trainer is None or model is None:
+            return []
+        return self._loop.trainer.known_tables(model)
+
+    def _vocabularies(self) -> list[Vocabulary]:
+        model = self._loop.model() if self._loop.model is not None else None
+        if self._loop.trainer is None or model is None:
+            return []
+        return self._loop.trainer.vocabularies(model)
+
+    def _record_of(self, table: StepTable, known: list[KnownTable]) -> RecordedVariable:
+        """The one that the trainer has made of the same variable, or one of the step's own."""
+        like = next((one.record for one in known if one.variable is table.variable), table.record)
+        record = self._recorder.recording.table(like)
+        record.use = table.use
+        record.loop_id = self._loop.record.id
+        return record
+
+    def _nothing_read(self, known: list[KnownTable], reason: str) -> None:
+        for one in known:
+            record = self._recorder.recording.table(one.record)
+            record.use_missing = record.ids_missing = reason
+
+
+def _is_in(vocabulary: Vocabulary, handles: tuple[Any, ...]) -> bool:
+    return any(vocabulary.handle is one for one in handles)
+
+
+def _unexpected(error: Exception) -> str:
+    return f"The ids of a batch could not be computed: {type(error).__name__}."

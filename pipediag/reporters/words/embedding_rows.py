@@ -1,0 +1,59 @@
+"""Embedding tables in words, for the terminal and the page."""
+
+from __future__ import annotations
+
+from pipediag.reporters.words.quantities import NOTHING, number, percent
+from pipediag.session.embeddings import Embedding, EmbeddingIds
+
+_SUPPOSED = 5.0
+"""Percent of the lookups from which on an id may be padding: own choice."""
+
+
+def gradient(table: Embedding) -> str:
+    """`sparse`, or `sparse, made dense` where rows are spread over the whole table."""
+    if table.gradient is None:
+        return "frozen" if not table.trainable else NOTHING
+    return "sparse, made dense" if table.gradient_spread else table.gradient
+
+
+def update(table: Embedding) -> str:
+    """What the optimizer passes over."""
+    return {"dense": "whole table", "sparse": "its rows", None: NOTHING}[table.update]
+
+
+def rows_touched(table: Embedding) -> str:
+    """Different rows of the lookups of a step: `2,431 of 2,560`."""
+    if table.ids is None:
+        return NOTHING
+    return f"{number(round(table.ids.unique_per_step))} of {_rounded(table.ids.lookups_per_step)}"
+
+
+def padding(ids: EmbeddingIds | None) -> str:
+    """The padding's share; with a question mark where no one says which id is padding.
+
+    An id that no one calls padding and that is rare is none.
+    """
+    if ids is None or ids.padding_percent is None:
+        return NOTHING
+    if ids.padding_basis == "mask_zero":
+        return percent(ids.padding_percent)
+    if ids.padding_percent < _SUPPOSED:
+        return NOTHING
+    return f"{percent(ids.padding_percent)} (id {ids.padding_id}?)"
+
+
+def hot(ids: EmbeddingIds | None) -> str:
+    """What the hottest rows would take of batches to come, where two batches were seen."""
+    if ids is None:
+        return NOTHING
+    return percent(ids.hot_percent if ids.hot_percent_ahead is None else ids.hot_percent_ahead)
+
+
+def looked_at(ids: EmbeddingIds) -> str:
+    """Which batches the figures are from."""
+    batches = "1 batch" if ids.batches == 1 else f"{ids.batches} batches"
+    return f"{batches}, {number(ids.first_batch)} to {number(ids.last_batch)}"
+
+
+def _rounded(value: float) -> str:
+    return number(round(value))

@@ -1,0 +1,111 @@
+"""Embedding tables: their size, how a step reads and writes them, and the ids it does that by."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pipediag.session.record import Record
+from pipediag.vocabulary import SparseOrDense
+
+
+class EmbeddingIds(Record):
+    """The ids that a table was looked up by in a few batches of the run.
+
+    Nothing is said of batches that were not looked at.
+    """
+
+    batches: int
+    """How many were looked at."""
+    first_batch: int
+    """The number of the first of them in the loop, counted from 1."""
+    last_batch: int
+    dtype: str
+    """Of the ids in the batch, or where the step makes them."""
+    lookups: int
+    """Ids in all these batches together."""
+    lookups_per_step: float
+    unique: int
+    """Different ids in all these batches."""
+    unique_per_step: float
+    """Mean number of different ids in a batch, which are the rows that a step needs."""
+    smallest: int
+    largest: int
+    padding_id: int | None = None
+    """The id that fills rows up to one length; None where each example has one id."""
+    padding_percent: float | None = None
+    """Share of the lookups that this id takes."""
+    padding_basis: Literal["mask_zero", "most frequent id"] | None = None
+    """Whether the model says which id is padding, or it is the most frequent one, which may as well
+    be a token."""
+    out_of_vocabulary_percent: float | None = None
+    """Share of lookups that stand for tokens unknown to the table of tokens in front."""
+    out_of_vocabulary_missing: str | None = None
+    hot_rows: int
+    """One in a hundred of the table's rows."""
+    hot_percent: float
+    """Share of these lookups that so many of the most frequent ids took. Of few lookups that is
+    much, whatever the ids."""
+    hot_percent_ahead: float | None = None
+    """Share of the later half of the batches that ids took which were most frequent in the earlier
+    half: what keeping these rows close would have met."""
+    outside: int = 0
+    """Lookups below 0 or past the last row."""
+    outside_examples: list[tuple[int, int]] = []
+    """Number of the batch, and id."""
+    zero_percent: float | None = None
+    """Share of lookups by id 0."""
+    zeros_within: int = 0
+    """Zeros with other ids before and behind them in one row of ids, where no padding stands."""
+    zero_is_a_token: bool | None = None
+    """Whether the table of tokens in front gives 0 for a token; None where there is none."""
+    cast_through: str | None = None
+    """The narrowest float type that the ids pass on their way."""
+    cast_from: str | None = None
+    """The integer type that they had before; None where they come as floats."""
+    changed: int = 0
+    """Lookups whose id came out of it as another."""
+    changed_examples: list[tuple[int, int]] = []
+    """The id before, and after."""
+    collided: int = 0
+    """Different ids that share a row with another for it."""
+
+
+class Embedding(Record):
+    """A table of vectors, and what a step does with it as its traced graph has it."""
+
+    layer: str
+    """The layer that has it, or the variable's own name."""
+    rows: int
+    dim: int
+    dtype: str
+    table_bytes: int
+    slot_bytes: int | None
+    """Of the optimizer's variables for it."""
+    gradient: SparseOrDense | None
+    """`sparse`: of the rows that were looked up."""
+    update: SparseOrDense | None
+    """`dense` where the step passes over the whole table, or a slot of it, to update it."""
+    rows_touched_per_step: int | None
+    """Mean number of different rows that a batch looks up."""
+    trainable: bool = True
+    missing: str | None = None
+    """Why `gradient` and `update` are not known."""
+    mask_zero: bool = False
+    variable: str | None = None
+    device: str | None = None
+    lookups: int | None = None
+    """Places in the step that look it up, each by other ids."""
+    slots: int | None = None
+    """Variables of the optimizer for it."""
+    temporary_bytes: int | None = None
+    """Of all tensors of the table's size that a step makes beside the variables, as if none shared
+    its memory with another. Estimated from the graph: XLA makes fewer of them."""
+    whole_table_operations: dict[str, int] = {}
+    """Operations of the graph that make such a tensor, by type."""
+    gradient_spread: bool | None = None
+    """Whether rows of the gradient are spread over a tensor of the table's size."""
+    copied_on_lookup: bool | None = None
+    """Whether a lookup reads the whole variable first, which copies it where rows are scattered
+    into it and XLA does not compile the step."""
+    ids: EmbeddingIds | None = None
+    ids_missing: str | None = None

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from pipediag.capture.frameworks.keras.tables import known_tables, vocabularies
+
+
+class Embedding:
+    built = True
+
+    def __init__(self, name: str, trainable: bool = True) -> None:
+        self.name, self.trainable = name, trainable
+        self.input_dim, self.output_dim = 100, 8
+        self.embeddings = SimpleNamespace(dtype="float32")
+
+
+class Tied(Embedding):
+    mask_zero = True
+
+
+class Tokens:
+    def __init__(self, mask_token: str | None, num_oov_indices: int = 1) -> None:
+        self.mask_token, self.num_oov_indices = mask_token, num_oov_indices
+        self.lookup_table = SimpleNamespace(resource_handle="handle")
+
+
+def model(*layers: Any, optimizer: Any = None) -> Any:
+    return SimpleNamespace(layers=layers, optimizer=optimizer)
+
+
+def test_tables_and_their_slots() -> None:
+    shapes = [(), (100, 8), (100, 8), (8, 1)]
+    optimizer = SimpleNamespace(variables=[SimpleNamespace(shape=shape) for shape in shapes])
+    layers = [Embedding("words"), Embedding("frozen", trainable=False), object()]
+
+    tables = [one.record for one in known_tables(model(*layers, optimizer=optimizer))]
+
+    assert [(t.layer, t.rows, t.dim, t.dtype, t.trainable, t.slots) for t in tables] == [
+        ("words", 100, 8, "float32", True, 2),
+        ("frozen", 100, 8, "float32", False, 0),
+    ]
+
+
+def test_optimizers_whose_variables_are_a_method() -> None:
+    optimizer = SimpleNamespace(variables=lambda: [SimpleNamespace(shape=(100, 8))])
+
+    (table,) = known_tables(model(Embedding("words"), optimizer=optimizer))
+
+    assert table.record.slots == 1
+
+
+def test_a_class_made_of_an_embedding_is_one() -> None:
+    (table,) = known_tables(model(Tied("words")))
+
+    assert table.record.mask_zero
+    assert table.variable is not None
+
+
+def test_layers_in_submodels_are_found() -> None:
+    nested = SimpleNamespace(_flatten_layers=lambda: [Embedding("words")], layers=[])
+
+    assert [one.record.layer for one in known_tables(nested)] == ["words"]
+
+
+def test_what_tokens_that_are_unknown_are_given() -> None:
+    inner = SimpleNamespace(_lookup_layer=Tokens(mask_token="", num_oov_indices=1))
+
+    found = vocabularies(model(Tokens("", 2), Tokens(None), inner, object()))
+
+    assert [(one.out_of_vocabulary, one.zero_is_a_token) for one in found] == [
+        ((1, 2), False),
+        ((0,), True),
+        ((1,), False),
+    ]

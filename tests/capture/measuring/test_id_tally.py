@@ -1,0 +1,92 @@
+"""What is counted of ids, held against a plain pass over the same batches."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipediag.capture.measuring.id_tally import IdTally
+from pipediag.capture.step_tables import LookedUp, Passage
+
+ROWS = 300
+
+
+def tally_of(*batches: Any, rows: int = ROWS, unknown: tuple[int, ...] | None = None) -> Any:
+    tally = IdTally(rows, Passage("int64"), unknown)
+    for number, ids in enumerate(batches, 1):
+        tally.add(number, [LookedUp(np.asarray(ids))])
+    return tally.recorded()
+
+
+def test_the_figures_are_those_of_a_plain_pass() -> None:
+    rng = np.random.default_rng(0)
+    batches = [np.minimum(rng.zipf(1.3, size=(16, 12)), ROWS - 1) for _ in range(7)]
+    record = tally_of(*batches, unknown=(1,))
+
+    ids = [int(one) for batch in batches for one in batch.ravel()]
+    counts = Counter(ids)
+    top = math.ceil(ROWS / 100)
+    assert record.batches == [1, 2, 3, 4, 5, 6, 7]
+    assert (record.lookups, record.unique) == (len(ids), len(counts))
+    assert record.unique_per_batch == np.mean([len(set(batch.ravel())) for batch in batches])
+    assert (record.smallest, record.largest) == (min(ids), max(ids))
+    assert record.most_frequent_lookups == counts[record.most_frequent_id] == max(counts.values())
+    assert record.top_lookups == sum(count for _, count in counts.most_common(top))
+    assert record.out_of_vocabulary == counts[1]
+    early = Counter(int(one) for batch in batches[:3] for one in batch.ravel())
+    hot = {one for one, _ in early.most_common(top)}
+    late = [int(one) for batch in batches[3:] for one in batch.ravel()]
+    assert (record.top_lookups_ahead, record.lookups_ahead) == (
+        sum(one in hot for one in late),
+        len(late),
+    )
+
+
+def test_uniform_ids_have_no_hot_rows_ahead() -> None:
+    rng = np.random.default_rng(1)
+    record = tally_of(*(rng.integers(0, 50_000, (32, 20)) for _ in range(8)), rows=50_000)
+
+    assert record.top_lookups / record.lookups > 0.1
+    assert record.top_lookups_ahead / record.lookups_ahead < 0.03
+
+
+def test_zeros_between_other_ids_are_told_from_padding() -> None:
+    record = tally_of([[0, 5, 0, 6, 0], [0, 0, 0, 0, 0], [1, 2, 0, 0, 0]])
+
+    assert (record.zero_lookups, record.zeros_within, record.rows_of_ids) == (11, 1, 3)
+
+
+def test_single_ids_make_no_rows() -> None:
+    assert tally_of([0, 1, 0]).rows_of_ids == 0
+    assert tally_of([[0], [1]]).rows_of_ids == 0
+
+
+def test_ids_outside_are_shown_with_their_batch() -> None:
+    record = tally_of([1, ROWS, ROWS], [2, 3], [-1, ROWS + 5])
+
+    assert record.outside == 4
+    assert record.outside_examples == [(1, ROWS), (3, -1), (3, ROWS + 5)]
+
+
+def test_ids_that_a_float_type_changes() -> None:
+    tally = IdTally(1000, Passage("int64", "bfloat16"), None)
+    before = np.array([[255, 256, 257, 258, 640, 642]])
+    tally.add(1, [LookedUp(np.array([[255, 256, 256, 258, 640, 640]]), before)])
+    record = tally.recorded()
+
+    assert (record.cast_through, record.cast_from) == ("bfloat16", "int64")
+    assert (record.changed, record.collided) == (2, 2)
+    assert record.changed_examples == [(257, 256), (642, 640)]
+
+
+def test_one_batch_says_nothing_of_those_to_come() -> None:
+    assert tally_of([1, 2]).top_lookups_ahead is None
+
+
+def test_batches_without_ids_are_not_counted() -> None:
+    with pytest.raises(ValueError, match="No id"):
+        tally_of([])

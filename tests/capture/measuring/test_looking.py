@@ -1,0 +1,174 @@
+"""Batches that are looked at: which, how many, and that the script's own step gets them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipediag.capture.loops.stand_in import Stage
+from pipediag.capture.measuring import diagnosis as module
+from pipediag.capture.measuring.diagnosis import Phase
+from pipediag.capture.step_tables import LookedUp, Passage, UnreadableStepError
+from pipediag.capture.watching.looking import ScriptsOwnError, look_at_next
+from pipediag.session.recorded_tables import RecordedTableUse, RecordedVariable
+from tests.capture.instruments import FakeSampler
+from tests.capture.measuring.test_diagnosis import Measured
+
+
+class ToyTable:
+    """A table of ten rows, whose ids are the batch."""
+
+    variable = object()
+    ids_missing: str | None = None
+    passage: Passage | None = Passage("int64")
+
+    def __init__(self) -> None:
+        self.record = RecordedVariable("words", 10, 4, "float32", trainable=True, slots=0)
+        self.use = RecordedTableUse(
+            "words", "CPU", 1, True, "sparse", True, False, True, {"Mul": 1}, 160, 2, 320
+        )
+
+    def answers(self, given: Any) -> bool:
+        return given is not None
+
+    def looked_up(self, given: Any) -> list[LookedUp]:
+        return [LookedUp(np.array(given))]
+
+
+class ToyTables:
+    def __init__(self) -> None:
+        self.tables = [ToyTable()]
+
+    def of_batch(self, batch: Any) -> Any:
+        if batch == "strange":
+            raise UnreadableStepError("A batch is strange.")
+        return batch
+
+    def of_call(self, function: Any, args: Any, kwargs: Any) -> Any:
+        return args[0] if function == "step" else None
+
+
+@pytest.fixture
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
+    FakeSampler.running = 0
+    monkeypatch.setattr(module, "StackSampler", FakeSampler)
+    played = Measured(tmp_path)
+    played.runtime.tables = ToyTables()
+    played.loop.diagnosis = played.diagnosis
+    return played
+
+
+def step(measured: Measured, data: Iterator[Any]) -> Any:
+    """A step that draws its batch itself, as the conductor lets it; returns what it draws."""
+    measured.step()
+    iterator = data
+    if measured.consumer.stand_in.stage is Stage.LOOKING:
+        iterator = look_at_next(measured.consumer, data)
+    return next(iterator)
+
+
+def test_the_step_draws_the_batches_that_it_would_have_drawn(measured: Measured) -> None:
+    measured.until(Phase.LOOK)
+    data = iter([[1, 2], [3, 3], [4, 5], [6, 7]])
+    drawn = [next(look_at_next(measured.consumer, data))]
+    drawn += [step(measured, data) for _ in range(3)]
+
+    assert drawn == [[1, 2], [3, 3], [4, 5], [6, 7]]
+    assert measured.diagnosis.phase is not Phase.LOOK
+    assert measured.consumer.stand_in.stage is Stage.OWN
+    (table,) = measured.recording.variables
+    assert table.use is not None
+    assert table.ids is not None
+    assert (table.ids.lookups, table.ids.unique) == (4, 3)
+
+
+def test_its_steps_are_no_windows(measured: Measured) -> None:
+    measured.until(Phase.LOOK)
+    before = [len(window.blocks) for window in measured.recording.windows]
+    measured.step()
+
+    assert [len(window.blocks) for window in measured.recording.windows] == before
+    assert all(window.complete for window in measured.recording.windows)
+
+
+def test_a_loop_that_ends_meanwhile_keeps_what_was_seen(measured: Measured) -> None:
+    measured.until(Phase.LOOK)
+    next(look_at_next(measured.consumer, iter([[1, 1]])))
+    measured.diagnosis.finish("the script ended")
+
+    assert measured.recording.variables[0].ids.lookups == 2
+    assert measured.recording.windows[-1].complete
+
+
+def test_the_end_of_the_data_is_the_steps_to_find(measured: Measured) -> None:
+    measured.until(Phase.LOOK)
+    data: Iterator[Any] = iter([])
+
+    assert look_at_next(measured.consumer, data) is data
+
+
+def test_an_error_of_the_data_is_the_scripts(measured: Measured) -> None:
+    def broken() -> Iterator[Any]:
+        raise OSError("the disk is gone")
+        yield
+
+    measured.until(Phase.LOOK)
+
+    with pytest.raises(ScriptsOwnError) as raised:
+        look_at_next(measured.consumer, broken())
+    assert str(raised.value.error) == "the disk is gone"
+
+
+def test_a_batch_that_cannot_be_read_is_handed_over_all_the_same(measured: Measured) -> None:
+    measured.until(Phase.LOOK)
+    assert next(look_at_next(measured.consumer, iter(["strange"]))) == "strange"
+    measured.step()
+
+    (table,) = measured.recording.variables
+    assert (table.ids, table.ids_missing) == (None, "A batch is strange.")
+
+
+def test_calls_of_other_functions_are_no_steps(measured: Measured) -> None:
+    measured.until(Phase.LOOK)
+    measured.diagnosis.looking.function_called("metrics", ([9],), {})
+    measured.diagnosis.looking.function_called("step", ([1, 2],), {})
+    measured.diagnosis.looking.end()
+
+    assert measured.recording.variables[0].ids.lookups == 2
+
+
+@pytest.mark.parametrize("lack", ["distributed", "device", "graph"])
+def test_where_no_batch_can_be_looked_at_that_is_said(measured: Measured, lack: str) -> None:
+    if lack == "distributed":
+        measured.consumer.distributed = True
+    elif lack == "device":
+        measured.consumer.hand_over = "call"
+        measured.runtime.not_handed_once = lambda *_: "elsewhere"  # type: ignore[method-assign]
+    else:
+        table = measured.runtime.tables.tables[0]  # type: ignore[union-attr]
+        table.passage, table.ids_missing = None, "a loop"
+    measured.until(Phase.PROFILE)
+
+    (table,) = measured.recording.variables
+    assert table.use is not None
+    assert table.ids is None
+    assert table.ids_missing
+
+
+def test_without_a_traced_step_the_models_tables_say_so(measured: Measured) -> None:
+    known = RecordedVariable("words", 10, 4, "float32", trainable=True, slots=0)
+    trainer = SimpleNamespace(
+        known_tables=lambda _: [SimpleNamespace(variable=None, record=known)],
+        vocabularies=lambda _: [],
+    )
+    measured.runtime.tables = None
+    measured.loop.trainer = trainer  # type: ignore[assignment]
+    measured.loop.model = lambda: "model"  # type: ignore[assignment]
+    measured.until(Phase.PROFILE)
+
+    assert known.use_missing == known.ids_missing == "A toy has no tables."
