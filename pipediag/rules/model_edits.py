@@ -61,3 +61,19 @@ def in_sixteen_bits(session: Session, rule: str, policy: str) -> Edit | None:
         caveat=caveat,
         once=True,
     )
+
+
+def row_wise_update(session: Session, rule: str) -> Edit | None:
+    """Plain SGD for the model, the least that an update can cost; None where the loop is not
+    Keras', or uses another Keras or backend than its model can be compiled otherwise in."""
+    loop = session.diagnosed_loop()
+    if loop is None or loop.keras is None or session.environment.legacy_keras:
+        return None
+    return Edit(
+        id=rule,
+        label="plain SGD in place of the optimizer",
+        changes=(SetModel({"optimizer": "sgd"}),),
+        caveat="It shows what the update costs; how well the model learns with another optimizer "
+        "is not measured. SGD updates the other layers as well.",
+        once=True,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from pipediag.rules.device.registry import DEVICE_RULES
+from pipediag.rules.embedding import colliding_ids, ids_outside_table, masked_token
 from pipediag.rules.pipeline import (
     debug_mode,
     disabled_defaults,
@@ -57,6 +58,9 @@ from pipediag.session.model import Session
 
 RULES: tuple[Rule, ...] = (
     gpu_unused,
+    ids_outside_table,
+    colliding_ids,
+    masked_token,
     misplaced_cache,
     small_shuffle,
     trace_only_python,

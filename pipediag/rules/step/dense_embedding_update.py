@@ -1,12 +1,16 @@
-"""An optimizer that updates a whole embedding table for the few rows a step touches."""
+"""A whole embedding table updated for the few rows that a step looks up."""
 
 from __future__ import annotations
 
-from pipediag.facts.limits import Threshold
-from pipediag.rules.rule import Meta
+from pipediag.facts.limits import INPUT_BOUND, Threshold
+from pipediag.facts.step import class_percent
+from pipediag.rules.model_edits import NO_MODEL_EDIT, row_wise_update
+from pipediag.rules.relevance import input_first
+from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.vocabulary import Scalar
 
 TABLE = Threshold(
     "size of the table",
@@ -15,79 +19,128 @@ TABLE = Threshold(
     "own measurements: at 100,000 rows of 64 (26 MB) Adam took 31 ms a step and SGD 7 ms; at 1,000 "
     "rows there was nothing to gain",
 )
+COMPUTE = Threshold(
+    "device compute",
+    30.0,
+    "% of the step",
+    "own choice: the update is computed on the device, and below this even all of it gains little",
+)
 META = Meta(
     id="dense-embedding-update",
     name="Dense update of an embedding",
     title_failed="The optimizer rewrites a whole embedding table in every step",
     title_passed="Embedding tables are updated where they are touched",
-    looks_at="Embedding tables whose update is dense, their size with the optimizer's slots, and "
-    "the rows that a step touches.",
-    why="Adam, RMSprop and momentum keep moving averages of every row, so each step reads and "
-    "writes table and slots in full, with time that grows with the table and not with the batch.",
-    edit="A second optimizer for the table (SGD keeps its updates sparse), or a row-wise Adam.",
-    cost="Rows are no longer updated in steps that don't touch them: another optimisation, to be "
+    looks_at="The graph of the traced step: whether the gradient of a table comes as rows, and "
+    "whether the step makes tensors of the table's size or writes it, or its slots, in full.",
+    why="Adam, RMSprop, momentum and others keep moving averages of every row, and a weight decay, "
+    "an average of the weights or a norm over all gradients passes over every row too: each step "
+    "then reads and writes the table several times, in time that grows with the table and not with "
+    "the batch.",
+    edit="A row-wise Adam, as `pipediag.optimizers.LazyAdam`, or SGD without momentum.",
+    cost="Rows are no longer updated in steps that don't look them up: another optimisation, to be "
     "tuned again.",
     prediction="None: the sparse update was not measured.",
-    needs=("loop",),
-    thresholds=(TABLE,),
-    severity="info",
+    needs=("loop", "steps", "breakdown"),
+    thresholds=(TABLE, COMPUTE, INPUT_BOUND),
+    severity="warn",
     effect_on_results="changes a hyper-parameter",
-    untried="It needs another optimizer for the table, with other slots; no setting of a compiled "
-    "model does that.",
+    frees=("device_compute",),
 )
-
-_DENSE_OPTIMIZERS = ("Adam", "AdamW", "Adamax", "Nadam", "RMSprop", "Lion", "Adadelta", "Ftrl")
 
 
 def check(session: Session) -> list[Finding]:
-    """One informative finding for each large table with a dense update."""
+    """One finding on all large tables with such an update, as one optimizer updates them all."""
     tables = [table for table in session.embeddings if table.trainable]
     if not tables:
         return [META.finding("not-applicable", "The model has no trainable embedding table.")]
-    large = [table for table in tables if _is_large(table)]
-    dense = [table for table in large if _update(session, table) == "dense"]
+    large = [table for table in tables if table.table_bytes >= TABLE.value * 1e6]
+    dense = [table for table in large if table.update == "dense"]
+    if any(table.gradient == "sparse" for table in dense):
+        return [_finding(session, [one for one in dense if one.gradient == "sparse"])]
     if dense:
-        return [_finding(session, table) for table in dense]
-    unknown = [table for table in large if _update(session, table) is None]
+        return [_dense_gradient(dense[0])]
+    unknown = [table for table in large if table.update is None]
     if unknown:
         reason = unknown[0].missing or f"How {unknown[0].layer} is updated was not seen."
         return [META.finding("inconclusive", reason, evidence={"layer": unknown[0].layer})]
     return [META.finding("pass", "", evidence={"tables": len(tables)})]
 
 
-def _is_large(table: Embedding) -> bool:
-    return table.table_bytes >= TABLE.value * 1e6
-
-
-def _update(session: Session, table: Embedding) -> str | None:
-    """How the table is updated: as it was seen, else as its optimizer does it."""
-    if table.update is not None:
-        return table.update
-    if _optimizer(session) in _DENSE_OPTIMIZERS:
-        return "dense"
-    # SGD without momentum, which would be a slot, scatters into the rows that were touched.
-    return "sparse" if _optimizer(session) == "SGD" and table.slot_bytes == 0 else None
-
-
-def _optimizer(session: Session) -> str | None:
+def _finding(session: Session, tables: list[Embedding]) -> Finding:
+    compute = class_percent(session, ["device_compute"])
+    evidence = {**_evidence(tables), "device_compute_percent": compute}
+    advice = _advice(session, tables)
+    if compute < COMPUTE.value:
+        advice = f"{advice} Here only {compute:.0f} % of the step is compute."
+        return META.finding("informative", advice, evidence=evidence)
+    if waits := input_first(session):
+        return META.finding("informative", waits, evidence=evidence)
     loop = session.diagnosed_loop()
-    return loop.keras.optimizer if loop and loop.keras else None
+    return META.finding(
+        "fail",
+        advice,
+        place=(loop.file, loop.line) if loop else None,
+        evidence=evidence,
+        own_prediction=Prediction(None, "The sparse update was not measured."),
+        edit=row_wise_update(session, META.id),
+        untried=NO_MODEL_EDIT,
+    )
 
 
-def _finding(session: Session, table: Embedding) -> Finding:
-    optimizer = _optimizer(session) or "The optimizer"
-    moved = (table.table_bytes + (table.slot_bytes or 0)) / 1e6
+def _advice(session: Session, tables: list[Embedding]) -> str:
+    names = ", ".join(f"`{table.layer}`" for table in tables[:3])
+    names += f" and {len(tables) - 3} more" if len(tables) > 3 else ""
+    rows = sum(table.rows for table in tables)
+    return (
+        f"{_optimizer(session)} passes over all {rows} rows of {names} in each step"
+        f"{_needed(tables)}{_how(tables)}. Update the rows of the batch alone: with a row-wise Adam, as "
+        "`pipediag.optimizers.LazyAdam`, or with SGD without momentum, weight decay or a norm over "
+        "all gradients."
+    )
+
+
+def _optimizer(session: Session) -> str:
+    loop = session.diagnosed_loop()
+    return (loop.keras.optimizer if loop and loop.keras else None) or "The optimizer"
+
+
+def _needed(tables: list[Embedding]) -> str:
+    """How many rows the batches looked up, where that is known of all."""
+    touched = [table.rows_touched_per_step for table in tables]
+    known = [one for one in touched if one is not None]
+    return f", of which it looks up {sum(known)}" if known and len(known) == len(touched) else ""
+
+
+def _how(tables: list[Embedding]) -> str:
+    made = sum(table.temporary_bytes or 0 for table in tables) / 1e6
+    spread = any(table.gradient_spread for table in tables)
+    how = "; the gradient of these is spread over a tensor as large as the table" if spread else ""
+    return f"{how}, and {made:.0f} MB of such tensors are made" if made >= 1 else how
+
+
+def _dense_gradient(table: Embedding) -> Finding:
     return META.finding(
         "informative",
-        f"{optimizer} reads and writes all {table.rows} rows of `{table.layer}` in each step "
-        f"({moved:.0f} MB with its slots). Where the step is bound by compute, update the table "
-        "with SGD or a row-wise Adam.",
-        evidence={
-            "layer": table.layer,
-            "update_known_from": "the run" if table.update else "the optimizer class",
-            "rows": table.rows,
-            "rows_touched_per_step": table.rows_touched_per_step,
-            "table_bytes": table.table_bytes,
-            "slot_bytes": table.slot_bytes,
-        },
+        f"The gradient of `{table.layer}` itself is as large as the table, so no optimizer can "
+        "update its rows alone: a regulariser or a constraint over the table, or a use of all of "
+        "it, makes it so.",
+        evidence=_evidence([table]),
+        title="The gradient of an embedding is as large as its table",
     )
+
+
+def _evidence(tables: list[Embedding]) -> dict[str, Scalar]:
+    first = tables[0]
+    operations = {name for table in tables for name in table.whole_table_operations}
+    return {
+        "layer": first.layer,
+        "tables": len(tables),
+        "update_known_from": "the traced step",
+        "rows": sum(table.rows for table in tables),
+        "rows_touched_per_step": first.rows_touched_per_step if len(tables) == 1 else None,
+        "table_bytes": sum(table.table_bytes for table in tables),
+        "slot_bytes": sum(table.slot_bytes or 0 for table in tables),
+        "temporary_bytes": sum(table.temporary_bytes or 0 for table in tables),
+        "whole_table_operations": ", ".join(sorted(operations)),
+        "copied_on_lookup": any(table.copied_on_lookup for table in tables),
+    }

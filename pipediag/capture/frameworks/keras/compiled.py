@@ -7,12 +7,14 @@ from typing import Any
 
 from pipediag.capture.frameworks.keras.layer_policies import LayerPolicies
 from pipediag.capture.frameworks.keras.leaves_traces import compiling_runs_the_scripts_code
+from pipediag.capture.frameworks.keras.plain_optimizer import KNOWN, OptimizerInPlace
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trainer import Settings
 
 _ATTRIBUTES = ("jit_compile", "run_eagerly", "steps_per_execution")
 _POLICY = "dtype_policy"
-_SETTINGS = (*_ATTRIBUTES, _POLICY)
+_OPTIMIZER = "optimizer"
+_SETTINGS = (*_ATTRIBUTES, _POLICY, _OPTIMIZER)
 _TRAINER = "keras.src.backend.tensorflow.trainer"
 
 
@@ -29,8 +31,10 @@ class CompiledVariants:
         self._functions: dict[tuple[Any, ...], Any] = {}
         self._own: Settings = {}
         if self._supported:
-            self._own = {name: getattr(model, name) for name in _ATTRIBUTES} | {_POLICY: None}
+            self._own = {name: getattr(model, name) for name in _ATTRIBUTES}
+            self._own |= {_POLICY: None, _OPTIMIZER: None}
             self._policies = LayerPolicies(model)
+            self._optimizer = OptimizerInPlace(model)
             self._functions[_key(self._own)] = model.train_function
         self._current = self._own
 
@@ -47,6 +51,8 @@ class CompiledVariants:
         unknown = sorted(settings.keys() - set(_SETTINGS))
         if unknown:
             raise NotReplayableError(f"A model can't be compiled with other {', '.join(unknown)}.")
+        if settings.get(_OPTIMIZER, KNOWN[0]) not in KNOWN:
+            raise NotReplayableError(f"No model is trained with {settings[_OPTIMIZER]} here.")
         if settings.get("jit_compile") and not self._compiles_with_xla():
             raise NotReplayableError("A layer of the model does not support XLA.")
 
@@ -70,6 +76,7 @@ class CompiledVariants:
         for name in _ATTRIBUTES:
             setattr(model, name, wanted[name])
         self._policies.use(wanted[_POLICY])
+        self._optimizer.use(wanted[_OPTIMIZER])
         if key not in self._functions:
             model.make_train_function(force=True)
             self._functions[key] = self._guarded(model.train_function)

@@ -1,0 +1,1 @@
+"""Rules on embedding tables: ids that are not what was meant."""

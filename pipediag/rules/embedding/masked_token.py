@@ -1,0 +1,83 @@
+"""A token that is masked as if it were padding: id 0 under `mask_zero`."""
+
+from __future__ import annotations
+
+from pipediag.facts.limits import Threshold
+from pipediag.rules.rule import Meta, Prediction
+from pipediag.session.embeddings import Embedding, EmbeddingIds
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+
+WITHIN = Threshold(
+    "zeros between other ids",
+    0.1,
+    "% of the lookups",
+    "own choice: padding stands at one end of a row, and a stray zero in a thousand may be meant",
+)
+META = Meta(
+    id="masked-token",
+    name="Masked token",
+    title_failed="`mask_zero` hides a token that stands for something",
+    title_passed="Id 0 is padding wherever it is masked",
+    looks_at="Embeddings with `mask_zero=True`: whether the table of tokens in front gives 0 for a "
+    "token, and whether zeros stand between other ids of a row.",
+    why="Layers behind the Embedding skip what is masked, so the token with id 0 is never seen.",
+    edit="Ids from 1 on, `input_dim` one larger; or a `mask_token` in the lookup layer.",
+    cost="One more row.",
+    prediction="None: it is about results, not about speed.",
+    needs=("loop",),
+    thresholds=(WITHIN,),
+    severity="error",
+    effect_on_results="mends results",
+    subject="correctness",
+    untried="It is about what the model learns, which a trial of speed can't tell.",
+)
+
+_NO_SPEED = Prediction(None, "This is about results, not about speed.")
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding for each table whose zeros are no padding."""
+    masked = [table for table in session.embeddings if table.mask_zero]
+    if not masked:
+        return [META.finding("not-applicable", "No embedding masks id 0.")]
+    seen = [(table, table.ids) for table in masked if table.ids is not None]
+    if not seen:
+        return [META.finding("inconclusive", masked[0].ids_missing or "No batch was looked at.")]
+    found = [_finding(table, ids) for table, ids in seen if _is_a_token(ids)]
+    return found or [META.finding("pass", "", evidence={"tables": len(seen)})]
+
+
+def _is_a_token(ids: EmbeddingIds) -> bool:
+    return bool(ids.zero_is_a_token) or _within_percent(ids) >= WITHIN.value
+
+
+def _within_percent(ids: EmbeddingIds) -> float:
+    return 100.0 * ids.zeros_within / ids.lookups
+
+
+def _finding(table: Embedding, ids: EmbeddingIds) -> Finding:
+    if ids.zero_is_a_token:
+        why = (
+            f"The lookup layer in front of `{table.layer}` has no `mask_token`, so it gives 0 for "
+            "a token, and `mask_zero` hides it. Give it `mask_token`, or leave `mask_zero` out."
+        )
+    else:
+        why = (
+            f"{ids.zeros_within} zeros of {ids.lookups} ids of `{table.layer}` stand between other "
+            "ids of their row, where no padding is, and `mask_zero` hides them. Let ids of tokens "
+            "begin with 1, or leave `mask_zero` out."
+        )
+    return META.finding(
+        "fail",
+        why,
+        evidence={
+            "layer": table.layer,
+            "zero_percent": ids.zero_percent,
+            "zeros_within": ids.zeros_within,
+            "zeros_within_percent": _within_percent(ids),
+            "zero_is_a_token": ids.zero_is_a_token,
+            "batches": ids.batches,
+        },
+        own_prediction=_NO_SPEED,
+    )
