@@ -20,8 +20,8 @@ META = Meta(
     looks_at="The types that ids have in the traced step between the batch and the lookup, and "
     "the ids of a few batches before and after.",
     why="A float holds integers exactly up to a limit: 256 in bfloat16, 2,048 in float16, "
-    "16,777,216 in float32. Keras casts inputs to a float where the model has no `Input` with an integer "
-    "`dtype`, and to 16 bits under a mixed policy. Ids beyond the limit are rounded to others.",
+    "16,777,216 in float32. Keras casts inputs to a float where the model has no `Input` with an "
+    "integer `dtype`, and to 16 bits under a mixed policy. Ids beyond the limit are rounded.",
     edit='`keras.Input(shape, dtype="int32")` in front of the Embedding.',
     cost="None.",
     prediction="None: it is about results, not about speed.",

@@ -93,9 +93,9 @@ def _advice(session: Session, tables: list[Embedding]) -> str:
     rows = sum(table.rows for table in tables)
     return (
         f"{_optimizer(session)} passes over all {rows} rows of {names} in each step"
-        f"{_needed(tables)}{_how(tables)}. Update the rows of the batch alone: with a row-wise Adam, as "
+        f"{_needed(tables)}. Update those alone: with a row-wise Adam, as "
         "`pipediag.optimizers.LazyAdam`, or with SGD without momentum, weight decay or a norm over "
-        "all gradients."
+        f"all gradients.{_how(tables)}"
     )
 
 
@@ -112,10 +112,13 @@ def _needed(tables: list[Embedding]) -> str:
 
 
 def _how(tables: list[Embedding]) -> str:
+    """What the step makes of the size of the tables."""
     made = sum(table.temporary_bytes or 0 for table in tables) / 1e6
+    if made < 1:
+        return ""
     spread = any(table.gradient_spread for table in tables)
-    how = "; the gradient of these is spread over a tensor as large as the table" if spread else ""
-    return f"{how}, and {made:.0f} MB of such tensors are made" if made >= 1 else how
+    first = ", the spread gradient among them" if spread else ""
+    return f" The step makes {made:.0f} MB of tensors as large as the table{first}."
 
 
 def _dense_gradient(table: Embedding) -> Finding:

@@ -5,68 +5,121 @@ from typing import Any
 import pytest
 
 from pipediag.rules.step import dense_embedding_update
+from pipediag.session.edits import SetModel
 from pipediag.session.findings import Finding
+from pipediag.session.model import Session
 from tests.factories import make_embedding, make_keras, make_loop, make_session
-from tests.rules.sessions import only
+from tests.records import make_breakdown, make_environment
+from tests.rules.sessions import keeps_up, only
 
-LARGE = {"rows": 500_000, "table_bytes": 128_000_000, "slot_bytes": 256_000_000}
+LARGE = {
+    "rows": 500_000,
+    "table_bytes": 128_000_000,
+    "slot_bytes": 256_000_000,
+    "gradient": "sparse",
+    "update": "dense",
+    "gradient_spread": True,
+    "temporary_bytes": 1_280_000_000,
+    "whole_table_operations": {"Mul": 3, "UnsortedSegmentSum": 2},
+    "rows_touched_per_step": 2_502,
+}
+
+
+def session_with(*tables: dict[str, Any], **overrides: Any) -> Session:
+    made = [make_embedding(**{**LARGE, **table}) for table in tables]
+    usual = {**keeps_up(), "loops": [make_loop(keras=make_keras(optimizer="Adam"))]}
+    return make_session(embeddings=made, **{**usual, **overrides})
 
 
 def finding_with(**overrides: Any) -> Finding:
-    return only(dense_embedding_update, make_session(embeddings=[make_embedding(**overrides)]))
+    return only(dense_embedding_update, session_with(overrides))
 
 
-def with_optimizer(optimizer: str, **overrides: Any) -> Finding:
-    table = make_embedding(**{**LARGE, "update": None, **overrides})
-    loops = [make_loop(keras=make_keras(optimizer=optimizer))]
-    return only(dense_embedding_update, make_session(embeddings=[table], loops=loops))
+def test_a_large_table_under_adam_fails_and_is_tried_with_plain_sgd() -> None:
+    finding = finding_with()
 
-
-def test_a_large_table_under_adam_informs() -> None:
-    finding = finding_with(update="dense", **LARGE)
-    assert finding.status == "informative"
-    assert "Adam reads and writes all 500000 rows" in finding.advice
-    assert "384 MB" in finding.advice
+    assert (finding.status, finding.severity) == ("fail", "warn")
+    assert finding.advice.startswith(
+        "Adam passes over all 500000 rows of `embedding` in each step, of which it looks up 2502."
+    )
+    assert "1280 MB of tensors as large as the table, the spread gradient among them" in (
+        finding.advice
+    )
+    assert finding.effect_on_results == "changes a hyper-parameter"
+    assert finding.edit is not None
+    assert finding.edit.changes == (SetModel({"optimizer": "sgd"}),)
+    assert finding.edit.once
+    assert finding.evidence["update_known_from"] == "the traced step"
 
 
 def test_small_and_sparse_tables_pass() -> None:
-    assert finding_with(update="dense").status == "pass"
-    assert finding_with(update="sparse", **LARGE).status == "pass"
+    assert finding_with(table_bytes=9_000_000).status == "pass"
+    assert finding_with(update="sparse").status == "pass"
+
+
+def test_one_finding_speaks_of_all_tables_of_the_optimizer() -> None:
+    names = [{"layer": name, "temporary_bytes": 0} for name in "abcd"]
+    finding = only(dense_embedding_update, session_with(*names))
+
+    assert "all 2000000 rows of `a`, `b`, `c` and 1 more" in finding.advice
+    assert "looks up 10008" in finding.advice
+    assert "MB of tensors" not in finding.advice
+    assert finding.evidence["tables"] == 4
+
+
+def test_a_pass_over_the_table_without_spreading_its_gradient_is_none_the_less_dense() -> None:
+    finding = finding_with(gradient_spread=False, rows_touched_per_step=None)
+
+    assert finding.status == "fail"
+    assert "spread" not in finding.advice
+    assert "looks up" not in finding.advice
+
+
+def test_a_gradient_as_large_as_the_table_only_informs() -> None:
+    finding = finding_with(gradient="dense")
+
+    assert (finding.status, finding.edit) == ("informative", None)
+    assert "regulariser" in finding.advice
+
+
+def test_where_compute_or_input_decides_it_only_informs() -> None:
+    little = session_with({}, breakdown=make_breakdown(input_wait=1.0, device_compute=20.0))
+    waits = session_with({}, breakdown=make_breakdown(input_wait=50.0, device_compute=40.0))
+
+    assert "Here only 20 % of the step" in only(dense_embedding_update, little).advice
+    finding = only(dense_embedding_update, waits)
+    assert (finding.status, finding.edit) == ("informative", None)
+    assert "deal with the input first" in finding.advice
 
 
 def test_a_frozen_table_does_not_count() -> None:
-    assert finding_with(update="dense", trainable=False, **LARGE).status == "not-applicable"
-
-
-def test_an_update_that_was_not_seen_is_inconclusive() -> None:
-    finding = with_optimizer("MyOwn", missing="The optimizer is a custom one.")
-    assert (finding.status, finding.advice) == ("inconclusive", "The optimizer is a custom one.")
+    assert finding_with(trainable=False).status == "not-applicable"
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "slot_bytes", "status"),
-    [
-        ("Adam", 256_000_000, "informative"),
-        ("SGD", 0, "pass"),
-        ("SGD", 128_000_000, "inconclusive"),
-    ],
+    ("missing", "said"),
+    [("No graph tells.", "No graph tells."), (None, "How embedding is updated was not seen.")],
 )
-def test_without_having_seen_the_update_the_optimizer_tells(
-    optimizer: str, slot_bytes: int, status: str
-) -> None:
-    assert with_optimizer(optimizer, slot_bytes=slot_bytes).status == status
+def test_an_update_that_was_not_seen_is_inconclusive(missing: str | None, said: str) -> None:
+    finding = finding_with(update=None, gradient=None, missing=missing)
+
+    assert (finding.status, finding.advice) == ("inconclusive", said)
 
 
 def test_without_tables() -> None:
     assert only(dense_embedding_update, make_session()).status == "not-applicable"
 
 
-def test_a_loop_of_one_s_own_has_an_optimizer_without_a_name() -> None:
-    table = make_embedding(**{**LARGE, "slot_bytes": None, "update": "dense"})
+def test_a_loop_of_one_s_own_has_an_optimizer_without_a_name_and_no_trial() -> None:
     own = [make_loop(kind="eager", keras=None)]
-    finding = only(dense_embedding_update, make_session(embeddings=[table], loops=own))
-    assert finding.advice.startswith("The optimizer reads and writes all 500000 rows")
-    assert "(128 MB with its slots)" in finding.advice
-    unseen = make_embedding(**{**LARGE, "update": None})
-    unknown = only(dense_embedding_update, make_session(embeddings=[unseen], loops=own))
-    assert unknown.advice == "How embedding is updated was not seen."
+    finding = only(dense_embedding_update, session_with({}, loops=own))
+
+    assert finding.advice.startswith("The optimizer passes over all 500000 rows")
+    assert finding.edit is None
+    assert finding.trial.reason is not None
+
+
+def test_another_keras_is_not_compiled_otherwise() -> None:
+    session = session_with({}, environment=make_environment(legacy_keras=True))
+
+    assert only(dense_embedding_update, session).edit is None

@@ -1,0 +1,170 @@
+"""How traced steps of real models read and write their embedding tables, and by which ids."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.tensorflow
+
+STEPS = """
+import json
+import keras
+import numpy as np
+import tensorflow as tf
+from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
+
+rows, layers = 50, keras.layers
+x = np.random.default_rng(0).integers(0, rows, (8, 5))
+y = np.zeros((8, 1), "float32")
+batch = (tf.constant(x), tf.constant(y))
+
+def told(name, table, given):
+    use = table.use
+    (ids,) = table.looked_up(given)
+    print(json.dumps({"name": name, "gradient": use.gradient, "spread": use.gradient_spread,
+        "rows": use.writes_rows, "whole": use.writes_whole, "slots": use.slot_bytes,
+        "operations": use.whole_table_operations, "copied": use.copied_on_lookup,
+        "lookups": use.lookups, "through": table.passage.through, "dtype": table.passage.dtype,
+        "ids": ids.ids.tolist(), "before": None if ids.before is None else ids.before.tolist()}))
+
+def stepped(model, optimizer, **options):
+    # The function that Keras traces for a step, called as Keras calls it.
+    model.compile(optimizer, "mse", **options)
+    model.make_train_function()
+    data = tf.data.Dataset.from_tensors(batch).repeat()
+    model.train_function(iter(data))
+    seen = [cell.cell_contents for cell in model.train_function.__closure__]
+    functions = [one for one in seen if hasattr(one, "_list_all_concrete_functions")]
+    step = TracedTables(functions)
+    return step, step.of_batch(batch)
+
+def simple(*first, **options):
+    embedding = layers.Embedding(rows, 3, **options)
+    return keras.Sequential([*first, embedding, layers.Flatten(), layers.Dense(1)])
+
+integers = keras.Input((5,), dtype="int32")
+for name, optimizer in [
+    ("adam", "adam"), ("sgd", "sgd"), ("adagrad", "adagrad"), ("rmsprop", "rmsprop"),
+    ("momentum", keras.optimizers.SGD(momentum=0.9)),
+    ("decay", keras.optimizers.SGD(weight_decay=0.1)),
+    ("clipnorm", keras.optimizers.SGD(clipnorm=1.0)),
+    ("global_clipnorm", keras.optimizers.SGD(global_clipnorm=1.0)),
+]:
+    step, given = stepped(simple(integers), optimizer)
+    told(name, step.tables[0], given)
+step, given = stepped(simple(integers, embeddings_regularizer="l2"), "sgd", jit_compile=True)
+told("regularised", step.tables[0], given)
+
+shared, other = layers.Embedding(rows, 3), layers.Embedding(rows, 3)
+inner = keras.Sequential([keras.Input((5,), dtype="int32"), other])
+joined = layers.Concatenate()([shared(integers), shared(integers // 2), inner(integers)])
+step, given = stepped(keras.Model(integers, layers.Dense(1)(layers.Flatten()(joined))), "adam")
+print(json.dumps({"name": "two", "slots": [table.use.slots for table in step.tables],
+    "lookups": [table.use.lookups for table in step.tables],
+    "ids": [[one.ids.tolist() for one in table.looked_up(given)] for table in step.tables]}))
+
+table = tf.Variable(tf.random.normal((rows, 3)), name="mine")
+adam = keras.optimizers.Adam()
+
+@tf.function
+def train(ids, wanted):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.nn.embedding_lookup(table, ids))
+    adam.apply_gradients(zip(tape.gradient(loss, [table]), [table]))
+
+train(*batch)
+train(*batch)
+step = TracedTables([train])
+told("own loop", step.tables[0], step.of_call(train, batch[:1], {"wanted": batch[1]}))
+print(json.dumps({"name": "another", "given": step.of_call(told, batch, {})}))
+
+keras.mixed_precision.set_global_policy("mixed_bfloat16")
+rows, x = 2000, np.arange(1000, 1040).reshape(8, 5)
+batch = (tf.constant(x), tf.constant(y))
+step, given = stepped(simple(), "adam")
+told("bfloat16", step.tables[0], given)
+"""
+
+
+@pytest.fixture(scope="module")
+def steps() -> dict[str, dict[str, Any]]:
+    said = subprocess.run(
+        [sys.executable, "-c", STEPS], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert said.returncode == 0, said.stderr
+    lines = [json.loads(line) for line in said.stdout.splitlines() if line.startswith("{")]
+    return {line["name"]: line for line in lines}
+
+
+@pytest.mark.parametrize(
+    ("name", "spread", "writes_rows", "writes_whole", "slots", "passes_over_all"),
+    [
+        ("adam", True, False, True, 2, True),
+        ("sgd", False, True, False, 0, False),
+        ("clipnorm", False, True, False, 0, False),
+        ("adagrad", False, True, False, 1, True),
+        ("rmsprop", True, True, True, 1, True),
+        ("momentum", True, False, True, 1, True),
+        ("decay", False, True, True, 0, True),
+        ("global_clipnorm", True, False, True, 0, True),
+    ],
+)
+def test_what_each_optimizer_does_to_a_table(
+    steps: dict[str, dict[str, Any]],
+    name: str,
+    spread: bool,
+    writes_rows: bool,
+    writes_whole: bool,
+    slots: int,
+    passes_over_all: bool,
+) -> None:
+    step = steps[name]
+
+    assert (step["gradient"], step["spread"]) == ("sparse", spread)
+    assert (step["rows"], step["whole"]) == (writes_rows, writes_whole)
+    assert step["slots"] == slots * 50 * 3 * 4
+    assert bool(step["operations"]) is passes_over_all
+
+
+def test_a_regulariser_makes_the_gradient_as_large_as_the_table(
+    steps: dict[str, dict[str, Any]],
+) -> None:
+    assert steps["regularised"]["gradient"] == "dense"
+
+
+def test_ids_are_those_of_the_batch(steps: dict[str, dict[str, Any]]) -> None:
+    adam, own = steps["adam"], steps["own loop"]
+
+    assert adam["ids"] == own["ids"]
+    assert (adam["dtype"], adam["through"]) == ("int64", None)
+    assert (adam["copied"], own["copied"]) == (True, False)
+
+
+def test_tables_of_one_shape_are_told_apart(steps: dict[str, dict[str, Any]]) -> None:
+    two = steps["two"]
+    ids = steps["adam"]["ids"]
+
+    assert two["slots"] == [2, 2]
+    assert sorted(two["lookups"]) == [1, 2]
+    ((alone,),) = (one for one in two["ids"] if len(one) == 1)
+    assert alone == ids
+    (both,) = (one for one in two["ids"] if len(one) == 2)
+    halves = [[id // 2 for id in row] for row in ids]
+    assert sorted(both) == sorted([ids, halves])
+
+
+def test_a_call_of_another_function_is_no_step(steps: dict[str, dict[str, Any]]) -> None:
+    assert steps["another"]["given"] is None
+
+
+def test_ids_that_pass_a_float_are_seen_before_and_after(steps: dict[str, dict[str, Any]]) -> None:
+    step = steps["bfloat16"]
+
+    assert step["through"] == "bfloat16"
+    assert step["before"][0] == [1000, 1001, 1002, 1003, 1004]
+    assert step["ids"][0] == [1000, 1000, 1000, 1004, 1004]
