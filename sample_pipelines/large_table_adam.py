@@ -1,6 +1,6 @@
 """A large Embedding trained with Adam, which updates every row of the table at every step.
 
-A batch touches a few thousand of the 60,000 rows, but Adam's moments decay for all of them.
+A batch touches a few thousand of the 200,000 rows, but Adam's moments decay for all of them.
 The step grows with the table and not with the ids it looks up.
 """
 
@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-VOCABULARY = 60_000
+VOCABULARY = 200_000
 LENGTH = 20
 
 rng = np.random.default_rng(65)

@@ -138,10 +138,9 @@ class Diagnosis:
             self._end_profile()
         if self._stacks is not None:
             self._end_stacks()
-        if phase is Phase.LOOK:
-            self.looking.end()
-        else:
+        if phase is not Phase.LOOK:
             self._window.close(complete=False, reason=reason)
+        self.looking.end()
         self._with.recorder.save()
 
     def _advance(self, consumer: Consumer, now_ns: int) -> None:

@@ -20,11 +20,13 @@ class Looking:
         self._with = instruments
         self._tables = TableWatch(loop, instruments.recorder)
         self._began_ns = 0
+        self._read = False
         self._taken: StandIn | None = None
         """Where the next batch is the one to be looked at."""
 
     def begin(self, consumer: Consumer) -> bool:
         """Returns whether there is anything to look for."""
+        self._read = True
         self._tables.begin(consumer)
         if not self._tables.wants_batches:
             self.end()
@@ -58,8 +60,11 @@ class Looking:
         self._aside(lambda: self._tables.called(function, args, kwargs))
 
     def end(self) -> None:
-        """Write down what was seen."""
+        """Write down what was seen; of a loop that ended before, what its step tells by itself."""
         self._give_back()
+        if not self._read:
+            self._read = True
+            self._tables.begin(None)
         self._tables.end()
 
     def _give_back(self) -> None:

@@ -49,8 +49,8 @@ class TableWatch:
         looked_up = sum(tally.lookups for _, _, tally in self._tallies)
         return bool(self._tallies) and self.seen < _MOST_BATCHES and looked_up < _MOST_LOOKUPS
 
-    def begin(self, consumer: Consumer) -> None:
-        """Read the tables from the step as it was traced."""
+    def begin(self, consumer: Consumer | None) -> None:
+        """Read the tables from the step as it was traced; no batch follows without a consumer."""
         known = self._known()
         try:
             functions = [one for ref in self._loop.step_functions if (one := ref()) is not None]
@@ -118,8 +118,10 @@ class TableWatch:
         self._tallies = [one for one in self._tallies if one[2].lookups]
         self.end()
 
-    def _lack(self, consumer: Consumer) -> str | None:
+    def _lack(self, consumer: Consumer | None) -> str | None:
         """Why no batch can be looked at."""
+        if consumer is None:
+            return _NO_BATCH
         if consumer.distributed:
             return _DISTRIBUTED
         if consumer.hand_over == "next":

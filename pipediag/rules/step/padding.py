@@ -20,6 +20,12 @@ COMPUTE = Threshold(
     "% of the step",
     "own choice: padding is computed on, and below this even half as much of it gains little",
 )
+PADDED = Threshold(
+    "padding",
+    10.0,
+    "% of the ids",
+    "own choice: bucketing leaves some of it, and below this there is next to nothing to gain",
+)
 META = Meta(
     id="padding",
     name="Padding",
@@ -27,15 +33,17 @@ META = Meta(
     title_informative="Batches are padded to their longest example; how far was not measured",
     title_passed="Padding hardly weighs",
     looks_at="padded_batch where the batches' shapes have an unknown dimension behind the first, "
-    "in a loop whose time goes to compute.",
+    "in a loop whose time goes to compute; how much of the ids of an Embedding with `mask_zero` is "
+    "padding, in a few batches.",
     why="A model computes on padding as on data. Batches of similar lengths hold less of it, which "
     "is worth the other order only if lengths differ much: a trial tells.",
     edit="`bucket_by_sequence_length(...)` in place of `padded_batch`.",
     cost="Examples of similar length stand together in a batch, so that batches are mixed less; "
     "one batch is gathered for each bucket, in memory.",
-    prediction="None: how much of the batches is padding was not measured.",
+    prediction="None: batches of similar length hold less padding, but how much less depends on "
+    "the order in which they come.",
     needs=("loop", "pipeline", "steps", "breakdown"),
-    thresholds=(COMPUTE, INPUT_BOUND),
+    thresholds=(COMPUTE, PADDED, INPUT_BOUND),
     severity="info",
     effect_on_results="same up to order or rounding",
     tried_when_informing=True,
@@ -58,7 +66,8 @@ def _finding(session: Session, op: Operation) -> Finding:
     loop = session.diagnosed_loop()
     spec = loop.element_spec if loop else None
     percent = class_percent(session, ["device_compute"])
-    evidence = {"device_compute_percent": percent, "element_spec": spec}
+    padded = _padded_percent(session)
+    evidence = {"device_compute_percent": percent, "element_spec": spec, "padding_percent": padded}
     if spec is None:
         advice = "The shapes of the batches are not known."
         return META.finding("inconclusive", advice, op=op, evidence=evidence)
@@ -67,11 +76,32 @@ def _finding(session: Session, op: Operation) -> Finding:
         return META.finding("pass", advice, op=op, evidence=evidence)
     if percent < COMPUTE.value or input_first(session):
         return META.finding("pass", "", op=op, evidence=evidence)
+    if padded is not None and padded < PADDED.value:
+        return META.finding("pass", "", op=op, evidence=evidence)
+    known = (
+        "If lengths differ much," if padded is None else f"{padded:.0f} % of the ids are padding:"
+    )
     advice = (
-        f"If lengths differ much, give `bucket_by_sequence_length` to the data in place of "
+        f"{known} give `bucket_by_sequence_length` to the data in place of "
         f"{call_name(op)}, so that batches hold examples of similar length and less padding."
     )
-    return META.finding("informative", advice, op=op, evidence=evidence, edit=_edit(op))
+    title = None if padded is None else META.title_failed
+    return META.finding(
+        "informative", advice, op=op, evidence=evidence, edit=_edit(op), title=title
+    )
+
+
+def _padded_percent(session: Session) -> float | None:
+    """Padding among the ids of the embeddings that say which id it is; None where none does."""
+    known = [
+        table.ids
+        for table in session.embeddings
+        if table.ids is not None and table.ids.padding_basis == "mask_zero"
+    ]
+    lookups = sum(ids.lookups for ids in known)
+    if not lookups:
+        return None
+    return sum((ids.padding_percent or 0.0) * ids.lookups for ids in known) / lookups
 
 
 def _varies(element_spec: str) -> bool:

@@ -105,6 +105,15 @@ def test_a_loop_that_ends_meanwhile_keeps_what_was_seen(measured: Measured) -> N
     assert measured.recording.windows[-1].complete
 
 
+def test_of_a_loop_that_ends_before_the_step_tells_what_it_does(measured: Measured) -> None:
+    measured.until(Phase.BASELINE)
+    measured.diagnosis.finish("the script ended")
+
+    (table,) = measured.recording.variables
+    assert table.use is not None
+    assert table.ids_missing == "The loop ended before a batch could be looked at."
+
+
 def test_the_end_of_the_data_is_the_steps_to_find(measured: Measured) -> None:
     measured.until(Phase.LOOK)
     data: Iterator[Any] = iter([])

@@ -7,8 +7,9 @@ import pytest
 from pipediag.rules.step import padding
 from pipediag.session.edits import Edit, Replace
 from pipediag.session.model import Session
-from tests.factories import make_loop, make_session
+from tests.factories import make_embedding, make_loop, make_session
 from tests.records import make_breakdown, make_operation
+from tests.rules.embedding.sessions import make_ids
 from tests.rules.sessions import batch, only, session_of, source
 
 VARYING = (
@@ -52,6 +53,27 @@ def test_varying_lengths_are_tried_in_buckets() -> None:
 )
 def test_near_misses_pass(session: Session) -> None:
     assert only(padding, session).status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("percent", "basis", "said"),
+    [
+        (9.9, "mask_zero", None),
+        (10.0, "mask_zero", "10 % of the ids are padding: give"),
+        (62.0, "mask_zero", "62 % of the ids are padding: give"),
+        (62.0, "most frequent id", "If lengths differ much, give"),
+    ],
+)
+def test_what_the_ids_of_batches_say_of_padding(
+    percent: float, basis: str, said: str | None
+) -> None:
+    ids = make_ids(padding_id=0, padding_percent=percent, padding_basis=basis)
+    finding = only(padding, session_with(embeddings=[make_embedding(ids=ids)]))
+
+    assert finding.status == ("informative" if said else "pass")
+    assert finding.advice.startswith(said or "")
+    measured = basis == "mask_zero" and said is not None
+    assert ("how far was not measured" in finding.title) is (said is not None and not measured)
 
 
 def test_without_padding_or_a_spec() -> None:

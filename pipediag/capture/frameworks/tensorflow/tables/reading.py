@@ -127,7 +127,7 @@ class TracedTable:
         self._lookups = lookups
         shape = tuple(variable.shape.as_list())
         self.record = RecordedVariable(
-            layer=variable.name,
+            layer=variable.name.removesuffix(":0"),
             rows=shape[0],
             dim=math.prod(shape[1:]),
             dtype=variable.dtype.base_dtype.name,

@@ -1,0 +1,99 @@
+"""Batches are looked at on their way to a step: training, its data and its errors stay the same,
+and what is said of ids is what a plain pass over the same batches finds."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from .conftest import MakeCase
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.faults]
+
+ROWS, LENGTH, BATCH, STEPS = 400, 12, 16, 150
+
+FIT = f"""
+    import hashlib
+
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(7)
+    rng = np.random.default_rng(3)
+    ids = np.minimum(rng.zipf(1.4, ({STEPS * BATCH}, {LENGTH})) - 1, {ROWS - 1})
+    np.save("ids.npy", ids)
+    wanted = rng.random({STEPS * BATCH})
+    dataset = tf.data.Dataset.from_tensor_slices((ids, wanted)).batch({BATCH})
+    model = keras.Sequential([
+        keras.Input(({LENGTH},), dtype="int32"),
+        keras.layers.Embedding({ROWS}, 8), keras.layers.Dropout(0.3),
+        keras.layers.GlobalAveragePooling1D(), keras.layers.Dense(1),
+    ])
+    model.compile("adam", "mse")
+    history = model.fit(dataset, epochs=4, verbose=0)
+    weights = b"".join(w.tobytes() for w in model.get_weights())
+    print("FACT losses", history.history["loss"])
+    print("FACT weights", hashlib.sha256(weights).hexdigest())
+    print("FACT next", keras.layers.Dense(1).name, np.random.rand(), tf.random.uniform(()).numpy())
+"""
+
+OWN_LOOP = f"""
+    import hashlib
+
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(7)
+    rng = np.random.default_rng(3)
+    ids = rng.integers(0, {ROWS}, ({STEPS * BATCH}, {LENGTH}))
+    np.save("ids.npy", ids)
+    dataset = tf.data.Dataset.from_tensor_slices(ids).batch({BATCH})
+    table = tf.Variable(tf.random.normal(({ROWS}, 8)), name="mine")
+    optimizer = keras.optimizers.Adam()
+
+    @tf.function
+    def step(batch):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.nn.embedding_lookup(table, batch) ** 2)
+        optimizer.apply_gradients(zip(tape.gradient(loss, [table]), [table]))
+        return loss
+
+    for epoch in range(40):
+        losses = [float(step(batch)) for batch in dataset]
+    print("FACT losses", losses[-1], len(losses))
+    print("FACT weights", hashlib.sha256(table.numpy().tobytes()).hexdigest())
+"""
+
+
+@pytest.mark.parametrize("script", [FIT, OWN_LOOP], ids=["fit", "own loop"])
+def test_a_training_whose_ids_are_looked_at_is_the_native_one(
+    make_case: MakeCase, script: str
+) -> None:
+    case = make_case(script)
+    native = case.natively()
+    analysed = case.analysed("--run-to-end", "--budget", "0")
+
+    assert native.facts
+    assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
+    (table,) = analysed.session.embeddings
+    assert (table.rows, table.dim, table.gradient, table.update) == (ROWS, 8, "sparse", "dense")
+    assert table.slot_bytes == 2 * table.table_bytes == 2 * ROWS * 8 * 4
+    assert table.ids is not None, table.ids_missing
+    ids = table.ids
+    data = np.load(analysed.directory / "ids.npy").reshape(STEPS, -1)
+    numbers = range(ids.first_batch, ids.last_batch + 1)
+    assert len(numbers) == ids.batches
+    batches = [data[(number - 1) % STEPS].tolist() for number in numbers]
+    flat = [id for batch in batches for id in batch]
+    counts = Counter(flat)
+    hot = sum(count for _, count in counts.most_common(math.ceil(ROWS / 100)))
+    assert (ids.lookups, ids.unique) == (len(flat), len(counts))
+    assert (ids.smallest, ids.largest, ids.dtype) == (min(flat), max(flat), "int64")
+    assert ids.unique_per_step == pytest.approx(np.mean([len(set(one)) for one in batches]))
+    assert ids.hot_percent == pytest.approx(100 * hot / len(flat))
+    assert ids.padding_percent == pytest.approx(100 * max(counts.values()) / len(flat))
