@@ -1,9 +1,52 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pipediag.measures.loop.embeddings import describe_embeddings, item_bytes
-from pipediag.session.recorded_tables import RecordedVariable
+from pipediag.session.embeddings import Embedding
+from pipediag.session.recorded_tables import RecordedIds, RecordedTableUse, RecordedVariable
+
+TABLE = RecordedVariable("words", 1000, 64, "float32", trainable=True, slots=2)
+USE = RecordedTableUse(
+    variable="words/embeddings",
+    device="CPU:0",
+    lookups=1,
+    copied_on_lookup=True,
+    gradient="sparse",
+    gradient_spread=False,
+    writes_rows=True,
+    writes_whole=False,
+    whole_table_operations={},
+    temporary_bytes=0,
+    slots=1,
+    slot_bytes=4000,
+)
+IDS = RecordedIds(
+    batches=[5, 6, 7, 8],
+    dtype="int64",
+    lookups=400,
+    unique=90,
+    unique_per_batch=60.4,
+    smallest=0,
+    largest=999,
+    most_frequent_id=7,
+    most_frequent_lookups=100,
+    zero_lookups=40,
+    zeros_within=3,
+    rows_of_ids=40,
+    top_rows=10,
+    top_lookups=200,
+    top_lookups_ahead=80,
+    lookups_ahead=200,
+    outside=0,
+)
+
+
+def described(**changes: object) -> Embedding:
+    (row,) = describe_embeddings([replace(TABLE, **{"use": USE, "ids": IDS, **changes})])  # type: ignore[arg-type]
+    return row
 
 
 def test_tables_and_slots_in_bytes_the_largest_first() -> None:
@@ -20,6 +63,71 @@ def test_tables_and_slots_in_bytes_the_largest_first() -> None:
     assert not rows[0].trainable
     assert rows[0].gradient is None
     assert rows[0].missing is not None
+    assert rows[0].ids_missing is not None
+
+
+def test_a_step_that_was_read_tells_of_slots_and_update() -> None:
+    row = described()
+
+    assert (row.slots, row.slot_bytes, row.gradient, row.update) == (1, 4000, "sparse", "sparse")
+    assert (row.missing, row.ids_missing) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("use", "update"),
+    [
+        ({"writes_whole": True}, "dense"),
+        ({"whole_table_operations": {"IsNan": 1}}, "dense"),
+        ({"gradient": None, "writes_whole": True}, None),
+    ],
+)
+def test_what_passes_over_the_whole_table_is_dense(
+    use: dict[str, object], update: str | None
+) -> None:
+    row = described(use=replace(USE, **use))  # type: ignore[arg-type]
+
+    assert row.update == update
+    assert (row.missing is None) is (update is not None)
+
+
+def test_ids_of_a_few_batches() -> None:
+    row = described()
+
+    assert row.rows_touched_per_step == 60
+    assert row.ids is not None
+    assert (row.ids.batches, row.ids.first_batch, row.ids.last_batch) == (4, 5, 8)
+    assert (row.ids.lookups_per_step, row.ids.unique_per_step) == (100.0, 60.4)
+    assert (row.ids.hot_percent, row.ids.hot_percent_ahead) == (50.0, 40.0)
+    assert row.ids.zero_percent == 10.0
+    assert row.ids.out_of_vocabulary_percent is None
+
+
+def test_padding_is_known_supposed_or_none() -> None:
+    known = described(mask_zero=True).ids
+    supposed = described().ids
+    none = described(ids=replace(IDS, rows_of_ids=0)).ids
+    assert known is not None
+    assert supposed is not None
+    assert none is not None
+
+    assert (known.padding_id, known.padding_percent, known.padding_basis) == (0, 10.0, "mask_zero")
+    assert (supposed.padding_id, supposed.padding_percent) == (7, 25.0)
+    assert supposed.padding_basis == "most frequent id"
+    assert (none.padding_id, none.padding_percent, none.padding_basis) == (None, None, None)
+
+
+def test_one_batch_tells_nothing_of_hot_rows_to_come() -> None:
+    ids = described(ids=replace(IDS, top_lookups_ahead=None, lookups_ahead=None)).ids
+
+    assert ids is not None
+    assert ids.hot_percent_ahead is None
+
+
+def test_tokens_out_of_vocabulary() -> None:
+    ids = described(ids=replace(IDS, out_of_vocabulary=4)).ids
+
+    assert ids is not None
+    assert ids.out_of_vocabulary_percent == 1.0
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("float16", 2), ("int64", 8), ("unheard_of", 4)])

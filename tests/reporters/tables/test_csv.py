@@ -10,6 +10,7 @@ from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from tests import factories
 from tests.reporters import sessions, trial_sessions
+from tests.rules.embedding.sessions import make_ids
 
 NAMES = [
     "run.csv",
@@ -52,6 +53,19 @@ def test_rows_are_the_session_s() -> None:
     ]
     assert read(session, "gaps.csv")[0]["device"] == "CPU"
     assert read(session, "host.csv")[0]["tf_data_cpu_percent_of_a_core"] == "95.0"
+
+
+def test_embeddings_are_a_table_with_the_ids_that_were_seen() -> None:
+    seen = factories.make_embedding(ids=make_ids(outside=3), update="dense", lookups=2)
+    unseen = factories.make_embedding(layer="other", ids_missing="A loop.")
+    first, second = read(factories.make_session(embeddings=[seen, unseen]), "embeddings.csv")
+
+    assert (first["layer"], first["dtype"], first["ids_dtype"]) == ("embedding", "float32", "int64")
+    assert (first["update"], first["lookup_places"]) == ("dense", "2")
+    assert (first["lookups_per_step"], first["largest_id"], first["outside"]) == (
+        "1000.0", "999", "3"
+    )  # fmt: skip
+    assert (second["layer"], second["batches"], second["ids_missing"]) == ("other", "", "A loop.")
 
 
 def test_the_ledger_is_a_table() -> None:

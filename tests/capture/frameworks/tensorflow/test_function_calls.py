@@ -12,6 +12,7 @@ from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.stand_in import StandIn
 from pipediag.capture.stop_script import StopScript
+from pipediag.capture.watching.looking import ScriptsOwnError
 from pipediag.capture.watching.updates import UpdateWatch
 from tests.capture.instruments import FakeTimeline
 from tests.capture.runtimes import ToyRuntime
@@ -112,7 +113,7 @@ class Step:
         self.exhausted = 0
         self.given: list[str] = []
         self._arm_to_blame = arm_to_blame
-        consumer = SimpleNamespace(stand_in=self.stand_in)
+        self.consumer: Any = SimpleNamespace(stand_in=self.stand_in)
         step = self
 
         class Function:
@@ -125,7 +126,7 @@ class Step:
             def experimental_get_tracing_count(self) -> int:
                 return 1
 
-        conductor: Any = SimpleNamespace(
+        self.conductor: Any = SimpleNamespace(
             in_a_loop=True,
             call_begins=lambda _, iterator: self.stand_in.asked(iterator),
             looks=False,
@@ -135,14 +136,14 @@ class Step:
         in_graph: Any = SimpleNamespace(runs=lambda _: False)
         watchers: Any = SimpleNamespace(
             guard=Guard(lambda _: None),
-            conductor=conductor,
+            conductor=self.conductor,
             timeline=FakeTimeline(),
             updates=UpdateWatch(),
             in_graph=in_graph,
             held=held,
             other_uses=None,
         )
-        calls = FunctionCalls(watchers, ToyRuntime(), lambda args: (consumer, args[0]))
+        calls = FunctionCalls(watchers, ToyRuntime(), lambda args: (self.consumer, args[0]))
         errors = SimpleNamespace(OutOfRangeError=OutOfRangeError)
         calls.install(SimpleNamespace(Function=Function, errors=errors), watchers.guard)
         self.function: Any = Function()
@@ -176,6 +177,31 @@ def test_a_step_is_given_the_scripts_own_iterator_where_nothing_stands_in() -> N
     step.stand_in.give_back()
 
     assert step.function("own", 3) == "own 3"
+
+
+def test_data_that_fail_while_they_are_looked_at_fail_the_scripts_call() -> None:
+    step = Step(arm_to_blame=False)
+
+    def looked_at(consumer: Any, iterator: Any) -> Any:
+        raise ScriptsOwnError(OSError("the disk is gone"))
+
+    step.conductor.call_begins = looked_at
+    with pytest.raises(OSError, match="the disk is gone"):
+        step.function("own", 2)
+
+    assert step.given == []
+
+
+def test_a_call_without_an_iterator_is_told_while_batches_are_looked_at() -> None:
+    step = Step(arm_to_blame=False)
+    step.consumer = None
+    told: list[Any] = []
+    step.conductor.function_called = lambda *call: told.append(call)
+    step.function("batch", factor=2)
+    step.conductor.looks = True
+    step.function("batch", factor=3)
+
+    assert told == [(step.function, ("batch",), {"factor": 3})]
 
 
 class Tracing:

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from rich.console import Console, Group
+
+from pipediag.reporters.terminal.embedding_table import embedding_table
+from pipediag.session.embeddings import Embedding
+from tests.factories import make_embedding
+from tests.rules.embedding.sessions import make_ids
+
+
+def shown(tables: list[Embedding], limit: int) -> str:
+    console = Console(width=100, color_system=None)
+    with console.capture() as captured:
+        console.print(Group(*embedding_table(tables, limit)))
+    return captured.get()
+
+
+def test_a_row_says_what_a_step_does_to_a_table() -> None:
+    table = make_embedding(update="dense", ids=make_ids())
+    text = shown([table], 3)
+
+    assert "bytes with slots" in text
+    row = text.splitlines()[-1]
+    for part in ("embedding", "1,000 x 64", "750\N{NO-BREAK SPACE}KiB", "400 of 1,000"):
+        assert part in row
+    assert "whole table" in row
+
+
+def test_more_tables_than_there_is_room_for() -> None:
+    text = shown([make_embedding(layer=name) for name in "abc"], 1)
+
+    assert "2 more in the report" in text
+    assert len(text.splitlines()) == 3
+
+
+def test_without_tables_or_room_nothing_is_said() -> None:
+    assert shown([], 3).strip() == shown([make_embedding()], 0).strip() == ""

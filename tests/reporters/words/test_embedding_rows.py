@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pipediag.reporters.words import embedding_rows as words
+from pipediag.reporters.words.quantities import NO_BREAK, NOTHING
+from tests.factories import make_embedding
+from tests.rules.embedding.sessions import make_ids
+
+
+def test_gradient_and_update() -> None:
+    spread = make_embedding(gradient="sparse", update="dense", gradient_spread=True)
+    rows = make_embedding(gradient="sparse", update="sparse", gradient_spread=False)
+    frozen = make_embedding(trainable=False)
+
+    assert [words.gradient(one) for one in (spread, rows, frozen)] == [
+        "sparse, made dense", "sparse", "frozen"
+    ]  # fmt: skip
+    assert words.gradient(make_embedding()) == NOTHING
+    assert [words.update(one) for one in (spread, rows, frozen)] == [
+        "whole table", "its rows", NOTHING
+    ]  # fmt: skip
+
+
+def test_rows_of_lookups() -> None:
+    assert words.rows_touched(make_embedding(ids=make_ids())) == "400 of 1,000"
+    assert words.rows_touched(make_embedding()) == NOTHING
+
+
+def test_padding_that_is_only_supposed_says_so() -> None:
+    known = make_ids(padding_id=0, padding_percent=4.0, padding_basis="mask_zero")
+    supposed = make_ids(padding_id=7, padding_percent=5.0, padding_basis="most frequent id")
+    rare = make_ids(padding_id=7, padding_percent=4.9, padding_basis="most frequent id")
+
+    assert words.padding(known) == f"4.0{NO_BREAK}%"
+    assert words.padding(supposed) == f"5.0{NO_BREAK}% (id 7?)"
+    assert words.padding(rare) == words.padding(None) == words.padding(make_ids()) == NOTHING
+
+
+def test_hot_rows_are_those_of_batches_to_come_where_that_is_known() -> None:
+    assert words.hot(make_ids()) == f"25.0{NO_BREAK}%"
+    assert words.hot(make_ids(hot_percent_ahead=None)) == f"30.0{NO_BREAK}%"
+    assert words.hot(None) == NOTHING
+
+
+def test_which_batches_were_looked_at() -> None:
+    assert words.looked_at(make_ids()) == "8 batches, 41 to 48"
+    assert words.looked_at(make_ids(batches=1, last_batch=41)) == "1 batch, 41 to 41"
