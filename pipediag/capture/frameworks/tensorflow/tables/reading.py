@@ -122,7 +122,7 @@ class TracedTable:
         writes: Writes,
         variables: dict[int, Any],
     ) -> None:
-        self.variable = variable
+        self.variable = _whole(variable)
         self._step = step
         self._lookups = lookups
         shape = tuple(variable.shape.as_list())
@@ -163,13 +163,22 @@ class TracedTable:
 
 
 def _each_once(steps: Sequence[_Step]) -> list[TracedTable]:
-    """Each table in the step that trains it, if one does."""
+    """Each table in the step that trains it, if one does; of a strategy's copies, the first."""
     found: dict[int, TracedTable] = {}
     for table in (one for step in steps for one in step.tables):
-        known = found.get(id(table.variable))
+        whole = id(_whole(table.variable))
+        known = found.get(whole)
         if known is None or (known.use.gradient is None and table.use.gradient is not None):
-            found[id(table.variable)] = table
+            found[whole] = table
     return list(found.values())
+
+
+def _whole(variable: Any) -> Any:
+    """What a strategy made of it, one copy a device; itself otherwise."""
+    # Which of the two TensorFlow keeps it at depends on its version.
+    at_handle = getattr(variable.handle, "_distributed_container", None)
+    container = at_handle or getattr(variable, "_distributed_container", None)
+    return variable if container is None else container() or variable
 
 
 def _step_of(function: Any) -> _Step | None:
