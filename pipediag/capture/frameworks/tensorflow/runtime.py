@@ -8,6 +8,7 @@ from typing import Any
 from pipediag.capture.frameworks.tensorflow import datasets, model_proto, repeat
 from pipediag.capture.frameworks.tensorflow.cancellation import OfOneCall
 from pipediag.capture.frameworks.tensorflow.device_sync import DeviceClock
+from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
 from pipediag.capture.runtime import Cancellation, Clock
 from pipediag.capture.step_tables import StepTables
 
@@ -30,9 +31,6 @@ class TensorFlowRuntime:
         return repeat.unobserved_iterator(dataset, dataset.element_spec)
 
     def step_tables(self, functions: Sequence[Any]) -> StepTables:
-        # Not sooner: a loop without a step that trains needs none of it.
-        from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
-
         return TracedTables(functions)
 
     @property

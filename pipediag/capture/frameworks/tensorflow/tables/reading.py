@@ -20,8 +20,8 @@ from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
 )
 from pipediag.capture.frameworks.tensorflow.tables.work import (
     WholeTable,
+    WholeTables,
     Writes,
-    work_on,
     writes_of,
 )
 from pipediag.capture.step_tables import LookedUp, Passage, UnreadableStepError
@@ -75,8 +75,9 @@ class _Step:
             lookups.setdefault(id(lookup.handle), []).append(lookup)
         variables = {id(one.handle): one for one in _variables_of(concrete)}
         writes = writes_of(unfolded)
+        whole = WholeTables(unfolded)
         self.tables = [
-            TracedTable(unfolded, variables[handle], found, writes, variables)
+            TracedTable(unfolded, variables[handle], found, writes, whole, variables)
             for handle, found in lookups.items()
             if handle in variables and _is_a_table(variables[handle], writes)
         ]
@@ -120,6 +121,7 @@ class TracedTable:
         variable: Any,
         lookups: list[Lookup],
         writes: Writes,
+        whole: WholeTables,
         variables: dict[int, Any],
     ) -> None:
         self.variable = _whole(variable)
@@ -134,7 +136,8 @@ class TracedTable:
             trainable=bool(variable.trainable),
             slots=0,
         )
-        self.use = _use_of(step, variable, shape, lookups, writes, variables)
+        work = whole.of(variable.handle, shape)
+        self.use = _use_of(variable, work, lookups, writes, variables)
         self.passage: Passage | None = None
         self.ids_missing: str | None = None
         try:
@@ -208,14 +211,12 @@ def _is_a_table(variable: Any, writes: Writes) -> bool:
 
 
 def _use_of(
-    step: Unfolded,
     variable: Any,
-    shape: tuple[int, ...],
+    work: WholeTable,
     lookups: list[Lookup],
     writes: Writes,
     variables: dict[int, Any],
 ) -> RecordedTableUse:
-    work = work_on(step, variable.handle, shape)
     own = id(variable.handle)
     slots = [
         variables[other]

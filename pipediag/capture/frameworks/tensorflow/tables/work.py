@@ -29,6 +29,8 @@ _MAKES_NOTHING = frozenset({"ReadVariableOp", "Identity", "IdentityN", "Placehol
 """What hands on a tensor, or the variable's own memory."""
 
 _Key = tuple[Any, ...]
+_Made = tuple[Frame, Any, list[Any]]
+"""An operation, where it is, and those of its outputs that have the shape."""
 
 
 @dataclass
@@ -69,23 +71,35 @@ def writes_of(step: Unfolded) -> Writes:
     return found
 
 
-def work_on(step: Unfolded, handle: Any, shape: tuple[int, ...]) -> WholeTable:
-    """What is made of the table, and of what is computed together with it."""
-    groups = _Groups()
-    made = list(_of_shape(step, shape, groups))
-    group = groups.of(("variable", id(handle)))
-    table = WholeTable()
-    for frame, op, outputs in made:
-        if groups.of(_key(step, At(frame, outputs[0]))) != group:
-            continue
-        table.operations[op.type] += 1
-        table.temporary_bytes += sum(_bytes(one, shape) for one in outputs)
-        if op.type in _SPREADS:
-            table.spread = True
-        elif in_gradients(op):
-            table.dense_gradient = True
-    table.variables = {key[1] for key in groups.members(group) if key[0] == "variable"}
-    return table
+class WholeTables:
+    """What a step makes of whole tables. Tables of one shape are read from the graph together."""
+
+    def __init__(self, step: Unfolded) -> None:
+        self._step = step
+        self._read: dict[tuple[int, ...], tuple[_Groups, list[_Made]]] = {}
+
+    def of(self, handle: Any, shape: tuple[int, ...]) -> WholeTable:
+        """What is made of that table, and of what is computed together with it."""
+        groups, made = self._of_shape(shape)
+        group = groups.of(("variable", id(handle)))
+        table = WholeTable()
+        for frame, op, outputs in made:
+            if groups.of(_key(self._step, At(frame, outputs[0]))) != group:
+                continue
+            table.operations[op.type] += 1
+            table.temporary_bytes += sum(_bytes(one, shape) for one in outputs)
+            if op.type in _SPREADS:
+                table.spread = True
+            elif in_gradients(op):
+                table.dense_gradient = True
+        table.variables = {key[1] for key in groups.members(group) if key[0] == "variable"}
+        return table
+
+    def _of_shape(self, shape: tuple[int, ...]) -> tuple[_Groups, list[_Made]]:
+        if shape not in self._read:
+            groups = _Groups()
+            self._read[shape] = groups, list(_of_shape(self._step, shape, groups))
+        return self._read[shape]
 
 
 class _Groups:
@@ -108,9 +122,7 @@ class _Groups:
         return (key for key in list(self._above) if self.of(key) == group)
 
 
-def _of_shape(
-    step: Unfolded, shape: tuple[int, ...], groups: _Groups
-) -> Iterator[tuple[Frame, Any, list[Any]]]:
+def _of_shape(step: Unfolded, shape: tuple[int, ...], groups: _Groups) -> Iterator[_Made]:
     """Operations that make tensors of that shape; what belongs together is joined on the way."""
     for one, other in step.same():
         if _has_shape(one.tensor, shape):
