@@ -62,19 +62,27 @@ class Rows:
 
     def of(self, variable: Variable) -> Tensor:
         """Their values; the rest of the variable is not read."""
-        return _native(variable).sparse_read(self._indices)
+        native = _native(variable)
+        return tf.raw_ops.ResourceGather(
+            resource=native.handle, indices=self._indices, dtype=native.dtype
+        )
 
     def change(self, variable: Variable, changed: Callable[[Tensor], Tensor]) -> Tensor:
         """Put what `changed` makes of their values in their place, and give that back."""
         values = changed(self.of(variable))
-        _native(variable).scatter_update(tf.IndexedSlices(values, self._indices))
+        tf.raw_ops.ResourceScatterUpdate(
+            resource=_native(variable).handle, indices=self._indices, updates=values
+        )
         return values
 
     def subtract(self, variable: Variable, values: Tensor) -> None:
         """Take a value from each."""
-        _native(variable).scatter_sub(tf.IndexedSlices(values, self._indices))
+        tf.raw_ops.ResourceScatterSub(
+            resource=_native(variable).handle, indices=self._indices, updates=values
+        )
 
 
 def _native(variable: Variable) -> Variable:
-    # Keras hands over the table as TensorFlow's own, and keeps slots as variables of Keras.
+    # Keras hands over the table as TensorFlow's own, and keeps slots as variables of Keras. Of a
+    # variable with a copy on each replica, `handle` is that of the replica which is updated.
     return variable if isinstance(variable, tf.Variable) else variable.value
