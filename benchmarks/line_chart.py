@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 460, 380
 """Of a panel, in pixels, with its margins."""
-LEFT, RIGHT, TOP, BOTTOM = 56, 12, 40, 44
+LEFT, RIGHT, TOP, BOTTOM = 56, 40, 60, 44
 LEGEND_LINE = 18
 _TEXT = 'font-family="sans-serif" font-size="12" fill="#333"'
 
@@ -85,7 +85,7 @@ def _axes(title: str, x: Scale, y: Scale, x_label: str, y_label: str) -> Iterato
         yield _rule(x.begin, y(value), x.end, y(value))
         yield _word(f"{value:,g}", x.begin - 6, y(value) + 4, "end")
     yield _word(x_label, (x.begin + x.end) / 2, y.begin + 34, "middle")
-    yield _word(y_label, x.begin, y.end - 4, "end")
+    yield _word(y_label, x.begin, y.end - 10, "start")
 
 
 def _rule(x1: float, y1: float, x2: float, y2: float) -> str:

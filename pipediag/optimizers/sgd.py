@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pipediag.optimizers.frameworks import keras, tf
 from pipediag.optimizers.row_wise import RowWise
-from pipediag.optimizers.rows import Rows, Tensor
+from pipediag.optimizers.rows import Rows, Tensor, Variable
 
 
 @keras.saving.register_keras_serializable(package="pipediag")
@@ -27,6 +29,13 @@ class LazySGD(RowWise, keras.optimizers.SGD):
     Raises:
         ValueError: `gradient_accumulation_steps` or `loss_scale_factor` is given.
     """
+
+    def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
+        if self.momentum == 0 and self.weight_decay is None:
+            # Without slots nothing is to be gained from a row's values being added first.
+            keras.optimizers.SGD.update_step(self, gradient, variable, learning_rate)
+        else:
+            super().update_step(gradient, variable, learning_rate)
 
     def row_step(self, rows: Rows, gradient: Tensor, slot: int, learning_rate: Tensor) -> Tensor:
         step = learning_rate * gradient
