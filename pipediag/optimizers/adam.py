@@ -34,8 +34,11 @@ class LazyAdam(RowWise, keras.optimizers.Adam):
       is long over, nothing corrects its moments that start from zero; Keras' Adam does the same.
     - `weight_decay` reaches the rows of the batch alone; a row that is in one of ten batches decays
       a tenth as fast.
+    - Values of the same row are added before they are squared for `v`, as with the dense gradient;
+      Keras' Adam, given a sparse one, squares them one by one.
 
-    The loss usually comes out the same, but need not; docs/optimizers.md has more.
+    The loss often comes out the same, after more steps at the same rate, but need not;
+    docs/optimizers.md has more.
 
     Raises:
         ValueError: `gradient_accumulation_steps` or `loss_scale_factor` is given.
