@@ -73,7 +73,7 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
 
 def callback_list(frame: FrameType) -> Any:
     """Keras's own list of the callbacks of a running `fit`, once it has made one; None before."""
-    callbacks = frame.f_locals.get("callbacks")
+    callbacks = locals_of(frame).get("callbacks")
     return callbacks if hasattr(callbacks, "callbacks") else None
 
 
