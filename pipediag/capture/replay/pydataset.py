@@ -6,6 +6,7 @@ import inspect
 import random
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import count
 from types import MethodType
 from typing import Any
@@ -91,8 +92,6 @@ def _made_ahead(
     make: Callable[[int], Any], indices: Iterable[int], workers: int, queued: int
 ) -> Generator[Any, None, None]:
     """Results in the order of the indices, of which so many are asked for ahead."""
-    from concurrent.futures import Future, ThreadPoolExecutor, wait
-
     asked: deque[Future[Any]] = deque()
     pool = ThreadPoolExecutor(workers)
     try:
