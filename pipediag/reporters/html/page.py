@@ -27,6 +27,7 @@ from pipediag.reporters.words import (
     quantities,
     run_parts,
     step_words,
+    verdict_words,
 )
 from pipediag.reporters.words import trial_outcomes as trials
 from pipediag.reporters.words.evidence import evidence
@@ -79,6 +80,7 @@ def _body_context(session: Session) -> dict[str, Any]:
         "bottleneck": session.operation(pipeline.bottleneck_op_id) if pipeline else None,
         "groups": findings.group(session),
         "headline": headline.headline(session),
+        "severity": verdict_words.shown(session),
         "phases": phases.phases(session),
         "agreement": phases.agreement(session),
     }

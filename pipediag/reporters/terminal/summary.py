@@ -17,7 +17,7 @@ from pipediag.reporters.terminal.embedding_table import embedding_table
 from pipediag.reporters.terminal.encoded import Encoded
 from pipediag.reporters.terminal.limits import MAX_LINES, SPARING, UNLIMITED, Limits
 from pipediag.reporters.terminal.next_command import next_command
-from pipediag.reporters.words import findings, headline, labels, phases, run_parts
+from pipediag.reporters.words import findings, headline, labels, phases, run_parts, verdict_words
 from pipediag.reporters.words import trial_outcomes as trials
 from pipediag.reporters.words.pipeline_rows import dearest, parallel_calls, pipeline_rows
 from pipediag.reporters.words.quantities import decimal, number, percent, percent_interval
@@ -77,11 +77,12 @@ class _Summary:
 
     def _verdict(self) -> Iterator[RenderableType]:
         verdict = self._session.verdict
-        style = _VERDICT_STYLE[verdict.severity]
+        shown = verdict_words.shown(self._session)
+        style = _VERDICT_STYLE[shown.severity]
         head = Text.assemble(
             ("● ", style),
             (labels.BOTTLENECK[verdict.bottleneck].upper(), f"bold {style}"),
-            f"  {labels.SEVERITY[verdict.severity]}, {verdict.confidence} confidence  ",
+            f"  {shown.text}, {verdict.confidence} confidence  ",
             (labels.command_line(self._session.script), "dim"),
         )
         head.truncate(_MAX_WIDTH, overflow="ellipsis")

@@ -1,0 +1,43 @@
+"""How bad it is, as the first line of every report says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipediag.facts.order import to_act_on
+from pipediag.reporters.words import labels
+from pipediag.session.model import Session
+from pipediag.vocabulary import VerdictSeverity
+
+MUCH = 1.2
+"""Own choice, as much as an input wait at the limit from which it is the bottleneck would gain."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The severity that sets colours and signs, and what is said beside the bottleneck."""
+
+    severity: VerdictSeverity
+    text: str
+
+
+def shown(session: Session) -> Shown:
+    """The verdict's own; where it finds nothing severe and a trial found much, that is told.
+
+    A step that computes all the time is no fault of the pipeline's, and may still compute what it
+    need not.
+    """
+    severity = session.verdict.severity
+    if severity == "ok" and _gained(session) >= MUCH:
+        return Shown("moderate", "a change makes it faster")
+    return Shown(severity, labels.SEVERITY[severity])
+
+
+def _gained(session: Session) -> float:
+    """By the best change that a trial confirmed."""
+    confirmed = [
+        finding.trial.speedup or 1.0
+        for finding in session.findings
+        if finding.trial.state == "confirmed" and to_act_on(finding) and not finding.about_results
+    ]
+    return max(confirmed, default=1.0)

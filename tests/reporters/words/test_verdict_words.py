@@ -1,0 +1,49 @@
+"""The severity that a report's first line shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.reporters.words.verdict_words import shown
+from pipediag.session.model import Session
+from pipediag.session.trials import Trial
+from pipediag.vocabulary import TrialState
+from tests.factories import make_finding, make_session, make_verdict
+from tests.trials.bench import make_edit
+
+
+def session(severity: str = "ok", **finding: Any) -> Session:
+    found = make_finding("a-rule", edit=make_edit("a-rule"), **finding)
+    return make_session(
+        verdict=make_verdict(bottleneck="compute", severity=severity), findings=[found]
+    )
+
+
+def trial(speedup: float, state: TrialState = "confirmed") -> Trial:
+    return Trial(state=state, reason=None, speedup=speedup)
+
+
+@pytest.mark.parametrize(
+    ("speedup", "severity", "text"),
+    [(1.2, "moderate", "a change makes it faster"), (1.19, "ok", "no severe bottleneck")],
+)
+def test_a_step_that_only_computes_may_compute_too_much(
+    speedup: float, severity: str, text: str
+) -> None:
+    found = shown(session(trial=trial(speedup)))
+    assert (found.severity, found.text) == (severity, text)
+
+
+@pytest.mark.parametrize(
+    "finding",
+    [{}, {"trial": trial(2.0, "inconclusive")}, {"trial": trial(2.0), "subject": "correctness"}],
+)
+def test_what_was_not_confirmed_to_be_faster_changes_nothing(finding: dict[str, Any]) -> None:
+    assert shown(session(**finding)).severity == "ok"
+
+
+@pytest.mark.parametrize("severity", ["moderate", "high", "unknown"])
+def test_any_other_severity_is_the_verdicts(severity: str) -> None:
+    assert shown(session(severity, trial=trial(9.0))).severity == severity
