@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipediag.facts.machine import available_bytes
 from pipediag.session.edits import Edit, SetModel
 from pipediag.session.model import Session
 
@@ -63,17 +64,46 @@ def in_sixteen_bits(session: Session, rule: str, policy: str) -> Edit | None:
     )
 
 
+ROW_WISE = {
+    "Adam": "LazyAdam",
+    "AdamW": "LazyAdamW",
+    "Adamax": "LazyAdamax",
+    "RMSprop": "LazyRMSprop",
+    "Adagrad": "LazyAdagrad",
+    "SGD": "LazySGD",
+}
+"""Keras' optimizers, and those of `pipediag.optimizers` that update rows alone by the same rule."""
+
+SLOTS_TWICE = 0.25
+"""Part of the available memory that a second set of the optimizer's slots may take in a trial. Own
+choice: what else an arm needs comes on top."""
+
+
 def row_wise_update(session: Session, rule: str) -> Edit | None:
-    """Plain SGD for the model, the least that an update can cost; None where the loop is not
-    Keras', or uses another Keras or backend than its model can be compiled otherwise in."""
+    """The same optimizer row by row, or plain SGD where there is none or no memory for its slots.
+
+    None where the loop is not Keras', or uses another Keras or backend than its model can be
+    compiled otherwise in.
+    """
     loop = session.diagnosed_loop()
     if loop is None or loop.keras is None or session.environment.legacy_keras:
         return None
+    row_wise = ROW_WISE.get(loop.keras.optimizer or "")
+    slots = sum(table.slot_bytes or 0 for table in session.embeddings)
+    if row_wise is None or slots > SLOTS_TWICE * available_bytes(session):
+        return Edit(
+            id=rule,
+            label="plain SGD in place of the optimizer",
+            changes=(SetModel({"optimizer": "sgd"}),),
+            caveat="It shows what the update costs; how well the model learns with another "
+            "optimizer is not measured. SGD updates the other layers as well.",
+            once=True,
+        )
     return Edit(
         id=rule,
-        label="plain SGD in place of the optimizer",
-        changes=(SetModel({"optimizer": "sgd"}),),
-        caveat="It shows what the update costs; how well the model learns with another optimizer "
-        "is not measured. SGD updates the other layers as well.",
+        label=f"{row_wise} in place of {loop.keras.optimizer}",
+        changes=(SetModel({"optimizer": "row_wise"}),),
+        caveat="Averages of rows that a batch does not hold stay as they are, so training goes "
+        "another way; how well the model then learns is not measured.",
         once=True,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.step import class_percent
-from pipediag.rules.model_edits import NO_MODEL_EDIT, row_wise_update
+from pipediag.rules.model_edits import NO_MODEL_EDIT, ROW_WISE, row_wise_update
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.embeddings import Embedding
@@ -91,11 +91,12 @@ def _advice(session: Session, tables: list[Embedding]) -> str:
     names = ", ".join(f"`{table.layer}`" for table in tables[:3])
     names += f" and {len(tables) - 3} more" if len(tables) > 3 else ""
     rows = sum(table.rows for table in tables)
+    own = _optimizer(session)
     return (
-        f"{_optimizer(session)} passes over all {rows} rows of {names} in each step"
-        f"{_needed(tables)}. Update those alone: with a row-wise Adam, as "
-        "`pipediag.optimizers.LazyAdam`, or with SGD without momentum, weight decay or a norm over "
-        f"all gradients.{_how(tables)}"
+        f"{own} passes over all {rows} rows of {names} in each step{_needed(tables)}. Update those "
+        f"alone: with `pipediag.optimizers.{ROW_WISE.get(own, 'LazyAdam')}`, which is row-wise, or "
+        "with SGD without momentum, weight decay or a norm over all gradients."
+        f"{_how(tables)}"
     )
 
 

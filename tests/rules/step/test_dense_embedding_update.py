@@ -35,7 +35,7 @@ def finding_with(**overrides: Any) -> Finding:
     return only(dense_embedding_update, session_with(overrides))
 
 
-def test_a_large_table_under_adam_fails_and_is_tried_with_plain_sgd() -> None:
+def test_a_large_table_under_adam_fails_and_is_tried_row_by_row() -> None:
     finding = finding_with()
 
     assert (finding.status, finding.severity) == ("fail", "warn")
@@ -47,9 +47,23 @@ def test_a_large_table_under_adam_fails_and_is_tried_with_plain_sgd() -> None:
     )
     assert finding.effect_on_results == "changes a hyper-parameter"
     assert finding.edit is not None
-    assert finding.edit.changes == (SetModel({"optimizer": "sgd"}),)
+    assert finding.edit.changes == (SetModel({"optimizer": "row_wise"}),)
+    assert finding.edit.label == "LazyAdam in place of Adam"
     assert finding.edit.once
     assert finding.evidence["update_known_from"] == "the traced step"
+
+
+@pytest.mark.parametrize("overrides", [{"optimizer": "Ftrl"}, {"slot_bytes": 8 << 30}])
+def test_plain_sgd_shows_what_the_update_costs_where_no_other_can(
+    overrides: dict[str, Any],
+) -> None:
+    """No row-wise optimizer of that rule, or no memory for its slots."""
+    keras = make_keras(optimizer=overrides.pop("optimizer", "Adam"))
+    session = session_with(overrides, loops=[make_loop(keras=keras)])
+    edit = only(dense_embedding_update, session).edit
+
+    assert edit is not None
+    assert edit.changes == (SetModel({"optimizer": "sgd"}),)
 
 
 def test_small_and_sparse_tables_pass() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipediag.capture.frameworks.keras.layer_policies import LayerPolicies
 from pipediag.capture.frameworks.keras.leaves_traces import compiling_runs_the_scripts_code
-from pipediag.capture.frameworks.keras.plain_optimizer import KNOWN, OptimizerInPlace
+from pipediag.capture.frameworks.keras.other_optimizers import OptimizerInPlace
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trainer import Settings
 
@@ -51,8 +51,8 @@ class CompiledVariants:
         unknown = sorted(settings.keys() - set(_SETTINGS))
         if unknown:
             raise NotReplayableError(f"A model can't be compiled with other {', '.join(unknown)}.")
-        if settings.get(_OPTIMIZER, KNOWN[0]) not in KNOWN:
-            raise NotReplayableError(f"No model is trained with {settings[_OPTIMIZER]} here.")
+        if _OPTIMIZER in settings:
+            self._optimizer.check(settings[_OPTIMIZER])
         if settings.get("jit_compile") and not self._compiles_with_xla():
             raise NotReplayableError("A layer of the model does not support XLA.")
 

@@ -92,6 +92,8 @@ def test_only_what_is_known_can_be_set() -> None:
     variants, _ = variants_of(Model())
     variants.check({"steps_per_execution": 8, "dtype_policy": "mixed_bfloat16"})
     variants.check({"optimizer": "sgd"})
+    with pytest.raises(NotReplayableError, match="no row-wise optimizer in place of"):
+        variants.check({"optimizer": "row_wise"})
     with pytest.raises(NotReplayableError, match="other loss, metrics"):
         variants.check({"metrics": "mae", "loss": "mse"})
     with pytest.raises(NotReplayableError, match="trained with lion"):

@@ -1,0 +1,81 @@
+"""A Keras model with an optimizer in place of its own, and back again."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from pipediag.capture.replay.refusal import NotReplayableError
+
+SGD = "sgd"
+"""Plain, which keeps no averages and writes the rows it was given: the least an update can cost."""
+ROW_WISE = "row_wise"
+"""The same rule as the model's own, for the rows of the batch alone."""
+
+_RATE = 0.01
+"""Of steps whose results are put back: it only has to keep numbers finite."""
+_ROW_WISE = {
+    "Adam": "LazyAdam",
+    "AdamW": "LazyAdamW",
+    "Adamax": "LazyAdamax",
+    "RMSprop": "LazyRMSprop",
+    "Adagrad": "LazyAdagrad",
+    "SGD": "LazySGD",
+}
+
+
+class OptimizerInPlace:
+    """Lets a model train with another optimizer. Variables that it needs are its own."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._own: Any = getattr(model, "optimizer", None)
+        self._made: dict[str, Any] = {}
+
+    def check(self, name: str) -> None:
+        """See whether there is such an optimizer for the model.
+
+        Raises:
+            NotReplayableError: there is none.
+        """
+        if name not in (SGD, ROW_WISE):
+            raise NotReplayableError(f"No model is trained with {name} here.")
+        if name == ROW_WISE and type(self._own).__name__ not in _ROW_WISE:
+            raise NotReplayableError(
+                f"There is no row-wise optimizer in place of {type(self._own).__name__}."
+            )
+
+    def use(self, name: str | None) -> None:
+        """An optimizer by its name; None is the model's own."""
+        wanted = self._own if name is None else self._other(name)
+        if getattr(self._model, "optimizer", None) is not wanted:
+            self._model.optimizer = wanted
+
+    def _other(self, name: str) -> Any:
+        if name not in self._made:
+            other = self._row_wise() if name == ROW_WISE else self._plain()
+            other.build(self._model.trainable_variables)
+            if name == ROW_WISE:
+                # It goes on from the averages that there are, as the model's own would.
+                for mine, theirs in zip(other.variables, self._own.variables, strict=True):
+                    mine.assign(theirs)
+            self._made[name] = other
+        return self._made[name]
+
+    def _plain(self) -> Any:
+        from keras.src import optimizers
+
+        # A name, as Keras numbers those that have none.
+        return optimizers.SGD(self._rate(), name="pipediag_sgd")
+
+    def _row_wise(self) -> Any:
+        # Found as the script would find it, so that it is what the script can have.
+        ours = importlib.import_module("pipediag.optimizers")
+        kind = getattr(ours, _ROW_WISE[type(self._own).__name__])
+        return kind.from_config({**self._own.get_config(), "name": "pipediag_row_wise"})
+
+    def _rate(self) -> float:
+        try:
+            return float(self._own.learning_rate)
+        except Exception:  # a schedule of the script's own may do anything
+            return _RATE
