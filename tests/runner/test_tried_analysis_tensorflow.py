@@ -55,7 +55,7 @@ def analysed(directory: Path, overlapped: str) -> tuple[Session, list[Shown]]:
         output=directory / "report",
         steps=30,
         warmup=5,
-        budget_s=15,
+        budget_s=40,
         timeout_s=120,
     )
     result = analyse(request, events.append)
