@@ -32,7 +32,7 @@ SCRIPT = """
             return x[rows], y[rows]
 
     def batches():
-        for index in range(80):
+        for index in range(30):
             yield x[8 * index : 8 * index + 8], y[8 * index : 8 * index + 8]
 
     class Slowly(keras.callbacks.Callback):
@@ -69,7 +69,7 @@ SCRIPT = """
     print(b"".join(weight.tobytes() for weight in model.get_weights()).hex())
 """
 
-# The generator's 80 steps end before its windows do.
+# The generator's 30 steps end before its windows do.
 MEASURED = ["dataset", "arrays", "rows", "steps"]
 
 
@@ -91,7 +91,7 @@ def test_results_are_those_of_a_native_run(fits: Captured) -> None:
         ("dataset", "TFDatasetAdapter", "_BatchDataset", 160),
         ("arrays", "ArrayDataAdapter", "ndarray", 160),
         ("rows", "PyDatasetAdapter", "Rows", 160),
-        ("generator", "GeneratorDataAdapter", "generator", 80),
+        ("generator", "GeneratorDataAdapter", "generator", 30),
         ("steps", "TFDatasetAdapter", "_RepeatDataset", 150),
     ],
 )
