@@ -33,6 +33,12 @@ class KerasUse(Record):
     use_multiprocessing: bool | None
     callbacks: list[Callback] = []
     parameter_count: int | None = None
+    variable_bytes: int | None = None
+    """Of all variables of the model."""
+    trainable_bytes: int | None = None
+    """Of those that are trained, which have gradients."""
+    optimizer_bytes: int | None = None
+    """Of the optimizer's own variables."""
 
 
 class LoopTime(Record):

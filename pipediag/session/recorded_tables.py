@@ -30,6 +30,8 @@ class RecordedTableUse:
     """Of all these tensors, as if none shared its memory with another."""
     slots: int
     slot_bytes: int
+    temporary_peak_bytes: int | None = None
+    """Of those that are in memory at one time."""
 
 
 @dataclass

@@ -105,6 +105,12 @@ class RecordedKeras:
     use_multiprocessing: bool | None
     callbacks: list[RecordedCallback] = field(default_factory=list)
     parameter_count: int | None = None
+    variable_bytes: int | None = None
+    """Of the model."""
+    trainable_bytes: int | None = None
+    """Of those that are trained, which have gradients."""
+    optimizer_bytes: int | None = None
+    """Of the optimizer's own variables."""
 
 
 @dataclass

@@ -49,6 +49,7 @@ def _describe(variable: RecordedVariable) -> Embedding:
         lookups=use.lookups if use else None,
         slots=use.slots if use else variable.slots,
         temporary_bytes=use.temporary_bytes if use else None,
+        temporary_peak_bytes=use.temporary_peak_bytes if use else None,
         whole_table_operations=use.whole_table_operations if use else {},
         gradient_spread=use.gradient_spread if use else None,
         copied_on_lookup=use.copied_on_lookup if use else None,

@@ -13,6 +13,7 @@ from typing import Any
 
 from pipediag.capture.callsites import package_of
 from pipediag.capture.frame_locals import locals_of
+from pipediag.capture.frameworks.keras.variable_bytes import variable_bytes
 from pipediag.capture.packages import KERAS
 from pipediag.capture.python_functions import unwrap
 from pipediag.capture.trainer import TrainersPhase
@@ -68,6 +69,9 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
         use_multiprocessing=getattr(dataset, "use_multiprocessing", None),
         callbacks=[describe_callback(callback) for callback in callbacks],
         parameter_count=_parameter_count(model),
+        variable_bytes=variable_bytes(model, "variables"),
+        trainable_bytes=variable_bytes(model, "trainable_variables"),
+        optimizer_bytes=variable_bytes(getattr(model, "optimizer", None), "variables"),
     )
 
 

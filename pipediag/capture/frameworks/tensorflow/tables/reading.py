@@ -235,6 +235,7 @@ def _use_of(
         writes_whole=bool(changed & writes.whole),
         whole_table_operations=dict(sorted(work.operations.items())),
         temporary_bytes=work.temporary_bytes,
+        temporary_peak_bytes=work.temporary_peak_bytes,
         slots=len(slots),
         slot_bytes=sum(_bytes(one) for one in slots),
     )

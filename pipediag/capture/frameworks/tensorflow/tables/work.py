@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipediag.capture.frameworks.tensorflow.tables.liveness import Liveness, Made
 from pipediag.capture.frameworks.tensorflow.tables.lookups import in_gradients
 from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
     At,
@@ -29,8 +30,6 @@ _MAKES_NOTHING = frozenset({"ReadVariableOp", "Identity", "IdentityN", "Placehol
 """What hands on a tensor, or the variable's own memory."""
 
 _Key = tuple[Any, ...]
-_Made = tuple[Frame, Any, list[Any]]
-"""An operation, where it is, and those of its outputs that have the shape."""
 
 
 @dataclass
@@ -41,6 +40,8 @@ class WholeTable:
     """Operations that make a tensor of the table's shape, by type."""
     temporary_bytes: int = 0
     """Of all those tensors, as if none shared its memory with another."""
+    temporary_peak_bytes: int = 0
+    """Of those that are in memory at one time."""
     variables: set[int] = field(default_factory=set)
     """Ids of the handles of variables of that shape which it is computed with."""
     spread: bool = False
@@ -76,18 +77,25 @@ class WholeTables:
 
     def __init__(self, step: Unfolded) -> None:
         self._step = step
-        self._read: dict[tuple[int, ...], tuple[_Groups, list[_Made]]] = {}
+        self._read: dict[tuple[int, ...], tuple[_Groups, list[Made]]] = {}
 
     def of(self, handle: Any, shape: tuple[int, ...]) -> WholeTable:
         """What is made of that table, and of what is computed together with it."""
-        groups, made = self._of_shape(shape)
+        groups, all_made = self._of_shape(shape)
         group = groups.of(("variable", id(handle)))
         table = WholeTable()
-        for frame, op, outputs in made:
-            if groups.of(_key(self._step, At(frame, outputs[0]))) != group:
-                continue
+        made = [
+            (frame, op, outputs)
+            for frame, op, outputs in all_made
+            if groups.of(_key(self._step, At(frame, outputs[0]))) == group
+        ]
+        sizes = {
+            At(frame, one).key: _bytes(one, shape) for frame, _, outputs in made for one in outputs
+        }
+        table.temporary_bytes = sum(sizes.values())
+        table.temporary_peak_bytes = Liveness(self._step).peak_bytes(made, sizes) if made else 0
+        for _, op, _ in made:
             table.operations[op.type] += 1
-            table.temporary_bytes += sum(_bytes(one, shape) for one in outputs)
             if op.type in _SPREADS:
                 table.spread = True
             elif in_gradients(op):
@@ -95,7 +103,7 @@ class WholeTables:
         table.variables = {key[1] for key in groups.members(group) if key[0] == "variable"}
         return table
 
-    def _of_shape(self, shape: tuple[int, ...]) -> tuple[_Groups, list[_Made]]:
+    def _of_shape(self, shape: tuple[int, ...]) -> tuple[_Groups, list[Made]]:
         if shape not in self._read:
             groups = _Groups()
             self._read[shape] = groups, list(_of_shape(self._step, shape, groups))
@@ -122,7 +130,7 @@ class _Groups:
         return (key for key in list(self._above) if self.of(key) == group)
 
 
-def _of_shape(step: Unfolded, shape: tuple[int, ...], groups: _Groups) -> Iterator[_Made]:
+def _of_shape(step: Unfolded, shape: tuple[int, ...], groups: _Groups) -> Iterator[Made]:
     """Operations that make tensors of that shape; what belongs together is joined on the way."""
     for one, other in step.same():
         if _has_shape(one.tensor, shape):

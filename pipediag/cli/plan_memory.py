@@ -1,0 +1,166 @@
+"""`pipediag plan-memory`: what training takes of memory, and what each way out would leave."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipediag.cli.analyze import script_arguments
+from pipediag.cli.byte_size import ByteSize
+from pipediag.cli.say import deliver, say
+
+if TYPE_CHECKING:
+    from pipediag.session.memory_plan import MemoryPlan
+    from pipediag.session.model import Session
+
+_STEPS = 8
+"""Own choice: batches that are looked at come between these."""
+_WARMUP = 2
+
+
+@click.command(
+    name="plan-memory",
+    context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]},
+)
+@click.option("-m", "module", is_flag=True, help="SCRIPT is a module's name, as with `python -m`.")
+@click.option(
+    "--device-memory",
+    type=ByteSize(),
+    metavar="SIZE",
+    help="Of one device, such as 16GB.  [default: the GPU's, where one is seen]",
+)
+@click.option(
+    "--host-memory",
+    type=ByteSize(),
+    metavar="SIZE",
+    help="Of the host.  [default: the machine's]",
+)
+@click.option(
+    "--devices",
+    type=click.IntRange(min=2),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="Over how many sharding divides a table.",
+)
+@click.option(
+    "--buckets",
+    type=click.IntRange(min=2),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Ids that share a row in hashing.",
+)
+@click.option(
+    "--session",
+    type=click.Path(path_type=Path),
+    metavar="SESSION",
+    help="Plan from a recorded session, and run nothing.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="End the run after this long; what was seen by then is planned with.",
+)
+@click.option("--json", "json_mode", is_flag=True, help="Print the plan as JSON instead.")
+@click.option("-v", "--verbose", is_flag=True, help="The ways out of every table.")
+@click.argument("script", required=False)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> None:
+    """Say what training takes of memory, table by table, and what each way out would leave.
+
+    SCRIPT runs with its ARGS as far as its first steps, and is stopped. Options for pipediag come
+    before SCRIPT.
+
+    Exit status: 0 planned, 2 usage, 3 the script failed before a step was seen.
+    """
+    from pipediag.errors import ExitStatus
+    from pipediag.facts.memory_plan import Given, plan_memory
+    from pipediag.facts.table_ways import Shares
+
+    session = _session(ctx, options)
+    failure = _failure(session)
+    if failure is not None:
+        say(f"pipediag: {failure} So there is nothing to plan with.")
+        ctx.exit(ExitStatus.SCRIPT_FAILED)
+    plan = plan_memory(
+        session,
+        Given(options["device_memory"], options["host_memory"]),
+        Shares(devices=options["devices"], buckets=options["buckets"]),
+    )
+    _show(plan, ctx.color, options)
+
+
+def _session(ctx: click.Context, options: dict[str, Any]) -> Session:
+    """The recorded one, or one of the first steps.
+
+    Raises:
+        click.UsageError: neither a script nor a session is named, or both.
+    """
+    recorded, script = options["session"], options["script"]
+    if (recorded is None) == (script is None):
+        raise click.UsageError(
+            "Name either a SCRIPT to run as far as its first steps, or a recorded session with "
+            "--session.",
+            ctx,
+        )
+    if recorded is not None:
+        from pipediag.session.store import load_session
+
+        return load_session(recorded, tell=say)
+    return _first_steps(ctx, options)
+
+
+def _first_steps(ctx: click.Context, options: dict[str, Any]) -> Session:
+    from pipediag.runner.analysis import AnalysisRequest, analyse
+
+    own = [
+        name for one in ctx.command.params if one.param_type_name == "option" for name in one.opts
+    ]
+    args, note = script_arguments(options["args"], own)
+    if note:
+        say(f"pipediag: {note}")
+    with TemporaryDirectory(prefix="pipediag-") as directory:
+        request = AnalysisRequest(
+            script=options["script"],
+            args=args,
+            module=options["module"],
+            output=Path(directory) / "report",
+            steps=_STEPS,
+            warmup=_WARMUP,
+            profile_steps=0,
+            look_ahead_s=0.0,
+            timeout_s=options["timeout"],
+            budget_s=0.0,
+            script_output_to_stderr=True,
+        )
+        return analyse(request, lambda _event: None).session
+
+
+def _failure(session: Session) -> str | None:
+    """Why there is nothing to plan with."""
+    from pipediag.gate.evaluation import script_failure
+
+    return None if session.embeddings else script_failure(session)
+
+
+def _show(plan: MemoryPlan, color: bool | None, options: dict[str, Any]) -> None:
+    if options["json_mode"]:
+        from pipediag.session.record import to_json
+
+        deliver(to_json(plan, indent=1) + "\n")
+        return
+    from rich.console import Console
+
+    from pipediag.reporters.terminal.memory_plan import render
+
+    console = Console(
+        file=sys.stdout, force_terminal=True if color else None, no_color=color is False
+    )
+    render(plan, console, verbose=options["verbose"])
