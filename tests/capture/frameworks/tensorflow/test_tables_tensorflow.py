@@ -28,7 +28,7 @@ def told(name, table, given):
     (ids,) = table.looked_up(given)
     print(json.dumps({"name": name, "gradient": use.gradient, "spread": use.gradient_spread,
         "rows": use.writes_rows, "whole": use.writes_whole, "slots": use.slot_bytes,
-        "operations": use.whole_table_operations, "copied": use.copied_on_lookup,
+        "temporaries": use.temporary_peak_bytes, "operations": use.whole_table_operations, "copied": use.copied_on_lookup,
         "lookups": use.lookups, "through": table.passage.through, "dtype": table.passage.dtype,
         "ids": ids.ids.tolist(), "before": None if ids.before is None else ids.before.tolist()}))
 
@@ -129,6 +129,17 @@ def test_what_each_optimizer_does_to_a_table(
     assert (step["rows"], step["whole"]) == (writes_rows, writes_whole)
     assert step["slots"] == slots * 50 * 3 * 4
     assert bool(step["operations"]) is passes_over_all
+
+
+@pytest.mark.parametrize(
+    ("name", "tables"),
+    [("adam", 2), ("sgd", 0), ("adagrad", 1.5), ("rmsprop", 2), ("momentum", 2)],
+)
+def test_what_is_made_of_a_table_and_alive_at_one_time(
+    steps: dict[str, dict[str, Any]], name: str, tables: float
+) -> None:
+    """Adam makes ten such tensors; Adagrad two masks, of a byte each, beside its square root."""
+    assert steps[name]["temporaries"] == tables * 50 * 3 * 4
 
 
 def test_a_regulariser_makes_the_gradient_as_large_as_the_table(
