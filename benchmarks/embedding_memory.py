@@ -20,12 +20,14 @@ BATCH, IDS = 64, 8
 
 
 def lookup(rows, dim, number):
+    """Ids as an input, and their vectors side by side."""
     ids = keras.Input((IDS,), dtype="int32", name=f"ids_{number}")
     vectors = keras.layers.Embedding(rows, dim, name=f"table_{number}")(ids)
     return ids, keras.layers.Flatten()(vectors)
 
 
 def peak_bytes():
+    """The most that was resident of this process."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024

@@ -28,7 +28,8 @@ def told(name, table, given):
     (ids,) = table.looked_up(given)
     print(json.dumps({"name": name, "gradient": use.gradient, "spread": use.gradient_spread,
         "rows": use.writes_rows, "whole": use.writes_whole, "slots": use.slot_bytes,
-        "temporaries": use.temporary_peak_bytes, "operations": use.whole_table_operations, "copied": use.copied_on_lookup,
+        "temporaries": use.temporary_peak_bytes,
+        "operations": use.whole_table_operations, "copied": use.copied_on_lookup,
         "lookups": use.lookups, "through": table.passage.through, "dtype": table.passage.dtype,
         "ids": ids.ids.tolist(), "before": None if ids.before is None else ids.before.tolist()}))
 
