@@ -33,7 +33,7 @@ COMMANDS = {
     ),
     "plan-memory": (
         "pipediag.cli.plan_memory",
-        "Plan the memory of embedding tables, and what ways out leave of it.",
+        "Plan the memory that embedding tables take, with ways out.",
     ),
     "doctor": ("pipediag.cli.doctor", "Look for what would spoil a measurement on this machine."),
 }
