@@ -17,7 +17,11 @@ ONLY_IN = {
     ("click", "echo"): {"cli/say.py"},
     ("csv", "writer"): {"encoding/csv.py"},
     ("csv", "DictWriter"): set[str](),
-    ("console", "print"): {"reporters/terminal/summary.py", "reporters/terminal/trace.py"},
+    ("console", "print"): {
+        "reporters/terminal/summary.py",
+        "reporters/terminal/memory_plan.py",
+        "reporters/terminal/trace.py",
+    },
 }
 """Calls, and the modules that may make them; the reporters print an `Encoded`."""
 
