@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -166,3 +167,20 @@ def _top_level_names(node: ast.Import | ast.ImportFrom) -> set[str]:
         [node.module or ""] if isinstance(node, ast.ImportFrom) else [n.name for n in node.names]
     )
     return {name.partition(".")[0] for name in names}
+
+
+REGISTERS = """
+import atexit, threading
+from pipediag.capture import Capture
+from pipediag.child import ending, execution, own_frames
+print(atexit._ncallbacks(), len(threading._threading_atexits))
+"""
+
+
+def test_nothing_that_is_imported_first_has_work_at_the_end() -> None:
+    """What registers with `atexit` before us runs after us, and so not where we end the process:
+    a logging module that the script then shares would not flush its handlers."""
+    done = subprocess.run(
+        [sys.executable, "-c", REGISTERS], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["0", "0"]

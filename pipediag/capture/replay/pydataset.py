@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import inspect
 import random
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from itertools import count
+from queue import Empty, SimpleQueue
 from types import MethodType
 from typing import Any
 
@@ -88,20 +91,68 @@ def _indices(adapter: Any) -> Iterable[int]:
     return indices
 
 
+class _Call:
+    """One batch that a worker makes."""
+
+    def __init__(self, make: Callable[[int], Any], index: int) -> None:
+        self._make = make
+        self._index = index
+        self._over = threading.Event()
+        self._batch: Any = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._batch = self._make(self._index)
+        except BaseException as error:
+            self._error = error
+        self._over.set()
+
+    def result(self) -> Any:
+        """What came of it; waits until something did."""
+        self._over.wait()
+        if self._error is not None:
+            raise self._error
+        return self._batch
+
+
 def _made_ahead(
     make: Callable[[int], Any], indices: Iterable[int], workers: int, queued: int
 ) -> Generator[Any, None, None]:
     """Results in the order of the indices, of which so many are asked for ahead."""
-    asked: deque[Future[Any]] = deque()
-    pool = ThreadPoolExecutor(workers)
+    calls: SimpleQueue[_Call | None] = SimpleQueue()
+    asked: deque[_Call] = deque()
+    threads = [
+        threading.Thread(target=_work, args=(calls,), name="pipediag-worker", daemon=True)
+        for _ in range(workers)
+    ]
+    for thread in threads:
+        thread.start()
     try:
         for index in indices:
-            asked.append(pool.submit(make, index))
+            asked.append(_Call(make, index))
+            calls.put(asked[-1])
             if len(asked) > queued:
                 yield asked.popleft().result()
         while asked:
             yield asked.popleft().result()
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        # What still runs would take its time from the pipeline that is measured next.
-        wait([one for one in asked if not one.cancelled()], timeout=_LEAVE_S)
+        _leave(calls, threads)
+
+
+def _work(calls: SimpleQueue[_Call | None]) -> None:
+    while (call := calls.get()) is not None:
+        call.run()
+
+
+def _leave(calls: SimpleQueue[_Call | None], threads: list[threading.Thread]) -> None:
+    """What nobody began is not begun; what still runs would take its time from the pipeline that is
+    measured next."""
+    with suppress(Empty):
+        while True:
+            calls.get_nowait()
+    for _ in threads:
+        calls.put(None)
+    until = time.monotonic() + _LEAVE_S
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))

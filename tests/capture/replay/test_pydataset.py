@@ -128,7 +128,7 @@ def test_several_are_made_at_once() -> None:
 
 
 def test_it_is_closed_once_what_runs_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pydataset, "_LEAVE_S", None)
+    monkeypatch.setattr(pydataset, "_LEAVE_S", 10.0)
     running, go_on = threading.Event(), threading.Event()
     asked: list[int] = []
 
