@@ -110,5 +110,13 @@ class Embedding(Record):
     copied_on_lookup: bool | None = None
     """Whether a lookup reads the whole variable first, which copies it where rows are scattered
     into it and XLA does not compile the step."""
+    copied_bytes_per_step: int | None = None
+    """What lookups copy of the table: all of it for each read of the variable, where rows are
+    scattered into it and XLA does not compile the lookup."""
+    regularizer: str | None = None
+    """Class of the one over the whole table, where Keras' Embedding has it."""
+    constraint: str | None = None
+    idle_slot_bytes: int | None = None
+    """Of a table that is not trained: what its optimizer keeps for it all the same."""
     ids: EmbeddingIds | None = None
     ids_missing: str | None = None

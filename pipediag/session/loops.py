@@ -6,7 +6,7 @@ from typing import Literal
 
 from pipediag.session.pipeline import Pipeline
 from pipediag.session.record import Record
-from pipediag.vocabulary import LoopKind, LoopRole
+from pipediag.vocabulary import LoopKind, LoopRole, Scalar
 
 
 class Callback(Record):
@@ -39,6 +39,9 @@ class KerasUse(Record):
     """Of those that are trained, which have gradients."""
     optimizer_bytes: int | None = None
     """Of the optimizer's own variables."""
+    optimizer_settings: dict[str, Scalar] = {}
+    """Arguments of the optimizer that are set and act on whole variables: `momentum`,
+    `weight_decay`, `use_ema`, `global_clipnorm`, `gradient_accumulation_steps`."""
 
 
 class LoopTime(Record):

@@ -32,6 +32,8 @@ class RecordedTableUse:
     slot_bytes: int
     temporary_peak_bytes: int | None = None
     """Of those that are in memory at one time."""
+    copies: int = 0
+    """Times that a step copies the whole table to look rows up in it."""
 
 
 @dataclass
@@ -100,6 +102,12 @@ class RecordedVariable:
     file: str | None = None
     line: int | None = None
     mask_zero: bool = False
+    regularizer: str | None = None
+    """Class of the one that a layer has over the whole table."""
+    constraint: str | None = None
+    idle_slot_bytes: int | None = None
+    """Of a table that is not trained: what its optimizer keeps for it. None where that is not
+    known."""
     loop_id: str | None = None
     use: RecordedTableUse | None = None
     use_missing: str | None = None

@@ -111,6 +111,8 @@ class RecordedKeras:
     """Of those that are trained, which have gradients."""
     optimizer_bytes: int | None = None
     """Of the optimizer's own variables."""
+    optimizer_settings: dict[str, Scalar] = field(default_factory=dict)
+    """Those of its arguments that are set and pass over whole variables, or scale gradients."""
 
 
 @dataclass

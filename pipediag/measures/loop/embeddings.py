@@ -14,6 +14,8 @@ _OTHER_TYPES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
 """Types that NumPy alone does not know."""
 
 _FLOAT32 = 4
+_READS = {"Cast"}
+"""What a lookup makes of a whole table, which is no part of its update."""
 _NOT_READ = "The step was not read: its loop ended before, or was not measured."
 _NOT_WRITTEN = "The step does not write it."
 
@@ -53,6 +55,10 @@ def _describe(variable: RecordedVariable) -> Embedding:
         whole_table_operations=use.whole_table_operations if use else {},
         gradient_spread=use.gradient_spread if use else None,
         copied_on_lookup=use.copied_on_lookup if use else None,
+        copied_bytes_per_step=table * use.copies if use else None,
+        regularizer=variable.regularizer,
+        constraint=variable.constraint,
+        idle_slot_bytes=variable.idle_slot_bytes,
         ids=measured,
         ids_missing=None if measured else variable.ids_missing or _NOT_READ,
     )
@@ -62,7 +68,8 @@ def _update(use: RecordedTableUse) -> SparseOrDense | None:
     """Dense, too, where rows alone are written, but are computed from a pass over the table."""
     if use.gradient is None:
         return None
-    return "dense" if use.writes_whole or use.whole_table_operations else "sparse"
+    passes = use.whole_table_operations.keys() - _READS
+    return "dense" if use.writes_whole or passes else "sparse"
 
 
 def _missing(variable: RecordedVariable) -> str | None:

@@ -133,3 +133,18 @@ def test_tokens_out_of_vocabulary() -> None:
 @pytest.mark.parametrize(("dtype", "size"), [("float16", 2), ("int64", 8), ("unheard_of", 4)])
 def test_bytes_of_a_number(dtype: str, size: int) -> None:
     assert item_bytes(dtype) == size
+
+
+def test_a_cast_of_the_table_is_no_part_of_its_update() -> None:
+    cast = replace(USE, whole_table_operations={"Cast": 1})
+
+    assert described(use=cast).update == "sparse"
+    assert described(use=replace(cast, whole_table_operations={"Cast": 1, "Mul": 1})).update == (
+        "dense"
+    )
+
+
+def test_bytes_that_lookups_copy() -> None:
+    assert described(use=replace(USE, copies=2)).copied_bytes_per_step == 2 * 1000 * 64 * 4
+    assert described().copied_bytes_per_step == 0
+    assert described(use=None).copied_bytes_per_step is None

@@ -14,6 +14,7 @@ from typing import Any
 from pipediag.capture.callsites import package_of
 from pipediag.capture.frame_locals import locals_of
 from pipediag.capture.frameworks.keras.variable_bytes import variable_bytes
+from pipediag.capture.frameworks.keras.optimizer_settings import settings_of
 from pipediag.capture.packages import KERAS
 from pipediag.capture.python_functions import unwrap
 from pipediag.capture.trainer import TrainersPhase
@@ -72,6 +73,7 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
         variable_bytes=variable_bytes(model, "variables"),
         trainable_bytes=variable_bytes(model, "trainable_variables"),
         optimizer_bytes=variable_bytes(getattr(model, "optimizer", None), "variables"),
+        optimizer_settings=settings_of(getattr(model, "optimizer", None)),
     )
 
 

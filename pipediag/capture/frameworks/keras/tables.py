@@ -13,8 +13,12 @@ _EMBEDDING = "Embedding"
 
 def known_tables(model: Any) -> list[KnownTable]:
     """Those of its Embedding layers and of classes made of that, in submodels too."""
-    slots = _slots_by_shape(getattr(model, "optimizer", None))
-    return [KnownTable(_variable(layer), _record(layer, slots)) for layer in _embeddings(model)]
+    optimizer = getattr(model, "optimizer", None)
+    slots = _slots_by_shape(optimizer)
+    return [
+        KnownTable(_variable(layer), _record(layer, slots, optimizer))
+        for layer in _embeddings(model)
+    ]
 
 
 def vocabularies(model: Any) -> list[Vocabulary]:
@@ -43,7 +47,7 @@ def _layers(model: Any) -> list[Any]:
     return list(layers)
 
 
-def _record(layer: Any, slots: dict[tuple[int, ...], int]) -> RecordedVariable:
+def _record(layer: Any, slots: dict[tuple[int, ...], int], optimizer: Any) -> RecordedVariable:
     return RecordedVariable(
         layer=layer.name,
         rows=layer.input_dim,
@@ -52,7 +56,45 @@ def _record(layer: Any, slots: dict[tuple[int, ...], int]) -> RecordedVariable:
         trainable=layer.trainable,
         slots=slots.get((layer.input_dim, layer.output_dim), 0) if layer.trainable else 0,
         mask_zero=bool(getattr(layer, "mask_zero", False)),
+        regularizer=_class_name(getattr(layer, "embeddings_regularizer", None)),
+        constraint=_class_name(getattr(layer, "embeddings_constraint", None)),
+        idle_slot_bytes=None if layer.trainable else idle_slot_bytes(optimizer, layer),
     )
+
+
+def idle_slot_bytes(optimizer: Any, layer: Any) -> int | None:
+    """What an optimizer of Keras 3 keeps for a table that it was built with; None for others.
+
+    It keeps its variables in the order in which it was given those that it trains.
+    """
+    trained = getattr(optimizer, "_trainable_variables", None)
+    own = getattr(layer, "_embeddings", None)
+    if trained is None or own is None:
+        return None
+    place = next((at for at, one in enumerate(trained) if one is own), None)
+    if place is None:
+        return 0
+    lists = [one for one in vars(optimizer).values() if _is_kept(one, len(trained))]
+    slots = [one[place] for one in lists if one is not trained]
+    return sum(_bytes(one) for one in slots if one is not own and one.shape == own.shape)
+
+
+def _is_kept(value: Any, length: int) -> bool:
+    """Whether it is a list of variables, one for each that is trained."""
+    return (
+        isinstance(value, list)
+        and len(value) == length
+        and all(hasattr(one, "shape") and hasattr(one, "dtype") for one in value)
+    )
+
+
+def _bytes(variable: Any) -> int:
+    value = variable.value
+    return int(value.shape.num_elements()) * int(value.dtype.size)
+
+
+def _class_name(value: Any) -> str | None:
+    return None if value is None else type(value).__name__
 
 
 def _variable(layer: Any) -> Any:

@@ -12,7 +12,8 @@ class Embedding:
     def __init__(self, name: str, trainable: bool = True) -> None:
         self.name, self.trainable = name, trainable
         self.input_dim, self.output_dim = 100, 8
-        self.embeddings = SimpleNamespace(dtype="float32")
+        self.embeddings: Any = SimpleNamespace(dtype="float32")
+        self._embeddings: Any = self.embeddings
 
 
 class Tied(Embedding):
@@ -73,3 +74,39 @@ def test_what_tokens_that_are_unknown_are_given() -> None:
         ((0,), True),
         ((1,), False),
     ]
+
+
+class Variable:
+    dtype = SimpleNamespace(name="float32")
+
+    def __init__(self, rows: int, dim: int) -> None:
+        self.shape = (rows, dim)
+        count = SimpleNamespace(num_elements=lambda: rows * dim)
+        self.value = SimpleNamespace(shape=count, dtype=SimpleNamespace(size=4))
+
+
+def frozen_after_its_optimizer_was_built(**lists: Any) -> int | None:
+    words = Embedding("words", trainable=False)
+    words._embeddings = Variable(100, 8)
+    trained = [Variable(8, 1), words._embeddings]
+    optimizer = SimpleNamespace(_trainable_variables=trained, variables=[], **lists)
+    (table,) = known_tables(model(words, optimizer=optimizer))
+    return table.record.idle_slot_bytes
+
+
+def test_slots_of_a_table_that_was_frozen_later() -> None:
+    moments = [Variable(8, 1), Variable(100, 8)]
+
+    assert frozen_after_its_optimizer_was_built(_m=moments, _v=moments, other=[1, 2]) == 6400
+    assert frozen_after_its_optimizer_was_built() == 0
+
+
+def test_a_table_that_no_optimizer_was_built_with_has_no_slots() -> None:
+    frozen = Embedding("words", trainable=False)
+    frozen._embeddings = Variable(100, 8)
+    before = SimpleNamespace(_trainable_variables=[Variable(8, 1)], variables=[])
+
+    assert known_tables(model(frozen, optimizer=before))[0].record.idle_slot_bytes == 0
+    assert known_tables(model(frozen))[0].record.idle_slot_bytes is None
+    trained = known_tables(model(Embedding("words"), optimizer=before))
+    assert trained[0].record.idle_slot_bytes is None

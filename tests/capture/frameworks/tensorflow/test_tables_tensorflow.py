@@ -17,6 +17,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
+from pipediag.optimizers import LazyAdam
 
 rows, layers = 50, keras.layers
 x = np.random.default_rng(0).integers(0, rows, (8, 5))
@@ -30,7 +31,8 @@ def told(name, table, given):
         "rows": use.writes_rows, "whole": use.writes_whole, "slots": use.slot_bytes,
         "temporaries": use.temporary_peak_bytes,
         "operations": use.whole_table_operations, "copied": use.copied_on_lookup,
-        "lookups": use.lookups, "through": table.passage.through, "dtype": table.passage.dtype,
+        "copies": use.copies, "lookups": use.lookups, "through": table.passage.through,
+        "dtype": table.passage.dtype,
         "ids": ids.ids.tolist(), "before": None if ids.before is None else ids.before.tolist()}))
 
 def stepped(model, optimizer, **options):
@@ -58,6 +60,14 @@ for name, optimizer in [
 ]:
     step, given = stepped(simple(integers), optimizer)
     told(name, step.tables[0], given)
+step, given = stepped(simple(integers), LazyAdam())
+told("row-wise", step.tables[0], given)
+step, given = stepped(simple(integers), "sgd", jit_compile=True)
+told("compiled", step.tables[0], given)
+step, given = stepped(simple(integers, activity_regularizer="l2"), "sgd")
+told("activity", step.tables[0], given)
+step, given = stepped(simple(integers, embeddings_constraint="max_norm"), "sgd")
+told("constrained", step.tables[0], given)
 step, given = stepped(simple(integers, embeddings_regularizer="l2"), "sgd", jit_compile=True)
 told("regularised", step.tables[0], given)
 
@@ -89,6 +99,22 @@ rows, x = 2000, np.arange(1000, 1040).reshape(8, 5)
 batch = (tf.constant(x), tf.constant(y))
 step, given = stepped(simple(), "adam")
 told("bfloat16", step.tables[0], given)
+
+class Own(layers.Layer):
+    def __init__(self, **options):
+        super().__init__()
+        self.options = options
+
+    def build(self, shape):
+        self.w = self.add_weight(shape=(rows, 3), **self.options)
+
+    def call(self, ids):
+        return tf.cast(tf.nn.embedding_lookup(self.w.value, ids), self.compute_dtype)
+
+for name, options in [("cast", {}), ("not cast", {"autocast": False})]:
+    own = keras.Sequential([integers, Own(**options), layers.Flatten(), layers.Dense(1)])
+    step, given = stepped(own, "sgd")
+    told(name, step.tables[0], given)
 """
 
 
@@ -180,3 +206,38 @@ def test_ids_that_pass_a_float_are_seen_before_and_after(steps: dict[str, dict[s
     assert step["through"] == "bfloat16"
     assert step["before"][0] == [1000, 1001, 1002, 1003, 1004]
     assert step["ids"][0] == [1000, 1000, 1000, 1004, 1004]
+
+
+@pytest.mark.parametrize(
+    ("name", "copies"),
+    [
+        ("sgd", 1),  # rows are scattered into it, so each read of it is a copy
+        ("adam", 0),  # written in full
+        ("own loop", 0),  # read by its handle
+        ("compiled", 0),
+        ("row-wise", 1),
+        ("cast", 1),
+        ("not cast", 0),
+    ],
+)
+def test_where_a_lookup_copies_the_table(
+    steps: dict[str, dict[str, Any]], name: str, copies: int
+) -> None:
+    assert steps[name]["copies"] == copies
+
+
+@pytest.mark.parametrize(
+    ("name", "operations"),
+    [
+        ("row-wise", set()),  # gradients of one row are summed: a row for each different id
+        ("activity", set()),
+        ("cast", {"Cast"}),
+        ("not cast", set()),
+        ("constrained", {"Mul", "Square"}),
+    ],
+)
+def test_what_makes_tensors_as_large_as_the_table(
+    steps: dict[str, dict[str, Any]], name: str, operations: set[str]
+) -> None:
+    assert set(steps[name]["operations"]) == operations
+    assert steps[name]["gradient"] == "sparse"

@@ -27,10 +27,12 @@ class Lookup:
     ids: At
     """Where they are as the script has them: before Keras turns negative ones around, or before
     they are made unique."""
-    copies: bool
-    """Whether it gathers from the value of the whole variable, and not through its handle."""
+    read: At | None
+    """The whole variable's value that it gathers from; None where it does so through the handle."""
     within: str | None
     """The type of the loop or branch of the graph that it is in."""
+    compiled: bool
+    """Whether XLA compiles it."""
 
 
 def lookups_in(step: Unfolded) -> list[Lookup]:
@@ -64,14 +66,15 @@ def _gathers(step: Unfolded) -> Iterator[Lookup]:
         if in_gradients(op):
             continue
         if op.type == _FROM_A_VARIABLE:
-            handle, copies = step.captured(At(frame, op.inputs[0])), False
+            handle, read = step.captured(At(frame, op.inputs[0])), None
         elif op.type in _FROM_A_TENSOR and _of_rows(step, op, frame):
-            handle, copies = _variable_behind(step, At(frame, op.inputs[0])), True
+            read = _read_behind(step, At(frame, op.inputs[0]))
+            handle = None if read is None else step.captured(read.inputs()[0])
         else:
             continue
         if handle is not None:
             ids = _ids_behind(step, At(frame, op.inputs[1]))
-            yield Lookup(handle, ids, copies, frame.within)
+            yield Lookup(handle, ids, read, frame.within, frame.compiled)
 
 
 def _of_rows(step: Unfolded, op: Any, frame: Any) -> bool:
@@ -84,14 +87,12 @@ def _of_rows(step: Unfolded, op: Any, frame: Any) -> bool:
     return axis is not None and int(axis) == 0
 
 
-def _variable_behind(step: Unfolded, at: At) -> Any:
-    """The handle of the variable whose value this is; None for a tensor that was computed."""
+def _read_behind(step: Unfolded, at: At) -> At | None:
+    """The value of a whole variable, where it was read; None for a tensor that was computed."""
     at = step.source(at)
     while at.op.type in (*_SAME_VALUES, "Cast"):
         at = step.source(At(at.frame, at.op.inputs[0]))
-    if at.op.type != "ReadVariableOp":
-        return None
-    return step.captured(At(at.frame, at.op.inputs[0]))
+    return at if at.op.type == "ReadVariableOp" else None
 
 
 def _ids_behind(step: Unfolded, at: At) -> At:

@@ -228,7 +228,8 @@ def _use_of(
         variable=variable.name,
         device=variable.device,
         lookups=len(lookups),
-        copied_on_lookup=any(lookup.copies for lookup in lookups),
+        copied_on_lookup=any(lookup.read is not None for lookup in lookups),
+        copies=_copies(lookups) if own in writes.rows else 0,
         gradient=_gradient(work, own, writes) if variable.handle in writes else None,
         gradient_spread=work.spread,
         writes_rows=bool(changed & writes.rows),
@@ -239,6 +240,11 @@ def _use_of(
         slots=len(slots),
         slot_bytes=sum(_bytes(one) for one in slots),
     )
+
+
+def _copies(lookups: list[Lookup]) -> int:
+    """Reads of the whole variable; XLA takes the rows of it alone."""
+    return len({one.read.key for one in lookups if one.read is not None and not one.compiled})
 
 
 def _gradient(work: WholeTable, own: int, writes: Writes) -> SparseOrDense:

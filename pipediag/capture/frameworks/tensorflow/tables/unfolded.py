@@ -18,6 +18,8 @@ _BRANCHES = {
 }
 _LOOPS = {"While": "body", "StatelessWhile": "body"}
 _FUNCTIONS = (*_CALLS, *_BRANCHES, *_LOOPS)
+_COMPILED = "_XlaMustCompile"
+"""By which TensorFlow marks what XLA is to compile."""
 
 
 class UnreadableGraphError(Exception):
@@ -35,6 +37,8 @@ class Frame:
     """The operation that calls it."""
     first_input: int = 0
     """Where its inputs begin among those of the call."""
+    compiled_itself: bool = False
+    """Of the outermost function: whether XLA compiles all of it."""
     positions: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -47,6 +51,13 @@ class Frame:
         if self.caller is None or self.call.type not in _CALLS:
             return None if self.caller is None else str(self.call.type)
         return self.caller.within
+
+    @property
+    def compiled(self) -> bool:
+        """Whether XLA compiles it, alone or within what calls it."""
+        if self.caller is None:
+            return self.compiled_itself
+        return _is_compiled(self.call) or self.caller.compiled
 
 
 class At(NamedTuple):
@@ -78,7 +89,8 @@ class Unfolded:
     """
 
     def __init__(self, concrete: Any) -> None:
-        self.root = Frame(0, concrete.graph)
+        must = concrete.function_def.attr[_COMPILED].b
+        self.root = Frame(0, concrete.graph, compiled_itself=bool(must))
         self.frames = [self.root]
         self.operations: list[tuple[Frame, Any]] = []
         self._called: dict[tuple[int, str], list[Frame]] = {}
@@ -134,6 +146,10 @@ class Unfolded:
         self.frames.append(callee)
         self._unfold(callee)
         return callee
+
+
+def _is_compiled(call: Any) -> bool:
+    return _COMPILED in call.node_def.attr and bool(call.get_attr(_COMPILED))
 
 
 def calls_functions(op: Any) -> bool:

@@ -26,6 +26,7 @@ _WRITES_ROWS = re.compile(r"ResourceScatter\w+|ResourceSparseApply\w+")
 _WRITES_ALL = re.compile(r"Assign(Add|Sub)?VariableOp|ResourceApply\w+")
 _SPREADS = frozenset({"UnsortedSegmentSum", "TensorScatterUpdate", "TensorScatterAdd", "ScatterNd"})
 """What makes a tensor of the table's size out of the rows of a gradient."""
+_COUNTS = frozenset({"Size", "Shape", "StridedSlice", "Cast", "Identity"})
 _MAKES_NOTHING = frozenset({"ReadVariableOp", "Identity", "IdentityN", "Placeholder", "Const"})
 """What hands on a tensor, or the variable's own memory."""
 
@@ -133,7 +134,7 @@ class _Groups:
 def _of_shape(step: Unfolded, shape: tuple[int, ...], groups: _Groups) -> Iterator[Made]:
     """Operations that make tensors of that shape; what belongs together is joined on the way."""
     for one, other in step.same():
-        if _has_shape(one.tensor, shape):
+        if _has_shape(step, one, shape):
             groups.join([_key(step, one), _key(step, other)])
     for frame, op in step.operations:
         if calls_functions(op):
@@ -142,8 +143,8 @@ def _of_shape(step: Unfolded, shape: tuple[int, ...], groups: _Groups) -> Iterat
             for given, passed in zip(op.inputs, op.outputs, strict=True):
                 groups.join([_key(step, At(frame, given)), _key(step, At(frame, passed))])
             continue
-        outputs = [one for one in op.outputs if _has_shape(one, shape)]
-        inputs = [one for one in op.inputs if _has_shape(one, shape)]
+        outputs = [one for one in op.outputs if _has_shape(step, At(frame, one), shape)]
+        inputs = [one for one in op.inputs if _has_shape(step, At(frame, one), shape)]
         variables: list[_Key] = [
             ("variable", id(one))
             for one in _handles(step, frame, op)
@@ -169,7 +170,7 @@ def _read_for_rows(step: Unfolded, frame: Frame, op: Any, shape: tuple[int, ...]
         if at.key in seen or at.tensor.shape.rank == 0 or in_gradients(at.op):
             continue
         seen.add(at.key)
-        if _has_shape(at.tensor, shape):
+        if _has_shape(step, at, shape):
             yield at
         else:
             waiting.extend(step.source(one) for one in at.inputs())
@@ -179,12 +180,25 @@ def _key(step: Unfolded, at: At) -> _Key:
     return ("tensor", *step.source(at).key)
 
 
-def _has_shape(tensor: Any, shape: tuple[int, ...]) -> bool:
+def _has_shape(step: Unfolded, at: At, shape: tuple[int, ...]) -> bool:
     """Whether it has the table's shape; where its rows are not known yet, if rows are spread."""
-    if tensor.shape.rank != len(shape):
+    if at.tensor.shape.rank != len(shape):
         return False
-    found = tuple(tensor.shape.as_list())
-    return found == shape or (found == (None, *shape[1:]) and tensor.op.type in _SPREADS)
+    found = tuple(at.tensor.shape.as_list())
+    if found != (None, *shape[1:]) or at.op.type not in _SPREADS:
+        return found == shape
+    return not _of_different_ids(step, at)
+
+
+def _of_different_ids(step: Unfolded, at: At) -> bool:
+    """Whether it has a row for each different id of the batch: gradients of one row are summed."""
+    at = step.source(at)
+    if at.op.type != "UnsortedSegmentSum":
+        return False
+    at = step.source(at.inputs()[2])
+    while at.op.type in _COUNTS:
+        at = step.source(at.inputs()[0])
+    return at.op.type in ("Unique", "UniqueV2")
 
 
 def _handles(step: Unfolded, frame: Frame, op: Any) -> Iterator[Any]:
