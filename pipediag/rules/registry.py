@@ -5,7 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from pipediag.rules.device.registry import DEVICE_RULES
-from pipediag.rules.embedding import colliding_ids, ids_outside_table, masked_token
+from pipediag.rules.embedding import (
+    colliding_ids,
+    frozen_table_with_slots,
+    ids_outside_table,
+    masked_token,
+    regularized_table,
+    table_copied_on_lookup,
+)
 from pipediag.rules.pipeline import (
     debug_mode,
     disabled_defaults,
@@ -91,6 +98,9 @@ RULES: tuple[Rule, ...] = (
     small_batch,
     padding,
     dense_embedding_update,
+    regularized_table,
+    table_copied_on_lookup,
+    frozen_table_with_slots,
     slow_start,
     repeated_compile,
     slow_epoch_start,

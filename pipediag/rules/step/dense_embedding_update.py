@@ -5,6 +5,9 @@ from __future__ import annotations
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.step import class_percent
 from pipediag.rules.model_edits import NO_MODEL_EDIT, ROW_WISE, row_wise_update
+from pipediag.rules.embedding.optimizer_arguments import arguments_named, to_drop
+from pipediag.rules.embedding.sizes import LARGE, large, names_of
+from pipediag.rules.model_edits import NO_MODEL_EDIT, row_wise_update
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.embeddings import Embedding
@@ -12,13 +15,6 @@ from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import Scalar
 
-TABLE = Threshold(
-    "size of the table",
-    10.0,
-    "MB",
-    "own measurements: at 100,000 rows of 64 (26 MB) Adam took 31 ms a step and SGD 7 ms; at 1,000 "
-    "rows there was nothing to gain",
-)
 COMPUTE = Threshold(
     "device compute",
     30.0,
@@ -41,7 +37,7 @@ META = Meta(
     "tuned again.",
     prediction="None: the sparse update was not measured.",
     needs=("loop", "steps", "breakdown"),
-    thresholds=(TABLE, COMPUTE, INPUT_BOUND),
+    thresholds=(LARGE, COMPUTE, INPUT_BOUND),
     severity="warn",
     effect_on_results="changes a hyper-parameter",
     frees=("device_compute",),
@@ -53,13 +49,12 @@ def check(session: Session) -> list[Finding]:
     tables = [table for table in session.embeddings if table.trainable]
     if not tables:
         return [META.finding("not-applicable", "The model has no trainable embedding table.")]
-    large = [table for table in tables if table.table_bytes >= TABLE.value * 1e6]
-    dense = [table for table in large if table.update == "dense"]
+    dense = [table for table in large(tables) if table.update == "dense"]
     if any(table.gradient == "sparse" for table in dense):
         return [_finding(session, [one for one in dense if one.gradient == "sparse"])]
     if dense:
         return [_dense_gradient(dense[0])]
-    unknown = [table for table in large if table.update is None]
+    unknown = [table for table in large(tables) if table.update is None]
     if unknown:
         reason = unknown[0].missing or f"How {unknown[0].layer} is updated was not seen."
         return [META.finding("inconclusive", reason, evidence={"layer": unknown[0].layer})]
@@ -68,7 +63,11 @@ def check(session: Session) -> list[Finding]:
 
 def _finding(session: Session, tables: list[Embedding]) -> Finding:
     compute = class_percent(session, ["device_compute"])
-    evidence = {**_evidence(tables), "device_compute_percent": compute}
+    evidence = {
+        **_evidence(tables),
+        "device_compute_percent": compute,
+        "optimizer_arguments": arguments_named(session),
+    }
     advice = _advice(session, tables)
     if compute < COMPUTE.value:
         advice = f"{advice} Here only {compute:.0f} % of the step is compute."
@@ -88,8 +87,6 @@ def _finding(session: Session, tables: list[Embedding]) -> Finding:
 
 
 def _advice(session: Session, tables: list[Embedding]) -> str:
-    names = ", ".join(f"`{table.layer}`" for table in tables[:3])
-    names += f" and {len(tables) - 3} more" if len(tables) > 3 else ""
     rows = sum(table.rows for table in tables)
     own = _optimizer(session)
     return (
@@ -97,6 +94,18 @@ def _advice(session: Session, tables: list[Embedding]) -> str:
         f"alone: with `pipediag.optimizers.{ROW_WISE.get(own, 'LazyAdam')}`, which is row-wise, or "
         "with SGD without momentum, weight decay or a norm over all gradients."
         f"{_how(tables)}"
+        f"{_optimizer(session)} passes over all {rows} rows of {names_of(tables)} in each "
+        f"step{_needed(tables)}. {_instead(session)}{_how(tables)}"
+    )
+
+
+def _instead(session: Session) -> str:
+    """What to write: where arguments alone make the passes, without which."""
+    loop = session.diagnosed_loop()
+    without = to_drop(loop.keras) if loop and loop.keras else None
+    return without or (
+        "Update those alone: with a row-wise Adam, as `pipediag.optimizers.LazyAdam`, or with SGD "
+        "without momentum, weight decay or a norm over all gradients."
     )
 
 

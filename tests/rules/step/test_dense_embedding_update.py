@@ -137,3 +137,32 @@ def test_another_keras_is_not_compiled_otherwise() -> None:
     session = session_with({}, environment=make_environment(legacy_keras=True))
 
     assert only(dense_embedding_update, session).edit is None
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("momentum", "`pipediag.optimizers.LazySGD`"),
+        ("weight_decay", 'exclude_from_weight_decay(var_names=["embeddings"])'),
+        ("use_ema", "leave `use_ema` out"),
+        ("global_clipnorm", "clip by `clipnorm`"),
+        ("gradient_accumulation_steps", "take a larger batch"),
+    ],
+)
+def test_an_argument_that_alone_makes_sgd_pass_over_the_table_is_named(
+    argument: str, said: str
+) -> None:
+    sgd = make_keras(optimizer="SGD", optimizer_settings={argument: 2})
+    finding = only(dense_embedding_update, session_with({}, loops=[make_loop(keras=sgd)]))
+
+    assert "SGD alone would update the rows of the batch: " in finding.advice
+    assert said in finding.advice
+    assert finding.evidence["optimizer_arguments"] == argument
+
+
+def test_adam_with_such_an_argument_is_still_adam() -> None:
+    adam = make_keras(optimizer="Adam", optimizer_settings={"weight_decay": 0.01})
+    finding = only(dense_embedding_update, session_with({}, loops=[make_loop(keras=adam)]))
+
+    assert "LazyAdam" in finding.advice
+    assert "Adam alone" not in finding.advice

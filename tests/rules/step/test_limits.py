@@ -109,7 +109,7 @@ LIMITS = [
     ),
     Limit(
         dense_embedding_update,
-        dense_embedding_update.TABLE,
+        dense_embedding_update.LARGE,
         lambda mb: only(
             dense_embedding_update,
             make_session(embeddings=[make_embedding(table_bytes=int(mb * 1e6), update="dense")]),

@@ -1,0 +1,46 @@
+"""Arguments of a Keras optimizer that let it pass over whole tables, and what to write instead."""
+
+from __future__ import annotations
+
+from pipediag.session.loops import KerasUse
+from pipediag.session.model import Session
+
+_ROW_WISE = frozenset({"SGD"})
+"""Optimizers of Keras that, without these arguments, update the rows of a sparse gradient alone.
+Read from traced steps on Keras 3.15: Adagrad writes rows, too, but scans its sums in full."""
+
+_INSTEAD = {
+    "momentum": "leave `momentum` out, or take `pipediag.optimizers.LazySGD`",
+    "weight_decay": (
+        "leave the table out of `weight_decay`, by "
+        '`optimizer.exclude_from_weight_decay(var_names=["embeddings"])` before `compile`'
+    ),
+    "use_ema": "leave `use_ema` out, which averages all rows after each step",
+    "global_clipnorm": (
+        "clip by `clipnorm`, which takes each gradient by itself, in place of `global_clipnorm`"
+    ),
+    "gradient_accumulation_steps": (
+        "leave `gradient_accumulation_steps` out, which adds up gradients of the table's size, and "
+        "take a larger batch"
+    ),
+}
+
+
+def arguments_named(session: Session) -> str | None:
+    """Those that are set, for the evidence; None where none is, or no optimizer of Keras trains."""
+    loop = session.diagnosed_loop()
+    names = _set(loop.keras) if loop and loop.keras else []
+    return ", ".join(names) or None
+
+
+def to_drop(keras: KerasUse) -> str | None:
+    """What to write in place of the arguments, as a sentence, where they alone make the passes."""
+    names = _set(keras)
+    if keras.optimizer not in _ROW_WISE or not names:
+        return None
+    parts = "; ".join(_INSTEAD[name] for name in names)
+    return f"{keras.optimizer} alone would update the rows of the batch: {parts}."
+
+
+def _set(keras: KerasUse) -> list[str]:
+    return [name for name in _INSTEAD if name in keras.optimizer_settings]

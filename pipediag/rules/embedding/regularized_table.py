@@ -1,0 +1,111 @@
+"""A regulariser or a constraint that passes over a whole embedding table in every step."""
+
+from __future__ import annotations
+
+from pipediag.facts.limits import INPUT_BOUND, Threshold
+from pipediag.facts.step import class_percent
+from pipediag.rules.embedding.sizes import LARGE, large, names_of
+from pipediag.rules.relevance import input_first
+from pipediag.rules.rule import Meta, Prediction
+from pipediag.session.embeddings import Embedding
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.vocabulary import Scalar
+
+COMPUTE = Threshold(
+    "device compute",
+    30.0,
+    "% of the step",
+    "own choice: the passes are computed on the device, and below this even all of it gains little",
+)
+META = Meta(
+    id="regularized-table",
+    name="Regularised table",
+    title_failed="A regulariser or a constraint passes over a whole embedding table in every step",
+    title_passed="Nothing is added to the loss or forced on the rows of a whole embedding table",
+    looks_at="`embeddings_regularizer` and `embeddings_constraint` of each Embedding that is "
+    "trained, and tensors of the table's size in the graph of the traced step.",
+    why="A regulariser adds all rows to the loss, so that its gradient is as large as the table "
+    "and no optimizer can update the batch's rows alone. A constraint changes all rows after each "
+    "update. Both take time that grows with the table and not with the batch.",
+    edit="`activity_regularizer` in place of `embeddings_regularizer`; no constraint, or one on "
+    "the vectors that are looked up.",
+    cost="Rows are shrunk as often as they are looked up: another objective, to be tuned again.",
+    prediction="None: the step without them was not measured.",
+    needs=("loop", "steps", "breakdown"),
+    thresholds=(LARGE, COMPUTE, INPUT_BOUND),
+    severity="warn",
+    effect_on_results="changes a hyper-parameter",
+    frees=("device_compute",),
+    untried="A model's regularisers and constraints can't be taken out while it is trained.",
+)
+_NOT_MEASURED = Prediction(None, "The step without them was not measured.")
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding for each large table that has one, where the step shows it."""
+    tables = [table for table in large(session.embeddings) if table.trainable]
+    if not tables:
+        return [META.finding("not-applicable", "The model trains no large embedding table.")]
+    asked = [table for table in tables if table.regularizer or table.constraint]
+    unread = [table for table in asked if table.update is None]
+    if unread:
+        reason = unread[0].missing or f"How {unread[0].layer} is updated was not seen."
+        return [META.finding("inconclusive", reason, evidence={"layer": unread[0].layer})]
+    found = [_finding(session, table) for table in asked if table.update == "dense"]
+    return found or [META.finding("pass", "", evidence={"tables": len(tables)})]
+
+
+def _finding(session: Session, table: Embedding) -> Finding:
+    compute = class_percent(session, ["device_compute"])
+    evidence = {**_evidence(table), "device_compute_percent": compute}
+    advice = _advice(table)
+    if compute < COMPUTE.value:
+        advice = f"{advice} Here only {compute:.0f} % of the step is compute."
+        return META.finding("informative", advice, evidence=evidence)
+    if waits := input_first(session):
+        return META.finding("informative", waits, evidence=evidence)
+    loop = session.diagnosed_loop()
+    return META.finding(
+        "fail",
+        advice,
+        place=(loop.file, loop.line) if loop else None,
+        evidence=evidence,
+        own_prediction=_NOT_MEASURED,
+    )
+
+
+def _advice(table: Embedding) -> str:
+    said = []
+    if table.regularizer:
+        said.append(
+            f"`embeddings_regularizer` ({table.regularizer}) adds all {table.rows} rows of "
+            f"{names_of([table])} to the loss, which makes the gradient as large as the table. "
+            "Give the layer `activity_regularizer` instead, which takes the rows of the batch "
+            "alone, or leave it out."
+        )
+    if table.constraint:
+        said.append(
+            f"`embeddings_constraint` ({table.constraint}) changes all {table.rows} rows of "
+            f"{names_of([table])} after each update. Leave it out, or hold the vectors to it that "
+            "are looked up."
+        )
+    if table.temporary_bytes:
+        made = table.temporary_bytes / 1e6
+        said.append(
+            f"With its update, the step makes {made:.0f} MB of tensors as large as the table."
+        )
+    return " ".join(said)
+
+
+def _evidence(table: Embedding) -> dict[str, Scalar]:
+    return {
+        "layer": table.layer,
+        "regularizer": table.regularizer,
+        "constraint": table.constraint,
+        "rows": table.rows,
+        "rows_touched_per_step": table.rows_touched_per_step,
+        "table_bytes": table.table_bytes,
+        "temporary_bytes": table.temporary_bytes,
+        "whole_table_operations": ", ".join(sorted(table.whole_table_operations)),
+    }

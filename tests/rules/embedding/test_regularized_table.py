@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.rules.embedding import regularized_table as rule
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from tests.factories import make_embedding, make_session
+from tests.records import make_breakdown
+from tests.rules.limits import Limit, names_of, stands
+from tests.rules.sessions import keeps_up, only, run
+
+REGULARISED = {
+    "rows": 500_000,
+    "table_bytes": 128_000_000,
+    "gradient": "dense",
+    "update": "dense",
+    "regularizer": "L2",
+    "temporary_bytes": 896_000_000,
+    "whole_table_operations": {"AddN": 1, "Mul": 3, "Square": 1},
+    "rows_touched_per_step": 2_502,
+}
+CONSTRAINED = {"regularizer": None, "constraint": "MaxNorm", "gradient": "sparse"}
+
+
+def session_with(*tables: dict[str, Any], **overrides: Any) -> Session:
+    made = [make_embedding(**{**REGULARISED, **table}) for table in tables]
+    return make_session(embeddings=made, **{**keeps_up(), **overrides})
+
+
+def finding_with(**overrides: Any) -> Finding:
+    return only(rule, session_with(overrides))
+
+
+def test_a_regulariser_over_a_large_table_fails() -> None:
+    finding = finding_with()
+
+    assert (finding.status, finding.severity) == ("fail", "warn")
+    assert "`embeddings_regularizer` (L2) adds all 500000 rows of `embedding`" in finding.advice
+    assert "`activity_regularizer` instead" in finding.advice
+    assert "makes 896 MB of tensors" in finding.advice
+    assert finding.effect_on_results == "changes a hyper-parameter"
+    assert finding.trial.reason is not None
+
+
+def test_a_constraint_over_a_large_table_fails() -> None:
+    finding = finding_with(**CONSTRAINED, temporary_bytes=None)
+
+    assert finding.status == "fail"
+    assert "`embeddings_constraint` (MaxNorm) changes all 500000 rows" in finding.advice
+    assert "embeddings_regularizer" not in finding.advice
+    assert "MB of tensors" not in finding.advice
+
+
+def test_each_table_has_its_own() -> None:
+    assert len(run(rule, session_with({}, {"layer": "other"}))) == 2
+
+
+def test_a_dense_update_without_either_passes() -> None:
+    assert finding_with(regularizer=None).status == "pass"
+
+
+def test_one_that_the_step_does_not_show_passes() -> None:
+    assert finding_with(gradient="sparse", update="sparse").status == "pass"
+
+
+def test_small_and_frozen_tables_do_not_count() -> None:
+    assert finding_with(trainable=False).status == "not-applicable"
+    assert only(rule, make_session()).status == "not-applicable"
+
+
+def test_where_compute_or_input_decides_it_only_informs() -> None:
+    waits = session_with({}, breakdown=make_breakdown(input_wait=50.0, device_compute=40.0))
+
+    assert only(rule, waits).status == "informative"
+    assert "deal with the input first" in only(rule, waits).advice
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [("No graph tells.", "No graph tells."), (None, "How embedding is updated was not seen.")],
+)
+def test_a_step_that_was_not_read_is_inconclusive(missing: str | None, said: str) -> None:
+    finding = finding_with(update=None, gradient=None, missing=missing)
+
+    assert (finding.status, finding.advice) == ("inconclusive", said)
+
+
+LIMITS = [
+    Limit(
+        rule,
+        rule.LARGE,
+        lambda megabytes: finding_with(table_bytes=int(megabytes * 1e6)),
+        "fail",
+        "not-applicable",
+    ),
+    Limit(
+        rule,
+        rule.COMPUTE,
+        lambda percent: only(
+            rule,
+            session_with({}, breakdown=make_breakdown(input_wait=1.0, device_compute=percent)),
+        ),
+        "fail",
+        "informative",
+    ),
+]
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=names_of(LIMITS))
+def test_a_limit(limit: Limit) -> None:
+    stands(limit)
