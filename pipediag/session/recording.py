@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pipediag.session.recorded_tables import RecordedVariable
+from pipediag.session.recorded_widening import RecordedWidening
 from pipediag.vocabulary import LoopKind, LoopRole, RecordedOutcome, Scalar, WindowKind
 
 RECORDING_FORMAT = 1
@@ -37,6 +38,7 @@ class RecordedFunction:
     """How often the Python body ran. The rate of elements says how often it did not."""
     trace_ms: float | None = None
     """Wall time that tracing the function took, once, in milliseconds."""
+    widenings: list[RecordedWidening] = field(default_factory=list)
 
 
 @dataclass

@@ -1,0 +1,73 @@
+"""A lookup in the input pipeline that ships vectors where ids would do."""
+
+from __future__ import annotations
+
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
+from pipediag.facts.pipeline import call_name
+from pipediag.rules.pipeline.widened_ids import (
+    COPIED,
+    SHIPPED,
+    evidence_of,
+    matters,
+    megabytes_per_step,
+    widened,
+)
+from pipediag.rules.rule import Meta, Prediction
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation, Widening
+
+META = Meta(
+    id="vectors-in-pipeline",
+    name="Vectors in the pipeline",
+    title_failed="The input pipeline ships vectors of a table where ids would do",
+    title_passed="No large vectors of a table are shipped by the input pipeline",
+    looks_at="The graph of each mapped function: whether what it hands out is gathered from a "
+    "table that is no part of the element, and bytes of the ids and of the vectors.",
+    why="Each id of 4 or 8 bytes becomes a vector of hundreds, which is batched, buffered and "
+    "copied to the device, while the model could look it up there.",
+    edit="Ids from the pipeline, and a frozen `Embedding` of the same table in the model.",
+    cost="The table takes memory on the device.",
+    prediction="None: the lookup in the model was not measured.",
+    needs=("loop", "pipeline", "steps", "breakdown"),
+    thresholds=(SHIPPED, INPUT_WAIT, OPERATION_SHARE, COPIED),
+    severity="warn",
+    effect_on_results="same results",
+    frees=("input_wait", "device_copy"),
+    untried="It moves a part of the pipeline into your model; pipediag can't do that for you.",
+)
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding for each map that hands out such vectors."""
+    found = list(widened(session, "lookup"))
+    if not found:
+        return [META.finding("not-applicable", "No mapped function hands out vectors of a table.")]
+    return [_finding(session, op, part) for op, part in found]
+
+
+def _finding(session: Session, op: Operation, part: Widening) -> Finding:
+    megabytes = megabytes_per_step(op, part)
+    evidence = evidence_of(op, part)
+    if megabytes is None:
+        advice = f"How many elements of {call_name(op)} a step takes was not measured."
+        return META.finding("inconclusive", advice, op=op, evidence=evidence)
+    if megabytes < SHIPPED.value:
+        return META.finding("pass", "", op=op, evidence=evidence)
+    weight = matters(session, op)
+    advice = (
+        f"{call_name(op)} hands out {part.bytes} bytes of vectors in each element in place of "
+        f"{part.ids_bytes} bytes of ids, {megabytes:.1f} MB more in a step. Let the pipeline hand "
+        "out the ids, and begin the model with an `Embedding` of the same table, with "
+        "`trainable=False`."
+    )
+    evidence = {**evidence, **weight.evidence}
+    if weight.status != "fail":
+        return META.finding(weight.status, f"{advice} {weight.sentence}", op=op, evidence=evidence)
+    return META.finding(
+        "fail",
+        advice,
+        op=op,
+        evidence=evidence,
+        own_prediction=Prediction(None, "The lookup in the model was not measured."),
+    )

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from pipediag.rules.pipeline import one_hot_labels, vectors_in_pipeline, widened_ids
+from pipediag.session.findings import Finding
+from pipediag.session.pipeline import Widening
+from tests.factories import make_keras, make_loop
+from tests.records import make_breakdown, make_function, make_operation
+from tests.rules.limits import Limit, names_of, stands
+from tests.rules.sessions import batch, keeps_up, only, session_of, source
+
+RULES = [(vectors_in_pipeline, "lookup"), (one_hot_labels, "one-hot")]
+LOSS = "categorical_crossentropy"
+
+
+def finding_with(
+    rule: ModuleType,
+    kind: str | None,
+    shipped: int = 400_000,
+    elements: float | None = 32.0,
+    loss: str = LOSS,
+    label: bool = True,
+    **overrides: Any,
+) -> Finding:
+    part = {"kind": kind, "rows": 100_000, "ids_bytes": 8, "bytes": shipped, "label": label}
+    widenings = [Widening(**part)] if kind else []  # type: ignore[arg-type]
+    mapped = make_operation(
+        "map_0",
+        elements=elements,
+        self_ms_per_step=6.0,
+        latency_ms_per_step=6.0,
+        function=make_function(stateful=False, graph_ops={}, widenings=widenings),
+    )
+    loops = [make_loop(keras=make_keras(loss=loss))]
+    usual = {"loops": loops, **overrides}
+    return only(rule, session_of(source(), mapped, batch(), **usual))
+
+
+@pytest.mark.parametrize(("rule", "kind"), RULES)
+def test_bytes_that_the_step_waits_for(rule: ModuleType, kind: str) -> None:
+    finding = finding_with(rule, kind)
+
+    assert (finding.status, finding.effect_on_results) == ("fail", "same results")
+    assert "400000 bytes" in finding.advice
+    assert "12.8 MB more in a step" in finding.advice
+    assert finding.op_id == "map_0"
+    assert finding.trial.reason is not None
+
+
+@pytest.mark.parametrize(("rule", "kind"), RULES)
+def test_bytes_that_none_waits_for(rule: ModuleType, kind: str) -> None:
+    assert finding_with(rule, kind, **keeps_up()).status == "informative"
+
+
+@pytest.mark.parametrize(("rule", "kind"), RULES)
+def test_bytes_that_are_copied_to_the_device(rule: ModuleType, kind: str) -> None:
+    copied = make_breakdown(input_wait=1.0, device_compute=50.0, device_copy=10.0)
+
+    assert finding_with(rule, kind, breakdown=copied).status == "fail"
+
+
+@pytest.mark.parametrize(("rule", "kind"), RULES)
+def test_no_ids_or_others(rule: ModuleType, kind: str) -> None:
+    other = next(one for _, one in RULES if one != kind)
+
+    assert finding_with(rule, None).status == "not-applicable"
+    assert finding_with(rule, other).status == "not-applicable"
+
+
+@pytest.mark.parametrize(("rule", "kind"), RULES)
+def test_elements_that_were_not_counted(rule: ModuleType, kind: str) -> None:
+    assert finding_with(rule, kind, elements=None).status == "inconclusive"
+
+
+def test_one_hot_inputs_are_no_labels() -> None:
+    assert finding_with(one_hot_labels, "one-hot", label=False).status == "not-applicable"
+
+
+def test_another_loss_may_need_one_hot_labels() -> None:
+    assert finding_with(one_hot_labels, "one-hot", loss="kl_divergence").status == "not-applicable"
+
+
+LIMITS = [
+    Limit(
+        rule,
+        widened_ids.SHIPPED,
+        lambda megabytes, rule=rule, kind=kind: finding_with(  # type: ignore[misc]
+            rule, kind, shipped=8 + round(megabytes * 1e6), elements=1.0
+        ),
+        "fail",
+        "pass",
+    )
+    for rule, kind in RULES
+]
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=names_of(LIMITS))
+def test_a_limit(limit: Limit) -> None:
+    stands(limit)
