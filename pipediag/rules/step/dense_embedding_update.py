@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.step import class_percent
-from pipediag.rules.model_edits import NO_MODEL_EDIT, ROW_WISE, row_wise_update
 from pipediag.rules.embedding.optimizer_arguments import arguments_named, to_drop
 from pipediag.rules.embedding.sizes import LARGE, large, names_of
-from pipediag.rules.model_edits import NO_MODEL_EDIT, row_wise_update
+from pipediag.rules.model_edits import NO_MODEL_EDIT, ROW_WISE, row_wise_update
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.embeddings import Embedding
@@ -88,12 +87,7 @@ def _finding(session: Session, tables: list[Embedding]) -> Finding:
 
 def _advice(session: Session, tables: list[Embedding]) -> str:
     rows = sum(table.rows for table in tables)
-    own = _optimizer(session)
     return (
-        f"{own} passes over all {rows} rows of {names} in each step{_needed(tables)}. Update those "
-        f"alone: with `pipediag.optimizers.{ROW_WISE.get(own, 'LazyAdam')}`, which is row-wise, or "
-        "with SGD without momentum, weight decay or a norm over all gradients."
-        f"{_how(tables)}"
         f"{_optimizer(session)} passes over all {rows} rows of {names_of(tables)} in each "
         f"step{_needed(tables)}. {_instead(session)}{_how(tables)}"
     )
@@ -103,9 +97,10 @@ def _instead(session: Session) -> str:
     """What to write: where arguments alone make the passes, without which."""
     loop = session.diagnosed_loop()
     without = to_drop(loop.keras) if loop and loop.keras else None
+    row_wise = ROW_WISE.get(_optimizer(session), "LazyAdam")
     return without or (
-        "Update those alone: with a row-wise Adam, as `pipediag.optimizers.LazyAdam`, or with SGD "
-        "without momentum, weight decay or a norm over all gradients."
+        f"Update those alone: with `pipediag.optimizers.{row_wise}`, which is row-wise, or with "
+        "SGD without momentum, weight decay or a norm over all gradients."
     )
 
 
