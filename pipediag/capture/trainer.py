@@ -41,6 +41,10 @@ class Variants(Protocol):
     def batches_per_step(self, settings: Settings, own: int) -> int:
         """Batches that one step takes, `own` without settings."""
 
+    def on_elements(self, settings: Settings) -> Callable[..., Any] | None:
+        """What the pipeline does in the model's place with these settings, as a function for its
+        `map`; None where that is nothing."""
+
     @property
     def runs_the_scripts_code(self) -> bool:
         """Whether to compile it otherwise runs code of the script's once more."""

@@ -13,6 +13,7 @@ from pipediag.session.edits import (
     Change,
     Insert,
     Move,
+    MoveLayers,
     Remove,
     Replace,
     SetModel,
@@ -58,6 +59,8 @@ def apply(network: Network, change: Change, session: Session) -> Network:
             after = _model(network, change)
         case SkipCallback():
             after = _skip(network, change, session)
+        case MoveLayers():
+            raise UnknownError("What the layers take of the step was not measured.")
         case unknown:
             assert_never(unknown)
     return after

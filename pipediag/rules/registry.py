@@ -59,6 +59,7 @@ from pipediag.rules.step import (
     gpu_unused,
     host_overhead,
     padding,
+    preprocessing_in_model,
     retracing,
     small_batch,
 )
@@ -100,6 +101,7 @@ RULES: tuple[Rule, ...] = (
     batch_callback,
     host_overhead,
     small_batch,
+    preprocessing_in_model,
     padding,
     dense_embedding_update,
     regularized_table,

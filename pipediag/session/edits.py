@@ -92,7 +92,31 @@ class SkipCallback:
     do: Literal["skip"] = "skip"
 
 
-Change = SetParameters | Insert | Remove | Move | Replace | SetOptions | SetModel | SkipCallback
+@dataclass(frozen=True)
+class MoveLayers:
+    """Layers behind a Keras model's inputs become a `map` of the pipeline, behind `after`."""
+
+    layers: tuple[str, ...]
+    """Their names."""
+    after: str
+    do: Literal["layers"] = "layers"
+
+    def __post_init__(self) -> None:
+        # JSON knows no tuples.
+        object.__setattr__(self, "layers", tuple(self.layers))
+
+
+Change = (
+    SetParameters
+    | Insert
+    | Remove
+    | Move
+    | Replace
+    | SetOptions
+    | SetModel
+    | SkipCallback
+    | MoveLayers
+)
 
 Touched = Literal["elements", "options", "model"]
 """What a change takes effect on: what the pipeline hands out or how, its options, the model or what
@@ -104,7 +128,7 @@ class Kind:
     """What must be known of a kind of change, wherever one is dealt with."""
 
     made: type[Change]
-    touches: Touched
+    touches: frozenset[Touched]
 
     @property
     def do(self) -> str:
@@ -112,15 +136,18 @@ class Kind:
         return self.made.do
 
 
+_ELEMENTS: frozenset[Touched] = frozenset({"elements"})
+_MODEL: frozenset[Touched] = frozenset({"model"})
 KINDS: tuple[Kind, ...] = (
-    Kind(SetParameters, "elements"),
-    Kind(Insert, "elements"),
-    Kind(Remove, "elements"),
-    Kind(Move, "elements"),
-    Kind(Replace, "elements"),
-    Kind(SetOptions, "options"),
-    Kind(SetModel, "model"),
-    Kind(SkipCallback, "model"),
+    Kind(SetParameters, _ELEMENTS),
+    Kind(Insert, _ELEMENTS),
+    Kind(Remove, _ELEMENTS),
+    Kind(Move, _ELEMENTS),
+    Kind(Replace, _ELEMENTS),
+    Kind(SetOptions, frozenset({"options"})),
+    Kind(SetModel, _MODEL),
+    Kind(SkipCallback, _MODEL),
+    Kind(MoveLayers, _ELEMENTS | _MODEL),
 )
 """All there are. A new one is applied in capture/replay/changes.py and forecast/changes.py too;
 whoever tells kinds apart raises for one that it does not know."""
@@ -172,7 +199,7 @@ def touched(changes: Iterable[Change]) -> set[Touched]:
     Raises:
         TypeError: one is of a kind that is not known.
     """
-    return {kind_of(change).touches for change in changes}
+    return {what for change in changes for what in kind_of(change).touches}
 
 
 def adds_cache(change: Change) -> bool:

@@ -16,6 +16,14 @@ class Callback(Record):
     batch_hooks: list[str]
 
 
+class InputLayer(Record):
+    name: str
+    kind: str
+    """Its class."""
+    behind_input: bool
+    """Whether it sees nothing but inputs, as they are or prepared by such a layer."""
+
+
 class KerasUse(Record):
     model: str
     optimizer: str | None
@@ -42,6 +50,10 @@ class KerasUse(Record):
     optimizer_settings: dict[str, Scalar] = {}
     """Arguments of the optimizer that are set and act on whole variables: `momentum`,
     `weight_decay`, `use_ema`, `global_clipnorm`, `gradient_accumulation_steps`."""
+    input_layers: list[InputLayer] = []
+    """Layers that prepare inputs within the model: look up strings, encode, normalise."""
+    unsplit: str | None = None
+    """Why the model can't be taken apart behind them, as a sentence."""
 
 
 class LoopTime(Record):

@@ -86,6 +86,17 @@ class RecordedCallback:
 
 
 @dataclass
+class RecordedInputLayer:
+    """A layer of a Keras model that prepares inputs: looks up strings, encodes, normalises."""
+
+    name: str
+    kind: str
+    """Its class."""
+    behind_input: bool
+    """Whether it sees nothing but inputs, as they are or prepared by such a layer."""
+
+
+@dataclass
 class RecordedKeras:
     """How the model of a Keras loop was built and compiled."""
 
@@ -115,6 +126,9 @@ class RecordedKeras:
     """Of the optimizer's own variables."""
     optimizer_settings: dict[str, Scalar] = field(default_factory=dict)
     """Those of its arguments that are set and pass over whole variables, or scale gradients."""
+    input_layers: list[RecordedInputLayer] = field(default_factory=list)
+    unsplit: str | None = None
+    """Why the model can't be taken apart behind them, as a sentence."""
 
 
 @dataclass

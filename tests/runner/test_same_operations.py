@@ -9,7 +9,7 @@ from pipediag.runner.same_operations import (
     asked_by_new_ids,
     same_operations,
 )
-from pipediag.session.edits import Insert, Move, SetModel, SetParameters, SkipCallback
+from pipediag.session.edits import Insert, Move, MoveLayers, SetModel, SetParameters, SkipCallback
 from pipediag.session.messages import Answer, Command, Prepare, Prepared, Pull
 from pipediag.session.recording import RecordedOperation, Recording
 from tests.recordings import make_recorded_loop, make_recording
@@ -82,6 +82,7 @@ def test_arms_are_asked_for_by_the_ids_of_the_second_run() -> None:
         Move("op1", "op2"),
         SetModel({"jit_compile": True}),
         SkipCallback("Logger", "train.py", 30),
+        MoveLayers(("words",), "op2"),
     )
     again = asked_by_new_ids(ask, {"op1": "op4", "op2": "op5"})
     again(Prepare("arm", changes, "equal"), 1.0)
@@ -96,6 +97,7 @@ def test_arms_are_asked_for_by_the_ids_of_the_second_run() -> None:
                 Move("op4", "op5"),
                 SetModel({"jit_compile": True}),
                 SkipCallback("Logger", "train.py", 30),
+                MoveLayers(("words",), "op5"),
             ),
             "equal",
         ),

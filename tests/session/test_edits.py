@@ -27,6 +27,7 @@ from pipediag.session.edits import (
     Edit,
     Insert,
     Move,
+    MoveLayers,
     Remove,
     Replace,
     SetModel,
@@ -51,6 +52,7 @@ ONE_OF_EACH: tuple[Change, ...] = (
     SetOptions({"autotune.enabled": True}),
     SetModel({"jit_compile": True}),
     SkipCallback("Logger", "train.py", 30),
+    MoveLayers(("words",), "a"),
 )
 
 
@@ -106,7 +108,9 @@ def test_replay_makes_every_kind() -> None:
 @pytest.mark.parametrize("change", ONE_OF_EACH, ids=lambda change: change.do)
 def test_every_consumer_knows_each(change: Change) -> None:
     assert touched([change]) <= {"elements", "options", "model"}
-    assert candidate(change).changes_model is isinstance(change, SetModel | SkipCallback)
+    assert candidate(change).changes_model is isinstance(
+        change, SetModel | SkipCallback | MoveLayers
+    )
     assert _size_matters_to(change) is isinstance(change, Remove)
     if isinstance(change, get_args(InnerChange)):
         assert _target(cast("InnerChange", change)) == "a"
@@ -146,7 +150,8 @@ def test_every_consumer_raises_for_one_that_it_was_not_told_of(
 def test_what_touches_what() -> None:
     assert touched([]) == set()
     assert touched(ONE_OF_EACH[:5]) == {"elements"}
-    assert touched(ONE_OF_EACH[5:]) == {"options", "model"}
+    assert touched(ONE_OF_EACH[5:8]) == {"options", "model"}
+    assert touched(ONE_OF_EACH[8:]) == {"elements", "model"}
 
 
 def test_a_cache_as_a_user_writes_it_is_not_filled_beforehand() -> None:
@@ -172,3 +177,13 @@ def test_callbacks_to_leave_out_are_named_once() -> None:
     logger, meter = SkipCallback("Logger", "train.py", 30), SkipCallback("Meter", None, None)
     assert skipped_callbacks([*ONE_OF_EACH[:7], logger, meter, logger]) == [logger, meter]
     assert skipped_callbacks(ONE_OF_EACH[:7]) == []
+
+
+def test_layers_that_are_moved_are_a_setting_of_the_model() -> None:
+    moved = MoveLayers(("words",), "a")
+    assert model_settings([moved, SetModel({"jit_compile": True}), moved]) == {
+        "jit_compile": True,
+        "moved_layers": ("words",),
+    }
+    with pytest.raises(NotReplayableError, match="moved_layers to other values"):
+        model_settings([moved, MoveLayers(("other",), "a")])

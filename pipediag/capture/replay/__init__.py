@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.capture.replay.changes import model_settings, skipped_callbacks
+from pipediag.capture.replay.changes import MOVED_LAYERS, model_settings, skipped_callbacks
 from pipediag.capture.replay.one_shot import one_shot_source
 from pipediag.capture.replay.own_caches import FilledCaches
 from pipediag.capture.replay.randomness import random_upstream
@@ -11,6 +11,7 @@ from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.replay.verification import verify
 
 __all__ = [
+    "MOVED_LAYERS",
     "FilledCaches",
     "NotReplayableError",
     "model_settings",

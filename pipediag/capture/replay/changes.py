@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from pipediag.capture.replay.graph import Graph, Node
+from pipediag.capture.replay.graph import Graph, Node, OnElements
 from pipediag.capture.replay.inner import Inner
 from pipediag.capture.replay.inserting import inserted
 from pipediag.capture.replay.options import with_options
@@ -14,9 +14,11 @@ from pipediag.capture.replay.randomness import draws_random
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, first_line, said
 from pipediag.capture.replay.replacing import replacement
 from pipediag.session.edits import (
+    AUTOTUNE,
     Change,
     Insert,
     Move,
+    MoveLayers,
     Remove,
     Replace,
     SetModel,
@@ -30,6 +32,8 @@ from pipediag.vocabulary import Scalar
 _AT_THE_END = "prefetch_to_device"
 _INFINITE = -1
 """The value of `tf.data.INFINITE_CARDINALITY`."""
+MOVED_LAYERS = "moved_layers"
+"""The setting of a model that names the layers which it leaves to the pipeline."""
 C = TypeVar("C")
 
 
@@ -53,13 +57,15 @@ def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> Non
     _append(graph, _of(changes, Insert))
 
 
-def model_settings(changes: Sequence[Change]) -> dict[str, Scalar]:
+def model_settings(changes: Sequence[Change]) -> dict[str, Any]:
     """What the changes set of the model, which is no part of the graph.
 
     Raises:
         NotReplayableError: two of them contradict each other.
     """
-    return _agreed("model's", [change.settings for change in _of(changes, SetModel)])
+    settings = [change.settings for change in _of(changes, SetModel)]
+    moved = [{MOVED_LAYERS: change.layers} for change in _of(changes, MoveLayers)]
+    return {**_agreed("model's", settings), **_agreed("model's", moved)}
 
 
 def skipped_callbacks(changes: Sequence[Change]) -> list[SkipCallback]:
@@ -199,6 +205,19 @@ def _refuse_random_cache(node: Node) -> None:
         _refuse_random_cache(upstream)
 
 
+def _map_layers(graph: Graph, changes: list[MoveLayers]) -> None:
+    """What is moved or added to the same place later stands before it, as before the model."""
+    for change in changes:
+        if graph.layers is None:
+            raise NotReplayableError("Layers of a model can only be moved while it is trained.")
+        graph.splice_in(Node([], partial(_mapped, graph.layers)), _found(graph, change.after))
+
+
+def _mapped(layers: OnElements, inputs: list[Any]) -> Any:
+    (dataset,) = inputs
+    return dataset.map(layers, num_parallel_calls=AUTOTUNE)
+
+
 def _remove(graph: Graph, changes: list[Remove]) -> None:
     for change in changes:
         _remove_one(graph, change.op_id)
@@ -303,8 +322,8 @@ def _set_options(graph: Graph, changes: list[SetOptions]) -> None:
         graph.append(Node([], partial(with_options, options)))
 
 
-def _agreed(what: str, given: Sequence[dict[str, Scalar]]) -> dict[str, Scalar]:
-    agreed: dict[str, Scalar] = {}
+def _agreed(what: str, given: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    agreed: dict[str, Any] = {}
     for settings in given:
         for name, value in settings.items():
             if agreed.setdefault(name, value) != value:
@@ -316,6 +335,7 @@ _PASSES: tuple[tuple[type[Change], Callable[[Graph, list[Any]], None]], ...] = (
     (SetParameters, _set),
     (Replace, _replace),
     (Insert, _insert_prefetches),
+    (MoveLayers, _map_layers),
     (Move, _move),
     (Insert, _insert_others),
     (Remove, _remove),

@@ -17,6 +17,8 @@ from pipediag.vocabulary import Scalar
 
 Make = Callable[[list[Any]], Any]
 """Builds a dataset from the datasets that it reads from."""
+OnElements = Callable[..., Any]
+"""A function for a dataset's `map`."""
 
 
 @dataclass(eq=False)
@@ -59,12 +61,15 @@ class Node:
 class Graph:
     """The nodes upstream of a loop. `end` stands for the loop and reads the last dataset."""
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self, dataset: Any, layers: OnElements | None = None) -> None:
         """Read the pipeline that ends in a dataset.
+
+        `layers` is what a trial's model leaves to the pipeline.
 
         Raises:
             NotReplayableError: it is too long a chain to walk.
         """
+        self.layers = layers
         self._nodes: dict[int, Node] = {}
         try:
             self.end = Node([self._read(dataset)])

@@ -19,6 +19,7 @@ from pipediag.session.edits import (
     Change,
     Insert,
     Move,
+    MoveLayers,
     Remove,
     Replace,
     SetModel,
@@ -138,7 +139,7 @@ def _size_matters_to(change: Change) -> bool:
             return change.kind in _SPLITTING
         case Remove():
             return True
-        case SetParameters() | Move() | SetOptions() | SetModel() | SkipCallback():
+        case SetParameters() | Move() | SetOptions() | SetModel() | SkipCallback() | MoveLayers():
             return False
         case unknown:
             assert_never(unknown)

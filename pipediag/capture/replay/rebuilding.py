@@ -11,7 +11,7 @@ from typing import Any
 
 from pipediag.capture.replay.batch_forms import whole_batches_parsed
 from pipediag.capture.replay.changes import apply
-from pipediag.capture.replay.graph import Graph, Node
+from pipediag.capture.replay.graph import Graph, Node, OnElements
 from pipediag.capture.replay.one_shot import one_shot_source
 from pipediag.capture.replay.own_caches import FilledCaches
 from pipediag.capture.replay.preconditions import (
@@ -28,6 +28,7 @@ def rebuild(
     changes: Sequence[Change],
     endless: bool = False,
     caches: FilledCaches | None = None,
+    layers: OnElements | None = None,
 ) -> Any:
     """The pipeline that ends in `dataset`, with changes, as a tf.data.Dataset.
 
@@ -40,6 +41,7 @@ def rebuild(
         changes: what to change; their order does not matter.
         endless: start over where the elements end.
         caches: stand in for the caches of the script, which are left alone then.
+        layers: what layers do that are moved here from the model.
 
     Raises:
         NotReplayableError: a change that can't be made here, a source that can be read once, files
@@ -48,7 +50,7 @@ def rebuild(
     refusal = one_shot_source(dataset)
     if refusal is not None:
         raise NotReplayableError(refusal)
-    graph = Graph(dataset)
+    graph = Graph(dataset, layers)
     refuse_side_effects(graph)
     refuse_changed_files(graph)
     refuse_files_of_its_own(graph)

@@ -68,6 +68,10 @@ class Answering:
         self._clock = loop.runtime.clock()
         self._arms = Arms(loop, self._model, goes_on=goes_on)
         self._arm = ""
+        self._running: Arm | None = None
+        """That whose model makes the step that is called now; None for the script's own."""
+        self._late = False
+        """Whether an arm waits for a step that was called before its model was in place."""
         self._iterator: Any = None
         self._consumer: Consumer | None = None
         self._preparing = 0
@@ -98,6 +102,9 @@ class Answering:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             self._tell(ArmRefused(self._arm, failure))
+        elif self._late:
+            self._start_late()
+            return
         elif not self._step(now_ns, continuous):
             return
         self._converse()
@@ -125,9 +132,12 @@ class Answering:
             self.stop(f"a step did not come back within {STEP_LIMIT_S:g} s")
             return True
         self._step_failed(error)
-        base = self._arms.base
+        base, running = self._arms.base, self._running
         self._hand_out(base.iterator() if base is not None else None)
-        return True
+        self._running = None
+        # A model that leaves layers to its pipeline takes no batch of the base: the error goes on to
+        # where the script's own takes its place.
+        return running is None or not running.moved
 
     def stop(self, reason: str) -> None:
         """The loop is over, by itself or by an error."""
@@ -207,13 +217,25 @@ class Answering:
             work()
 
     def _start(self, name: str) -> Arm:
-        arm = self._arms[name]
+        arm, running = self._arms[name], self._running
         self._arm = name
         self._hand_out(None)
         self._model.use(arm.settings)
         self.skipped = arm.skipped
-        self._hand_out(arm.iterator())
+        self._running = arm
+        # The step that is called already is another model's, whose batches it takes.
+        self._late = arm.moved != (running.moved if running is not None else ())
+        if not self._late:
+            self._hand_out(arm.iterator())
+        elif running is not None:
+            self._hand_out(running.iterator())
         return arm
+
+    def _start_late(self) -> None:
+        if self._asked is not None:
+            self._start_block(self._asked)
+        else:
+            self._start(self._arm)
 
     def _step(self, now_ns: int, continuous: bool) -> bool:
         """Count a step; returns whether the command is done and answered."""
@@ -274,8 +296,10 @@ class Answering:
             self._consumer.stand_in.lend(iterator)
 
     def _step_failed(self, error: BaseException) -> None:
-        self._failure = _sentence(error)
+        # The first one says why: a model without some of its layers fails on the base's batch too.
+        self._failure = self._failure or _sentence(error)
         self._preparing = 0
+        self._late = False
         self._asked = self._block = None
 
     def _end(self) -> None:

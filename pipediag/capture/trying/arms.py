@@ -8,6 +8,7 @@ from typing import Any
 
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.replay import (
+    MOVED_LAYERS,
     FilledCaches,
     NotReplayableError,
     model_settings,
@@ -33,6 +34,11 @@ class Arm:
     batches_per_step: int
     skipped: Sequence[Any] = ()
     """Callbacks of the script whose batch hooks are not called for its steps."""
+
+    @property
+    def moved(self) -> tuple[str, ...]:
+        """Layers that its pipeline has in the model's place: no other model takes its batches."""
+        return tuple(self.settings.get(MOVED_LAYERS, ()))
 
     def iterator(self) -> Any:
         """A fresh one, which the hooks take for none of the script's."""
@@ -71,11 +77,22 @@ class Arms:
                 "To compile the model otherwise runs the script's own code once more, and the "
                 "script goes on afterwards."
             )
+        if settings.get(MOVED_LAYERS) and self._goes_on:
+            raise NotReplayableError(
+                "The script goes on afterwards, so its model is not taken apart for steps that are "
+                "only tried."
+            )
         skipped = self._skipped(changes)
         if check is not None:
             verify(self._dataset, changes, check)
         # Endless, as blocks don't end where the elements do.
-        dataset = rebuild(self._dataset, changes, endless=True, caches=self._caches)
+        dataset = rebuild(
+            self._dataset,
+            changes,
+            endless=True,
+            caches=self._caches,
+            layers=self._model.on_elements(settings),
+        )
         runtime = self._loop.runtime
         first = runtime.pull(runtime.unobserved(dataset))
         rows = runtime.rows(first) or self._loop.record.batch_size or 1

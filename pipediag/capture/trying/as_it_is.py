@@ -25,6 +25,9 @@ class AsItIs:
     def use(self, settings: Settings) -> None:
         """Go on as before."""
 
+    def on_elements(self, settings: Settings) -> None:
+        """Nothing is left to the pipeline."""
+
     def batches_per_step(self, settings: Settings, own: int) -> int:  # noqa: ARG002
         """The loop's own."""
         return own

@@ -55,6 +55,9 @@ class Model:
     def use(self, settings: dict[str, Any]) -> None:
         self.used.append(settings)
 
+    def on_elements(self, settings: dict[str, Any]) -> Any:
+        return settings.get("moved_layers")
+
     def batches_per_step(self, settings: dict[str, Any], own: int) -> int:
         return int(settings.get("steps_per_execution", own))
 

@@ -9,12 +9,15 @@ from pipediag.capture.frameworks.keras.layer_policies import LayerPolicies
 from pipediag.capture.frameworks.keras.leaves_traces import compiling_runs_the_scripts_code
 from pipediag.capture.frameworks.keras.other_optimizers import OptimizerInPlace
 from pipediag.capture.replay import NotReplayableError
+from pipediag.capture.frameworks.keras.plain_optimizer import KNOWN, OptimizerInPlace
+from pipediag.capture.frameworks.keras.without_input_layers import WithoutInputLayers
+from pipediag.capture.replay import MOVED_LAYERS, NotReplayableError
 from pipediag.capture.trainer import Settings
 
 _ATTRIBUTES = ("jit_compile", "run_eagerly", "steps_per_execution")
 _POLICY = "dtype_policy"
 _OPTIMIZER = "optimizer"
-_SETTINGS = (*_ATTRIBUTES, _POLICY, _OPTIMIZER)
+_SETTINGS = (*_ATTRIBUTES, _POLICY, _OPTIMIZER, MOVED_LAYERS)
 _TRAINER = "keras.src.backend.tensorflow.trainer"
 
 
@@ -30,9 +33,10 @@ class CompiledVariants:
         self._failed = failed
         self._functions: dict[tuple[Any, ...], Any] = {}
         self._own: Settings = {}
+        self._shortened = WithoutInputLayers(model)
         if self._supported:
             self._own = {name: getattr(model, name) for name in _ATTRIBUTES}
-            self._own |= {_POLICY: None, _OPTIMIZER: None}
+            self._own |= {_POLICY: None, _OPTIMIZER: None, MOVED_LAYERS: ()}
             self._policies = LayerPolicies(model)
             self._optimizer = OptimizerInPlace(model)
             self._functions[_key(self._own)] = model.train_function
@@ -55,6 +59,7 @@ class CompiledVariants:
             self._optimizer.check(settings[_OPTIMIZER])
         if settings.get("jit_compile") and not self._compiles_with_xla():
             raise NotReplayableError("A layer of the model does not support XLA.")
+        self._shortened.check(settings.get(MOVED_LAYERS, ()))
 
     def use(self, settings: Settings) -> None:
         """Train with these settings from the next step on; none are the user's own."""
@@ -65,6 +70,11 @@ class CompiledVariants:
     def batches_per_step(self, settings: Settings, own: int) -> int:
         """Batches that one call of the training function takes, `own` without settings."""
         return int(settings.get("steps_per_execution") or own)
+
+    def on_elements(self, settings: Settings) -> Callable[..., Any] | None:
+        """What the model leaves to the pipeline; None where that is nothing."""
+        moved = settings.get(MOVED_LAYERS, ())
+        return self._shortened.on_elements(moved) if moved else None
 
     @property
     def runs_the_scripts_code(self) -> bool:
@@ -78,10 +88,16 @@ class CompiledVariants:
         self._policies.use(wanted[_POLICY])
         self._optimizer.use(wanted[_OPTIMIZER])
         if key not in self._functions:
-            model.make_train_function(force=True)
-            self._functions[key] = self._guarded(model.train_function)
+            self._functions[key] = self._guarded(self._made(wanted))
         model.train_function = self._functions[key]
         self._current = wanted
+
+    def _made(self, wanted: Settings) -> Callable[[Any], Any]:
+        if wanted[MOVED_LAYERS]:
+            return self._shortened.train_function(wanted[MOVED_LAYERS])
+        self.model.make_train_function(force=True)
+        function: Callable[[Any], Any] = self.model.train_function
+        return function
 
     def _guarded(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def train(iterator: Any) -> Any:

@@ -15,6 +15,7 @@ from pipediag.capture.callsites import package_of
 from pipediag.capture.frame_locals import locals_of
 from pipediag.capture.frameworks.keras.optimizer_settings import settings_of
 from pipediag.capture.frameworks.keras.variable_bytes import variable_bytes
+from pipediag.capture.frameworks.keras.input_layers import input_layers, unsplit
 from pipediag.capture.packages import KERAS
 from pipediag.capture.python_functions import unwrap
 from pipediag.capture.trainer import TrainersPhase
@@ -53,6 +54,7 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
     source = values.get("x")
     file, line = _defined_at(type(source))
     dataset = getattr(adapter, "py_dataset", None)
+    prepared = input_layers(model)
     return RecordedKeras(
         model=type(model).__name__,
         optimizer=_class_name(getattr(model, "optimizer", None)),
@@ -74,6 +76,8 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
         trainable_bytes=variable_bytes(model, "trainable_variables"),
         optimizer_bytes=variable_bytes(getattr(model, "optimizer", None), "variables"),
         optimizer_settings=settings_of(getattr(model, "optimizer", None)),
+        input_layers=prepared,
+        unsplit=unsplit(model) if prepared else None,
     )
 
 

@@ -1,0 +1,142 @@
+"""A real model without the layers that prepare its inputs, and with them again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.tensorflow
+
+MODEL = """
+import json
+import keras
+import numpy as np
+import tensorflow as tf
+from pipediag.capture.frameworks.keras.compiled import CompiledVariants
+from pipediag.capture.frameworks.keras.input_layers import input_layers, unsplit
+from pipediag.capture.replay import NotReplayableError
+
+keras.utils.set_random_seed(1)
+text = keras.Input((), dtype="string", name="text")
+day = keras.Input((1,), dtype="string", name="day")
+price = keras.Input((2,), name="price")
+words = keras.layers.TextVectorization(
+    vocabulary=["a", "b", "c"], output_sequence_length=4, name="words"
+)
+days = keras.layers.StringLookup(vocabulary=["mon", "tue"], name="days")
+as_vector = keras.layers.CategoryEncoding(num_tokens=4, output_mode="multi_hot", name="vector")
+embedded = keras.layers.GlobalAveragePooling1D()(keras.layers.Embedding(6, 8)(words(text)))
+joined = keras.layers.Concatenate()([embedded, as_vector(days(day)), price])
+result = keras.layers.Dense(1, name="result")(keras.layers.BatchNormalization()(joined))
+model = keras.Model({"text": text, "day": day, "price": price}, result)
+model.compile(optimizer="adam", loss="mse", metrics=["mae"])
+
+rng = np.random.default_rng(2)
+inputs = {
+    "text": np.array(["a b", "c", "b b a c", "other"] * 4),
+    "day": np.array([["mon"], ["tue"], ["wed"], ["mon"]] * 4),
+    "price": rng.random((16, 2), dtype="float32"),
+}
+dataset = tf.data.Dataset.from_tensor_slices((inputs, rng.random((16, 1)))).batch(4)
+model.make_train_function()
+model.train_function(iter(dataset))
+own_function, places = model.train_function, [len(one._inbound_nodes) for one in model.layers]
+at_first = (model.get_weights(), [variable.numpy() for variable in model.optimizer.variables])
+
+failed = []
+variants = CompiledVariants(model, failed.append)
+moved = {"moved_layers": ("words", "days", "vector")}
+
+def trained(settings):
+    model.set_weights(at_first[0])
+    for variable, value in zip(model.optimizer.variables, at_first[1]):
+        variable.assign(value)
+    model.reset_metrics()
+    variants.check(settings)
+    prepare = variants.on_elements(settings)
+    variants.use(settings)
+    iterator = iter(dataset if prepare is None else dataset.map(prepare, num_parallel_calls=2))
+    for _ in range(3):
+        model.train_function(iterator)
+    results = {name: float(value) for name, value in model.get_metrics_result().items()}
+    return results, [weight.tolist() for weight in model.get_weights()]
+
+base = trained({})
+without = trained(moved)
+# An iterator of the base, as the answering side puts there where an arm fails.
+model.train_function(iter(dataset))
+own_again = model.train_function is own_function
+variants.use({})
+
+refusals = []
+for layers in (("nobody",), ("result",)):
+    try:
+        variants.check({"moved_layers": layers})
+    except NotReplayableError as refusal:
+        refusals.append(str(refusal))
+
+class Own(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.words = words
+
+print(json.dumps({
+    "base": base, "without": without,
+    "spec": [str(s.dtype) for s in tf.nest.flatten(
+        dataset.map(variants.on_elements(moved)).element_spec)],
+    "own_again": own_again and model.train_function is own_function,
+    "failed": len(failed),
+    "places": [len(one._inbound_nodes) for one in model.layers] == places,
+    "layers": [[one.name, one.kind, one.behind_input] for one in input_layers(model)],
+    "unsplit": [unsplit(model), unsplit(Own())],
+    "own": [[one.name, one.behind_input] for one in input_layers(Own())],
+    "refusals": refusals,
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def said() -> dict[str, object]:
+    done = subprocess.run(
+        [sys.executable, "-c", MODEL], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    told: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def test_the_same_batches_train_the_same_weights_to_the_same_loss(said: dict[str, object]) -> None:
+    assert said["without"] == said["base"]
+    kinds = ("float32", "int64", "float32", "float64")
+    assert said["spec"] == [f"<dtype: '{kind}'>" for kind in kinds]
+
+
+def test_afterwards_the_users_model_is_as_it_was(said: dict[str, object]) -> None:
+    assert (said["own_again"], said["places"]) == (True, True)
+
+
+def test_a_batch_that_was_not_prepared_is_trained_by_the_users_own(said: dict[str, object]) -> None:
+    assert said["failed"] == 1
+
+
+def test_what_prepares_inputs_is_found(said: dict[str, object]) -> None:
+    assert said["layers"] == [
+        ["words", "TextVectorization", True],
+        ["days", "StringLookup", True],
+        ["vector", "CategoryEncoding", True],
+    ]
+    assert said["own"] == [["words", False]]
+
+
+def test_what_can_not_be_taken_off_is_said(said: dict[str, object]) -> None:
+    assert said["unsplit"] == [
+        None,
+        "`Own` is a class of its own, which calls its layers and trains in its own way.",
+    ]
+    assert said["refusals"] == [
+        "The model has no layer nobody directly behind its inputs.",
+        "The model has no layer result directly behind its inputs.",
+    ]
