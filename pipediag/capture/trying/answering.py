@@ -131,12 +131,11 @@ class Answering:
             _NEVER_FREED.append(self._iterator)
             self.stop(f"a step did not come back within {STEP_LIMIT_S:g} s")
             return True
-        self._step_failed(error)
         base, running = self._arms.base, self._running
+        self._step_failed(error)
         self._hand_out(base.iterator() if base is not None else None)
-        self._running = None
-        # A model that leaves layers to its pipeline takes no batch of the base: the error goes on to
-        # where the script's own takes its place.
+        # A model that leaves layers to its pipeline takes no batch of the base: the error goes on
+        # to where the script's own takes its place.
         return running is None or not running.moved
 
     def stop(self, reason: str) -> None:
@@ -299,7 +298,7 @@ class Answering:
         # The first one says why: a model without some of its layers fails on the base's batch too.
         self._failure = self._failure or _sentence(error)
         self._preparing = 0
-        self._late = False
+        self._running, self._late = None, False
         self._asked = self._block = None
 
     def _end(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -17,13 +17,17 @@ class Pipeline:
     element_spec = None
     rows = 4
     made = 0
+    changes_of: ClassVar[dict[str, tuple[Any, ...]]] = {}
+    """By iterator: what was changed of its pipeline."""
 
     def __init__(self, changes: tuple[Any, ...] = ()) -> None:
         self.changes = changes
 
     def iterator(self) -> str:
         Pipeline.made += 1
-        return f"iterator {Pipeline.made}"
+        name = f"iterator {Pipeline.made}"
+        Pipeline.changes_of[name] = self.changes
+        return name
 
 
 class Pipelines(ToyRuntime):
@@ -56,7 +60,8 @@ class Model:
         self.used.append(settings)
 
     def on_elements(self, settings: dict[str, Any]) -> Any:
-        return settings.get("moved_layers")
+        moved = settings.get("moved_layers")
+        return f"what {', '.join(moved)} does" if moved else None
 
     def batches_per_step(self, settings: dict[str, Any], own: int) -> int:
         return int(settings.get("steps_per_execution", own))

@@ -12,7 +12,7 @@ from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import answering as module
 from pipediag.capture.trying import arms
 from pipediag.capture.trying.step_limit import DidNotComeBackError
-from pipediag.session.edits import SkipCallback
+from pipediag.session.edits import MoveLayers, SkipCallback
 from pipediag.session.messages import (
     ArmRefused,
     BlockRun,
@@ -402,3 +402,59 @@ def test_the_end_of_the_trials_leaves_no_callback_out(stage: Stage) -> None:
     trials.stop("the script is over")
 
     assert trials.skipped == ()
+
+
+# A model that leaves layers to its pipeline.
+
+
+MOVED: Any = MoveLayers(("words",), "op1")
+
+
+def hands_out_prepared(stage: Stage) -> bool:
+    return MOVED in Pipeline.changes_of[stage.handed_out]
+
+
+def with_a_shorter_model(stage: Stage) -> Any:
+    """Trials in which it has been called for and the step before it has not ended."""
+    stage.parent.asks.append(Prepare("shorter", (MOVED,), None))
+    stage.parent.block("shorter")
+    stage.parent.block("base")
+    return stage.prepared()
+
+
+def test_the_step_that_is_called_already_gets_batches_for_its_own_model(stage: Stage) -> None:
+    trials = with_a_shorter_model(stage)
+    assert stage.model.used[-1] == {"moved_layers": ("words",)}
+    assert not hands_out_prepared(stage)
+    stage.step(trials)
+    assert hands_out_prepared(stage)
+    assert stage.told == []
+    stage.step(trials, times=2)
+    assert stage.told == [Prepared("shorter")]
+    stage.step(trials, times=WARM_STEPS + 10)
+    assert stage.model.used[-1] == {}
+    assert hands_out_prepared(stage)
+    stage.step(trials)
+    assert not hands_out_prepared(stage)
+
+
+def test_a_block_of_the_shorter_model_begins_when_it_is_in_place(stage: Stage) -> None:
+    trials = with_a_shorter_model(stage)
+    stage.step(trials, times=3 + WARM_STEPS + 10)
+    stage.told.clear()
+    stage.step(trials, times=1 + WARM_STEPS + 9)
+    assert stage.told == []
+    stage.step(trials)
+
+    assert stage.told == [BlockRun("base", 20, 80, SECOND, first_ns=SECOND // 10, first_batches=2)]
+
+
+def test_a_step_of_the_shorter_model_that_fails_is_the_scripts_own_again(stage: Stage) -> None:
+    trials = with_a_shorter_model(stage)
+    stage.step(trials)
+    assert not trials.failed(ValueError("no such word"))
+    assert not hands_out_prepared(stage)
+    stage.step_failed(ValueError("a batch of strings"))
+    stage.step(trials)
+
+    assert stage.told == [ArmRefused("shorter", "It failed with ValueError: no such word")]

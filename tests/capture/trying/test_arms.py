@@ -10,7 +10,7 @@ import pytest
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import arms as module
 from pipediag.capture.trying.arms import Arms
-from pipediag.session.edits import SetModel, SkipCallback
+from pipediag.session.edits import MoveLayers, SetModel, SkipCallback
 from tests.capture.instruments import training_loop
 from tests.capture.trying.pipelines import Model, Pipeline, Pipelines, played
 
@@ -191,5 +191,31 @@ def test_callbacks_that_can_not_be_left_out_are_refused_before_anything_is_built
     arms._loop.callbacks = weakref.ref(Callbacks())
     with pytest.raises(NotReplayableError, match=reason):
         arms.build("without", (WITHOUT,), None)
+
+    assert Pipeline.made == 0
+
+
+MOVED = MoveLayers(("words",), "op1")
+
+
+def test_an_arm_knows_which_layers_its_pipeline_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+
+    def rebuild(*_: Any, layers: Any, **__: Any) -> Pipeline:
+        given.append(layers)
+        return Pipeline()
+
+    monkeypatch.setattr(module, "rebuild", rebuild)
+    arms = arms_of()
+    arms.build("base", (), None)
+    arms.build("moved", (MOVED,), None)
+
+    assert (arms["base"].moved, arms["moved"].moved) == ((), ("words",))
+    assert given == [None, "what words does"]
+
+
+def test_the_model_of_a_script_that_goes_on_is_not_taken_apart() -> None:
+    with pytest.raises(NotReplayableError, match="goes on afterwards"):
+        arms_of(goes_on=True).build("moved", (MOVED,), None)
 
     assert Pipeline.made == 0

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.rules.step import preprocessing_in_model as rule
+from pipediag.session.edits import Edit, MoveLayers
+from pipediag.session.loops import InputLayer
+from pipediag.session.model import Session
+from tests.factories import make_keras, make_loop
+from tests.records import make_breakdown, make_operation
+from tests.rules.sessions import keeps_up, only, session_of
+
+WORDS = InputLayer(name="to_ids", kind="TextVectorization", behind_input=True)
+DAYS = InputLayer(name="days", kind="StringLookup", behind_input=True)
+DEEP = InputLayer(name="deep", kind="Normalization", behind_input=False)
+
+
+def session_with(*layers: InputLayer, unsplit: str | None = None, **more: Any) -> Session:
+    keras = make_keras(input_layers=list(layers), unsplit=unsplit)
+    ops = (
+        make_operation("op1", "from_tensor_slices"),
+        make_operation("op2", "batch", line=22),
+        make_operation("op3", "prefetch"),
+    )
+    return session_of(*ops, loops=[make_loop(keras=keras)], **{**keeps_up(), **more})
+
+
+def test_the_layer_is_named_and_tried_behind_the_batch() -> None:
+    finding = only(rule, session_with(WORDS))
+    assert (finding.status, finding.severity, finding.line) == ("informative", "info", 20)
+    assert finding.evidence["layers"] == "to_ids (TextVectorization)"
+    assert "`dataset.map(lambda x, y: (to_ids(x), y)" in finding.advice
+    assert "behind `batch` at line 22" in finding.advice
+    assert finding.edit == Edit(
+        id="preprocessing-in-model",
+        label="`to_ids` in a map behind the batch in line 22, and not in the model",
+        changes=(MoveLayers(("to_ids",), "op2"),),
+        caveat=rule.CAVEAT,
+        once=True,
+    )
+    assert finding.effect_on_results == "same results"
+
+
+def test_several_layers_move_together_and_those_further_down_stay() -> None:
+    finding = only(rule, session_with(WORDS, DAYS, DEEP))
+    assert finding.edit is not None
+    assert finding.edit.changes == (MoveLayers(("to_ids", "days"), "op2"),)
+    assert "`to_ids` (TextVectorization) and `days` (StringLookup) run in" in finding.advice
+    assert "(prepare(x), y)" in finding.advice
+
+
+def test_a_model_that_can_not_be_split_gets_advice_alone() -> None:
+    finding = only(rule, session_with(DEEP, unsplit="`Own` is a class of its own."))
+    assert (finding.status, finding.edit) == ("informative", None)
+    assert "`Own` is a class of its own. So no trial was made: take the calls" in finding.advice
+
+
+def test_layers_behind_others_get_advice_alone() -> None:
+    finding = only(rule, session_with(DEEP))
+    assert (finding.status, finding.edit) == ("informative", None)
+    assert "do not stand directly behind the model's inputs" in finding.advice
+
+
+def test_a_pipeline_that_was_not_recorded_gets_advice_alone() -> None:
+    session = session_with(WORDS).model_copy(update={"pipeline": None})
+    finding = only(rule, session)
+    assert (finding.status, finding.edit) == ("informative", None)
+    assert "were not recorded" in finding.advice
+
+
+def test_while_the_input_is_the_bottleneck_it_passes() -> None:
+    finding = only(rule, session_with(WORDS, breakdown=make_breakdown()))
+    assert (finding.status, finding.edit) == ("pass", None)
+    assert "deal with the input first" in finding.advice
+
+
+@pytest.mark.parametrize("keras", [None, make_keras()])
+def test_without_such_layers_there_is_nothing_to_say(keras: Any) -> None:
+    session = session_of(make_operation("op1", "batch"), loops=[make_loop(keras=keras)])
+    assert only(rule, session).status == "not-applicable"
