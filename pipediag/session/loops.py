@@ -22,6 +22,8 @@ class InputLayer(Record):
     """Its class."""
     behind_input: bool
     """Whether it sees nothing but inputs, as they are or prepared by such a layer."""
+    handed_on: bool
+    """Whether what it gives goes on to the rest of the model."""
 
 
 class KerasUse(Record):

@@ -20,14 +20,14 @@ META = Meta(
     title_passed="The model leaves the preparing of its inputs to the pipeline",
     looks_at="Layers of a Keras model that are not trained and see nothing but its inputs: "
     "TextVectorization, StringLookup, IntegerLookup, Hashing, HashedCrossing, CategoryEncoding, "
-    "Discretization, Normalization.",
+    "Discretization; Normalization beside one of these.",
     why="Within the model they run in the step, on the CPU where they take strings or look "
     "something up, and an accelerator waits. In the pipeline they run beside the step before. How "
     "much of the step they take is not measured: a trial tells.",
     edit="`dataset.map(layers, num_parallel_calls=tf.data.AUTOTUNE)` behind the batch, and a model "
     "that begins behind these layers.",
-    cost="Whoever uses the model later has to prepare its inputs alike; a model for that, with the "
-    "layers in front, is one line.",
+    cost="The model that is trained no longer takes the inputs as they are; the one that it was "
+    "cut out of does, and shares its weights.",
     prediction="None: what the layers take of the step was not measured.",
     needs=("loop", "keras", "steps"),
     thresholds=(INPUT_BOUND,),
@@ -40,6 +40,7 @@ CAVEAT = (
     "Measured with the user's layers and weights in a model without these layers, compiled as the "
     "user's is."
 )
+_ARITHMETIC = frozenset({"Normalization"})
 _NOWHERE = "The operations that hand the batches to `fit` were not recorded, so no trial was made."
 
 
@@ -52,38 +53,42 @@ def check(session: Session) -> list[Finding]:
     place: Place = (loop.file, loop.line)
     layers = [layer for layer in keras.input_layers if layer.behind_input] or keras.input_layers
     evidence: dict[str, Scalar] = {"layers": ", ".join(_said(layer) for layer in layers)}
+    if all(layer.kind in _ARITHMETIC for layer in layers):
+        quick = "Normalizing is arithmetic, which is quick where the model runs."
+        return [META.finding("pass", quick, place=place, evidence=evidence)]
     if waits := input_first(session):
         return [META.finding("pass", waits, place=place, evidence=evidence)]
     after = _last_before_prefetch(session)
     why_untried = _why_untried(keras) or (None if after else _NOWHERE)
     edit = _edit(layers, after) if after is not None and why_untried is None else None
-    advice = f"{_advice(layers, after)} {why_untried or _HOW_WITH_KERAS}"
+    advice = f"{_advice(layers, after)} {why_untried or _code(layers)}"
     return [META.finding("informative", advice, place=place, evidence=evidence, edit=edit)]
 
 
 def _advice(layers: list[InputLayer], after: Operation | None) -> str:
     names = " and ".join(f"`{layer.name}` ({layer.kind})" for layer in layers)
-    one = len(layers) == 1
     behind = f"behind {call_name(after)}" if after is not None else "behind the batch"
-    mapped = f"lambda x, y: ({_called(layers)}, y)"
-    return (
-        f"{names} {'runs' if one else 'run'} in every step. In the pipeline, {behind}, "
-        f"{'it' if one else 'they'} would run beside the step: "
-        f"`dataset.map({mapped}, num_parallel_calls=tf.data.AUTOTUNE)`."
-    )
-
-
-_HOW_WITH_KERAS = (
-    "The model to train then takes what they give: build it from an `Input` of that shape and "
-    "dtype. For use afterwards, put them in front of it again: "
-    "`keras.Sequential([*layers, trained_model])`."
-)
-
-
-def _called(layers: list[InputLayer]) -> str:
     if len(layers) == 1:
-        return f"{layers[0].name}(x)"
-    return "prepare(x)"
+        return f"{names} runs in every step. In the pipeline, {behind}, it would run beside it."
+    return f"{names} run in every step. In the pipeline, {behind}, they would run beside it."
+
+
+def _code(layers: list[InputLayer]) -> str:
+    """To paste, with the names of the user's layers."""
+    ends = [layer.name for layer in layers if layer.handed_on]
+    if len(ends) == 1:
+        prepared, call = f'model.get_layer("{ends[0]}").output', "prepare(x)"
+    else:
+        listed = ", ".join(f'"{name}"' for name in ends)
+        prepared = f"[model.get_layer(name).output for name in ({listed})]"
+        call = "tuple(prepare(x))"
+    return (
+        f"With `prepared = {prepared}` and `prepare = keras.Model(model.inputs, prepared)`, map "
+        f"`dataset.map(lambda x, y: ({call}, y), num_parallel_calls=tf.data.AUTOTUNE)` and train "
+        "`keras.Model(prepared, model.outputs[0])`, compiled as `model` is. Both share their "
+        "layers and weights with `model`, which still takes the inputs as they are. List inputs "
+        "that go on unprepared in `prepared`, too."
+    )
 
 
 def _why_untried(keras: KerasUse) -> str | None:

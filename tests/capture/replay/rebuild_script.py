@@ -56,6 +56,9 @@ SCRIPT = """
     results["vectorised values"] = values(rebuild(last, [Move(MAP, BATCH)]))
     results["moved up"] = chain(rebuild(last, [Move(BATCH, op(last, "range"))]))
     results["removed"] = chain(rebuild(last, [Remove(PREFETCH)]))
+    moved = [Insert(BATCH, "prefetch"), MoveLayers(("layer",), BATCH), Move(MAP, BATCH)]
+    results["layers moved"] = values(rebuild(last, moved, layers=lambda x: x + 1))
+    refused("layers without a model", last, *moved)
     results["inserted twice"] = values(
         rebuild(last, [Insert(BATCH, "unbatch"), Insert(BATCH, "batch", {"batch_size": 5})])
     )

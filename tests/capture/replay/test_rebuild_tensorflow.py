@@ -48,6 +48,11 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
         ("vectorised values", [[0, 2], [4, 6], [8, 10]]),
         ("moved up", ["range", "batch", "map", "prefetch"]),
         ("removed", ["range", "map", "batch"]),
+        ("layers moved", [[1, 3], [5, 7], [9, 11]]),
+        (
+            "layers without a model",
+            "Layers of a model can only be moved while it is trained.",
+        ),
         ("inserted twice", [[0, 2, 4, 6, 8], [10]]),
         ("on a device", [[0, 2], [4, 6], [8, 10]]),
         ("endless", [[0, 2], [4, 6], [8, 10], [0, 2]]),

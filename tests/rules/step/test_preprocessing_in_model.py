@@ -12,9 +12,11 @@ from tests.factories import make_keras, make_loop
 from tests.records import make_breakdown, make_operation
 from tests.rules.sessions import keeps_up, only, session_of
 
-WORDS = InputLayer(name="to_ids", kind="TextVectorization", behind_input=True)
-DAYS = InputLayer(name="days", kind="StringLookup", behind_input=True)
-DEEP = InputLayer(name="deep", kind="Normalization", behind_input=False)
+WORDS = InputLayer(name="to_ids", kind="TextVectorization", behind_input=True, handed_on=True)
+DAYS = InputLayer(name="days", kind="StringLookup", behind_input=True, handed_on=False)
+CODES = InputLayer(name="codes", kind="CategoryEncoding", behind_input=True, handed_on=True)
+DEEP = InputLayer(name="deep", kind="Hashing", behind_input=False, handed_on=False)
+SCALED = InputLayer(name="scaled", kind="Normalization", behind_input=True, handed_on=True)
 
 
 def session_with(*layers: InputLayer, unsplit: str | None = None, **more: Any) -> Session:
@@ -31,7 +33,8 @@ def test_the_layer_is_named_and_tried_behind_the_batch() -> None:
     finding = only(rule, session_with(WORDS))
     assert (finding.status, finding.severity, finding.line) == ("informative", "info", 20)
     assert finding.evidence["layers"] == "to_ids (TextVectorization)"
-    assert "`dataset.map(lambda x, y: (to_ids(x), y)" in finding.advice
+    assert '`prepared = model.get_layer("to_ids").output`' in finding.advice
+    assert "`dataset.map(lambda x, y: (prepare(x), y)" in finding.advice
     assert "behind `batch` at line 22" in finding.advice
     assert finding.edit == Edit(
         id="preprocessing-in-model",
@@ -44,11 +47,12 @@ def test_the_layer_is_named_and_tried_behind_the_batch() -> None:
 
 
 def test_several_layers_move_together_and_those_further_down_stay() -> None:
-    finding = only(rule, session_with(WORDS, DAYS, DEEP))
+    finding = only(rule, session_with(WORDS, DAYS, CODES, DEEP))
     assert finding.edit is not None
-    assert finding.edit.changes == (MoveLayers(("to_ids", "days"), "op2"),)
-    assert "`to_ids` (TextVectorization) and `days` (StringLookup) run in" in finding.advice
-    assert "(prepare(x), y)" in finding.advice
+    assert finding.edit.changes == (MoveLayers(("to_ids", "days", "codes"), "op2"),)
+    assert "`to_ids` (TextVectorization) and `days` (StringLookup) and" in finding.advice
+    assert 'for name in ("to_ids", "codes")]`' in finding.advice
+    assert "(tuple(prepare(x)), y)" in finding.advice
 
 
 def test_a_model_that_can_not_be_split_gets_advice_alone() -> None:
@@ -68,6 +72,14 @@ def test_a_pipeline_that_was_not_recorded_gets_advice_alone() -> None:
     finding = only(rule, session)
     assert (finding.status, finding.edit) == ("informative", None)
     assert "were not recorded" in finding.advice
+
+
+def test_arithmetic_alone_is_left_where_it_is() -> None:
+    finding = only(rule, session_with(SCALED))
+    assert (finding.status, finding.edit) == ("pass", None)
+    beside = only(rule, session_with(WORDS, SCALED))
+    assert beside.edit is not None
+    assert beside.edit.changes == (MoveLayers(("to_ids", "scaled"), "op2"),)
 
 
 def test_while_the_input_is_the_bottleneck_it_passes() -> None:

@@ -30,12 +30,16 @@ class Front:
 def input_layers(model: Any) -> list[RecordedInputLayer]:
     """The layers of such a kind that a model holds; those that can be taken off it say so."""
     graph = graph_of(model)
-    ahead = front_of(graph).layers if graph is not None else ()
+    front = front_of(graph) if graph is not None else Front((), ())
+    ends = [tensor._keras_history[0] for tensor in front.tensors]
     found = [layer for layer in _all_layers(model) if _prepares(layer)]
     parts = [part for layer in found for part in _parts_of(layer)]
     return [
         RecordedInputLayer(
-            name=layer.name, kind=type(layer).__name__, behind_input=_is_among(layer, ahead)
+            name=layer.name,
+            kind=type(layer).__name__,
+            behind_input=_is_among(layer, front.layers),
+            handed_on=_is_among(layer, ends),
         )
         for layer in found
         if not _is_among(layer, parts)
@@ -44,11 +48,11 @@ def input_layers(model: Any) -> list[RecordedInputLayer]:
 
 def unsplit(model: Any) -> str | None:
     """Why a model can't be taken apart behind such layers, as a sentence; None where it can."""
-    name = type(model).__name__
-    if package_of_module(type(model).__module__) != "keras":
+    if package_of_module(type(model).__module__) not in KERAS:
+        name = type(model).__name__
         return f"`{name}` is a class of its own, which calls its layers and trains in its own way."
     if graph_of(model) is None:
-        return "Keras knows no graph of the model's layers that it could be rebuilt from."
+        return "This Keras keeps no graph of the model's layers that it could be rebuilt from."
     if getattr(model, "_distribute_strategy", None) is not None:
         return "The model was made for a distribution strategy."
     return None
