@@ -56,7 +56,8 @@ SCRIPT = """
     results["vectorised values"] = values(rebuild(last, [Move(MAP, BATCH)]))
     results["moved up"] = chain(rebuild(last, [Move(BATCH, op(last, "range"))]))
     results["removed"] = chain(rebuild(last, [Remove(PREFETCH)]))
-    moved = [Insert(BATCH, "prefetch"), MoveLayers(("layer",), BATCH), Move(MAP, BATCH)]
+    ahead = Insert(BATCH, "prefetch", {"buffer_size": 1})
+    moved = [ahead, MoveLayers(("layer",), BATCH), Move(MAP, BATCH)]
     results["layers moved"] = values(rebuild(last, moved, layers=lambda x: x + 1))
     refused("layers without a model", last, *moved)
     results["inserted twice"] = values(
