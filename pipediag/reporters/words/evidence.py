@@ -130,6 +130,7 @@ LABELS: Mapping[str, _Shown] = {
     "launch_idle_percent_of_span": _Shown("idle for launches", _OF_SPAN),
     "launching_thread_in": _Shown("meanwhile the launching thread is in"),
     "layer": _Shown("layer"),
+    "layers": _Shown("layers that prepare inputs"),
     "lock_percent": _Shown("waiting for the interpreter lock", _OF_CORE),
     "longest_collective_gap_ms": _Shown("longest gap for another device", "ms"),
     "longest_copy_gap_ms": _Shown("longest gap for a copy", "ms"),
