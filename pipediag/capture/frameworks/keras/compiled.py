@@ -8,8 +8,6 @@ from typing import Any
 from pipediag.capture.frameworks.keras.layer_policies import LayerPolicies
 from pipediag.capture.frameworks.keras.leaves_traces import compiling_runs_the_scripts_code
 from pipediag.capture.frameworks.keras.other_optimizers import OptimizerInPlace
-from pipediag.capture.replay import NotReplayableError
-from pipediag.capture.frameworks.keras.plain_optimizer import KNOWN, OptimizerInPlace
 from pipediag.capture.frameworks.keras.without_input_layers import WithoutInputLayers
 from pipediag.capture.replay import MOVED_LAYERS, NotReplayableError
 from pipediag.capture.trainer import Settings

@@ -13,9 +13,9 @@ from typing import Any
 
 from pipediag.capture.callsites import package_of
 from pipediag.capture.frame_locals import locals_of
+from pipediag.capture.frameworks.keras.input_layers import input_layers, unsplit
 from pipediag.capture.frameworks.keras.optimizer_settings import settings_of
 from pipediag.capture.frameworks.keras.variable_bytes import variable_bytes
-from pipediag.capture.frameworks.keras.input_layers import input_layers, unsplit
 from pipediag.capture.packages import KERAS
 from pipediag.capture.python_functions import unwrap
 from pipediag.capture.trainer import TrainersPhase
