@@ -3,6 +3,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,15 @@ def test_a_full_standard_output_is_told_by_the_status(tmp_path: Path) -> None:
     assert done.returncode == 120
 
 
+@pytest.fixture
+def _heard() -> Iterator[None]:
+    """Python's own handler, also where a shell that runs the tests has them ignore Ctrl-C."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
+@pytest.mark.usefixtures("_heard")
 def test_an_interrupt_waits_until_what_is_written_is_whole() -> None:
     written = []
 
@@ -97,6 +107,7 @@ def test_an_interrupt_waits_until_what_is_written_is_whole() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("_heard")
 def test_without_an_interrupt_nothing_comes_of_it() -> None:
     with interrupts_wait():
         pass
@@ -115,6 +126,7 @@ class Recorder:
         print("saved")
     def let_go(self):
         return False
+signal.signal(signal.SIGINT, signal.default_int_handler)
 told = Told()
 ending = Ending(told)
 ending.record_with(Recorder())
