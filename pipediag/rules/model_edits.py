@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipediag.facts.machine import available_bytes
 from pipediag.session.edits import Edit, SetModel
 from pipediag.session.model import Session
+from pipediag.vocabulary import ROW_WISE_OPTIMIZERS
 
 STEPS_PER_CALL = 16
 PROFILE_ALONE = "A profile alone holds nothing to try it on."
@@ -64,16 +65,6 @@ def in_sixteen_bits(session: Session, rule: str, policy: str) -> Edit | None:
     )
 
 
-ROW_WISE = {
-    "Adam": "LazyAdam",
-    "AdamW": "LazyAdamW",
-    "Adamax": "LazyAdamax",
-    "RMSprop": "LazyRMSprop",
-    "Adagrad": "LazyAdagrad",
-    "SGD": "LazySGD",
-}
-"""Keras' optimizers, and those of `pipediag.optimizers` that update rows alone by the same rule."""
-
 SLOTS_TWICE = 0.25
 """Part of the available memory that a second set of the optimizer's slots may take in a trial. Own
 choice: what else an arm needs comes on top."""
@@ -88,7 +79,7 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
     loop = session.diagnosed_loop()
     if loop is None or loop.keras is None or session.environment.legacy_keras:
         return None
-    row_wise = ROW_WISE.get(loop.keras.optimizer or "")
+    row_wise = ROW_WISE_OPTIMIZERS.get(loop.keras.optimizer or "")
     slots = sum(table.slot_bytes or 0 for table in session.embeddings)
     if row_wise is None or slots > SLOTS_TWICE * available_bytes(session):
         return Edit(

@@ -7,12 +7,10 @@ from pipediag.facts.pipeline import call_name
 from pipediag.rules.pipeline.widened_ids import (
     COPIED,
     SHIPPED,
-    evidence_of,
-    matters,
-    megabytes_per_step,
+    judged,
     widened,
 )
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Widening
@@ -46,31 +44,14 @@ def check(session: Session) -> list[Finding]:
     found = list(widened(session, "one-hot", labels_alone=True))
     if not found or loop is None or loop.keras is None or loop.keras.loss != _LOSS:
         return [META.finding("not-applicable", f"No one-hot labels are made for `{_LOSS}`.")]
-    return [_finding(session, op, part) for op, part in found]
+    missing = "Labels of another form were not measured."
+    return [judged(META, session, op, part, _advice, missing) for op, part in found]
 
 
-def _finding(session: Session, op: Operation, part: Widening) -> Finding:
-    megabytes = megabytes_per_step(op, part)
-    evidence = evidence_of(op, part)
-    if megabytes is None:
-        advice = f"How many elements of {call_name(op)} a step takes was not measured."
-        return META.finding("inconclusive", advice, op=op, evidence=evidence)
-    if megabytes < SHIPPED.value:
-        return META.finding("pass", "", op=op, evidence=evidence)
-    weight = matters(session, op)
-    advice = (
+def _advice(op: Operation, part: Widening, megabytes: float) -> str:
+    return (
         f"{call_name(op)} makes {part.bytes} bytes of each label of {part.ids_bytes}, a number for "
         f"each of {part.rows} classes, {megabytes:.1f} MB more in a step. Leave `one_hot` out and "
         'compile with `loss="sparse_categorical_crossentropy"`, and with sparse metrics; with '
         "label smoothing the results would not be the same."
-    )
-    evidence = {**evidence, **weight.evidence}
-    if weight.status != "fail":
-        return META.finding(weight.status, f"{advice} {weight.sentence}", op=op, evidence=evidence)
-    return META.finding(
-        "fail",
-        advice,
-        op=op,
-        evidence=evidence,
-        own_prediction=Prediction(None, "Labels of another form were not measured."),
     )

@@ -7,12 +7,10 @@ from pipediag.facts.pipeline import call_name
 from pipediag.rules.pipeline.widened_ids import (
     COPIED,
     SHIPPED,
-    evidence_of,
-    matters,
-    megabytes_per_step,
+    judged,
     widened,
 )
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Widening
@@ -43,31 +41,14 @@ def check(session: Session) -> list[Finding]:
     found = list(widened(session, "lookup"))
     if not found:
         return [META.finding("not-applicable", "No mapped function hands out vectors of a table.")]
-    return [_finding(session, op, part) for op, part in found]
+    missing = "The lookup in the model was not measured."
+    return [judged(META, session, op, part, _advice, missing) for op, part in found]
 
 
-def _finding(session: Session, op: Operation, part: Widening) -> Finding:
-    megabytes = megabytes_per_step(op, part)
-    evidence = evidence_of(op, part)
-    if megabytes is None:
-        advice = f"How many elements of {call_name(op)} a step takes was not measured."
-        return META.finding("inconclusive", advice, op=op, evidence=evidence)
-    if megabytes < SHIPPED.value:
-        return META.finding("pass", "", op=op, evidence=evidence)
-    weight = matters(session, op)
-    advice = (
+def _advice(op: Operation, part: Widening, megabytes: float) -> str:
+    return (
         f"{call_name(op)} hands out {part.bytes} bytes of vectors in each element in place of "
         f"{part.ids_bytes} bytes of ids, {megabytes:.1f} MB more in a step. Let the pipeline hand "
         "out the ids, and begin the model with an `Embedding` of the same table, with "
         "`trainable=False`."
-    )
-    evidence = {**evidence, **weight.evidence}
-    if weight.status != "fail":
-        return META.finding(weight.status, f"{advice} {weight.sentence}", op=op, evidence=evidence)
-    return META.finding(
-        "fail",
-        advice,
-        op=op,
-        evidence=evidence,
-        own_prediction=Prediction(None, "The lookup in the model was not measured."),
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pipediag.facts.limits import INPUT_WAIT, Threshold
-from pipediag.facts.pipeline import operations
+from pipediag.facts.pipeline import call_name, operations
 from pipediag.facts.step import class_percent
 from pipediag.rules.relevance import Weight, weigh
+from pipediag.rules.rule import Meta, Prediction
+from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Widening
 from pipediag.vocabulary import Scalar, WideningKind
@@ -59,3 +61,34 @@ def evidence_of(op: Operation, part: Widening) -> dict[str, Scalar]:
         "shipped_bytes_per_element": part.bytes,
         "shipped_megabytes_per_step": megabytes_per_step(op, part),
     }
+
+
+def judged(
+    meta: Meta,
+    session: Session,
+    op: Operation,
+    part: Widening,
+    advice: Callable[[Operation, Widening, float], str],
+    unmeasured: str,
+) -> Finding:
+    """What a rule finds of one such operation: large enough, and waited for.
+
+    Args:
+        advice: the rule's, by the megabytes that a step ships more.
+        unmeasured: why nothing is predicted.
+    """
+    megabytes = megabytes_per_step(op, part)
+    evidence = evidence_of(op, part)
+    if megabytes is None:
+        unknown = f"How many elements of {call_name(op)} a step takes was not measured."
+        return meta.finding("inconclusive", unknown, op=op, evidence=evidence)
+    if megabytes < SHIPPED.value:
+        return meta.finding("pass", "", op=op, evidence=evidence)
+    weight = matters(session, op)
+    evidence = {**evidence, **weight.evidence}
+    said = advice(op, part, megabytes)
+    if weight.status != "fail":
+        return meta.finding(weight.status, f"{said} {weight.sentence}", op=op, evidence=evidence)
+    return meta.finding(
+        "fail", said, op=op, evidence=evidence, own_prediction=Prediction(None, unmeasured)
+    )

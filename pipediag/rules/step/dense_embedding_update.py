@@ -6,13 +6,13 @@ from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.step import class_percent
 from pipediag.rules.embedding.optimizer_arguments import arguments_named, to_drop
 from pipediag.rules.embedding.sizes import LARGE, large, names_of
-from pipediag.rules.model_edits import NO_MODEL_EDIT, ROW_WISE, row_wise_update
+from pipediag.rules.model_edits import NO_MODEL_EDIT, row_wise_update
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.vocabulary import Scalar
+from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
 COMPUTE = Threshold(
     "device compute",
@@ -97,7 +97,7 @@ def _instead(session: Session) -> str:
     """What to write: where arguments alone make the passes, without which."""
     loop = session.diagnosed_loop()
     without = to_drop(loop.keras) if loop and loop.keras else None
-    row_wise = ROW_WISE.get(_optimizer(session), "LazyAdam")
+    row_wise = ROW_WISE_OPTIMIZERS.get(_optimizer(session), "LazyAdam")
     return without or (
         f"Update those alone: with `pipediag.optimizers.{row_wise}`, which is row-wise, or with "
         "SGD without momentum, weight decay or a norm over all gradients."

@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.vocabulary import ROW_WISE_OPTIMIZERS
 
 SGD = "sgd"
 """Plain, which keeps no averages and writes the rows it was given: the least an update can cost."""
@@ -14,14 +15,6 @@ ROW_WISE = "row_wise"
 
 _RATE = 0.01
 """Of steps whose results are put back: it only has to keep numbers finite."""
-_ROW_WISE = {
-    "Adam": "LazyAdam",
-    "AdamW": "LazyAdamW",
-    "Adamax": "LazyAdamax",
-    "RMSprop": "LazyRMSprop",
-    "Adagrad": "LazyAdagrad",
-    "SGD": "LazySGD",
-}
 
 
 class OptimizerInPlace:
@@ -40,7 +33,7 @@ class OptimizerInPlace:
         """
         if name not in (SGD, ROW_WISE):
             raise NotReplayableError(f"No model is trained with {name} here.")
-        if name == ROW_WISE and type(self._own).__name__ not in _ROW_WISE:
+        if name == ROW_WISE and type(self._own).__name__ not in ROW_WISE_OPTIMIZERS:
             raise NotReplayableError(
                 f"There is no row-wise optimizer in place of {type(self._own).__name__}."
             )
@@ -71,7 +64,7 @@ class OptimizerInPlace:
     def _row_wise(self) -> Any:
         # Found as the script would find it, so that it is what the script can have.
         ours = importlib.import_module("pipediag.optimizers")
-        kind = getattr(ours, _ROW_WISE[type(self._own).__name__])
+        kind = getattr(ours, ROW_WISE_OPTIMIZERS[type(self._own).__name__])
         return kind.from_config({**self._own.get_config(), "name": "pipediag_row_wise"})
 
     def _rate(self) -> float:
