@@ -73,16 +73,6 @@ code there.
 RUN_PARTS: tuple[RunPartName, ...] = get_args(RunPartName)
 """In the order in which a run comes to them."""
 PartBasis = Literal["measured", "projected"]
-ROW_WISE_OPTIMIZERS = {
-    "Adam": "LazyAdam",
-    "AdamW": "LazyAdamW",
-    "Adamax": "LazyAdamax",
-    "RMSprop": "LazyRMSprop",
-    "Adagrad": "LazyAdagrad",
-    "SGD": "LazySGD",
-}
-"""Keras' optimizers, and those of `pipediag.optimizers` that update rows alone by the same rule."""
-
 RunScope = Literal["run", "epoch", "1000_steps"]
 
 DeviceClass = Literal["device_compute", "device_copy", "collective"]
@@ -166,3 +156,13 @@ CopyDirection = Literal[
     "host_to_device", "device_to_host", "device_to_device", "peer_to_peer", "set", "unknown"
 ]
 COPY_DIRECTIONS: tuple[CopyDirection, ...] = get_args(CopyDirection)
+
+ROW_WISE_OPTIMIZERS = {
+    "Adam": "LazyAdam",
+    "AdamW": "LazyAdamW",
+    "Adamax": "LazyAdamax",
+    "RMSprop": "LazyRMSprop",
+    "Adagrad": "LazyAdagrad",
+    "SGD": "LazySGD",
+}
+"""Keras' optimizers, and those of `pipediag.optimizers` that update rows alone by the same rule."""
