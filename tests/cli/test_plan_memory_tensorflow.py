@@ -16,8 +16,12 @@ pytestmark = [
 
 @pytest.mark.parametrize(
     "shape",
-    [Shape("sgd", ((800_000, 32),)), Shape("adagrad", ((300_000, 64), (200_000, 32)))],
-    ids=lambda shape: shape.optimizer,
+    [
+        pytest.param(Shape("sgd", ((800_000, 32),)), id="sgd"),
+        pytest.param(
+            Shape("adagrad", ((300_000, 64), (200_000, 32))), id="adagrad", marks=pytest.mark.faults
+        ),
+    ],
 )
 def test_the_peak_of_the_first_steps_is_foreseen(shape: Shape) -> None:
     (measured,) = measured_bytes(shape, runs=1)
