@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold
-from pipediag.facts.step import class_percent
+from pipediag.rules.embedding.computed_tables import computed_percent, judged_by_compute
 from pipediag.rules.embedding.sizes import LARGE, large, names_of
-from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -39,7 +38,7 @@ META = Meta(
     frees=("device_compute",),
     untried="A model's regularisers and constraints can't be taken out while it is trained.",
 )
-_NOT_MEASURED = Prediction(None, "The step without them was not measured.")
+_NOT_MEASURED = "The step without them was not measured."
 
 
 def check(session: Session) -> list[Finding]:
@@ -57,21 +56,9 @@ def check(session: Session) -> list[Finding]:
 
 
 def _finding(session: Session, table: Embedding) -> Finding:
-    compute = class_percent(session, ["device_compute"])
-    evidence = {**_evidence(table), "device_compute_percent": compute}
-    advice = _advice(table)
-    if compute < COMPUTE.value:
-        advice = f"{advice} Here only {compute:.0f} % of the step is compute."
-        return META.finding("informative", advice, evidence=evidence)
-    if waits := input_first(session):
-        return META.finding("informative", waits, evidence=evidence)
-    loop = session.diagnosed_loop()
-    return META.finding(
-        "fail",
-        advice,
-        place=(loop.file, loop.line) if loop else None,
-        evidence=evidence,
-        own_prediction=_NOT_MEASURED,
+    evidence = {**_evidence(table), "device_compute_percent": computed_percent(session)}
+    return judged_by_compute(
+        META, session, COMPUTE, _advice(table), evidence, missing=_NOT_MEASURED
     )
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold
-from pipediag.facts.step import class_percent
+from pipediag.rules.embedding.computed_tables import computed_percent, judged_by_compute
 from pipediag.rules.embedding.optimizer_arguments import arguments_named, to_drop
 from pipediag.rules.embedding.sizes import LARGE, large, names_of
 from pipediag.rules.model_edits import NO_MODEL_EDIT, row_wise_update
-from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -61,25 +60,17 @@ def check(session: Session) -> list[Finding]:
 
 
 def _finding(session: Session, tables: list[Embedding]) -> Finding:
-    compute = class_percent(session, ["device_compute"])
-    evidence = {
-        **_evidence(tables),
-        "device_compute_percent": compute,
-        "optimizer_arguments": arguments_named(session),
-    }
-    advice = _advice(session, tables)
-    if compute < COMPUTE.value:
-        advice = f"{advice} Here only {compute:.0f} % of the step is compute."
-        return META.finding("informative", advice, evidence=evidence)
-    if waits := input_first(session):
-        return META.finding("informative", waits, evidence=evidence)
-    loop = session.diagnosed_loop()
-    return META.finding(
-        "fail",
-        advice,
-        place=(loop.file, loop.line) if loop else None,
-        evidence=evidence,
-        own_prediction=Prediction(None, "The sparse update was not measured."),
+    return judged_by_compute(
+        META,
+        session,
+        COMPUTE,
+        _advice(session, tables),
+        {
+            **_evidence(tables),
+            "device_compute_percent": computed_percent(session),
+            "optimizer_arguments": arguments_named(session),
+        },
+        missing="The sparse update was not measured.",
         edit=row_wise_update(session, META.id),
         untried=NO_MODEL_EDIT,
     )
