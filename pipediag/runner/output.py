@@ -30,6 +30,8 @@ REPORT_FILES = frozenset(
     }
 )
 CAPTURE_PREFIX = ".capture-"
+MOST_MOVES = 20
+"""How often the directory may vanish under the one who makes it, before that is an error."""
 
 
 @dataclass(frozen=True)
@@ -121,9 +123,17 @@ def _new_capture(path: Path) -> Path:
 
 def _locked(path: Path) -> DirectoryLock:
     """The directory, made if it is not there, locked."""
+    moves_left = MOST_MOVES
     while True:
-        path.mkdir(parents=True, exist_ok=True)
-        lock = DirectoryLock(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            lock = DirectoryLock(path)
+        except (FileExistsError, FileNotFoundError):
+            # Another analysis has put it aside just now; or the path can never be a directory.
+            moves_left -= 1
+            if not moves_left:
+                raise
+            continue
         if not lock.is_taken:
             raise PipediagError(
                 f"another analysis is writing to {path}. The script was not run. Wait until that "

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from pipediag.errors import PipediagError
-from pipediag.runner.output import prepare_output
+from pipediag.runner import output as output_module
+from pipediag.runner.directory_lock import DirectoryLock
+from pipediag.runner.output import MOST_MOVES, prepare_output
 
 
 def _names(directory: Path) -> set[str]:
@@ -123,23 +125,45 @@ def test_a_report_that_was_put_aside_keeps_nobody_out(tmp_path: Path) -> None:
 
 
 def test_of_many_that_begin_at_once_one_gets_the_directory(tmp_path: Path) -> None:
-    (tmp_path / "report").mkdir()
-    (tmp_path / "report/session.json").write_text("old")
-    start = threading.Barrier(8)
-    held = []
+    for race in range(50):
+        report = tmp_path / f"{race}/report"
+        report.mkdir(parents=True)
+        (report / "session.json").write_text("old")
+        start = threading.Barrier(8)
 
-    def prepare() -> str:
-        start.wait()
-        try:
-            held.append(prepare_output(tmp_path / "report", force=False))
-        except PipediagError as error:
-            return str(error)
-        return "it is ours"
+        def prepare(_: int, report: Path = report, start: threading.Barrier = start) -> str:
+            start.wait()
+            try:
+                prepare_output(report, force=False)
+            except PipediagError as error:
+                return str(error)
+            return "it is ours"
 
-    with ThreadPoolExecutor(8) as pool:
-        outcomes = list(pool.map(lambda _: prepare(), range(8)))
+        with ThreadPoolExecutor(8) as pool:
+            outcomes = list(pool.map(prepare, range(8)))
 
-    assert outcomes.count("it is ours") == 1
-    assert sum("another analysis is writing to" in outcome for outcome in outcomes) == 7
-    assert _names(tmp_path) == {"report", "report.1"}
-    assert (tmp_path / "report.1/session.json").read_text() == "old"
+        refusals = [outcome for outcome in outcomes if outcome != "it is ours"]
+        assert len(refusals) == 7
+        assert all("another analysis is writing to" in refusal for refusal in refusals), refusals
+        assert _names(report.parent) == {"report", "report.1"}
+        assert (report.parent / "report.1/session.json").read_text() == "old"
+
+
+@pytest.mark.parametrize("times", [1, MOST_MOVES])
+def test_a_directory_that_is_moved_while_it_is_opened_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    moves = iter(range(times))
+
+    def opened(path: Path) -> DirectoryLock:
+        if next(moves, None) is not None:
+            path.rmdir()
+        return DirectoryLock(path)
+
+    monkeypatch.setattr(output_module, "DirectoryLock", opened)
+
+    if times < MOST_MOVES:
+        assert prepare_output(tmp_path / "report", force=False).path.is_dir()
+    else:
+        with pytest.raises(PipediagError, match="cannot write to the output directory"):
+            prepare_output(tmp_path / "report", force=False)
