@@ -85,7 +85,7 @@ class Diagnosis:
         self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool
     ) -> None:
         """A step ended and the next one begins."""
-        if not self.measuring:
+        if self.phase is Phase.DONE:
             self._start_ns = now_ns
             return
         if not continuous or self._start_ns is None:

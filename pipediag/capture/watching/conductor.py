@@ -86,6 +86,9 @@ class Conductor:
     @property
     def holds_epoch(self) -> bool:
         """Whether the epoch that runs must not end, as trials need more steps of it."""
+        active = self._active
+        if self._held.loop is None and (active is None or not active.repeats):
+            return False  # as at nearly every step, told by what is at hand
         last = self._turns.here.last
         if last is None:
             return False
@@ -346,7 +349,9 @@ class Conductor:
         What is written after a seam, such as weights that are loaded, is no step's work.
         """
         if self._updates.take_updated() and turn.last is not None and not turn.seam:
-            roles.learn(turn.last.loop.record)
+            record = turn.last.loop.record
+            if not record.updates_variables:
+                roles.learn(record)
 
     def _hold_as_soon_as_it_runs(self, consumer: Consumer, continuous: bool) -> None:
         """A loop that an earlier run of the script has measured: it may end within a few steps."""

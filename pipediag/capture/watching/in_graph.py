@@ -62,6 +62,8 @@ class InGraphLoops:
         self._measure_of: weakref.WeakKeyDictionary[Any, InGraphMeasure] = (
             weakref.WeakKeyDictionary()
         )
+        self._any_measured = False
+        """Asked first, on every step: a weak dictionary answers in Python code."""
         self._measures: list[InGraphMeasure] = []
         self._calls = EachThread(_Calls)
         self._watch = guard.entry("watching a loop inside a tf.function", self._watch_call)
@@ -84,6 +86,7 @@ class InGraphLoops:
             loop = self._loops.new_in_graph_loop(known, user_site(), runtime)
             measure = InGraphMeasure(loop, new_counter(), self._with)
             self._measure_of[function] = measure
+            self._any_measured = True
             self._measures.append(measure)
             self._with.timeline.steps_begin(loop.record.id, time.monotonic_ns(), None)
         return measure
@@ -95,7 +98,7 @@ class InGraphLoops:
 
     def runs(self, function: Any) -> bool:
         """Whether the function is known to loop by itself."""
-        return function in self._measure_of
+        return self._any_measured and function in self._measure_of
 
     def call_begins(self, function: Any, argument: Any, cancellation: Cancellation) -> InGraphCall:
         """A function is called, with that dataset or iterator if any, and may turn out to loop."""

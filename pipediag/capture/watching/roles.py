@@ -12,8 +12,6 @@ _PREVIEW_BATCHES = 5
 
 def learn(record: RecordedLoop) -> None:
     """A step of the loop wrote a trainable variable."""
-    if record.updates_variables:
-        return
     record.updates_variables = True
     if record.role == "other":
         record.role = "training"

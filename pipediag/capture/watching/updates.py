@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.threads import EachThread
+from pipediag.capture.threads import EachThread, runs_tf_data
 from pipediag.capture.timeline.timeline import Timeline
 
 
@@ -22,6 +22,7 @@ class _Running:
     """What runs on one thread."""
 
     functions: list[Any] = field(default_factory=list)
+    is_of_tf_data: bool = field(default_factory=runs_tf_data)
     updated: bool = False
     consumes: bool = False
     """Whether batches are handed over to it."""
@@ -99,6 +100,12 @@ class UpdateWatch:
         """The function that the script's own level has called, while it is traced or runs."""
         functions = self._threads.here.functions
         return functions[0] if functions else None
+
+    @property
+    def busy(self) -> bool:
+        """Whether what is called now is called inside another call, or by tf.data."""
+        here = self._threads.here
+        return bool(here.functions) or here.is_of_tf_data
 
     @property
     def inside_function(self) -> bool:

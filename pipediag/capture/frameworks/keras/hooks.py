@@ -109,12 +109,16 @@ class KerasHooks:
             original = getattr(module.CallbackList, name)
             setattr(module.CallbackList, name, guard.before(original, at_epoch))
         skipped = SkippedCallbacks(lambda: held.skipped)
-        self._at_batches(module.CallbackList, "on_train_batch_begin", skipped.begins)
-        self._at_batches(module.CallbackList, "on_train_batch_end", skipped.ends)
+        self._at_batches(module.CallbackList, "on_train_batch_begin", skipped, skipped.begins)
+        self._at_batches(module.CallbackList, "on_train_batch_end", skipped, skipped.ends)
         self._timed.time_callbacks(module.CallbackList)
 
     def _at_batches(
-        self, owner: type, method: str, without: Callable[[Any], ListedCallbacks | None]
+        self,
+        owner: type,
+        method: str,
+        skipped: SkippedCallbacks,
+        without: Callable[[Any], ListedCallbacks | None],
     ) -> None:
         """Call no callback for a step that a script which goes on did not make itself, and of the
         callbacks of one that is stopped not those that a step is tried without."""
@@ -127,6 +131,8 @@ class KerasHooks:
         over = guard.entry("putting callbacks back in their list", put_back, put_back)
 
         def at_batch(callback_list: Any, *args: Any, **kwargs: Any) -> Any:
+            if held.loop is None and not skipped.since_begin:
+                return original(callback_list, *args, **kwargs)
             if silent():
                 return None
             skipping = skips(callback_list)

@@ -43,26 +43,26 @@ class SkippedCallbacks:
 
     def __init__(self, wanted: Callable[[], Sequence[Any]]) -> None:
         self._wanted = wanted
-        self._since_begin: dict[int, list[Any]] = {}
-        """By the id of the list: who was not told that its batch began."""
+        self.since_begin: dict[int, list[Any]] = {}
+        """By the id of the list: who was not told that its batch began. Read on every step."""
 
     def begins(self, callback_list: Any) -> _Without | None:
         """A batch begins; None where all callbacks are told so."""
         wanted = self._wanted()
-        if not wanted and not self._since_begin:
+        if not wanted and not self.since_begin:
             return None
-        self._since_begin.pop(id(callback_list), None)
+        self.since_begin.pop(id(callback_list), None)
         skipped = [one for one in callback_list.callbacks if _is_among(one, wanted)]
         if not skipped:
             return None
-        self._since_begin[id(callback_list)] = skipped
+        self.since_begin[id(callback_list)] = skipped
         return _Without(callback_list, skipped)
 
     def ends(self, callback_list: Any) -> _Without | None:
         """The batch ends; None where all callbacks are told so."""
-        if not self._since_begin:
+        if not self.since_begin:
             return None
-        skipped = self._since_begin.pop(id(callback_list), None)
+        skipped = self.since_begin.pop(id(callback_list), None)
         return None if skipped is None else _Without(callback_list, skipped)
 
 

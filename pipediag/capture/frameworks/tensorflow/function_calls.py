@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import Any
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.runtime import Runtime
-from pipediag.capture.threads import runs_tf_data
 from pipediag.capture.timeline.sites import place_of
 from pipediag.capture.watching.in_graph import InGraphCall
 from pipediag.capture.watching.looking import ScriptsOwnError
@@ -20,8 +18,6 @@ from pipediag.capture.watching.watchers import Watchers
 
 ConsumerAmong = Callable[[tuple[Any, ...]], tuple[Consumer | None, Any]]
 """Finds the argument that is an iterator of ours, and whose it is."""
-
-_UNCANCELLABLE = contextlib.nullcontext()
 
 
 @dataclass(eq=False, slots=True)
@@ -40,7 +36,7 @@ class _Visit:
     error: Exception | None = None
     """What it would raise: its data have failed."""
     in_graph: InGraphCall | None = None
-    context: Any = _UNCANCELLABLE
+    context: Any = None
     """Lets it be cancelled."""
 
 
@@ -73,9 +69,11 @@ class FunctionCalls:
             if visit is None:
                 return original(function, *args, **kwargs)
             try:
+                if visit.error is not None:
+                    raise visit.error
+                if visit.context is None:
+                    return original(function, *visit.args, **kwargs)
                 with visit.context:
-                    if visit.error is not None:
-                        raise visit.error
                     return original(function, *visit.args, **kwargs)
             except Exception as error:
                 instead = failed(visit, error)
@@ -91,7 +89,7 @@ class FunctionCalls:
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> _Visit | None:
         """None for what is called inside another call, or by tf.data for its pipeline."""
-        if self._updates.inside_function or runs_tf_data():
+        if self._updates.busy:
             return None
         loops_itself = self._in_graph.runs(function)
         if loops_itself and self._in_graph.enough:
@@ -109,8 +107,8 @@ class FunctionCalls:
             cancellation = self._runtime.cancellation()
             visit.in_graph = self._in_graph.call_begins(function, given, cancellation)
             visit.context = cancellation.context
-        elif visit.consumer is not None:
-            visit.context = self._held.step_limit(visit.consumer) or _UNCANCELLABLE
+        elif visit.consumer is not None and self._held.loop is not None:
+            visit.context = self._held.step_limit(visit.consumer)
         return visit
 
     def _give_iterator(self, visit: _Visit) -> None:
@@ -120,7 +118,8 @@ class FunctionCalls:
                 visit.given = self._conductor.call_begins(visit.consumer, visit.iterator)
             except ScriptsOwnError as failed:
                 visit.given, visit.error = visit.iterator, failed.error
-            visit.args = tuple(visit.given if a is visit.iterator else a for a in visit.args)
+            if visit.given is not visit.iterator:
+                visit.args = tuple(visit.given if a is visit.iterator else a for a in visit.args)
 
     def _failed(self, visit: _Visit, error: Exception) -> tuple[Any, ...] | None:
         """What to call it with once more, where an arm of a trial was to blame."""
@@ -138,7 +137,7 @@ class FunctionCalls:
         if visit.in_graph is not None:
             self._in_graph.call_ended(visit.in_graph)
         count = visit.function.experimental_get_tracing_count()
-        if not self._conductor.in_a_loop and self._updates.trains(visit.function):
+        if visit.consumer is None and self._is_step_without_dataset(visit.function):
             self._other_uses.note(STEP_WITHOUT_DATASET)
         if count != visit.traced_before:
             if not self._in_graph.runs(visit.function):
@@ -147,6 +146,9 @@ class FunctionCalls:
         if visit.in_graph is not None and visit.in_graph.cancellation.started:
             # It may also end as if its data had come to their end.
             self._conductor.stop()
+
+    def _is_step_without_dataset(self, function: Any) -> bool:
+        return not self._conductor.in_a_loop and self._updates.trains(function)
 
     def _first_call(self, visit: _Visit) -> None:
         name, site = place_of(visit.function)

@@ -26,7 +26,7 @@ class Stage:
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.heard: list[tuple[str, str, int]] = []
-        self.held = SimpleNamespace(silent=False, skipped=[])
+        self.held = SimpleNamespace(loop="loop1", silent=False, skipped=[])
         self.guard = Guard(self.notes.append)
         timeline: Any = FakeTimeline()
         nobody: Any = SimpleNamespace(epoch_ended=lambda *_: None)

@@ -132,7 +132,7 @@ class Step:
             looks=False,
             exhausted=self._exhausted,
         )
-        held: Any = SimpleNamespace(failed=self._failed, step_limit=lambda _: None)
+        held: Any = SimpleNamespace(loop="loop1", failed=self._failed, step_limit=lambda _: None)
         in_graph: Any = SimpleNamespace(runs=lambda _: False)
         watchers: Any = SimpleNamespace(
             guard=Guard(lambda _: None),
