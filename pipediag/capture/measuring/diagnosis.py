@@ -74,6 +74,13 @@ class Diagnosis:
         return self.phase is Phase.LOOK
 
     @property
+    def spare_steps(self) -> int:
+        """How many of the next steps decide nothing: they are only added."""
+        if self.phase is not Phase.BASELINE or self._decide_every == 1 or self._skip:
+            return 0
+        return self._decide_every - 1 - len(self._window.block.starts_ns) % self._decide_every
+
+    @property
     def measuring(self) -> bool:
         return self.phase is not Phase.DONE
 

@@ -26,6 +26,7 @@ from pipediag.capture.watching.looking import look_at_next
 from pipediag.capture.watching.repeating import repeat, repeat_next
 from pipediag.capture.watching.startup import EarlySteps
 from pipediag.capture.watching.stopping import Stopping
+from pipediag.capture.watching.streak import Streak
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import LoopFound
 from pipediag.session.settings import RunSettings
@@ -65,6 +66,7 @@ class Conductor:
         self._held = held
         self._holds_only = settings.hold_loop is not None
         self._held_batch = HeldBatch()
+        self.streak = Streak(self._noted)
         self._evaluations = Evaluations(instruments)
         self._holding = False
         self._turns = EachThread(_Turn)
@@ -111,6 +113,9 @@ class Conductor:
 
         That is another one where trials are over: the batch that they began at.
         """
+        if self.streak.handed(consumer, asked_ns, handed_ns):
+            return batch
+        self.streak.settle()
         record = consumer.loop.record
         consumer.batches += 1
         consumer.waited_ns += handed_ns - asked_ns
@@ -125,16 +130,20 @@ class Conductor:
             self._boundary(consumer, handed_ns, waited_ns)
             if (self._held.loop is consumer.loop) != held:
                 batch = self._held_batch.swapped(consumer.loop, batch)
+            if record.batches_per_call == 1:
+                self._begin_streak(consumer)
         if consumer.stand_in.stage is Stage.CATCHING:
             repeat(consumer, batch, self._with.recorder.note)
         return batch
 
     def call_begins(self, consumer: Consumer, iterator: Any) -> Any:
         """A tf.function is called with an iterator; returns the iterator to call it with."""
+        self.streak.settle()
         consumer.hand_over = "call"
         if consumer.loop.record.kind == "eager":
             consumer.loop.record.kind = "tf_function"
         self._boundary(consumer, time.monotonic_ns(), None)
+        self._begin_streak(consumer)
         consumer.batches += consumer.loop.record.batches_per_call
         if consumer.stand_in.stage is Stage.CATCHING:
             repeat_next(consumer, iterator, self._with.recorder.note)
@@ -155,6 +164,7 @@ class Conductor:
 
     def exhausted(self, consumer: Consumer) -> None:
         """The iterator has no more batches."""
+        self.streak.settle()
         if consumer.hand_over == "call":
             # The call was counted when it began, and found nothing.
             consumer.batches -= consumer.loop.record.batches_per_call
@@ -164,10 +174,12 @@ class Conductor:
 
     def epoch_ended(self, at_ns: int | None = None) -> None:
         """Keras says that an epoch begins or ends: what follows that moment, or now, is no step."""
+        self.streak.settle()
         self._interrupt(self._turns.here, exhausted=False, at_ns=at_ns)
 
     def function_traced(self, function: Any, again: bool) -> None:
         """A tf.function was traced in a call; `again` where it had been before that call."""
+        self.streak.settle()
         last = self._turns.here.last
         loop = last.loop if last is not None else None
         if loop is None or not self._updates.trains(function):
@@ -186,6 +198,7 @@ class Conductor:
 
     def script_over(self, reason: str) -> None:
         """The script's code has ended or is being stopped."""
+        self.streak.settle()
         self._over = True
         for turn in self._turns.all():
             self._interrupt(turn, exhausted=False)
@@ -205,6 +218,7 @@ class Conductor:
         note = self._with.recorder.note
         reason = "pipediag stopped after an error of its own"
         active, self._active = self._active, None
+        self.streak.let_go()
         if active is not None:
             attempt(note, "closing a window", active.finish, reason)
         attempt(note, "ending trials", self._held.stop, reason)
@@ -230,6 +244,20 @@ class Conductor:
             if loop.diagnosis is not None:
                 loop.diagnosis.seam(turn.last, exhausted)
         turn.seam = True
+
+    def _begin_streak(self, consumer: Consumer) -> None:
+        """Have the next steps noted alone where nothing can come of them."""
+        active = self._active
+        spare = (
+            active.spare_steps if active is not None and active is consumer.loop.diagnosis else 0
+        )
+        if spare > 0:
+            self.streak.begins(consumer, spare)
+
+    def _noted(self, consumer: Consumer, began_ns: int, wait_ns: int | None) -> None:
+        """A step of a streak."""
+        self._boundary(consumer, began_ns, wait_ns)
+        consumer.batches += consumer.loop.record.batches_per_call
 
     def _boundary(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> None:
         if self._over:
@@ -401,6 +429,7 @@ class Conductor:
     def let_go(self) -> None:
         """Drop all that is the script's, so that it goes when its modules go."""
         self._active = None
+        self.streak.let_go()
         self._held_batch.let_go()
         for turn in self._turns.all():
             turn.last = None

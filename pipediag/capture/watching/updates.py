@@ -102,6 +102,11 @@ class UpdateWatch:
         return functions[0] if functions else None
 
     @property
+    def running(self) -> list[Any]:
+        """The functions that run on this thread, outermost first."""
+        return self._threads.here.functions
+
+    @property
     def busy(self) -> bool:
         """Whether what is called now is called inside another call, or by tf.data."""
         here = self._threads.here

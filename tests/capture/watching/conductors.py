@@ -48,6 +48,7 @@ class FakeDiagnosis:
 
     repeats = False
     looks = False
+    spare_steps = 0
 
     def seam(self, consumer: Any, exhausted: bool) -> None:
         self.seams += 1

@@ -52,6 +52,7 @@ class FunctionCalls:
         self._other_uses = watchers.other_uses
         self._timeline = watchers.timeline
         self._guard = watchers.guard
+        self._streak = watchers.conductor.streak
         self._consumer_among = consumer_among
         self._errors: Any = None
 
@@ -63,8 +64,20 @@ class FunctionCalls:
         failed = guard.entry(what, self._failed, vital=True)
         ended = guard.entry(what, self._ended, vital=True)
         original = polymorphic_function.Function.__call__
+        short = "noting short steps"
+        in_a_streak = guard.entry(short, self._streak.called, lambda *_: False, vital=True)
+        streak_failed = guard.entry(short, self._streak_failed, vital=True)
+        returned = guard.entry(short, self._returned, vital=True)
 
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+            if in_a_streak(function, args):
+                try:
+                    return original(function, *args, **kwargs)
+                except Exception as error:
+                    streak_failed(args, error)
+                    raise
+                finally:
+                    returned(function)
             visit = begins(function, args, kwargs)
             if visit is None:
                 return original(function, *args, **kwargs)
@@ -139,17 +152,34 @@ class FunctionCalls:
         count = visit.function.experimental_get_tracing_count()
         if visit.consumer is None and self._is_step_without_dataset(visit.function):
             self._other_uses.note(STEP_WITHOUT_DATASET)
-        if count != visit.traced_before:
+        if count == visit.traced_before:
+            self._streak.follows(visit.function, count, self._updates.running)
+        else:
             if not self._in_graph.runs(visit.function):
-                self._guard.attempt("timing first calls", self._first_call, visit)
+                self._guard.attempt(
+                    "timing first calls", self._first_call, visit.function, visit.began_ns
+                )
             self._conductor.function_traced(visit.function, again=visit.traced_before > 0)
         if visit.in_graph is not None and visit.in_graph.cancellation.started:
             # It may also end as if its data had come to their end.
             self._conductor.stop()
 
+    def _streak_failed(self, args: tuple[Any, ...], error: Exception) -> None:
+        """A step that was only noted raised."""
+        consumer, _ = self._consumer_among(args)
+        if consumer is not None and isinstance(error, self._errors.OutOfRangeError):
+            self._conductor.exhausted(consumer)
+
+    def _returned(self, function: Any) -> None:
+        """A call that was only noted is over."""
+        if self._streak.returned(function):
+            began_ns = self._streak.called_ns
+            self._guard.attempt("timing first calls", self._first_call, function, began_ns)
+            self._conductor.function_traced(function, again=True)
+
     def _is_step_without_dataset(self, function: Any) -> bool:
         return not self._conductor.in_a_loop and self._updates.trains(function)
 
-    def _first_call(self, visit: _Visit) -> None:
-        name, site = place_of(visit.function)
-        self._timeline.passed("first_call", visit.began_ns, time.monotonic_ns(), name, site)
+    def _first_call(self, function: Any, began_ns: int) -> None:
+        name, site = place_of(function)
+        self._timeline.passed("first_call", began_ns, time.monotonic_ns(), name, site)

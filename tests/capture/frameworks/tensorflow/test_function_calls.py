@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.loops.stand_in import StandIn
 from pipediag.capture.stop_script import StopScript
 from pipediag.capture.watching.looking import ScriptsOwnError
+from pipediag.capture.watching.streak import Streak
 from pipediag.capture.watching.updates import UpdateWatch
 from tests.capture.instruments import FakeTimeline
 from tests.capture.runtimes import ToyRuntime
@@ -47,6 +49,7 @@ class FakeInGraph:
 class Conductor:
     in_a_loop = True
     looks = False
+    streak = Streak(lambda *_: None)
 
     def stop(self) -> None:
         raise StopScript
@@ -131,6 +134,7 @@ class Step:
             call_begins=lambda _, iterator: self.stand_in.asked(iterator),
             looks=False,
             exhausted=self._exhausted,
+            streak=Streak(lambda *_: None),
         )
         held: Any = SimpleNamespace(loop="loop1", failed=self._failed, step_limit=lambda _: None)
         in_graph: Any = SimpleNamespace(runs=lambda _: False)
@@ -231,6 +235,7 @@ class Tracing:
         conductor: Any = SimpleNamespace(
             in_a_loop=True,
             looks=False,
+            streak=Streak(lambda *_: None),
             function_traced=lambda _, again: self.traced.append(again),
         )
         watchers: Any = SimpleNamespace(
@@ -286,3 +291,127 @@ def test_a_first_call_that_cannot_be_told_costs_nothing_else(
     (note,) = tracing.notes
     assert note.startswith("Pipediag stopped timing first calls after an error of its own")
     assert tracing.traced == [False]
+
+
+class ShortSteps:
+    """A tf.function called with an iterator, step by step, of which a streak notes most."""
+
+    def __init__(self) -> None:
+        self.iterator: Any = ToyIterator()
+        self.consumer: Any = SimpleNamespace(
+            hand_over="call", iterator=weakref.ref(self.iterator), stand_in=StandIn()
+        )
+        self.traced = 1
+        self.fails: Exception | None = None
+        self.told: list[str] = []
+        self.streak = Streak(lambda *_: self.told.append("noted"))
+        conductor: Any = SimpleNamespace(
+            in_a_loop=True,
+            looks=False,
+            streak=self.streak,
+            call_begins=self._begins,
+            exhausted=self._exhausted,
+            function_traced=lambda _, again: self.told.append(f"traced, again {again}"),
+        )
+        steps = self
+
+        class Function:
+            def __call__(self, iterator: Any) -> str:
+                if steps.fails is not None:
+                    raise steps.fails
+                return "stepped"
+
+            def experimental_get_tracing_count(self) -> int:
+                return steps.traced
+
+        held: Any = SimpleNamespace(loop=None, failed=lambda *_: False)
+        self.updates = UpdateWatch()
+        self.timeline = FakeTimeline()
+        self.notes: list[str] = []
+        self.guard = Guard(self.notes.append)
+        watchers: Any = SimpleNamespace(
+            guard=self.guard,
+            conductor=conductor,
+            timeline=self.timeline,
+            updates=self.updates,
+            in_graph=SimpleNamespace(runs=lambda _: False),
+            held=held,
+            other_uses=None,
+        )
+        calls = FunctionCalls(watchers, ToyRuntime(), self._consumer_among)
+        errors = SimpleNamespace(OutOfRangeError=OutOfRangeError)
+        calls.install(SimpleNamespace(Function=Function, errors=errors), watchers.guard)
+        self.function: Any = Function()
+
+    def _consumer_among(self, args: tuple[Any, ...]) -> tuple[Any, Any]:
+        return (self.consumer, args[0]) if args[0] is self.iterator else (None, None)
+
+    def _begins(self, consumer: Any, iterator: Any) -> Any:
+        self.streak.settle()
+        self.told.append("begins")
+        self.streak.begins(consumer, 3)
+        return iterator
+
+    def _exhausted(self, _: Any) -> None:
+        self.streak.settle()
+        self.told.append("exhausted")
+
+
+class ToyIterator:
+    """What can be referred to weakly."""
+
+
+def test_most_short_steps_are_only_noted() -> None:
+    steps = ShortSteps()
+    assert [steps.function(steps.iterator) for _ in range(6)] == ["stepped"] * 6
+
+    assert steps.told == ["begins", "noted", "noted", "noted", "begins"]
+    assert not steps.updates.inside_function
+
+
+def test_a_noted_step_that_finds_the_end_of_data_tells_so() -> None:
+    steps = ShortSteps()
+    for _ in range(2):
+        steps.function(steps.iterator)
+    steps.fails = OutOfRangeError()
+    with pytest.raises(OutOfRangeError):
+        steps.function(steps.iterator)
+
+    assert steps.told == ["begins", "noted", "noted", "exhausted"]
+    assert not steps.updates.inside_function
+
+
+def test_a_noted_step_that_was_traced_anew_tells_so() -> None:
+    steps = ShortSteps()
+    for steps.traced in (1, 2):
+        steps.function(steps.iterator)
+
+    assert steps.told == ["begins", "traced, again True"]
+    assert [kind for kind, _ in steps.timeline.told] == ["first_call"]
+
+
+@pytest.mark.parametrize("entry", ["called", "returned"])
+def test_an_error_of_ours_at_a_noted_step_is_not_the_scripts(
+    monkeypatch: pytest.MonkeyPatch, entry: str
+) -> None:
+    def fail(*_: Any) -> bool:
+        raise KeyError("of ours")
+
+    monkeypatch.setattr(Streak, entry, fail)
+    steps = ShortSteps()
+
+    assert [steps.function(steps.iterator) for _ in range(4)] == ["stepped"] * 4
+    (note,) = steps.notes
+    assert "stopped noting short steps" in note
+    assert steps.guard.aside
+
+
+def test_another_iterator_is_not_taken_for_the_same_step() -> None:
+    steps = ShortSteps()
+    steps.function(steps.iterator)
+    steps.function(ToyIterator())
+    steps.function(steps.iterator)
+
+    assert steps.told == ["begins"]
+    steps.streak.settle()
+    assert steps.told == ["begins", "noted"]

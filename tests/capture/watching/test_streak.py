@@ -1,0 +1,126 @@
+"""What is noted of short steps and told together is what would have been told of each."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.watching import conductor as module
+from pipediag.capture.watching.streak import Streak
+from tests.capture.watching.conductors import FakeDiagnosis, Stage
+
+
+class EveryFourth(FakeDiagnosis):
+    """Decides at each fourth boundary."""
+
+    spares = True
+
+    def __init__(self, loop: Loop, instruments: Any) -> None:
+        super().__init__(loop, instruments)
+        self.told: list[tuple[int, int | None, bool]] = []
+
+    @property
+    def spare_steps(self) -> int:  # type: ignore[override]
+        return 3 - len(self.told) % 4 if self.spares else 0
+
+    def boundary(self, consumer: Any, now_ns: int, wait_ns: int | None, continuous: bool) -> None:
+        self.told.append((now_ns, wait_ns, continuous))
+
+
+def _training(path: Path, monkeypatch: pytest.MonkeyPatch, spares: bool) -> tuple[Stage, Consumer]:
+    monkeypatch.setattr(module, "Diagnosis", EveryFourth)
+    monkeypatch.setattr(EveryFourth, "spares", spares)
+    path.mkdir()
+    stage = Stage(path)
+    clock = SimpleNamespace(monotonic_ns=lambda: stage.now)
+    monkeypatch.setattr(module, "time", clock)
+    consumer = stage.consumer()
+    for _ in range(3):
+        stage.step(consumer, trains=True)
+    return stage, consumer
+
+
+def _epochs_and_validation(stage: Stage, consumer: Consumer) -> dict[str, Any]:
+    """Epochs of many lengths, each followed by something else."""
+    validation = stage.consumer()
+    for steps in (1, 2, 3, 4, 5, 6, 7, 8, 13):
+        for step in range(steps):
+            stage.step(consumer, trains=True, wait_ns=step)
+        stage.now += 100
+        if steps % 3 == 0:
+            stage.conductor.epoch_ended(stage.now)
+        elif steps % 3 == 1:
+            stage.conductor.exhausted(consumer)
+        else:
+            stage.step(validation)
+    stage.conductor.script_over("the script finished")
+    diagnosis = consumer.loop.diagnosis
+    return {
+        "record": asdict(consumer.loop.record),
+        "batches": consumer.batches,
+        "told": diagnosis.told,
+        "seams": diagnosis.seams,
+        "last": consumer.loop.last_ns,
+        "timeline": stage.timeline.told,
+    }
+
+
+def test_streaks_change_nothing_of_what_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = _epochs_and_validation(*_training(tmp_path / "noted", monkeypatch, spares=True))
+    each = _epochs_and_validation(*_training(tmp_path / "each", monkeypatch, spares=False))
+
+    assert noted == each
+    assert len(noted["told"]) > 40
+
+
+def test_of_four_short_steps_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage, consumer = _training(tmp_path / "noted", monkeypatch, spares=True)
+    lengths = []
+    for _ in range(12):
+        stage.step(consumer)
+        lengths.append(len(consumer.loop.diagnosis.told))
+
+    assert sorted(set(lengths)) == [1, 4, 8, 12]
+
+
+def test_another_thread_with_the_same_iterator_is_told_of_at_once() -> None:
+    told: list[int] = []
+    streak = Streak(lambda _, began_ns, __: told.append(began_ns))
+    consumer: Any = object()
+    streak.begins(consumer, 5)
+    taken: list[bool] = []
+
+    def elsewhere() -> None:
+        taken.append(streak.handed(consumer, 1, 2))
+        streak.settle()
+
+    assert streak.handed(consumer, 10, 20)
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+
+    assert (taken, told) == ([False], [])
+    streak.settle()
+    assert told == [20]
+    assert not streak.handed(consumer, 30, 40)
+
+
+def test_what_is_let_go_of_is_told_no_more() -> None:
+    told: list[int] = []
+    streak = Streak(lambda _, began_ns, __: told.append(began_ns))
+    consumer: Any = object()
+    streak.begins(consumer, 5)
+    assert streak.handed(consumer, 10, 20)
+    streak.let_go()
+    streak.settle()
+
+    assert told == []
+    assert not streak.handed(consumer, 30, 40)
