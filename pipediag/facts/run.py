@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from math import hypot
 from typing import Literal
 
 from pipediag.facts.epochs import seen_time
@@ -103,15 +105,39 @@ def whole_in_words(run: Run) -> str:
     return _SCOPES[run.scope]
 
 
+@dataclass(frozen=True)
+class Taken:
+    """What a part of the run takes."""
+
+    seconds: float
+    off_s: float
+    """Half of its 95 % interval; 0 where it was timed as it is."""
+
+    def __add__(self, other: Taken) -> Taken:
+        """Both; they were measured apart, so that what they are off by adds in squares."""
+        return Taken(self.seconds + other.seconds, hypot(self.off_s, other.off_s))
+
+    def share(self, part: float) -> Taken:
+        """So much of it."""
+        return Taken(self.seconds * part, self.off_s * part)
+
+
+def _taken(run: Run, rows: Iterable[RunPart]) -> Taken:
+    rows = list(rows)
+    spans = [high - low for low, high in (row.ci95_percent or (0.0, 0.0) for row in rows)]
+    off_percent = hypot(*(span / 2.0 for span in spans))
+    return Taken(sum(row.seconds for row in rows), off_percent * run.whole_s / 100.0)
+
+
 def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
     """What its advice buys in all of the run: as measured, or else as predicted, or at most."""
     run, trial = session.run, finding.trial
     if run is None or finding.about_results:
         return None
     if trial.speedup is not None:
-        tried = _tried_s(session, run, finding)
-        return _measured(run, tried, trial) if 0.0 < tried <= run.whole_s else None
-    shortened = _shortened_s(session, run, finding)
+        tried = _tried(session, run, finding)
+        return _measured(run, tried, trial) if 0.0 < tried.seconds <= run.whole_s else None
+    shortened = _shortened(session, run, finding).seconds
     basis: Basis = "at most" if finding.predicted_speedup is None else "predicted"
     if finding.saved_s is not None:
         return _saving(run, finding.saved_s, basis)
@@ -124,20 +150,35 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
 def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
     """What all confirmed changes together buy in the run."""
     run = session.run
-    shortened = _epochs_s(session) if combined.basis == "epoch" else _steps_s(session)
-    if run is None or combined.speedup is None or shortened <= 0.0:
+    if run is None or combined.speedup is None:
+        return None
+    shortened = _epochs(session, run) if combined.basis == "epoch" else _steps(session, run)
+    if shortened.seconds <= 0.0:
         return None
     return _measured(run, shortened, combined)
 
 
-def _measured(run: Run, shortened_s: float, trial: Trial | Combined) -> RunGain:
-    """Amdahl's law: the rest of the run takes what it took."""
+def _measured(run: Run, shortened: Taken, trial: Trial | Combined) -> RunGain:
+    """Amdahl's law: the rest of the run takes what it took.
+
+    The trial and the length of what it shortens are off by independent amounts, which add in
+    squares.
+    """
     assert trial.speedup is not None
-    gain = _gain(run, shortened_s, trial.speedup, "measured")
+    gain = _gain(run, shortened.seconds, trial.speedup, "measured")
     if trial.ci95 is None:
         return gain
-    low, high = (_gain(run, shortened_s, limit, "measured").speedup for limit in trial.ci95)
-    return gain.model_copy(update={"ci95": (low, high)})
+    rest_s = run.whole_s - shortened.seconds
+
+    def of(off_s: float, speedup: float) -> float:
+        part_s = max(0.0, shortened.seconds + off_s)
+        return gain.speedup - (rest_s + part_s) / (rest_s + part_s / max(speedup, 1e-6))
+
+    by_trial = [of(0.0, limit) for limit in trial.ci95]
+    by_length = [of(off_s, trial.speedup) for off_s in (-shortened.off_s, shortened.off_s)]
+    below = hypot(max(0.0, *by_trial), max(0.0, *by_length))
+    above = hypot(min(0.0, *by_trial), min(0.0, *by_length))
+    return gain.model_copy(update={"ci95": (gain.speedup - below, gain.speedup + above)})
 
 
 def _gain(run: Run, shortened_s: float, speedup: float, basis: Basis) -> RunGain:
@@ -167,21 +208,21 @@ def worth(run: Run, seconds: float) -> float | None:
     return None if run.price_per_hour is None else run.price_per_hour * seconds / 3600.0
 
 
-def _tried_s(session: Session, run: Run, finding: Finding) -> float:
-    """Seconds of what its trial compared."""
+def _tried(session: Session, run: Run, finding: Finding) -> Taken:
+    """What its trial compared."""
     if finding.trial.basis == "epoch":
-        return _epochs_s(session)
-    return _shortened_s(session, run, finding)
+        return _epochs(session, run)
+    return _shortened(session, run, finding)
 
 
-def _shortened_s(session: Session, run: Run, finding: Finding) -> float:
-    """Seconds of what the finding's speed-up is of."""
+def _shortened(session: Session, run: Run, finding: Finding) -> Taken:
+    """What the finding's speed-up is of."""
     if finding.part == "steps":
-        return _steps_s(session)
+        return _steps(session, run)
     rows = [row for row in run.parts if row.part == finding.part]
     place = _place_of(session, finding)
     own = [row for row in rows if (row.file, row.line) == place]
-    return sum(row.seconds for row in own or rows)
+    return _taken(run, own or rows)
 
 
 def _place_of(session: Session, finding: Finding) -> tuple[str | None, int | None]:
@@ -191,15 +232,17 @@ def _place_of(session: Session, finding: Finding) -> tuple[str | None, int | Non
     return (finding.file, finding.line) if loop is None else (loop.file, loop.line)
 
 
-def _steps_s(session: Session) -> float:
+def _steps(session: Session, run: Run) -> Taken:
     """Of the diagnosed loop, whose steps were measured and tried."""
-    return sum(row.seconds for row in _of_the_loop(session, "steps"))
+    return _taken(run, _of_the_loop(session, "steps"))
 
 
-def _epochs_s(session: Session) -> float:
+def _epochs(session: Session, run: Run) -> Taken:
     """Of the same loop, with the waits for first batches; not its very first, in which the pipeline
     starts up."""
-    return _steps_s(session) + (later_starts_s(session) or 0.0)
+    starts = _taken(run, _of_the_loop(session, "epoch_start"))
+    later_s = later_starts_s(session) or 0.0
+    return _steps(session, run) + starts.share(later_s / starts.seconds if later_s else 0.0)
 
 
 def _idle(session: Session) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -82,12 +83,32 @@ def test_a_place_goes_before_a_larger_rest() -> None:
 def test_what_makes_the_steps_faster_leaves_the_rest_as_it_is() -> None:
     trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(1.0, 5.0))
 
-    gain = facts.gain_for_run(session(), finding(trial=trial))
+    parts = [
+        factories.make_part("startup", 15.0),
+        factories.make_part("steps", 5.0, loop_id="loop_0"),
+    ]
+
+    gain = facts.gain_for_run(session(run=factories.make_run(parts=parts)), finding(trial=trial))
 
     assert gain is not None
     assert (gain.before_s, gain.after_s, gain.basis) == (20.0, 17.5, "measured")
     assert gain.speedup == pytest.approx(20.0 / 17.5)
     assert gain.ci95 == pytest.approx((1.0, 20.0 / 16.0))
+
+
+def test_how_long_the_part_is_may_be_off_as_well_as_its_trial() -> None:
+    trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(1.6, 2.5))
+    parts = [
+        factories.make_part("startup", 10.0),
+        factories.make_part("steps", 10.0, loop_id="loop_0", ci95=(40.0, 60.0)),
+    ]
+
+    gain = facts.gain_for_run(session(run=factories.make_run(parts=parts)), finding(trial=trial))
+
+    assert gain is not None
+    below = math.hypot(20 / 15 - 20 / 16.25, 20 / 15 - 18 / 14)
+    above = math.hypot(20 / 14 - 20 / 15, 22 / 16 - 20 / 15)
+    assert gain.ci95 == pytest.approx((20 / 15 - below, 20 / 15 + above))
 
 
 def test_a_prediction_and_a_limit_are_called_that() -> None:
