@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from pipediag.encoding.visible import escaped_unseen
 
 _MARKUP = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
@@ -15,3 +17,8 @@ def harmless(json_text: str) -> str:
 def in_script_element(json_text: str) -> str:
     """The same value without a character that could end a script element of HTML."""
     return harmless(json_text).translate(_MARKUP)
+
+
+def dumped(value: object) -> str:
+    """A value of lists, dictionaries, texts and numbers as a document of its own."""
+    return harmless(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"

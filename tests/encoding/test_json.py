@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from pipediag.encoding.json import harmless, in_script_element
+from pipediag.encoding.json import dumped, harmless, in_script_element
 from tests.encoding.poisoned import POISON, acting, commands
 
 
@@ -17,3 +17,12 @@ def test_the_value_is_the_same() -> None:
 
 def test_nothing_in_it_ends_a_script_element() -> None:
     assert in_script_element('"</script>&"') == r'"\u003c/script\u003e\u0026"'
+
+
+def test_a_document_holds_texts_as_they_were() -> None:
+    value = {"a": ["\x1b[2J", "##[error]x", "\ud800", "café"], "b": 1.5, "c": None}
+    assert json.loads(dumped(value)) == value
+    assert "\x1b" not in dumped(value)
+    assert "##[" not in dumped(value)
+    assert "café" in dumped(value)
+    assert dumped(value).endswith("}\n")

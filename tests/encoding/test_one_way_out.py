@@ -17,6 +17,7 @@ ONLY_IN = {
     ("click", "echo"): {"cli/say.py"},
     ("csv", "writer"): {"encoding/csv.py"},
     ("csv", "DictWriter"): set[str](),
+    ("ET", "tostring"): {"encoding/xml.py"},
     ("console", "print"): {
         "reporters/terminal/summary.py",
         "reporters/terminal/memory_plan.py",
