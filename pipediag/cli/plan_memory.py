@@ -145,7 +145,7 @@ def _first_steps(ctx: click.Context, options: dict[str, Any]) -> Session:
 
 def _failure(session: Session) -> str | None:
     """Why there is nothing to plan with."""
-    from pipediag.gate.evaluation import script_failure
+    from pipediag.facts.ending import script_failure
 
     return None if session.embeddings else script_failure(session)
 

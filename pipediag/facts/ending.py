@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipediag.session.model import Session
 from pipediag.session.run import Script
 from pipediag.vocabulary import CUT_SHORT
 
@@ -17,3 +18,11 @@ def ending(script: Script) -> str:
     if script.status is None:
         return f"{said}."
     return f"{said} (its own status: {script.status})."
+
+
+def script_failure(session: Session) -> str | None:
+    """How the script failed before enough steps were seen, in a sentence; None if it did not."""
+    script = session.script
+    if not cut_short(script) or (session.steps is not None and session.breakdown is not None):
+        return None
+    return f"The script ended before enough steps were seen: {ending(script)}"

@@ -1,0 +1,102 @@
+"""The forms of a comparison, in full."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pipediag.comparison import Comparison, compare
+from pipediag.comparison.formats import render
+from pipediag.comparison.formats.markdown import LONGEST
+from pipediag.comparison.result import ToldFinding
+from pipediag.session.run import Script
+from tests.comparison.sides import run_of, runs_of
+from tests.factories import make_finding
+
+LABELS = ("reports/base", "reports/head")
+
+
+def repeated() -> Comparison:
+    return compare(
+        runs_of(10.0, 10.1, 9.9),
+        runs_of(13.0, 13.1, 12.9, input_wait=40.0, findings=[make_finding()]),
+        labels=LABELS,
+    )
+
+
+def test_text_of_three_runs_each() -> None:
+    assert render("text", repeated()) == (
+        "reports/head against reports/base\n"
+        "  REGRESSED     Step: 10 to 13 ms, +30.0 %\n"
+        "                99 % interval +25.5 to +34.6 %, from 3 and 3 runs\n"
+        "                base 10, 10.1, 9.9; head 13, 13.1, 12.9\n"
+        "                More than chance, and at least the 5 % that count.\n"
+        "  REGRESSED     Run: 20 to 26 s, +30.0 %\n"
+        "                99 % interval +25.5 to +34.6 %, from 3 and 3 runs\n"
+        "                base 20, 20.2, 19.8; head 26, 26.2, 25.8\n"
+        "                More than chance, and at least the 5 % that count.\n"
+        "                Input wait, of the step: 20 to 40 %, +20.0 points\n"
+        "                Overhead, of the step: 5 to 5 %, +0.0 points\n"
+        "                Starting Python and importing: 1 to 1 s, +0.0 %\n"
+        "                Steps: 19 to 25 s, +31.6 %\n"
+        "  New finding: serial-stateful-map at train.py:12: A stateful map runs one element at a "
+        "time.\n"
+        "\n"
+        "Comparison: regressed (exit status 1).\n"
+    )
+
+
+def test_text_of_single_runs() -> None:
+    text = render("text", compare([run_of(10.0)], [run_of(10.5)], labels=LABELS))
+    lines = text.splitlines()
+
+    assert lines[1] == "  SAME          Step: 10 to 10.5 ms, +5.0 %"
+    assert "from 10 and 10 stretches of steps" in lines[2]
+    assert lines[-1] == "Comparison: same (exit status 0)."
+    assert all(len(line) < 200 for line in lines)
+
+
+def test_a_script_that_failed() -> None:
+    script = Script(path="train.py", args=[], outcome="killed", status=-9, detail="Out of memory")
+    failed = compare([run_of()], [run_of(script=script, steps=None)], labels=LABELS)
+
+    assert render("text", failed) == (
+        "reports/head against reports/base\n"
+        "  The script ended before enough steps were seen: Out of memory (its own status: -9).\n"
+        "\n"
+        "Comparison: not made (exit status 3).\n"
+    )
+    assert "Out of memory" in render("markdown", failed)
+    assert json.loads(render("json", failed))["exit_status"] == 3
+
+
+def test_markdown_has_a_row_for_each_quantity() -> None:
+    text = render("markdown", repeated())
+    rows = [line for line in text.splitlines() if line.startswith("| regressed |")]
+
+    assert rows[0].startswith("| regressed | Step | 10 to 13 ms | \\+30.0 % | \\+")
+    assert "- New finding: serial-stateful-map at train.py:12:" in text
+    assert text.endswith("Comparison: regressed (exit status 1).\n")
+
+
+def test_markdown_leaves_room_for_a_comment() -> None:
+    many = tuple(ToldFinding("missing-cache", "x" * 3_000, None, None) for _ in range(100))
+    text = render("markdown", Comparison(*LABELS, quantities=(), new=many))
+    assert len(text) < LONGEST
+    assert " more had no room here." in text
+
+
+def test_json_has_all_of_it() -> None:
+    content: dict[str, Any] = json.loads(render("json", repeated()))
+
+    assert (content["outcome"], content["exit_status"]) == ("regressed", 1)
+    step = content["quantities"][0]
+    assert (step["name"], step["base"], step["head"]) == (
+        "step",
+        [10.0, 10.1, 9.9],
+        [13.0, 13.1, 12.9],
+    )
+    assert step["change"]["value"] == pytest.approx(30.0)
+    assert content["new"][0]["rule"] == "serial-stateful-map"

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.comparison import Comparison, compare
+from pipediag.comparison.result import Quantity
+from pipediag.errors import ExitStatus, PipediagError
+from pipediag.session.run import Script
+from tests.comparison.sides import run_of, runs_of
+from tests.factories import make_finding, make_run, make_verdict
+from tests.records import make_environment, make_steps
+
+BASE = (10.0, 10.1, 9.9)
+SLOWER = (13.0, 13.1, 12.9)
+
+
+def quantity(comparison: Comparison, name: str) -> Quantity:
+    return next(one for one in comparison.quantities if one.name == name)
+
+
+def test_three_runs_of_each_show_a_slow_down() -> None:
+    found = compare(runs_of(*BASE), runs_of(*SLOWER))
+    step = quantity(found, "step")
+
+    assert (step.base, step.head, step.outcome) == (BASE, SLOWER, "regressed")
+    assert step.change is not None
+    assert step.change.value == pytest.approx(30.0)
+    assert step.change.basis == "runs"
+    assert (found.outcome, found.status) == ("regressed", ExitStatus.GATE_FAILED)
+
+
+def test_the_same_code_is_the_same() -> None:
+    found = compare(runs_of(*BASE), runs_of(*reversed(BASE)))
+
+    assert [one.outcome for one in found.quantities[:2]] == ["same", "same"]
+    assert (found.outcome, found.status) == ("same", ExitStatus.DONE)
+
+
+def test_faster_is_no_regression() -> None:
+    found = compare(runs_of(*SLOWER), runs_of(*BASE))
+    assert (found.outcome, found.status) == ("improved", ExitStatus.DONE)
+
+
+def test_the_run_is_judged_beside_the_step() -> None:
+    slow_start = [run_of(one, run=make_run(total_s=40.0, projected_total_s=None)) for one in BASE]
+    found = compare(runs_of(*BASE), slow_start)
+
+    assert quantity(found, "step").outcome == "same"
+    assert quantity(found, "run").outcome == "regressed"
+    assert found.outcome == "regressed"
+
+
+@pytest.mark.parametrize(
+    ("head_ms", "outcome"), [(12.0, "same"), (13.0, "regressed"), (7.0, "improved")]
+)
+def test_between_single_runs_only_a_large_change_counts(head_ms: float, outcome: str) -> None:
+    found = compare([run_of(10.0)], [run_of(head_ms)])
+    step = quantity(found, "step")
+
+    assert (step.outcome, step.floor) == (outcome, 25.0)
+    assert step.change is not None
+    assert (step.change.basis, step.change.samples) == ("blocks", (10, 10))
+    assert quantity(found, "run").outcome == "not judged"
+    assert "not three runs of each" in found.notes[0]
+
+
+def test_few_steps_are_never_significant() -> None:
+    short = make_steps(mean_ms=50.0, samples_ms=[50.0] * 19)
+    found = compare([run_of(10.0)], [run_of(steps=short)])
+    step = quantity(found, "step")
+
+    assert (step.outcome, found.status) == ("inconclusive", ExitStatus.INCONCLUSIVE)
+    assert step.missing == (
+        "Too few to judge by: 10 and 4 stretches of steps, where 5 are the fewest. "
+        "Measure more steps (--steps)."
+    )
+
+
+def test_what_was_not_measured_is_inconclusive_with_its_reason() -> None:
+    found = compare([run_of()], [run_of(steps=None, steps_missing="Only 4 steps were seen.")])
+    step = quantity(found, "step")
+
+    assert (step.outcome, step.missing) == (
+        "inconclusive",
+        "Not known of head: Only 4 steps were seen.",
+    )
+
+
+@pytest.mark.parametrize(("floor", "outcome"), [(35.0, "same"), (20.0, "regressed")])
+def test_the_floor_can_be_set(floor: float, outcome: str) -> None:
+    found = compare(runs_of(*BASE), runs_of(*SLOWER), floor_percent=floor)
+    assert quantity(found, "step").outcome == outcome
+
+
+def test_between_single_runs_the_floor_cannot_be_lowered() -> None:
+    found = compare([run_of(10.0)], [run_of(11.5)], floor_percent=5.0)
+    assert quantity(found, "step").floor == 25.0
+
+
+def test_another_machine_is_refused_and_what_differs_is_said() -> None:
+    other = make_environment(cpu_model="Other CPU", cores=8, fingerprint="fedc")
+    with pytest.raises(PipediagError) as caught:
+        compare([run_of()], [run_of(environment=other)])
+
+    assert caught.value.status is ExitStatus.USAGE
+    assert str(caught.value) == (
+        "The sessions are of different machines (CPU: Example CPU and Other CPU; CPUs: 2 and 8), "
+        "so their times cannot be compared. Measure both on one machine, or compare shares of the "
+        "step alone with --ratios-only."
+    )
+
+
+def test_a_run_of_the_same_side_on_another_machine_is_refused_too() -> None:
+    other = run_of(environment=make_environment(fingerprint="fedc"))
+    with pytest.raises(PipediagError, match="their fingerprints differ"):
+        compare([run_of(), other], [run_of()])
+
+
+@pytest.mark.parametrize(
+    ("input_wait", "outcome"), [(20.0, "same"), (28.0, "same"), (34.0, "regressed")]
+)
+def test_shares_carry_over_to_another_machine(input_wait: float, outcome: str) -> None:
+    other = make_environment(cpu_model="Other CPU", fingerprint="fedc")
+    head = run_of(100.0, input_wait=input_wait, environment=other)
+    found = compare([run_of(10.0)], [head], ratios_only=True)
+
+    assert quantity(found, "input-wait").outcome == outcome
+    assert quantity(found, "overhead").outcome == "same"
+    assert {one.unit for one in found.quantities} == {"percent"}
+
+
+def test_repeated_shares_are_judged_by_their_spread() -> None:
+    base = [run_of(input_wait=one) for one in (20.0, 21.0, 19.0)]
+    head = [run_of(input_wait=one) for one in (28.0, 29.0, 27.0)]
+    found = quantity(compare(base, head, ratios_only=True), "input-wait")
+
+    assert (found.outcome, found.floor) == ("regressed", 5.0)
+    assert found.change is not None
+    assert found.change.basis == "runs"
+
+
+def test_batches_that_differ_in_size_are_compared_by_the_example() -> None:
+    steps = make_steps(mean_ms=20.0, batch_size=64, samples_ms=[20.0, 20.1] * 20)
+    found = quantity(compare([run_of(10.0)], [run_of(steps=steps)]), "step")
+
+    assert (found.unit, found.base, found.head) == ("us", (312.5,), (312.5,))
+    assert found.outcome == "same"
+
+
+def test_ledgers_of_another_scope_are_not_held_together() -> None:
+    found = compare(
+        runs_of(*BASE), runs_of(*BASE, run=make_run(scope="epoch", projected_total_s=9.0))
+    )
+    run = quantity(found, "run")
+    assert (run.outcome, run.missing) == (
+        "inconclusive",
+        "The ledgers do not speak of the same: epoch and run.",
+    )
+
+
+def test_shares_and_parts_of_the_run_explain_and_are_not_judged() -> None:
+    found = compare(runs_of(*BASE), runs_of(*SLOWER, input_wait=40.0))
+    waited = quantity(found, "input-wait")
+
+    assert (waited.outcome, waited.difference) == ("not judged", pytest.approx(20.0))
+    assert quantity(found, "run.steps").unit == "s"
+    assert not [one for one in found.quantities if one.name == "run.evaluation"]
+
+
+def test_the_bottleneck_of_most_runs_is_told() -> None:
+    head = [run_of(verdict=make_verdict(bottleneck=one)) for one in ("compute", "input", "compute")]
+    assert compare(runs_of(*BASE), head).bottlenecks == ("input", "compute")
+
+
+def test_a_script_that_failed_is_not_compared() -> None:
+    script = Script(path="train.py", args=[], outcome="killed", status=-9, detail="Out of memory")
+    found = compare([run_of()], [run_of(script=script, steps=None)])
+
+    assert (found.status, found.quantities) == (ExitStatus.SCRIPT_FAILED, ())
+    assert "Out of memory" in (found.script_failure or "")
+
+
+@pytest.mark.parametrize("number", [0.0, -1.0, 1e19, 5e-324])
+def test_a_time_that_no_clock_gives_decides_nothing(number: float) -> None:
+    strange: dict[str, Any] = {
+        "steps": make_steps(mean_ms=number, samples_ms=[number] * 40),
+        "run": make_run(total_s=number, projected_total_s=None),
+    }
+    found = compare([run_of(**strange)], [run_of()])
+    assert quantity(found, "step").outcome == "inconclusive"
+
+
+def test_findings_come_and_go() -> None:
+    base = run_of(findings=[make_finding("missing-cache"), make_finding(line=12)])
+    head = run_of(
+        findings=[
+            make_finding(line=12),
+            make_finding(line=30),
+            make_finding("retracing", status="pass"),
+        ]
+    )
+    found = compare([base], [head])
+
+    assert [(one.rule, one.line) for one in found.new] == [("serial-stateful-map", 30)]
+    assert [one.rule for one in found.gone] == ["missing-cache"]
+
+
+def test_a_finding_of_one_run_in_three_is_no_new_one() -> None:
+    head = [run_of(findings=[make_finding()]), run_of(), run_of()]
+    assert compare([run_of()], head).new == ()
+    assert compare([run_of()], [head[0], head[0], head[1]]).new != ()
