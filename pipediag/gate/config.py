@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from pipediag.errors import PipediagError
+from pipediag.gate.presets import PRESETS, with_preset
 from pipediag.gate.result import Level
 from pipediag.vocabulary import RUN_PARTS, RunPartName
 
@@ -17,8 +18,13 @@ RuleLevel = Literal["off", "warn", "error"]
 Percent = Annotated[float, Field(ge=0, le=100)]
 
 _EXPECTED = {
+    "preset": " or ".join(f'"{name}"' for name in PRESETS),
     "max-input-wait-percent": "a number from 0 to 100",
     "max-overhead-percent": "a number from 0 to 100",
+    "max-confirmed-speedup-left": "a ratio of 1 or more, such as 1.2",
+    "max-embedding-gib": "a number of GiB, 0 or more",
+    "max-slowdown-percent": "a number above 0, up to 1000",
+    "on-machine": 'a table with fingerprint = "..." and max-step-ms = number',
     "max-run-percent": "a table of part = percent, as in [tool.pipediag.max-run-percent]",
     "fail-on": '"warn" or "error"',
     "allow-inconclusive": "true or false",
@@ -34,9 +40,7 @@ def _with_underscores(table: object) -> object:
     return {spelt.get(name, name): value for name, value in table.items()}
 
 
-class GateConfig(BaseModel):
-    """Limits and levels; with none set, the verdict and the rules' own severities decide."""
-
+class _Table(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
@@ -46,12 +50,33 @@ class GateConfig(BaseModel):
         use_attribute_docstrings=True,
     )
 
+
+class OnMachine(_Table):
+    """Limits on times, which hold on one machine only."""
+
+    fingerprint: str
+    """The machine's, as `environment.fingerprint` of its sessions has it."""
+    max_step_ms: Annotated[float, Field(gt=0, le=1e9)]
+    """The most that the median step may take there."""
+
+
+class GateConfig(_Table):
+    """Limits and levels; with none set, the verdict and the rules' own severities decide."""
+
     max_input_wait_percent: Percent | None = None
     """The most that input wait may take of the step, percent."""
     max_overhead_percent: Percent | None = None
     """The most that dispatch, Python, compilation and waiting for the device may take together."""
     max_run_percent: Annotated[dict[RunPartName, Percent], BeforeValidator(_with_underscores)] = {}
     """The most that parts of the run may take of it, percent, by `epoch-start`, `compile`, ..."""
+    max_confirmed_speedup_left: Annotated[float, Field(ge=1, le=1e6)] | None = None
+    """The most that all confirmed edits together may still speed the steps up, as a ratio."""
+    max_embedding_gib: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    """The most that embedding tables and their optimizer's variables may take, GiB."""
+    max_slowdown_percent: Annotated[float, Field(gt=0, le=1000)] | None = None
+    """The smallest slow-down against a baseline that counts; None for the built-in one."""
+    on_machine: OnMachine | None = None
+    """Limits on times, for sessions of one machine."""
     fail_on: Level = "error"
     """The lowest severity that fails the gate."""
     allow_inconclusive: bool = False
@@ -61,6 +86,7 @@ class GateConfig(BaseModel):
 
     @property
     def has_limits(self) -> bool:
+        """Whether any limit on shares is set, which then takes the place of the verdict."""
         step = (self.max_input_wait_percent, self.max_overhead_percent)
         return bool(self.max_run_percent) or any(limit is not None for limit in step)
 
@@ -143,14 +169,28 @@ def _parse(table: dict[str, Any], source: Path) -> GateConfig:
             f"Valid keys: {', '.join(_EXPECTED)}."
         )
     try:
-        return GateConfig.model_validate(table)
+        return GateConfig.model_validate(_preset_below(table, source))
     except ValidationError as error:
         raise PipediagError(f"In {source}, {_explain(error)}") from error
+
+
+def _preset_below(table: dict[str, Any], source: Path) -> dict[str, Any]:
+    """The table without its preset, whose values stand where the table has none."""
+    name = table.get("preset")
+    if name is None:
+        return table
+    if not isinstance(name, str) or name not in PRESETS:
+        raise PipediagError(
+            f"In {source}, preset in [tool.pipediag] must be {_EXPECTED['preset']}, not {name!r}."
+        )
+    return with_preset(name, {key: value for key, value in table.items() if key != "preset"})
 
 
 def _explain(error: ValidationError) -> str:
     first = error.errors()[0]
     key, *inner = (str(part) for part in first["loc"])
+    if key == "on-machine" and inner:
+        return f"on-machine in [tool.pipediag] must be {_EXPECTED[key]}: {inner[0]} is wrong."
     if key == "max-run-percent" and inner:
         return _explain_part(inner[0], inner[1:], first["input"])
     if key == "rules" and inner:

@@ -1,32 +1,57 @@
-"""A session and a configuration in, a result out."""
+"""Sessions and a configuration in, a result out."""
 
 from __future__ import annotations
 
-from pipediag.facts.ending import cut_short, ending
+from collections.abc import Sequence
+
+from pipediag.facts.ending import script_failure
 from pipediag.gate.config import GateConfig
+from pipediag.gate.confirmed_speedup import confirmed_speedup_checks
+from pipediag.gate.embedding_memory import embedding_memory_checks
 from pipediag.gate.findings import finding_checks
+from pipediag.gate.majority import majority
 from pipediag.gate.result import Check, GateResult
 from pipediag.gate.run_limits import run_limit_checks
 from pipediag.gate.step_limits import step_limit_checks
+from pipediag.gate.time_limits import time_limit_checks
 from pipediag.gate.verdicts import verdict_check
 from pipediag.session.model import Session
 
+_LIMITS = (
+    step_limit_checks,
+    run_limit_checks,
+    confirmed_speedup_checks,
+    embedding_memory_checks,
+    time_limit_checks,
+)
+
 
 def evaluate(session: Session, config: GateConfig, label: str | None = None) -> GateResult:
-    """Put every limit and rule to the session; `label` names it, else the script as typed does.
+    """Put every limit and rule to the session; `label` names it, else the script as typed does."""
+    return evaluate_runs([session], config, label)
 
-    The verdict is asked only where no limit is configured: a configured limit takes its place.
-    A session whose script failed before enough steps were seen is not judged at all.
+
+def evaluate_runs(
+    runs: Sequence[Session], config: GateConfig, label: str | None = None
+) -> GateResult:
+    """Put every limit and rule to several runs of one script, which are judged as one.
+
+    A value is the median of the runs, and their spread is in its interval. Of verdict and rules the
+    outcome is that of most runs. The verdict is asked only where no limit is configured: a
+    configured limit takes its place. Runs one of which failed before enough steps were seen are not
+    judged at all.
     """
-    failure = script_failure(session)
+    failure = _failure(runs)
     checks: list[Check] = []
     if failure is None:
-        checks += step_limit_checks(session, config) + run_limit_checks(session, config)
+        for limits in _LIMITS:
+            checks += limits(runs, config)
         if not config.has_limits:
-            checks.append(verdict_check(session, config.fail_on))
-        checks += finding_checks(session, config)
+            checks += majority([[verdict_check(run, config.fail_on)] for run in runs])
+        checks += majority([finding_checks(run, config) for run in runs])
     return GateResult(
-        label=label or session.script.path,
+        label=label or runs[0].script.path,
+        script=runs[0].script.path,
         checks=tuple(checks),
         fail_on=config.fail_on,
         allow_inconclusive=config.allow_inconclusive,
@@ -34,9 +59,8 @@ def evaluate(session: Session, config: GateConfig, label: str | None = None) -> 
     )
 
 
-def script_failure(session: Session) -> str | None:
-    """How the script failed before enough steps were seen, in a sentence; None if it did not."""
-    script = session.script
-    if not cut_short(script) or (session.steps is not None and session.breakdown is not None):
-        return None
-    return f"The script ended before enough steps were seen: {ending(script)}"
+def _failure(runs: Sequence[Session]) -> str | None:
+    failures = [failure for failure in map(script_failure, runs) if failure is not None]
+    if not failures or len(runs) == 1:
+        return next(iter(failures), None)
+    return f"{len(failures)} of {len(runs)} runs failed. {failures[0]}"

@@ -36,6 +36,7 @@ def _present(session: Session, config: GateConfig) -> Iterator[Check]:
                 sentence=_sentence(finding),
                 file=finding.file,
                 line=finding.line,
+                speedup=_confirmed_speedup(finding),
             )
 
 
@@ -67,6 +68,14 @@ def _outcome(finding: Finding, level: Level, fail_on: Level) -> CheckOutcome | N
             return "inconclusive"
         case "informative" | "not-applicable":
             return None
+
+
+def _confirmed_speedup(finding: Finding) -> float | None:
+    """Of all of the run where that is known, else of the part that the advice is about."""
+    if finding.trial.state != "confirmed" or finding.about_results:
+        return None
+    gain = finding.for_run
+    return finding.trial.speedup if gain is None else gain.speedup
 
 
 def _sentence(finding: Finding) -> str:

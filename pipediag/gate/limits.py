@@ -2,31 +2,64 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median, stdev
 
-from pipediag.gate.result import Check, CheckOutcome
+from pipediag.gate.result import Check, CheckOutcome, Unit
 
 Place = tuple[str | None, int | None]
+
+UNIT_WORDS: dict[Unit, str] = {"percent": " %", "ratio": "x", "ms": " ms", "s": " s"}
+
+MEDIAN_BY_MEAN = math.sqrt(math.pi / 2.0)
+"""Standard error of a median over that of a mean, of many normal values; of few it is less."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """One that the configuration sets, in percent."""
+    """One that the configuration sets."""
 
     name: str
     """Its key."""
     label: str
-    percent: float
+    most: float
+    unit: Unit = "percent"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A share with its 95 % interval, in percent."""
+    """A value with its 95 % interval, in the unit of the limit."""
 
-    percent: float
+    value: float
     interval: tuple[float, float]
-    of: str
+    of: str = ""
     """What it is a share of: `the step`."""
+    runs: tuple[float, ...] = ()
+    """The value of each run, where there are several."""
+
+
+def of_runs(found: Sequence[Measured | str]) -> Measured | str:
+    """Several runs as one: the median, and an interval that holds the spread from run to run.
+
+    Steps within one run are not independent of one another: what a process has of luck (memory
+    layout, page cache, neighbours) is in all of them. So the interval is Student's over the runs,
+    stretched as that of a median is wider than that of a mean, and never narrower than what the
+    runs have by themselves. One run that lacks it leaves all of them without.
+    """
+    missing = next((one for one in found if isinstance(one, str)), None)
+    if missing is not None:
+        return missing
+    runs = [one for one in found if isinstance(one, Measured)]
+    if len(runs) == 1:
+        return runs[0]
+    values = tuple(one.value for one in runs)
+    middle = median(values)
+    reach = _student(len(values)) * MEDIAN_BY_MEAN * stdev(values) / math.sqrt(len(values))
+    low = min(middle - reach, median(one.interval[0] for one in runs))
+    high = max(middle + reach, median(one.interval[1] for one in runs))
+    return replace(runs[0], value=middle, interval=(low, high), runs=values)
 
 
 def judged(limit: Limit, measured: Measured | str, place: Place, *, narrower: str) -> Check:
@@ -40,34 +73,56 @@ def judged(limit: Limit, measured: Measured | str, place: Place, *, narrower: st
             outcome="inconclusive",
             severity="error",
             sentence=f"{limit.label} was not measured: {measured}",
-            limit=limit.percent,
+            limit=limit.most,
+            unit=limit.unit,
         )
-    outcome, ending = _compare(measured.interval, limit.percent, narrower)
-    low, high = measured.interval
+    interval = _possible(measured.interval, limit.unit)
+    outcome, ending = _compare(interval, limit, narrower)
     return Check(
         name=limit.name,
         outcome=outcome,
         severity="error",
-        sentence=(
-            f"{limit.label}: {measured.percent:.1f} % of {measured.of} "
-            f"(95 % interval {low:.1f} to {high:.1f} %), {ending}"
-        ),
-        value=measured.percent,
-        interval=measured.interval,
-        limit=limit.percent,
+        sentence=f"{limit.label}: {_said(measured, interval, limit.unit)}, {ending}",
+        value=measured.value,
+        interval=interval,
+        limit=limit.most,
+        unit=limit.unit,
         file=place[0],
         line=place[1],
     )
 
 
+def _student(count: int) -> float:
+    # Importing scipy.stats takes up to a second, which a single session does not pay.
+    from scipy import stats
+
+    return float(stats.t.ppf(0.975, count - 1))
+
+
+def _possible(interval: tuple[float, float], unit: Unit) -> tuple[float, float]:
+    """No value is below nothing, and no share above all."""
+    low, high = interval
+    return max(0.0, low), min(100.0, high) if unit == "percent" else high
+
+
+def _said(measured: Measured, interval: tuple[float, float], unit: Unit) -> str:
+    digits, word = (2 if unit == "ratio" else 1), UNIT_WORDS[unit]
+    low, high = (f"{end:.{digits}f}" for end in interval)
+    of = f" of {measured.of}" if measured.of else ""
+    runs = ", ".join(f"{one:.{digits}f}" for one in measured.runs)
+    each = f"median of {runs}; " if runs else ""
+    return f"{measured.value:.{digits}f}{word}{of} ({each}95 % interval {low} to {high}{word})"
+
+
 def _compare(
-    interval: tuple[float, float], limit: float, narrower: str
+    interval: tuple[float, float], limit: Limit, narrower: str
 ) -> tuple[CheckOutcome, str]:
     low, high = interval
-    if low > limit:
-        return "fail", f"over the limit of {limit:g} %."
-    if high <= limit:
-        return "pass", f"within the limit of {limit:g} %."
+    most = f"{limit.most:g}{UNIT_WORDS[limit.unit]}"
+    if low > limit.most:
+        return "fail", f"over the limit of {most}."
+    if high <= limit.most:
+        return "pass", f"within the limit of {most}."
     return "inconclusive", (
-        f"and the limit of {limit:g} % lies inside the interval: too close to call. {narrower}"
+        f"and the limit of {most} lies inside the interval: too close to call. {narrower}"
     )

@@ -10,6 +10,7 @@ from pipediag.errors import ExitStatus
 
 CheckOutcome = Literal["pass", "fail", "warn", "inconclusive"]
 Level = Literal["warn", "error"]
+Unit = Literal["percent", "ratio", "ms", "s"]
 
 # Worst first. A limit that was certainly broken outranks a run that could not be judged.
 _WORST_FIRST = (
@@ -31,12 +32,17 @@ class Check:
     severity: Level
     sentence: str
     value: float | None = None
-    """In percent of the step, for a limit; None for rules and for what was not measured."""
+    """In `unit`, for a limit; None for rules and for what was not measured."""
     interval: tuple[float, float] | None = None
     """95 % interval of the value."""
     limit: float | None = None
     file: str | None = None
     line: int | None = None
+    speedup: float | None = None
+    """What a trial has confirmed that its advice buys: throughput after by throughput before."""
+    unit: Unit = "percent"
+    """Of value, interval and limit. Percent: of the step or the run; of the baseline's time, for
+    how much slower it is."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,8 @@ class GateResult:
     label: str
     """The script as typed, or what tells the session from others."""
     checks: tuple[Check, ...]
+    script: str | None = None
+    """The script as typed."""
     fail_on: Level = "error"
     allow_inconclusive: bool = False
     script_failure: str | None = None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pipediag.facts.step import GROUPS
 from pipediag.gate.config import GateConfig
-from pipediag.gate.limits import Limit, Measured, judged
+from pipediag.gate.limits import Limit, Measured, judged, of_runs
 from pipediag.gate.result import Check
 from pipediag.session.model import Session
 from pipediag.vocabulary import StepClass
@@ -12,8 +14,8 @@ from pipediag.vocabulary import StepClass
 _NARROWER = "More steps (--steps) make the interval narrower."
 
 
-def step_limit_checks(session: Session, config: GateConfig) -> list[Check]:
-    """One check for each limit on the step that the configuration sets."""
+def step_limit_checks(runs: Sequence[Session], config: GateConfig) -> list[Check]:
+    """One check for each limit on the step that the configuration sets, of all runs together."""
     limits: list[tuple[str, str, float | None, tuple[StepClass, ...]]] = [
         ("max-input-wait-percent", "Input wait", config.max_input_wait_percent, ("input_wait",)),
         (
@@ -23,9 +25,14 @@ def step_limit_checks(session: Session, config: GateConfig) -> list[Check]:
             GROUPS["overhead"],
         ),
     ]
-    place = (session.verdict.file, session.verdict.line)
+    place = (runs[0].verdict.file, runs[0].verdict.line)
     return [
-        judged(Limit(name, label, percent), _sum_of(session, classes), place, narrower=_NARROWER)
+        judged(
+            Limit(name, label, percent),
+            of_runs([_sum_of(session, classes) for session in runs]),
+            place,
+            narrower=_NARROWER,
+        )
         for name, label, percent, classes in limits
         if percent is not None
     ]
@@ -44,10 +51,10 @@ def _sum_of(session: Session, classes: tuple[StepClass, ...]) -> Measured | str:
         return f"the breakdown lacks {', '.join(missing)}."
     shares = [session.breakdown[name] for name in classes]
     return Measured(
-        percent=sum(share.percent for share in shares),
+        value=sum(share.percent for share in shares),
         interval=(
-            max(0.0, sum(share.ci95_percent[0] for share in shares)),
-            min(100.0, sum(share.ci95_percent[1] for share in shares)),
+            sum(share.ci95_percent[0] for share in shares),
+            sum(share.ci95_percent[1] for share in shares),
         ),
         of="the step",
     )

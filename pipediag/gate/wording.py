@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from pipediag.errors import ExitStatus
-from pipediag.gate.result import Check, GateResult, worst_status
+from pipediag.gate.result import Check, CheckOutcome, GateResult, worst_status
 
 _STATUS_WORDS = {
     ExitStatus.DONE: "passed",
@@ -13,7 +14,7 @@ _STATUS_WORDS = {
     ExitStatus.SCRIPT_FAILED: "not judged",
     ExitStatus.INCONCLUSIVE: "inconclusive",
 }
-_WORST_FIRST = ("fail", "warn", "inconclusive", "pass")
+OUTCOMES_WORST_FIRST: tuple[CheckOutcome, ...] = ("fail", "warn", "inconclusive", "pass")
 
 
 def status_word(result: GateResult) -> str:
@@ -36,7 +37,30 @@ def overall(results: Sequence[GateResult]) -> str:
 
 def worst_checks_first(result: GateResult) -> list[Check]:
     """The checks by outcome, the order of each outcome kept."""
-    return sorted(result.checks, key=lambda check: _WORST_FIRST.index(check.outcome))
+    return sorted(result.checks, key=lambda check: OUTCOMES_WORST_FIRST.index(check.outcome))
+
+
+def most_valuable_first(results: Sequence[GateResult]) -> list[tuple[GateResult, Check]]:
+    """What did not pass, of all sessions: the worst outcome first, then what buys most.
+
+    Forms that show only some of them show the first ones. What an earlier session has said of the
+    same place, as repeats do, is not said again.
+    """
+    found: list[tuple[GateResult, Check]] = []
+    said: set[tuple[object, ...]] = set()
+    for result in results:
+        fresh = [one for one in result.checks if one.outcome != "pass" and _what(one) not in said]
+        found += [(result, check) for check in fresh]
+        said.update(map(_what, fresh))
+    return sorted(found, key=lambda one: _rank(one[1]))
+
+
+def _what(check: Check) -> tuple[object, ...]:
+    return check.outcome, check.name, check.file, check.line
+
+
+def _rank(check: Check) -> tuple[int, float]:
+    return OUTCOMES_WORST_FIRST.index(check.outcome), -(check.speedup or 1.0)
 
 
 def location(check: Check) -> str:
@@ -44,3 +68,18 @@ def location(check: Check) -> str:
     if check.file is None:
         return ""
     return check.file if check.line is None else f"{check.file}:{check.line}"
+
+
+def place_in_checkout(result: GateResult, check: Check | None = None) -> tuple[str, int | None]:
+    """File and line for forms that cannot do without: the script's where a check has no file."""
+    file = check.file if check is not None else None
+    line = check.line if check is not None and file is not None else None
+    # Sessions of strangers hold lines that no file has.
+    return in_checkout(file or result.script or result.label), line if line and line > 0 else None
+
+
+def in_checkout(file: str) -> str:
+    """A file's path from the checkout's root, where a step of a workflow runs."""
+    path = Path(file)
+    here = Path.cwd()
+    return path.relative_to(here).as_posix() if path.is_relative_to(here) else file

@@ -16,12 +16,14 @@ from pipediag.errors import PipediagError
 from pipediag.gate.formats import NAMES
 from pipediag.session.model import Session
 from pipediag.session.run import Script
+from tests.comparison.sides import run_of
 from tests.factories import (
     make_compute_bound_session,
     make_finding,
     make_session,
     make_verdict,
 )
+from tests.records import make_environment
 
 STRICT = "[tool.pipediag]\nmax-input-wait-percent = 20\n"
 
@@ -107,16 +109,74 @@ def test_allow_inconclusive(here: Path) -> None:
     assert "inconclusive checks allowed" in result.stdout
 
 
-def test_several_sessions_show_all_values_and_the_worst_decides(here: Path) -> None:
+def named(session: Session, script: str) -> Session:
+    return session.model_copy(update={"script": Script(path=script, args=[], outcome="stopped")})
+
+
+def test_several_scripts_show_all_values_and_the_worst_decides(here: Path) -> None:
     (here / "pyproject.toml").write_text(STRICT, encoding="utf-8")
-    good = write_session(here / "good", make_compute_bound_session())
-    bad = write_session(here / "bad", make_session(findings=[]))
+    good = write_session(here / "good", named(make_compute_bound_session(), "good.py"))
+    bad = write_session(here / "bad", named(make_session(findings=[]), "bad.py"))
     result = check(good, bad)
     assert result.exit_code == 1
     assert f"{good}: passed" in result.stdout
     assert f"{bad}: failed" in result.stdout
     assert "1.0 % of the step" in result.stdout
     assert "70.0 % of the step" in result.stdout
+
+
+def test_runs_of_one_script_are_judged_as_one(here: Path) -> None:
+    (here / "pyproject.toml").write_text(STRICT, encoding="utf-8")
+    for at in range(1, 4):
+        write_session(here / "runs" / f"run-{at}", make_session(findings=[]))
+    result = check(here / "runs")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("train.py (3 runs): failed\n")
+    assert "median of 70.0, 70.0, 70.0" in result.stdout
+
+
+def test_a_baseline_fails_what_got_slower(here: Path) -> None:
+    (here / "pyproject.toml").write_text("[tool.pipediag]\nmax-input-wait-percent = 90\n")
+    base = write_session(here / "base", run_of(10.0))
+    head = write_session(here / "head", run_of(20.0))
+
+    assert check(head).exit_code == 0
+    result = check(head, "--baseline", base)
+    assert result.exit_code == 1
+    assert f"{head} against {base}: failed\n  FAIL          baseline.step: " in result.stdout
+    assert check(base, "--baseline", base).exit_code == 0
+
+
+def test_the_floor_of_a_baseline_is_configured(here: Path) -> None:
+    (here / "pyproject.toml").write_text(
+        "[tool.pipediag]\nmax-input-wait-percent = 90\nmax-slowdown-percent = 60\n"
+    )
+    base = write_session(here / "base", run_of(10.0))
+    head = write_session(here / "head", run_of(15.0))
+    assert check(head, "--baseline", base).exit_code == 0
+
+
+def test_a_baseline_of_another_machine_is_refused_but_for_shares(here: Path) -> None:
+    (here / "pyproject.toml").write_text("[tool.pipediag]\nmax-input-wait-percent = 90\n")
+    other = make_environment(cpu_model="Other CPU", fingerprint="fedc")
+    base = write_session(here / "base", run_of(environment=other))
+    head = write_session(here / "head", run_of())
+    with pytest.raises(PipediagError, match="of different machines"):
+        check(head, "--baseline", base)
+    assert check(head, "--baseline", base, "--ratios-only").exit_code == 0
+
+
+def test_a_baseline_is_of_one_script(here: Path) -> None:
+    one = write_session(here / "one", named(run_of(), "one.py"))
+    two = write_session(here / "two", named(run_of(), "two.py"))
+    with pytest.raises(PipediagError, match="--baseline is of one script"):
+        check(one, two, "--baseline", one)
+
+
+def test_a_baseline_that_is_missing_is_named(here: Path) -> None:
+    head = write_session(here / "head", run_of())
+    with pytest.raises(PipediagError, match="absent"):
+        check(head, "--baseline", here / "absent")
 
 
 def test_the_output_file_gets_the_form_and_the_terminal_the_text(here: Path) -> None:

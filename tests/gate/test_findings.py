@@ -5,6 +5,7 @@ import pytest
 from pipediag.gate.config import GateConfig, RuleLevel
 from pipediag.gate.findings import finding_checks
 from pipediag.gate.result import Level
+from pipediag.session.ledger import RunGain
 from pipediag.session.trials import Trial
 from tests.factories import make_finding, make_session
 
@@ -122,3 +123,24 @@ def test_a_trial_without_an_interval_is_not_told() -> None:
     trial = Trial(state="inconclusive", reason="Too few rounds.", speedup=1.2, ci95=None, blocks=2)
     (check,) = finding_checks(make_session(findings=[make_finding(trial=trial)]), GateConfig())
     assert check.sentence.endswith("Write the function in TensorFlow operations.")
+
+
+@pytest.mark.parametrize(
+    ("state", "subject", "speedup"),
+    [("confirmed", "speed", 2.0), ("refuted", "speed", None), ("confirmed", "correctness", None)],
+)
+def test_only_a_confirmed_speed_up_counts(state: str, subject: str, speedup: float | None) -> None:
+    trial = Trial.model_validate(
+        {"state": state, "reason": None, "speedup": 2.0, "ci95": (1.9, 2.1), "blocks": 8}
+    )
+    finding = make_finding(trial=trial, subject=subject)
+    (check,) = finding_checks(make_session(findings=[finding]), GateConfig())
+    assert check.speedup == speedup
+
+
+def test_what_an_edit_buys_is_said_of_the_run_where_that_is_known() -> None:
+    trial = Trial(state="confirmed", reason=None, speedup=4.0, ci95=(3.9, 4.1), blocks=8)
+    gain = RunGain(speedup=1.1, before_s=20.0, after_s=18.2, basis="measured", scope="run")
+    finding = make_finding(trial=trial, for_run=gain)
+    (check,) = finding_checks(make_session(findings=[finding]), GateConfig())
+    assert check.speedup == 1.1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pipediag.facts.run_parts import LABELS
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
-from pipediag.gate.run_limits import LABELS, run_limit_checks
+from pipediag.gate.run_limits import run_limit_checks
 from pipediag.session.model import Session
 from pipediag.vocabulary import RUN_PARTS, RunPartName
 from tests.factories import make_session
@@ -33,7 +34,7 @@ def limits(**percents: float) -> GateConfig:
     [(37.9, "fail"), (38.0, "inconclusive"), (42.9, "inconclusive"), (43.0, "pass")],
 )
 def test_a_part_is_judged_by_its_whole_interval(limit: float, outcome: str) -> None:
-    (check,) = run_limit_checks(session_of_a_run(), limits(epoch_start=limit))
+    (check,) = run_limit_checks([session_of_a_run()], limits(epoch_start=limit))
 
     assert check.outcome == outcome
     assert (check.value, check.interval, check.limit) == (40.0, (38.0, 43.0), limit)
@@ -41,13 +42,13 @@ def test_a_part_is_judged_by_its_whole_interval(limit: float, outcome: str) -> N
 
 @pytest.mark.parametrize(("limit", "outcome"), [(9.9, "fail"), (10.0, "pass")])
 def test_what_was_timed_once_is_what_it_is(limit: float, outcome: str) -> None:
-    (check,) = run_limit_checks(session_of_a_run(), limits(compile=limit))
+    (check,) = run_limit_checks([session_of_a_run()], limits(compile=limit))
 
     assert (check.outcome, check.interval) == (outcome, (10.0, 10.0))
 
 
 def test_a_broken_limit_points_to_the_costliest_line() -> None:
-    (check,) = run_limit_checks(session_of_a_run(), limits(epoch_start=20))
+    (check,) = run_limit_checks([session_of_a_run()], limits(epoch_start=20))
 
     assert (check.name, check.line) == ("max-run-percent.epoch-start", 12)
     assert check.sentence == (
@@ -57,13 +58,13 @@ def test_a_broken_limit_points_to_the_costliest_line() -> None:
 
 
 def test_a_part_that_never_came_passes() -> None:
-    (check,) = run_limit_checks(session_of_a_run(), limits(evaluation=0))
+    (check,) = run_limit_checks([session_of_a_run()], limits(evaluation=0))
     assert check.outcome == "pass"
 
 
 def test_without_a_ledger_nothing_is_decided() -> None:
     session = make_session(run=None, run_missing="Nothing was told of it.")
-    (check,) = run_limit_checks(session, limits(compile=5))
+    (check,) = run_limit_checks([session], limits(compile=5))
 
     assert check.outcome == "inconclusive"
     assert check.sentence == "Tracing and compiling was not measured: Nothing was told of it."
@@ -72,7 +73,7 @@ def test_without_a_ledger_nothing_is_decided() -> None:
 @pytest.mark.parametrize("part", RUN_PARTS)
 def test_each_part_can_be_limited(part: RunPartName) -> None:
     assert part in LABELS
-    (check,) = run_limit_checks(session_of_a_run(), GateConfig(max_run_percent={part: 100.0}))
+    (check,) = run_limit_checks([session_of_a_run()], GateConfig(max_run_percent={part: 100.0}))
     assert check.name == f"max-run-percent.{part.replace('_', '-')}"
 
 

@@ -11,7 +11,7 @@ from tests.records import make_breakdown
 
 
 def only_check(session: Session, config: GateConfig) -> Check:
-    (check,) = step_limit_checks(session, config)
+    (check,) = step_limit_checks([session], config)
     return check
 
 
@@ -75,14 +75,14 @@ def test_a_class_that_was_not_measured_is_not_zero() -> None:
         name: share for name, share in make_breakdown().items() if name in ("input_wait", "python")
     }
     config = GateConfig(max_overhead_percent=50, max_input_wait_percent=50)
-    input_wait, overhead = step_limit_checks(make_session(breakdown=breakdown), config)
+    input_wait, overhead = step_limit_checks([make_session(breakdown=breakdown)], config)
     assert input_wait.outcome == "fail"
     assert overhead.outcome == "inconclusive"
     assert "lacks dispatch, compile, device_wait" in overhead.sentence
 
 
 def test_without_limits_nothing_is_asked() -> None:
-    assert step_limit_checks(make_session(), GateConfig()) == []
+    assert step_limit_checks([make_session()], GateConfig()) == []
 
 
 def test_ends_of_intervals_that_add_up_to_more_than_the_step_are_capped() -> None:

@@ -7,18 +7,7 @@ import pytest
 from pipediag.gate.formats import text
 from pipediag.gate.formats.github import MAX_ANNOTATIONS, render
 from pipediag.gate.result import Check, CheckOutcome, GateResult
-
-
-def make_check(outcome: CheckOutcome = "fail", **overrides: object) -> Check:
-    values: dict[str, object] = {
-        "name": "missing-cache",
-        "outcome": outcome,
-        "severity": "error",
-        "sentence": "Read again each epoch.",
-        "file": "train.py",
-        "line": 12,
-    }
-    return Check(**{**values, **overrides})  # type: ignore[arg-type]
+from tests.gate.formats.checks import make_check
 
 
 def annotation_lines(*checks: Check) -> list[str]:
@@ -106,3 +95,25 @@ def test_errors_of_a_later_session_come_before_warnings() -> None:
         "missing",
         "missing-cache",
     ]
+
+
+def test_of_failures_the_one_that_buys_most_comes_first() -> None:
+    lines = annotation_lines(
+        make_check(name="verdict"),
+        make_check("warn", name="small-batch", speedup=9.0),
+        make_check(name="missing-cache", speedup=1.2),
+        make_check("inconclusive", name="retracing"),
+        make_check(name="missing-prefetch", speedup=2.0),
+    )
+    assert [line.partition("title=pipediag ")[2].partition(":")[0] for line in lines] == [
+        "missing-prefetch",
+        "missing-cache",
+        "verdict",
+        "small-batch",
+        "retracing",
+    ]
+
+
+def test_repeats_of_a_run_do_not_fill_the_ten_with_one_finding() -> None:
+    results = [GateResult(label=at, checks=(make_check(sentence=f"{at} %."),)) for at in "abc"]
+    assert render(results).count("::error") == 1

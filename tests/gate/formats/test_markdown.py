@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
-from pipediag.gate.formats.markdown import render
+from pipediag.gate.formats.markdown import LONGEST, render
 from pipediag.gate.result import Check, GateResult
 from tests.factories import make_session
+from tests.gate.formats.checks import make_check, make_result
 
 
 def test_a_limit_fills_every_column() -> None:
@@ -55,3 +56,22 @@ def test_what_is_not_known_of_a_check_is_an_empty_cell() -> None:
     check = Check("missing-cache", "warn", "warn", "Read again each epoch.")
     text = render([GateResult(label="train.py", checks=(check,))])
     assert "| warn | missing-cache |  |  |  |  | Read again each epoch. |\n" in text
+
+
+def test_a_comment_has_room_for_it_and_the_worst_are_in_it() -> None:
+    """GitHub refuses a comment of more than 65,536 characters, and says why to nobody."""
+    checks = [make_check("pass", sentence="x " * 2_000) for _ in range(40)]
+    results = [make_result(*checks, make_check(name=f"rule-{at}"), label="b" * 90) for at in "abc"]
+    text = render(results)
+
+    assert len(text) < LONGEST + 500
+    assert all(f"| fail | rule-{at} |" in text for at in "abc")
+    shown = text.count("\n| pass |")
+    assert 0 < shown < 40
+    assert f"{120 - shown} more had no room here; `--format text` has them all.\n" in text
+    assert text.endswith("Gate: failed (exit status 1): 3 of 3 sessions.\n")
+
+
+def test_a_thousand_sessions_have_an_end_too() -> None:
+    results = [make_result(make_check(), label=f"{at}" * 50) for at in range(1_000)]
+    assert len(render(results)) < LONGEST + 500

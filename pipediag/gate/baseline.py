@@ -1,0 +1,64 @@
+"""A comparison with a baseline as the gate's checks."""
+
+from __future__ import annotations
+
+from pipediag.comparison import Comparison
+from pipediag.comparison import wording as words
+from pipediag.comparison.result import Outcome, Quantity
+from pipediag.gate.config import GateConfig
+from pipediag.gate.result import Check, CheckOutcome, GateResult
+
+_OUTCOMES: dict[Outcome, CheckOutcome] = {
+    "regressed": "fail",
+    "improved": "pass",
+    "same": "pass",
+    "inconclusive": "inconclusive",
+}
+
+
+def against_baseline(comparison: Comparison, config: GateConfig, script: str) -> GateResult:
+    """One check for each quantity that is judged; a slow-down that counts fails the gate."""
+    return GateResult(
+        label=f"{comparison.head_label} against {comparison.base_label}",
+        script=script,
+        checks=tuple(
+            _check(quantity, comparison)
+            for quantity in comparison.quantities
+            if quantity.outcome != "not judged"
+        ),
+        fail_on=config.fail_on,
+        allow_inconclusive=config.allow_inconclusive,
+        script_failure=comparison.script_failure,
+    )
+
+
+def _check(quantity: Quantity, comparison: Comparison) -> Check:
+    change, grown = quantity.change, comparison.grown
+    regressed = quantity.outcome == "regressed"
+    place = (grown.file, grown.line) if regressed and grown is not None else (None, None)
+    return Check(
+        name=f"baseline.{quantity.name}",
+        outcome=_OUTCOMES[quantity.outcome],
+        severity="error",
+        sentence=_sentence(quantity, comparison if regressed else None),
+        value=None if change is None else change.value,
+        interval=None if change is None else (change.low, change.high),
+        limit=quantity.floor,
+        file=place[0],
+        line=place[1],
+    )
+
+
+def _sentence(quantity: Quantity, explained: Comparison | None) -> str:
+    change = quantity.change
+    said = [f"{quantity.label}: {words.reason(quantity)}"]
+    if change is not None:
+        said = [
+            f"{quantity.label}: {words.values(quantity)}, {words.difference(quantity)} "
+            f"({change.level:g} % interval {words.interval(quantity)}, from "
+            f"{words.rests_on(change)}).",
+            words.reason(quantity),
+        ]
+    if explained is not None and explained.grown is not None:
+        said.append(words.grown(explained.grown))
+    return " ".join(filter(None, said))

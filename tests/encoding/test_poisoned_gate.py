@@ -1,0 +1,114 @@
+"""The forms of the gate's result that programs read: a stranger's text gives them nothing to do."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from xml.etree import ElementTree as ET
+
+import jsonschema
+import pytest
+
+from pipediag.comparison import compare
+from pipediag.comparison import formats as comparison_formats
+from pipediag.gate.config import GateConfig
+from pipediag.gate.formats import NAMES
+from tests.encoding.poisoned import POISON, acting, commands
+from tests.encoding.test_poisoned_sessions import Pair, both_configs, every_variant, gate
+from tests.gate.formats.sarif_structure import LOG
+
+
+@every_variant
+@both_configs
+def test_no_form_acts_on_a_terminal_or_a_runner(
+    tmp_path: Path, variant: dict[str, Any], config: GateConfig
+) -> None:
+    pair = Pair(tmp_path, variant)
+    for name in NAMES:
+        clean, poisoned = gate(pair.clean, name, config), gate(pair.poisoned, name, config)
+
+        assert not acting(poisoned), name
+        assert "##[" not in poisoned, name
+        assert len(commands(poisoned)) == len(commands(clean)), name
+        assert poisoned.count("\n") == clean.count("\n"), name
+
+
+@every_variant
+@both_configs
+def test_the_xml_holds_the_same_elements(
+    tmp_path: Path, variant: dict[str, Any], config: GateConfig
+) -> None:
+    pair = Pair(tmp_path, variant)
+    clean, poisoned = (
+        [
+            (element.tag, sorted(element.attrib))
+            for element in ET.fromstring(gate(session, "junit", config).encode()).iter()
+        ]
+        for session in (pair.clean, pair.poisoned)
+    )
+    assert poisoned == clean
+
+
+def shape(value: Any) -> Any:
+    """What is left of a JSON value without its texts."""
+    match value:
+        case dict():
+            return {key: shape(item) for key, item in value.items()}
+        case list():
+            return [shape(item) for item in value]
+        case str():
+            return "text"
+    return value
+
+
+@every_variant
+@both_configs
+def test_the_json_has_the_same_keys_and_numbers(
+    tmp_path: Path, variant: dict[str, Any], config: GateConfig
+) -> None:
+    pair = Pair(tmp_path, variant)
+    for name in ("json", "gitlab", "sarif"):
+        clean, poisoned = (
+            shape(json.loads(gate(session, name, config).encode()))
+            for session in (pair.clean, pair.poisoned)
+        )
+        assert poisoned == clean, name
+
+
+@every_variant
+@both_configs
+def test_a_viewer_of_sarif_finds_neither_links_nor_addresses(
+    tmp_path: Path, variant: dict[str, Any], config: GateConfig
+) -> None:
+    log = json.loads(gate(Pair(tmp_path, variant).poisoned, "sarif", config))
+    jsonschema.validate(log, LOG)
+    [run] = log["runs"]
+    told = [*run["results"], *run["invocations"][0].get("toolExecutionNotifications", [])]
+    for one in told:
+        text = one["message"]["text"]
+        assert "](" not in text
+        assert not re.search(r"(?<!\{)(?:\{\{)*\{(?!\{)", text)
+        [location] = one["locations"]
+        address = urlsplit(location["physicalLocation"]["artifactLocation"]["uri"])
+        assert (address.scheme, address.netloc) == ("", "")
+
+
+@every_variant
+@pytest.mark.parametrize("ratios_only", [False, True])
+def test_a_comparison_gives_no_commands(
+    tmp_path: Path, variant: dict[str, Any], ratios_only: bool
+) -> None:
+    pair = Pair(tmp_path, variant)
+    labels = (POISON, POISON)
+    clean, poisoned = (
+        compare([session], [session], labels=labels, ratios_only=ratios_only)
+        for session in (pair.clean, pair.poisoned)
+    )
+    for name in ("json", "markdown", "text"):
+        text = comparison_formats.render(name, poisoned)
+        assert not acting(text), name
+        assert commands(text) == [], name
+        assert text.count("\n") == comparison_formats.render(name, clean).count("\n"), name

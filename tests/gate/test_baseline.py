@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from pipediag.comparison import compare
+from pipediag.errors import ExitStatus
+from pipediag.gate.baseline import against_baseline
+from pipediag.gate.config import GateConfig
+from pipediag.gate.formats import NAMES, render
+from pipediag.gate.result import GateResult
+from pipediag.session.model import Session
+from pipediag.session.run import Script
+from tests.comparison.sides import run_of, runs_of
+from tests.records import make_operation, make_pipeline
+
+BASE = (10.0, 10.1, 9.9)
+
+
+def gate(head: list[Session], config: GateConfig | None = None) -> GateResult:
+    found = compare(runs_of(*BASE), head, labels=("base", "head"))
+    return against_baseline(found, config or GateConfig(), "train.py")
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (BASE, ExitStatus.DONE),
+        ((13.0, 13.1, 12.9), ExitStatus.GATE_FAILED),
+        ((7.0, 7.1, 6.9), ExitStatus.DONE),
+        ((10.0, 30.0, 5.0), ExitStatus.INCONCLUSIVE),
+    ],
+)
+def test_only_a_slow_down_that_is_no_chance_fails(
+    head: tuple[float, ...], status: ExitStatus
+) -> None:
+    result = gate(runs_of(*head))
+    assert [check.name for check in result.checks] == ["baseline.step", "baseline.run"]
+    assert result.status is status
+
+
+def test_undecided_can_be_allowed() -> None:
+    result = gate(runs_of(10.0, 30.0, 5.0), GateConfig(allow_inconclusive=True))
+    assert result.status is ExitStatus.DONE
+
+
+def test_the_failure_names_the_operation_that_grew() -> None:
+    slow = make_pipeline(ops=[make_operation(line=12, self_ms_per_step=9.0)])
+    fast = make_pipeline(ops=[make_operation(line=12, self_ms_per_step=1.0)])
+    found = compare(runs_of(*BASE, pipeline=fast), runs_of(13.0, 13.1, 12.9, pipeline=slow))
+    step = against_baseline(found, GateConfig(), "train.py").checks[0]
+
+    assert (step.file, step.line, step.limit) == ("train.py", 12, 5.0)
+    assert step.sentence.startswith("Step: 10 to 13 ms, +30.0 % (99 % interval +")
+    assert "Grew most in the input pipeline: " in step.sentence
+    assert "from 1 to 9 ms per step." in step.sentence
+
+
+def test_a_script_that_failed_is_told() -> None:
+    script = Script(path="train.py", args=[], outcome="killed", status=-9, detail="Out of memory")
+    result = gate([run_of(script=script, steps=None)])
+    assert result.status is ExitStatus.SCRIPT_FAILED
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_form_shows_it(name: str) -> None:
+    assert "baseline.step" in render(name, [gate(runs_of(13.0, 13.1, 12.9))])
