@@ -82,6 +82,13 @@ SECONDS = click.FloatRange(min=0)
     help="Run a script that ends too soon for trials a second time, to make them.",
 )
 @click.option(
+    "--repeats",
+    type=click.IntRange(1, 100),
+    default=1,
+    metavar="N",
+    help="So many runs, one after the other, each into its own directory: for `pipediag compare`.",
+)
+@click.option(
     "--fail-on",
     type=click.Choice(["error", "warn"]),
     help="Hold the session against the limits of [tool.pipediag] as well.",
@@ -123,6 +130,10 @@ def command(ctx: click.Context, /, **options: Any) -> None:
             "--rerun is for trials, and --budget 0 makes none. The script was not run. Leave "
             "one of the two out."
         )
+    if options["repeats"] > 1:
+        from pipediag.cli.repeats import repeat
+
+        ctx.exit(repeat(ctx, options))
     args, note = script_arguments(options["args"], _option_names(ctx.command))
     if note and not options["quiet"]:
         say(f"pipediag: {note}")
@@ -228,7 +239,7 @@ def _show(result: AnalysisResult, options: dict[str, Any], console: Console) -> 
 
 def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[str, Any]) -> int:
     from pipediag.cli.ending import analyze_status
-    from pipediag.gate.evaluation import script_failure
+    from pipediag.facts.ending import script_failure
 
     failure = script_failure(result.session)
     if failure is None and options["run_to_end"] and result.child.outcome == "stopped":

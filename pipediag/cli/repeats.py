@@ -1,0 +1,126 @@
+"""`pipediag analyze --repeats N`: the same call again, in fresh processes one after the other."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from pipediag.cli.gate_config import load_gate_config
+from pipediag.cli.say import deliver, say
+from pipediag.cli.width import fitted
+from pipediag.errors import PipediagError
+
+if TYPE_CHECKING:
+    from pipediag.errors import ExitStatus
+
+_OURS = frozenset({"repeats", "output", "fail_on", "allow_inconclusive", "config"})
+"""Options that are about all runs together: a single run is not given them."""
+
+
+def repeat(ctx: click.Context, options: dict[str, Any]) -> int:
+    """Runs the script so often, each into `run-N` of the output directory; the status to end with.
+
+    The first run that does not end with 0 ends it. With `--fail-on` the gate judges all together.
+
+    Raises:
+        PipediagError: the directory holds sessions already, or an option is about one run only.
+    """
+    if options["json_mode"]:
+        raise PipediagError(
+            "--json prints one session, and --repeats makes several. The script was not run. "
+            "Leave one of the two out; the sessions are in the output directory."
+        )
+    gate = None
+    if options["fail_on"]:
+        # Before the script is run: a misspelt key must not cost a whole run.
+        gate = load_gate_config(options["config"]).override(
+            fail_on=options["fail_on"], allow_inconclusive=options["allow_inconclusive"]
+        )
+    directory = _fresh_directory(options)
+    for number in range(1, options["repeats"] + 1):
+        output = directory / f"run-{number}"
+        if not options["quiet"]:
+            say(f"pipediag: run {number} of {options['repeats']}, into {output}")
+        status = _run([*_given(ctx), "--output", str(output)], ctx, options)
+        if status:
+            return status
+    return 0 if gate is None else _judge(directory, gate, quiet=options["quiet"])
+
+
+def _fresh_directory(options: dict[str, Any]) -> Path:
+    """Runs of an earlier call would be taken for runs of this one."""
+    from pipediag.facts.report_directory import default_directory
+    from pipediag.session.files import SESSION_FILE
+
+    directory: Path = options["output"] or default_directory(
+        options["script"], module=options["module"]
+    )
+    if (directory / SESSION_FILE).exists() or any(directory.glob(f"run-*/{SESSION_FILE}")):
+        raise PipediagError(
+            f"{directory} holds sessions of an earlier call, which would be taken for runs of this "
+            "one. The script was not run. Remove them, or choose another directory with -o."
+        )
+    return directory
+
+
+def _given(ctx: click.Context) -> list[str]:
+    """The options as they were given, less those that are about all runs."""
+    given: list[str] = []
+    for parameter in ctx.command.params:
+        name = parameter.name or ""
+        if (
+            not isinstance(parameter, click.Option)
+            or name in _OURS
+            or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE
+        ):
+            continue
+        given.append(parameter.opts[-1])
+        if not parameter.is_flag:
+            given.append(str(ctx.params[name]))
+    return given
+
+
+def _run(given: list[str], ctx: click.Context, options: dict[str, Any]) -> int:
+    """One call of `analyze`; what it ended with, as a shell would have it."""
+    command = [sys.executable, "-m", "pipediag", "analyze", *given]
+    if ctx.color is not None and options["color"] is None:
+        command += ["--color", "always" if ctx.color else "never"]
+    with _interrupts_left_to_the_child():
+        status = subprocess.call([*command, options["script"], *options["args"]])
+    return status if status >= 0 else 128 - status
+
+
+@contextmanager
+def _interrupts_left_to_the_child() -> Iterator[None]:
+    """Ctrl-C reaches both; the child keeps what it has measured, and then ends by itself.
+
+    Not ignored, as a child would inherit that.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _judge(directory: Path, gate: Any, *, quiet: bool) -> int:
+    from pipediag.gate import evaluate_runs
+    from pipediag.gate.formats import render
+    from pipediag.session.repeats import session_paths
+    from pipediag.session.store import load_session
+
+    runs = [load_session(path, tell=say) for path in session_paths(directory)]
+    result = evaluate_runs(runs, gate, f"{runs[0].script.path} ({len(runs)} runs)")
+    if not quiet:
+        deliver(fitted(render("text", [result]), sys.stderr), err=True)
+    status: ExitStatus = result.status
+    return status.value

@@ -1,0 +1,70 @@
+"""`analyze --repeats`: each run is a process and a session of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from pipediag.errors import ExitStatus
+from tests.probe import Behaviour, run
+
+COUNTING = """
+import os, pathlib, sys
+log = pathlib.Path("log")
+log.write_text((log.read_text() if log.exists() else "") + f"{os.getpid()} {sys.argv[1:]}\\n")
+"""
+
+
+def analyze(directory: Path, *arguments: str) -> Behaviour:
+    return run([sys.executable, "-m", "pipediag", "analyze", *arguments], directory)
+
+
+def test_each_run_is_a_fresh_process_with_a_session_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(COUNTING)
+    seen = analyze(
+        tmp_path, "--repeats", "2", "-q", "--budget", "0", "-o", "out", "train.py", "--", "-q"
+    )
+
+    assert (seen.status, seen.stderr) == (0, "")
+    processes, arguments = zip(
+        *(line.split(" ", 1) for line in (tmp_path / "log").read_text().splitlines()), strict=True
+    )
+    assert len(set(processes)) == 2
+    assert arguments == ("['-q']", "['-q']")
+    assert [path.name for path in sorted((tmp_path / "out").iterdir())] == ["run-1", "run-2"]
+    for path in (tmp_path / "out").glob("*/session.json"):
+        assert json.loads(path.read_text())["script"]["args"] == ["-q"]
+
+    again = analyze(tmp_path, "--repeats", "2", "-o", "out", "train.py")
+    assert again.status == ExitStatus.USAGE
+    assert again.stderr.startswith("pipediag: out holds sessions of an earlier call")
+    assert len((tmp_path / "log").read_text().splitlines()) == 2
+
+
+def test_a_run_that_fails_ends_it_with_its_status(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(COUNTING + "raise ValueError('no data')\n")
+    seen = analyze(tmp_path, "--repeats", "3", "--budget", "0", "-o", "out", "train.py")
+
+    assert seen.status == ExitStatus.SCRIPT_FAILED
+    assert len((tmp_path / "log").read_text().splitlines()) == 1
+    assert "pipediag: run 1 of 3, into out/run-1" in seen.stderr
+
+
+def test_one_session_cannot_be_printed_of_several(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(COUNTING)
+    seen = analyze(tmp_path, "--repeats", "2", "--json", "train.py")
+    assert seen.status == ExitStatus.USAGE
+    assert "--json prints one session" in seen.stderr
+    assert not (tmp_path / "log").exists()
+
+
+def test_the_gate_judges_all_runs_together(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(COUNTING)
+    seen = analyze(
+        tmp_path, "--repeats", "2", "--budget", "0", "--fail-on", "error", "-o", "out", "train.py"
+    )
+    # Nothing trains, so that nothing can be judged.
+    assert seen.status == ExitStatus.INCONCLUSIVE
+    assert seen.stderr.count("Gate: ") == 1
+    assert "train.py (2 runs): inconclusive" in seen.stderr
