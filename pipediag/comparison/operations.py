@@ -9,7 +9,6 @@ from statistics import median
 from pipediag.comparison import values
 from pipediag.comparison.quantities import Sides
 from pipediag.comparison.result import GrownOperation
-from pipediag.facts.pipeline import call_name
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 
@@ -35,7 +34,7 @@ def grown(sides: Sides) -> GrownOperation | None:
         return None
     op = next(ops[found] for session in sides.head if found in (ops := _operations(session)))
     return GrownOperation(
-        name=call_name(op),
+        name=_name(op),
         file=op.file,
         line=op.line,
         base_ms=base.get(found),
@@ -63,6 +62,12 @@ def _costs(sessions: Sequence[Session], *, shares: bool) -> dict[Key, float]:
                 scale = 100.0 / step_ms if shares else 1.0
                 found.setdefault(key, []).append(scale * op.self_ms_per_step)
     return {key: median(costs) for key, costs in found.items()}
+
+
+def _name(op: Operation) -> str:
+    """The operation and its function; its place is said beside."""
+    named = op.function is not None and not op.function.name.startswith("<")
+    return f"`{op.kind}` of {op.function.name}" if op.function and named else f"`{op.kind}`"
 
 
 def _operations(session: Session) -> dict[Key, Operation]:

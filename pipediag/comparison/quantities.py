@@ -18,6 +18,10 @@ _ONE_RUN = (
 )
 
 
+LEAST_PART_PERCENT = 1.0
+"""Of the run: a part that takes less on both sides explains nothing. Own choice."""
+
+
 @dataclass(frozen=True)
 class Sides:
     """The sessions of both, and how they are compared."""
@@ -144,7 +148,7 @@ def _judged_shares(sides: Sides) -> Iterator[Quantity]:
         else:
             both = (_measured(sides.base, classes), _measured(sides.head, classes))
             change = statistics.change_of_measured_shares(*both, len(shares))
-            yield _judged(quantity, change, SHARES["blocks"])
+            yield _judged(quantity, change, SHARES["steps"])
 
 
 def _measured(sessions: Sequence[Session], classes: tuple[StepClass, ...]) -> Measured:
@@ -167,15 +171,17 @@ def _shares(sides: Sides) -> Iterator[Quantity]:
 
 
 def _parts(sides: Sides) -> Iterator[Quantity]:
-    """Each part of the run that any session has: seconds, or percent where machines differ."""
+    """Each part that is worth a line: seconds, or percent of the run where machines differ."""
     for part in RUN_PARTS:
+        percents = values.values_of(sides.base, sides.head, values.part_percent(part))
+        if max((*percents.base, *percents.head), default=0.0) < LEAST_PART_PERCENT:
+            continue
         value = values.part_percent(part) if sides.ratios_only else values.part_s(part)
         found = values.values_of(sides.base, sides.head, value)
-        if any(number > 0.0 for number in (*found.base, *found.head)):
-            yield Quantity(
-                f"run.{part.replace('_', '-')}",
-                LABELS[part],
-                "percent" if sides.ratios_only else "s",
-                found.base,
-                found.head,
-            )
+        yield Quantity(
+            f"run.{part.replace('_', '-')}",
+            LABELS[part],
+            "percent" if sides.ratios_only else "s",
+            found.base,
+            found.head,
+        )

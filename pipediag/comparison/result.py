@@ -10,7 +10,7 @@ from pipediag.errors import ExitStatus
 
 Outcome = Literal["regressed", "improved", "same", "inconclusive", "not judged"]
 Unit = Literal["us", "ms", "s", "percent"]
-Basis = Literal["runs", "blocks"]
+Basis = Literal["runs", "blocks", "steps"]
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,8 @@ class Change:
     low: float
     high: float
     basis: Basis
-    """What was sampled: whole runs, or stretches of steps within them."""
+    """What was sampled: whole runs, stretches of steps within them, or steps, of which the sessions
+    themselves have the interval."""
     samples: tuple[int, int]
     """How many of base, and of head."""
     level: float

@@ -45,7 +45,7 @@ TIMES: dict[Basis, Floors] = {"runs": Floors(5.0, 20.0), "blocks": Floors(25.0, 
 """Percent. Own choices. Repeated runs of one script differ by about a tenth: between single runs
 only two and a half times that counts."""
 
-SHARES: dict[Basis, Floors] = {"runs": Floors(5.0, 20.0), "blocks": Floors(10.0, 30.0)}
+SHARES: dict[Basis, Floors] = {"runs": Floors(5.0, 20.0), "steps": Floors(10.0, 30.0)}
 """Points. XProf's limits for input wait are 5 and 20 % of the step."""
 
 
@@ -113,7 +113,7 @@ def change_of_measured_shares(base: Measured, head: Measured, tests: int) -> Cha
         value=value,
         low=value - reach,
         high=value + reach,
-        basis="blocks",
+        basis="steps",
         samples=(base.steps, head.steps),
         level=_level(tests),
     )

@@ -49,7 +49,7 @@ def interval(quantity: Quantity) -> str:
 
 def rests_on(change: Change) -> str:
     """What was sampled."""
-    what = "runs" if change.basis == "runs" else "stretches of steps"
+    what = {"runs": "runs", "blocks": "stretches of steps", "steps": "steps"}[change.basis]
     return f"{change.samples[0]} and {change.samples[1]} {what}"
 
 

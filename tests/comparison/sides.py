@@ -24,8 +24,8 @@ def run_of(
             projected_total_s=None,
             total_s=2.0 * step_ms,
             parts=[
-                make_part("startup", 1.0),
-                make_part("steps", 2.0 * step_ms - 1.0, line=20, loop_id="loop_0"),
+                make_part("startup", 1.0, whole_s=2.0 * step_ms),
+                make_part("steps", 2.0 * step_ms - 1.0, whole_s=2.0 * step_ms, line=20),
             ],
         ),
     }

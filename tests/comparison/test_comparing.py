@@ -9,7 +9,7 @@ from pipediag.comparison.result import Quantity
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.session.run import Script
 from tests.comparison.sides import run_of, runs_of
-from tests.factories import make_finding, make_run, make_verdict
+from tests.factories import make_finding, make_part, make_run, make_verdict
 from tests.records import make_environment, make_steps
 
 BASE = (10.0, 10.1, 9.9)
@@ -167,6 +167,16 @@ def test_shares_and_parts_of_the_run_explain_and_are_not_judged() -> None:
     assert (waited.outcome, waited.difference) == ("not judged", pytest.approx(20.0))
     assert quantity(found, "run.steps").unit == "s"
     assert not [one for one in found.quantities if one.name == "run.evaluation"]
+
+
+@pytest.mark.parametrize("ratios_only", [False, True])
+def test_a_part_that_is_next_to_nothing_has_no_line(ratios_only: bool) -> None:
+    parts = [make_part("epoch_end", 0.1), make_part("compile", 0.5), make_part("steps", 19.4)]
+    run = make_run(total_s=20.0, projected_total_s=None, parts=parts)
+    found = compare([run_of(run=run)], [run_of(run=run)], ratios_only=ratios_only)
+    names = [one.name for one in found.quantities]
+    assert "run.compile" in names
+    assert "run.epoch-end" not in names
 
 
 def test_the_bottleneck_of_most_runs_is_told() -> None:

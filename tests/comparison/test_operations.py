@@ -26,6 +26,7 @@ def test_the_one_that_grew_most_is_named() -> None:
     found = grown(Sides((base,), (head,)))
 
     assert found is not None
+    assert found.name == "`map` of augment"
     assert (found.file, found.line, found.base_ms, found.head_ms) == ("train.py", 13, 2.0, 6.0)
 
 
@@ -44,6 +45,13 @@ def test_one_that_base_does_not_have_grew_from_nothing() -> None:
     )
     assert found is not None
     assert (found.line, found.base_ms, found.head_ms) == (20, None, 3.0)
+
+
+def test_a_lambda_has_no_name() -> None:
+    base, head = (session(mapped(cost, name="<lambda>")) for cost in (1.0, 3.0))
+    found = grown(Sides((base,), (head,)))
+    assert found is not None
+    assert found.name == "`map`"
 
 
 @pytest.mark.parametrize(("cost", "named"), [(1.49, False), (1.5, True)])

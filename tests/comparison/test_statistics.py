@@ -105,7 +105,7 @@ def test_shares_of_single_runs_bring_their_intervals() -> None:
     reach = 2.3263 / 1.95996 * math.hypot(3.0, 4.0) / 2.0
 
     assert (change.low, change.high) == pytest.approx((25.0 - reach, 25.0 + reach), rel=1e-4)
-    assert (change.basis, change.samples) == ("blocks", (40, 60))
+    assert (change.basis, change.samples) == ("steps", (40, 60))
 
 
 @pytest.mark.parametrize(
