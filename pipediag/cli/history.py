@@ -1,0 +1,57 @@
+"""`pipediag history`: keep sessions over time, and say when something moved."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from pipediag.cli.say import deliver, say
+
+_COMMITS = ("GITHUB_SHA", "CI_COMMIT_SHA")
+"""Where GitHub Actions and GitLab CI say which commit is built."""
+
+FILE = click.option(
+    "--file",
+    "file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("pipediag-history.sqlite"),
+    show_default=True,
+    help="The history: one SQLite file.",
+)
+
+
+@click.group(name="history")
+def command() -> None:
+    """Keep sessions in one file, and say when a metric moved and with which commit."""
+
+
+@command.command(name="add")
+@click.argument("sessions", metavar="SESSION...", nargs=-1, required=True, type=Path)
+@click.option("--commit", metavar="NAME", help="What was measured.  [default: that of the CI]")
+@FILE
+def add(sessions: tuple[Path, ...], commit: str | None, file: Path) -> None:
+    """Add sessions to the history. One that is in it already is passed over."""
+    from pipediag.history.store import opened
+    from pipediag.session.repeats import session_paths
+    from pipediag.session.store import load_session
+
+    paths = [run for path in sessions for run in session_paths(path)]
+    loaded = [load_session(path, tell=say) for path in paths]
+    named = commit or next(filter(None, map(os.environ.get, _COMMITS)), None)
+    with opened(file, create=True) as history:
+        added = sum(history.add(session, named) for session in loaded)
+    say(f"pipediag: {added} of {len(loaded)} sessions added to {file}")
+
+
+@command.command(name="show")
+@FILE
+def show(file: Path) -> None:
+    """Draw each metric over time, for each script and machine, and name where it moved."""
+    from pipediag.history.store import opened
+    from pipediag.history.text import render
+
+    with opened(file, create=False) as history:
+        deliver(render(history.series()))

@@ -1,0 +1,1 @@
+"""Sessions of a script over time, in one file: what changed, and with which commit."""

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipediag.history.change_points import FEWEST, change_points
+
+
+def noisy(*levels: tuple[float, int], spread: float = 0.02, seed: int = 3) -> list[float]:
+    random = np.random.default_rng(seed)
+    means = np.concatenate([np.full(count, level) for level, count in levels])
+    return list(means * (1.0 + random.normal(0.0, spread, len(means))))
+
+
+def test_a_step_is_found_where_it_is() -> None:
+    assert change_points(noisy((10.0, 12), (12.0, 12))) == [12]
+
+
+def test_there_and_back_are_two_places() -> None:
+    assert change_points(noisy((10.0, 20), (13.0, 20), (10.0, 20))) == [20, 40]
+
+
+def test_one_odd_measurement_is_no_new_level() -> None:
+    values = noisy((10.0, 24))
+    values[12] = 100.0
+    assert change_points(values) == []
+
+
+@pytest.mark.parametrize("count", [0, 1, 2 * FEWEST - 1])
+def test_too_few_measurements_say_nothing(count: int) -> None:
+    assert change_points([10.0] * (count // 2) + [50.0] * (count - count // 2)) == []
+
+
+def test_nothing_moves_where_all_is_equal() -> None:
+    assert change_points([10.0] * 50) == []
+
+
+def test_noise_alone_moves_next_to_nothing() -> None:
+    said = [bool(change_points(noisy((10.0, 30), seed=seed))) for seed in range(500)]
+    assert sum(said) <= 5
