@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from pipediag.__main__ import INTERRUPTED
 from pipediag.cli.gate_config import load_gate_config
 from pipediag.cli.say import deliver, say
 from pipediag.cli.width import fitted
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
 
 _OURS = frozenset({"repeats", "output", "fail_on", "allow_inconclusive", "config"})
 """Options that are about all runs together: a single run is not given them."""
+
+_LOOK_S = 0.2
+"""How often is looked for signals, seconds."""
 
 
 def repeat(ctx: click.Context, options: dict[str, Any]) -> int:
@@ -50,9 +52,17 @@ def repeat(ctx: click.Context, options: dict[str, Any]) -> int:
         if not options["quiet"]:
             say(f"pipediag: run {number} of {options['repeats']}, into {output}")
         status = _run([*_given(ctx), "--output", str(output)], ctx, options)
-        if status:
-            return status
+        if status or _ended_by_somebody(output):
+            return status or INTERRUPTED
     return 0 if gate is None else _judge(directory, gate, quiet=options["quiet"])
+
+
+def _ended_by_somebody(output: Path) -> bool:
+    """Whether a signal ended the script: it may have been measured by then, and is not wanted
+    again."""
+    from pipediag.session.store import load_session
+
+    return load_session(output).script.outcome in ("interrupted", "killed")
 
 
 def _fresh_directory(options: dict[str, Any]) -> Path:
@@ -93,23 +103,23 @@ def _run(given: list[str], ctx: click.Context, options: dict[str, Any]) -> int:
     command = [sys.executable, "-m", "pipediag", "analyze", *given]
     if ctx.color is not None and options["color"] is None:
         command += ["--color", "always" if ctx.color else "never"]
-    with _interrupts_left_to_the_child():
-        status = subprocess.call([*command, options["script"], *options["args"]])
+    status = _watched([*command, options["script"], *options["args"]])
     return status if status >= 0 else 128 - status
 
 
-@contextmanager
-def _interrupts_left_to_the_child() -> Iterator[None]:
-    """Ctrl-C reaches both; the child keeps what it has measured, and then ends by itself.
+def _watched(command: list[str]) -> int:
+    """Runs it; signals that others send to us alone are meant for it."""
+    from pipediag.runner.signals import HeldSignals
 
-    Not ignored, as a child would inherit that.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, lambda *_: None)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with (
+        HeldSignals() as signals,
+        subprocess.Popen(command, preexec_fn=signals.prepare_child) as process,  # noqa: PLW1509
+    ):
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(_LOOK_S)
+            for number in signals.to_forward():
+                process.send_signal(number)
 
 
 def _judge(directory: Path, gate: Any, *, quiet: bool) -> int:

@@ -49,14 +49,14 @@ def most_valuable_first(results: Sequence[GateResult]) -> list[tuple[GateResult,
     found: list[tuple[GateResult, Check]] = []
     said: set[tuple[object, ...]] = set()
     for result in results:
-        fresh = [one for one in result.checks if one.outcome != "pass" and _what(one) not in said]
-        found += [(result, check) for check in fresh]
-        said.update(map(_what, fresh))
+        told = [check for check in result.checks if check.outcome != "pass"]
+        found += [(result, check) for check in told if _what(result, check) not in said]
+        said.update(_what(result, check) for check in told)
     return sorted(found, key=lambda one: _rank(one[1]))
 
 
-def _what(check: Check) -> tuple[object, ...]:
-    return check.outcome, check.name, check.file, check.line
+def _what(result: GateResult, check: Check) -> tuple[object, ...]:
+    return result.script, check.outcome, check.name, check.file, check.line
 
 
 def _rank(check: Check) -> tuple[int, float]:

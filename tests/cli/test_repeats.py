@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
 from pathlib import Path
+
+import psutil
 
 from pipediag.errors import ExitStatus
 from tests.probe import Behaviour, run
@@ -68,3 +72,37 @@ def test_the_gate_judges_all_runs_together(tmp_path: Path) -> None:
     assert seen.status == ExitStatus.INCONCLUSIVE
     assert seen.stderr.count("Gate: ") == 1
     assert "train.py (2 runs): inconclusive" in seen.stderr
+
+
+WAITING = """
+import os, time
+print("ready", os.getpid(), flush=True)
+time.sleep(300)
+"""
+
+
+def test_a_script_that_is_interrupted_is_not_run_again(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(COUNTING + "raise KeyboardInterrupt\n")
+    analyze(tmp_path, "-q", "--repeats", "3", "--budget", "0", "-o", "out", "train.py")
+    assert len((tmp_path / "log").read_text().splitlines()) == 1
+
+
+def test_who_ends_the_repeats_ends_the_script(tmp_path: Path) -> None:
+    """A CI that gives up on a job may signal only the process that it started."""
+    (tmp_path / "train.py").write_text(WAITING)
+    command = ["analyze", "-q", "--repeats", "3", "--budget", "0", "-o", "out", "train.py"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "pipediag", *command],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        script = psutil.Process(int(process.stdout.readline().split()[1]))
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=120)
+
+    assert process.returncode != 0
+    assert not script.is_running()
+    assert not (tmp_path / "out" / "run-2").exists()

@@ -11,17 +11,27 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from pipediag.comparison import compare
+from pipediag.comparison import formats as comparison_formats
 from pipediag.errors import PipediagError
-from pipediag.gate.config import GateConfig
-from pipediag.gate.evaluation import evaluate
+from pipediag.gate.config import GateConfig, OnMachine
+from pipediag.gate.evaluation import evaluate, evaluate_runs
 from pipediag.gate.formats import NAMES, render
 from pipediag.reporters.html import page as html
 from pipediag.reporters.tables import csv as tables
 from pipediag.reporters.terminal import summary as terminal
 from pipediag.session.store import dump_session, load_session
 from tests.encoding import mutations
+from tests.encoding.poisoned import CLEAN
 
-LIMITED = GateConfig(max_input_wait_percent=1, max_overhead_percent=1)
+LIMITED = GateConfig(
+    max_input_wait_percent=1,
+    max_overhead_percent=1,
+    max_run_percent={"compile": 1.0},
+    max_confirmed_speedup_left=1.2,
+    max_embedding_gib=1.0,
+    on_machine=OnMachine(fingerprint=CLEAN, max_step_ms=1.0),
+)
 Mutations = Iterator[tuple[str, dict[str, Any]]]
 
 
@@ -35,7 +45,12 @@ def shown_everywhere(folder: Path, content: dict[str, Any]) -> bool:
         return False
     for config in (GateConfig(), LIMITED):
         for name in NAMES:
-            render(name, [evaluate(session, config)])
+            render(name, [evaluate(session, config), evaluate_runs([session] * 3, config)])
+    for count in (1, 3):
+        for ratios_only in (False, True):
+            found = compare([session] * count, [session] * count, ratios_only=ratios_only)
+            for name in ("json", "markdown", "text"):
+                comparison_formats.render(name, found)
     list(tables.files(session))
     html.render(session)
     console = Console(file=io.StringIO(), width=80)

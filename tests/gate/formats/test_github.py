@@ -7,7 +7,7 @@ import pytest
 from pipediag.gate.formats import text
 from pipediag.gate.formats.github import MAX_ANNOTATIONS, render
 from pipediag.gate.result import Check, CheckOutcome, GateResult
-from tests.gate.formats.checks import make_check
+from tests.gate.formats.checks import make_check, make_result
 
 
 def annotation_lines(*checks: Check) -> list[str]:
@@ -117,3 +117,9 @@ def test_of_failures_the_one_that_buys_most_comes_first() -> None:
 def test_repeats_of_a_run_do_not_fill_the_ten_with_one_finding() -> None:
     results = [GateResult(label=at, checks=(make_check(sentence=f"{at} %."),)) for at in "abc"]
     assert render(results).count("::error") == 1
+
+
+def test_what_two_scripts_have_in_common_is_said_of_both() -> None:
+    check = make_check(name="verdict", file=None, line=None)
+    results = [make_result(check, script=script) for script in ("a.py", "b.py")]
+    assert render(results).count("::error") == 2

@@ -1,0 +1,69 @@
+"""What docs/ci.md shows can be run: commands, options, forms, keys and YAML."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from pipediag.cli.main import COMMANDS
+from pipediag.gate.config import load_config, reject_unknown_rules
+from pipediag.rules.registry import METAS
+
+PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+CALL = r"(?:(?<=run: )|(?<=- )|(?<=\$ )|`)pipediag [a-z].*"
+CALLS = sorted({found.strip("`") for found in re.findall(CALL, PAGE.read_text(encoding="utf-8"))})
+
+
+def words(call: str) -> list[str]:
+    """As a shell would have them, without what comes after the command."""
+    return shlex.split(re.split(r"[`|>]", call)[0], comments=True)
+
+
+def blocks(kind: str) -> list[str]:
+    return [text for found, text in BLOCKS if found == kind]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_names_a_command_and_options_that_it_has(call: str) -> None:
+    _, name, *arguments = words(call)
+    command = import_module(COMMANDS[name][0]).command
+    if isinstance(command, click.Group):
+        command = command.commands[arguments.pop(0)]
+    for at, argument in enumerate(arguments):
+        if argument.startswith("-"):
+            [option] = [one for one in command.params if argument in one.opts]
+            if isinstance(option.type, click.Choice):
+                assert arguments[at + 1] in option.type.choices
+
+
+def test_there_are_calls_of_every_command_of_the_gate() -> None:
+    assert {words(call)[1] for call in CALLS} >= {"analyze", "check", "compare", "history"}
+
+
+@pytest.mark.parametrize("text", blocks("toml"))
+def test_a_configuration_is_one(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    config = load_config(tmp_path / "pyproject.toml")
+    reject_unknown_rules(config, list(METAS))
+    assert config.has_limits
+
+
+@pytest.mark.parametrize("text", blocks("yaml"))
+def test_a_workflow_is_yaml_with_steps(text: str) -> None:
+    content = yaml.safe_load(text)
+    assert "pipediag check" in text or "pipediag compare" in text
+    assert isinstance(content, dict)
+
+
+def test_each_form_is_in_the_table() -> None:
+    from pipediag.gate.formats import NAMES
+
+    page = PAGE.read_text(encoding="utf-8")
+    assert all(f"| `{name}`" in page for name in NAMES)
