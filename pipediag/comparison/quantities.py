@@ -18,6 +18,10 @@ _ONE_RUN = (
 )
 
 
+_TOO_NOISY = (
+    "Not judged: the runs of one side differ by too much, as where the first one reads all files."
+)
+
 LEAST_PART_PERCENT = 1.0
 """Of the run: a part that takes less on both sides explains nothing. Own choice."""
 
@@ -62,11 +66,22 @@ def _judged_times(sides: Sides) -> Iterator[Quantity]:
     run = _run(sides)
     if sides.repeated:
         yield _with_times(step, sides, tests, _runs(step))
-        yield _with_times(run, sides, tests, _runs(run))
+        yield _decided_or_not_judged(_with_times(run, sides, tests, _runs(run)))
     else:
         both = (_blocks(sides.base, per_example), _blocks(sides.head, per_example))
         yield _with_times(step, sides, tests, both)
         yield replace(run, missing=run.missing or _ONE_RUN)
+
+
+def _decided_or_not_judged(run: Quantity) -> Quantity:
+    """A run begins with imports, which take twice as long where the files are not in memory yet.
+
+    Where that is all there is to see, the step alone decides.
+    """
+    change = run.change
+    if run.outcome != "inconclusive" or change is None or change.value >= (run.floor or 0.0):
+        return run
+    return replace(run, outcome="not judged", missing=_TOO_NOISY)
 
 
 def _batches_differ(sides: Sides) -> bool:

@@ -44,6 +44,9 @@ def _merged(runs: Sequence[Check | None]) -> Check:
     told = next((one for one in present if one.outcome == outcome), present[0])
     if count == len(runs):
         return told
+    if 2 * count > len(runs) and told.outcome != outcome:
+        said = f"Found in {len(present)} of {len(runs)} runs only. {told.sentence}"
+        return replace(told, outcome=outcome, sentence=said)
     if 2 * count > len(runs):
         said = f"{told.sentence} ({count} of {len(runs)} runs: {outcome}.)"
         return replace(told, outcome=outcome, sentence=said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from statistics import median
 
 from pipediag.encoding.terminal import lines
@@ -18,14 +19,20 @@ _LONGEST_COMMIT = 12
 def render(found: Sequence[Series]) -> str:
     """Each script and machine, with the trend of each metric and where it moved."""
     said: list[str] = []
-    heading = ""
-    for series in found:
-        title = " ".join((series.script, *series.args)) + f" on {series.fingerprint}"
-        if title != heading:
-            said += [*([""] if said else []), title]
-            heading = title
-        said += _lines(series)
+    for title, of_one in groupby(found, key=_title):
+        said += [*([""] if said else []), title, *_body(list(of_one))]
     return lines(said or ["The history is empty."])
+
+
+def _title(series: Series) -> str:
+    return " ".join((series.script, *series.args)) + f" on {series.fingerprint}"
+
+
+def _body(of_one: Sequence[Series]) -> Iterator[str]:
+    for series in of_one:
+        yield from _lines(series)
+    if min(len(series.points) for series in of_one) < 2 * FEWEST:
+        yield f"  A change is looked for from {2 * FEWEST} measurements on."
 
 
 def _lines(series: Series) -> Iterator[str]:
@@ -35,9 +42,6 @@ def _lines(series: Series) -> Iterator[str]:
         f"  {metric.label:<12}{_drawn(numbers)}  {_number(numbers[-1])} {metric.unit}, "
         f"{len(numbers)} measured"
     )
-    if len(numbers) < 2 * FEWEST:
-        yield f"              A change is looked for from {2 * FEWEST} measurements on."
-        return
     edges = [0, *change_points(numbers), len(numbers)]
     for begin, at, end in zip(edges, edges[1:], edges[2:], strict=False):
         before, after = median(numbers[begin:at]), median(numbers[at:end])

@@ -7,6 +7,7 @@ import pytest
 from pipediag.comparison import Comparison, compare
 from pipediag.comparison.result import Quantity
 from pipediag.errors import ExitStatus, PipediagError
+from pipediag.session.model import Session
 from pipediag.session.run import Script
 from tests.comparison.sides import run_of, runs_of
 from tests.factories import make_finding, make_part, make_run, make_verdict
@@ -50,6 +51,24 @@ def test_the_run_is_judged_beside_the_step() -> None:
     assert quantity(found, "step").outcome == "same"
     assert quantity(found, "run").outcome == "regressed"
     assert found.outcome == "regressed"
+
+
+def run_lasting(*seconds: float) -> list[Session]:
+    return [run_of(run=make_run(total_s=one, projected_total_s=None)) for one in seconds]
+
+
+def test_a_first_run_that_reads_all_files_leaves_the_step_to_decide() -> None:
+    found = compare(run_lasting(58.8, 31.5, 30.1), run_lasting(31.0, 30.9, 31.2))
+    run = quantity(found, "run")
+
+    assert (run.outcome, found.status) == ("not judged", ExitStatus.DONE)
+    assert (run.missing or "").startswith("Not judged: the runs of one side differ by too much")
+
+
+def test_a_run_that_looks_slower_and_may_be_chance_is_inconclusive() -> None:
+    found = compare(run_lasting(31.0, 30.9, 31.2), run_lasting(58.8, 41.5, 30.1))
+    assert quantity(found, "run").outcome == "inconclusive"
+    assert found.status is ExitStatus.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(

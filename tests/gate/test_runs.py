@@ -103,6 +103,8 @@ def test_of_a_rule_most_runs_decide(outcomes: list[CheckOutcome | None], outcome
 def test_how_many_runs_say_so_is_told() -> None:
     [check] = majority([[make_check("fail")], [make_check("fail")], []])
     assert check.sentence == "Read again each epoch. (2 of 3 runs: fail.)"
+    [rare] = majority([[make_check("fail")], [], []])
+    assert rare.sentence == "Found in 1 of 3 runs only. Read again each epoch."
     [split] = majority([[make_check("fail")], []])
     assert split.sentence == "The runs do not agree: fail in 1, pass in 1. Read again each epoch."
 

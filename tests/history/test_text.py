@@ -28,7 +28,7 @@ def test_few_measurements_are_drawn_and_not_judged() -> None:
     assert render([series(10.0, 20.0, commit=None)]) == (
         "train.py --lr 1 on fedc\n"
         "  Step        ▁█  20 ms, 2 measured\n"
-        "              A change is looked for from 8 measurements on.\n"
+        "  A change is looked for from 8 measurements on.\n"
     )
 
 
@@ -39,6 +39,7 @@ def test_a_level_series_is_drawn_flat() -> None:
 def test_metrics_of_one_script_share_a_heading() -> None:
     text = render([series(10.0), series(11.0)])
     assert text.count("train.py") == 1
+    assert text.count("A change is looked for") == 1
 
 
 def test_nothing_is_said_to_be_nothing() -> None:

@@ -37,10 +37,8 @@ def _lines(quantity: Quantity) -> Iterator[str]:
     outcome = "" if quantity.outcome == "not judged" else quantity.outcome.upper()
     parts = ", ".join(filter(None, (values(quantity), difference(quantity))))
     yield f"  {outcome:{_OUTCOME_WIDTH}}  {quantity.label}{': ' if parts else ''}{parts}"
-    if quantity.outcome == "not judged":
-        more = [quantity.missing]
-    else:
-        more = [all_values(quantity), reason(quantity)]
+    shown = quantity.change is not None or quantity.outcome != "not judged"
+    more = [all_values(quantity) if shown else "", reason(quantity)]
     if quantity.change is not None:
         yield (
             f"{_INDENT}{quantity.change.level:g} % interval {interval(quantity)}, from "
