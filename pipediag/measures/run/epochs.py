@@ -26,10 +26,28 @@ class Epochs:
     """In other trainings, by place."""
     before_count: int = 0
     """Epochs of the same loop in other calls of its `fit`."""
+    whole_ns: list[int] = field(default_factory=list)
+    """Steps of epochs that stand for those to come: seen to their end, with next to nothing of
+    pipediag's own in them, and not the first of a training. Of earlier trainings in the same loop
+    where this one has none, as are the next two."""
+    later_starts_ns: list[int] = field(default_factory=list)
+    """Waits for first batches, but the first of a training."""
+    usual_ends_ns: dict[Place, list[int]] = field(default_factory=dict)
+    """Ends that stand for those to come."""
 
     @property
     def ends_seen(self) -> int:
         return max(0, len(self.steps_ns) - 1)
+
+
+@dataclass(frozen=True)
+class _Training:
+    """What was seen of one call of `fit`, or of a loop of the script's own."""
+
+    steps_ns: list[int]
+    starts_ns: list[int]
+    ends_ns: dict[Place, list[int]]
+    whole_ns: list[int]
 
 
 def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
@@ -37,30 +55,68 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
     stretches = [one for one in spent if one.place.part == "steps" and one.place.loop_id == loop_id]
     if not stretches:
         return Epochs([], [], {})
-    fit = stretches[-1].fit
-    mine = [one for one in spent if one.fit == fit]
+    fits = list(dict.fromkeys(one.fit for one in stretches))
+    *earlier, last = [
+        _training([one for one in spent if one.fit == fit], loop_id, over=fit != fits[-1])
+        for fit in fits
+    ]
+    before: dict[Place, int] = {}
+    for one in spent:
+        if one.fit != fits[-1]:
+            before[one.place] = before.get(one.place, 0) + one.ns
+    others = {one.span for one in stretches if one.fit != fits[-1]}
+    return Epochs(
+        last.steps_ns,
+        last.starts_ns,
+        last.ends_ns,
+        before,
+        before_count=len(others),
+        whole_ns=last.whole_ns or [ns for one in earlier for ns in one.whole_ns],
+        later_starts_ns=last.starts_ns[1:] or [ns for one in earlier for ns in one.starts_ns[1:]],
+        usual_ends_ns=last.ends_ns if len(last.steps_ns) > 1 else _together(earlier),
+    )
+
+
+def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> _Training:
+    """`over`: whether its last epoch has ended, too."""
     steps: dict[int, int] = {}
     starts: list[int] = []
     begun: list[int] = []
-    over: list[int] = []
+    ended: list[int] = []
     for one in mine:
         if one.place.loop_id != loop_id or one.span is None:
             continue
         if one.place.part == "steps":
             if one.span.id not in steps:
                 begun.append(one.start_ns)
-                over.append(one.end_ns)
-            over[-1] = one.end_ns
+                ended.append(one.end_ns)
+            ended[-1] = one.end_ns
             steps[one.span.id] = steps.get(one.span.id, 0) + one.ns
         elif one.place.part == "epoch_start" and one.place.what is None:
             starts.append(one.ns)
-    before: dict[Place, int] = {}
-    for one in spent:
-        if one.fit != fit:
-            before[one.place] = before.get(one.place, 0) + one.ns
-    others = {one.span for one in stretches if one.fit != fit}
-    ends = _undisturbed(_ends(mine, loop_id, begun), mine, list(zip(over, begun[1:], strict=False)))
-    return Epochs(list(steps.values()), starts, ends, before, before_count=len(others))
+    gaps = list(zip(ended, begun[1:], strict=False))
+    ours = [one for one in mine if one.place == PIPEDIAG]
+    whole = list(zip(steps.values(), begun, ended, strict=True))[1 : None if over else -1]
+    return _Training(
+        list(steps.values()),
+        starts,
+        _undisturbed(_ends(mine, loop_id, begun), ours, gaps),
+        [ns for ns, *stretch in whole if _ours_in(ours, *stretch) < _MOST_OURS],
+    )
+
+
+def _together(trainings: Sequence[_Training]) -> dict[Place, list[int]]:
+    """The ends of all of them; what a training had at none of its ends took nothing there."""
+    ends = [one.ends_ns for one in trainings]
+    counts = [max(map(len, one.values()), default=0) for one in ends]
+    return {
+        place: [
+            ns
+            for one, count in zip(ends, counts, strict=True)
+            for ns in one.get(place, [0] * count)
+        ]
+        for place in dict.fromkeys(place for one in ends for place in one)
+    }
 
 
 def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Place, list[int]]:
@@ -76,13 +132,12 @@ def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Pla
 
 
 def _undisturbed(
-    ends: dict[Place, list[int]], mine: Sequence[Spent], gaps: Sequence[tuple[int, int]]
+    ends: dict[Place, list[int]], ours: Sequence[Spent], gaps: Sequence[tuple[int, int]]
 ) -> dict[Place, list[int]]:
     """Without the ends of epochs that pipediag's own windows reach into, if others are left.
 
     What the profiler is on for takes longer, and what trials take the place of is not seen.
     """
-    ours = [one for one in mine if one.place == PIPEDIAG]
     kept = [number for number, gap in enumerate(gaps) if _ours_in(ours, *gap) < _MOST_OURS]
     if not kept:
         return ends

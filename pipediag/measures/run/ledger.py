@@ -18,6 +18,7 @@ from pipediag.measures.run.projection import Projected, Projection, SteadyStep, 
 from pipediag.measures.run.rows import without_the_smallest
 from pipediag.measures.run.script_lines import Shares, divided_by_lines, line_shares
 from pipediag.measures.run.sweep import segments_of
+from pipediag.measures.run.within_epochs import rejoined
 from pipediag.session.ledger import Run, RunPart
 from pipediag.session.recording import RecordedLoop, Recording
 from pipediag.session.timeline import Span, Timeline
@@ -58,7 +59,7 @@ def measure_run(
         end_ns = max(bounds.started_ns + 1, min(end_ns, timeline.until_ns))
     spans = [*timeline.spans, *_windows_of_ours(recording)]
     spent = spent_on(segments_of(spans, bounds.started_ns, end_ns), recording.loops)
-    spent = _started_up(spent, timeline)
+    spent = rejoined(_started_up(spent, timeline), recording.loops)
     trainings = [loop for loop in recording.loops if loop.role == "training"]
     steady = {loop.id: step for loop in trainings if (step := _steady(recording, loop)) is not None}
     amounts = amounts_of(spent, recording, {key: step.ns for key, step in steady.items()})

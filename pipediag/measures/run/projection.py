@@ -119,10 +119,10 @@ def _planned(
         per_epoch = loop.keras.steps_per_epoch if loop.keras else None
         count = max(1, round(loop.planned_steps / per_epoch)) if per_epoch else 1
         return count, loop.planned_steps / loop.batches_per_call, bool(per_epoch)
-    if not given or not epochs.ends_seen or step.ns <= 0:
-        return None
     # The first one may have filled a cache.
-    whole = epochs.steps_ns[1:-1] or epochs.steps_ns[:1]
+    whole = epochs.steps_ns[1:-1] or epochs.steps_ns[:-1] or epochs.whole_ns
+    if not given or not whole or step.ns <= 0:
+        return None
     return given, given * (sum(whole) / len(whole)) / step.ns, True
 
 
@@ -135,9 +135,15 @@ def _carry_on(
     count: int,
     steps: float,
 ) -> None:
-    projection.places[steps_of(loop)] = _times(step, steps)
+    if _comes_within_epochs(epochs, step, steps / count):
+        _scale(projection, loop, epochs, amounts, step, steps)
+        return
+    counted = projection.scope == "epoch" or projection.epochs_planned is not None
+    steady = _times(step, steps)
+    whole = _in_epochs(loop, epochs, amounts, steady, count) if counted else None
+    projection.places[steps_of(loop)] = whole or steady
     starts = epochs.starts_ns or _starts_in_calls(loop, amounts)
-    later = starts[1:] or starts
+    later = epochs.later_starts_ns or starts[1:] or starts
     if projection.scope == "run":
         waits = _projected(later, count - 1)
         first = float(starts[0])
@@ -147,10 +153,30 @@ def _carry_on(
         )
     else:
         projection.places[starts_of(loop)] = _projected(later, count)
-    if not epochs.ends_seen:
+    if not epochs.ends_seen and not epochs.usual_ends_ns:
         projection.not_seen.append("the end of an epoch, with its validation and callbacks")
-    for place, times in epochs.ends_ns.items():
+    for place, times in epochs.usual_ends_ns.items():
         projection.places[place] = _projected(times, count)
+
+
+def _comes_within_epochs(epochs: Epochs, step: SteadyStep, per_epoch: float) -> bool:
+    """Whether steps were interrupted before an epoch was over, as where each step predicts."""
+    stretches = epochs.steps_ns[:-1]
+    return bool(stretches) and 2 * sum(stretches) < len(stretches) * per_epoch * step.ns
+
+
+def _in_epochs(
+    loop: RecordedLoop, epochs: Epochs, amounts: Amounts, steady: Projected, count: int
+) -> Projected | None:
+    """As long as whole epochs took, which have slow steps and an end that no steady step has."""
+    if not epochs.whole_ns or steady.ns <= 0:
+        return None
+    # Where a step asks for an epoch's first batch, its wait is told by itself.
+    waits = [] if epochs.starts_ns else amounts.waits_ns.get(loop.id, [])
+    wait = sum(waits) / len(waits) if waits else 0.0
+    whole = _projected([max(0, round(ns - wait)) for ns in epochs.whole_ns], count)
+    limits = whole.limits_ns or steady.share(whole.ns / steady.ns).limits_ns
+    return Projected(whole.ns, steady.count, limits)
 
 
 def _starts_in_calls(loop: RecordedLoop, amounts: Amounts) -> list[int]:
@@ -179,11 +205,13 @@ def _scale(
 ) -> None:
     """As often as it came in the steps that were seen."""
     projection.places[steps_of(loop)] = _times(step, steps)
-    seen = amounts.ns.get(steps_of(loop), 0) / step.ns if step.ns else 0.0
+    earlier = _before(loop, epochs, amounts).get(steps_of(loop), 0)
+    seen = (amounts.ns.get(steps_of(loop), 0) - earlier) / step.ns if step.ns else 0.0
     if seen <= 0:
         return
-    starts = epochs.starts_ns[1:] or amounts.waits_ns.get(loop.id, [])
-    projection.places[starts_of(loop)] = Projected(sum(starts) * steps / seen, None)
+    first, *later = epochs.starts_ns or _starts_in_calls(loop, amounts)
+    once = first if projection.scope == "run" else 0
+    projection.places[starts_of(loop)] = Projected(once + sum(later) * steps / seen, None)
     for place, times in epochs.ends_ns.items():
         projection.places[place] = Projected(sum(times) * steps / seen, None)
 

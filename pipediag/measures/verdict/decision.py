@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
-from pipediag.facts.run import where
+from pipediag.facts.run import later_starts_s, where
 from pipediag.facts.step import group_percents, uneven
 from pipediag.measures.step.differential import FEWEST_STEPS
 from pipediag.measures.verdict.confidence import (
@@ -22,11 +22,16 @@ from pipediag.measures.verdict.confidence import (
     confidence_of,
     doubts,
 )
-from pipediag.measures.verdict.culprits import Culprit, input_culprit, python_culprit, shuffle_fill
-from pipediag.measures.verdict.first_batches import outweigh_the_steps
+from pipediag.measures.verdict.culprits import (
+    Culprit,
+    ShuffleFill,
+    input_culprit,
+    python_culprit,
+)
+from pipediag.measures.verdict.first_batches import behind_the_waits, outweigh_the_steps
 from pipediag.measures.verdict.loop_wording import epoch_ends_sentence, first_batch_sentence
 from pipediag.measures.verdict.no_loop import no_loop_sentence
-from pipediag.measures.verdict.run_wording import run_sentence
+from pipediag.measures.verdict.run_wording import first_batches_of_run_sentence, run_sentence
 from pipediag.measures.verdict.wording import (
     balanced_sentence,
     input_sentence,
@@ -63,8 +68,14 @@ def _of_the_run(session: Session, verdict: Verdict) -> Verdict:
     looked: dict[str, object] = {"where": found.part, "where_percent": found.percent}
     if found.row is not None:
         looked |= {"where_file": found.row.file, "where_line": found.row.line}
-    told = found.part == "steps" or (found.part == "epoch_start" and outweigh_the_steps(session))
-    if not told:
+    if found.part == "epoch_start" and outweigh_the_steps(session):
+        looked |= {
+            "summary": first_batches_of_run_sentence(
+                session.run, later_starts_s(session), behind_the_waits(session)
+            ),
+            "reasons": [f"Of the loop: {verdict.summary}", *verdict.reasons],
+        }
+    elif found.part != "steps":
         looked |= {
             "summary": run_sentence(session.run, found, verdict.bottleneck),
             "severity": "high",
@@ -111,15 +122,15 @@ def _decide_first_batches(session: Session) -> Verdict:
     loop = session.diagnosed_loop()
     time = loop.time if loop is not None else None
     assert time is not None
-    fill = shuffle_fill(session.pipeline)
-    culprit = fill.shuffle if fill else input_culprit(session.pipeline, loop, session.host)
+    behind = behind_the_waits(session)
+    culprit = behind.shuffle if isinstance(behind, ShuffleFill) else behind
     reasons = list(about_loop_time(loop))
     if time.epoch_ends_seen < FEWEST_EPOCH_ENDS:
         reasons.append(Doubt(epoch_ends_sentence(time)))
     return Verdict(
         bottleneck="input",
         severity="high",
-        summary=first_batch_sentence(time, fill or culprit),
+        summary=first_batch_sentence(time, behind),
         confidence=confidence_of(reasons),
         reasons=_reasons(session, [reason.sentence for reason in reasons]),
         file=culprit.file if culprit else None,

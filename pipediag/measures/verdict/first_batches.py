@@ -7,6 +7,12 @@ from collections.abc import Mapping
 from pipediag.facts.epochs import first_batch_percent, steps_percent
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
 from pipediag.facts.step import group_percents
+from pipediag.measures.verdict.culprits import (
+    Culprit,
+    ShuffleFill,
+    input_culprit,
+    shuffle_fill,
+)
 from pipediag.session.model import Session
 from pipediag.session.steps import Share
 from pipediag.vocabulary import StepClass
@@ -24,6 +30,12 @@ def outweigh_the_steps(session: Session) -> bool:
     if session.breakdown is None:
         return waiting > steps
     return waiting > steps * _largest_percent(session.breakdown) / 100.0
+
+
+def behind_the_waits(session: Session) -> ShuffleFill | Culprit | None:
+    """A shuffle that fills, or else what costs most of the input; None where that is not known."""
+    fill = shuffle_fill(session.pipeline)
+    return fill or input_culprit(session.pipeline, session.diagnosed_loop(), session.host)
 
 
 def _largest_percent(breakdown: Mapping[StepClass, Share]) -> float:

@@ -38,14 +38,19 @@ def first_batch_sentence(time: LoopTime, behind: ShuffleFill | Culprit | None) -
         f"Highly input-bound: {percent:.0f} % of the loop's time ({length(time.first_batches_s)} "
         f"of {length(time.total_s)}) is spent waiting for the first batch of each epoch{each}"
     )
-    if isinstance(behind, ShuffleFill):
-        text += f"; {_named(behind.shuffle)} fills meanwhile with what {_named(behind.maker)} makes"
-    elif behind is not None:
-        text += f"; {_named(behind)} costs most"
+    text += behind_in_words(behind)
     left = time.total_s - time.first_batches_s
     if left > 0.001 * time.total_s:
         text += f". Without these waits the loop would be {time.total_s / left:.3g}x as fast"
     return text + "."
+
+
+def behind_in_words(behind: ShuffleFill | Culprit | None) -> str:
+    """What makes a first batch late, to be appended."""
+    if isinstance(behind, ShuffleFill):
+        maker = _named(behind.maker)
+        return f"; {_named(behind.shuffle)} fills meanwhile with what {maker} makes"
+    return "" if behind is None else f"; {_named(behind)} costs most"
 
 
 def epoch_ends_sentence(time: LoopTime) -> str:

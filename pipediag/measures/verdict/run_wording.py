@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pipediag.facts.run import Where, whole_in_words
-from pipediag.measures.verdict.loop_wording import length
+from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
+from pipediag.measures.verdict.loop_wording import behind_in_words, length
 from pipediag.measures.verdict.wording import place
 from pipediag.session.ledger import Run, RunPart
 from pipediag.vocabulary import Bottleneck, RunPartName
@@ -39,6 +40,27 @@ def run_sentence(run: Run, where: Where, bottleneck: Bottleneck) -> str:
         f"{length(run.whole_s)}) {_SPENT[where.part]}"
     )
     return f"{text}{_most_of_it(where.row, seconds)}. {_STEPS[bottleneck]}"
+
+
+def first_batches_of_run_sentence(
+    run: Run, later_s: float | None, behind: ShuffleFill | Culprit | None
+) -> str:
+    """Input-bound between the epochs, by the ledger's own seconds.
+
+    `later_s`: of these, all but the first epoch's, in which the pipeline has to start.
+    """
+    seconds, whole = run.seconds_of("epoch_start"), whole_in_words(run)
+    text = (
+        f"Highly input-bound: {run.percent_of('epoch_start'):.0f} % of {whole} ({length(seconds)} "
+        f"of {length(run.whole_s)}) {_SPENT['epoch_start']}{behind_in_words(behind)}"
+    )
+    left_s = run.whole_s - (later_s or 0.0)
+    if left_s < 0.999 * run.whole_s:
+        text += (
+            f". With the first of these waits alone, {whole} would be {run.whole_s / left_s:.3g}x "
+            "as fast"
+        )
+    return f"{text}."
 
 
 def _most_of_it(row: RunPart | None, seconds: float) -> str:

@@ -12,7 +12,12 @@ from pipediag.session.recording import RecordedEnvironment, RecordedLoop, Record
 from pipediag.session.timeline import Span
 from pipediag.vocabulary import SpanKind
 from tests.measures.run.runs import own_loop, recording_of
-from tests.recordings import make_block, make_recording, make_window
+from tests.recordings import (
+    make_block,
+    make_recorded_operation,
+    make_recording,
+    make_window,
+)
 
 HERE, THERE = Place("before_training"), Place("between_loops")
 COMPILE = Place("compile", "step", "train.py", 40)
@@ -153,6 +158,29 @@ def test_waits_within_calls_are_what_the_first_step_took_longer() -> None:
     assert known.waits_ns == {loop.id: [50, 0, 210]}
     assert known.ns == {steps_of(loop): 4740, starts_of(loop): 260}
     assert known.count[starts_of(loop)] == 4
+
+
+@pytest.mark.parametrize(
+    ("iterators", "kept", "waited"),
+    [(3, "map", 110), (3, "cache", 500), (3, "snapshot", 500), (1, "map", 500)],
+)
+def test_a_first_wait_holds_no_building_where_later_epochs_tell_how_long_it_is(
+    iterators: int, kept: str, waited: int
+) -> None:
+    seams = [RecordedSeam(6000, 6000, None, took) for took in (150, 210)]
+    loop = own_loop(fill_ns=500, iterators=iterators, epoch_seams=seams)
+    stretches = Stretches()
+    stretches.add(COMPILE, 1000, "first_call", loop_id="loop1")
+    stretches.add(steps_of(loop), 5000, "steps", loop_id="loop1")
+    operations = [
+        make_recorded_operation("op2", kept),
+        make_recorded_operation(str(loop.root_op_id), "batch", parent_ids=["op2"]),
+    ]
+    recording = make_recording(loops=[loop], windows=[], operations=operations)
+
+    known = amounts_of(stretches.spent, recording, {loop.id: STEP_NS})
+    assert known.ns[starts_of(loop)] == 50 + 110 + waited
+    assert known.ns[COMPILE] == 1000 - waited - STEP_NS
 
 
 @pytest.mark.parametrize(("kind", "steps"), [("eager", 1000), ("in_graph", 0)])

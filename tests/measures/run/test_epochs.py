@@ -37,7 +37,15 @@ def test_epochs_are_runs_of_steps_and_what_lies_between_them() -> None:
             passing.place(VALIDATION, ends[1])
 
     epochs = epochs_of(passing.spent, "loop1")
-    assert epochs == Epochs([100, 90, 50], [5, 6, 4], {END: [7, 8], VALIDATION: [30, 20]})
+    ends = {END: [7, 8], VALIDATION: [30, 20]}
+    assert epochs == Epochs(
+        [100, 90, 50],
+        [5, 6, 4],
+        ends,
+        whole_ns=[90],
+        later_starts_ns=[6, 4],
+        usual_ends_ns=ends,
+    )
     assert epochs.ends_seen == 2
 
 
@@ -155,3 +163,49 @@ def test_where_our_windows_reach_into_every_end_all_are_kept() -> None:
     ]
 
     assert epochs_of(spent, "loop1").ends_ns == {save: [50]}
+
+
+def three_epochs(fit: int, passing: Passing, steps: tuple[int, ...]) -> None:
+    passing.fit = fit
+    for ns in steps:
+        passing.at("epoch_start", 3 * fit)
+        passing.at("steps", ns)
+        passing.place(END, fit)
+
+
+def test_earlier_trainings_tell_what_one_that_was_stopped_at_once_does_not() -> None:
+    passing = Passing()
+    three_epochs(1, passing, (100, 80, 81))
+    three_epochs(2, passing, (101, 82, 83))
+    passing.fit = 3
+    passing.at("epoch_start", 9)
+    passing.at("steps", 70)
+
+    epochs = epochs_of(passing.spent, "loop1")
+    assert (epochs.steps_ns, epochs.starts_ns, epochs.ends_ns) == ([70], [9], {})
+    assert epochs.whole_ns == [80, 81, 82, 83]
+    assert epochs.later_starts_ns == [3, 3, 6, 6]
+    assert epochs.usual_ends_ns == {END: [1, 1, 2, 2]}
+
+
+def test_its_own_epochs_go_before_those_of_earlier_trainings() -> None:
+    passing = Passing()
+    three_epochs(1, passing, (100, 80, 81))
+    three_epochs(2, passing, (101, 82, 83))
+
+    epochs = epochs_of(passing.spent, "loop1")
+    assert epochs.whole_ns == [82]  # its last one may have been cut short
+    assert epochs.later_starts_ns == [6, 6]
+    assert epochs.usual_ends_ns == {END: [2, 2]}
+
+
+def test_epochs_that_our_own_windows_reach_into_stand_for_no_other() -> None:
+    passing = Passing()
+    for number, ours in enumerate((0, 30, 2, 0), start=90):
+        passing.at("steps", 50, span=number)
+        if ours:
+            passing.place(PIPEDIAG, ours)
+            passing.at("steps", 40, span=number)
+        passing.place(END, 5)
+
+    assert epochs_of(passing.spent, "loop1").whole_ns == [90]

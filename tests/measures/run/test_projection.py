@@ -361,3 +361,98 @@ def test_the_first_end_of_an_epoch_says_how_long_one_is() -> None:
 
     assert scope(900) != "run"
     assert scope(900, 1) == "run"
+
+
+def test_epochs_that_take_longer_than_their_steady_steps_are_carried_on_as_they_were() -> None:
+    run = Written()
+    run.span("script", 0.0, 13.0)
+    run.span("fit", 0.0, 13.0, "fit", FIT_LINE)
+    for epoch in range(4):
+        run.epoch(3.0 * epoch, 3.0 * epoch + 0.1, 3.0 * epoch + 2.9)
+    run.epoch(12.0, 12.1, 13.0)
+    report = ledger(run, recording_of(fit_loop(epochs=10)), 13.0, "stopped")
+
+    # 2.8 s an epoch where 200 steady steps take 2.0: their last steps wait for threads to go.
+    assert row(report, "steps").seconds == pytest.approx(28.0)
+    assert row(report, "steps").count == 2000
+    assert row(report, "epoch_start").seconds == pytest.approx(1.0)
+
+
+def test_a_wait_within_the_first_step_is_not_carried_on_twice() -> None:
+    run = Written()
+    run.span("script", 0.0, 9.5)
+    run.span("fit", 0.0, 9.5, "fit", FIT_LINE)
+    seams = []
+    for epoch in range(4):
+        run.steps(3.0 * epoch, 3.0 * epoch + 2.4 if epoch < 3 else 9.5)
+        if epoch:
+            asked = ns(3.0 * epoch)
+            seams.append(RecordedSeam(asked - ns(0.6), asked, None, ns(0.31)))
+    loop = fit_loop(epochs=10, fill_ns=ns(0.3), epoch_seams=seams)
+    report = ledger(run, recording_of(loop), 9.5, "stopped")
+
+    assert row(report, "epoch_start").seconds == pytest.approx(3.0)
+    assert row(report, "steps").seconds == pytest.approx(21.0)
+
+
+def test_a_fold_that_was_stopped_in_its_first_epoch_goes_on_as_the_folds_before_it() -> None:
+    run = Written()
+    run.span("script", 0.0, 21.5)
+    for start in (0.0, 10.0, 20.0):
+        run.span("fit", start, min(start + 9.0, 21.5), "fit", FIT_LINE)
+        run.epoch(start, start + 0.5, min(start + 2.5, 21.5))
+        if start < 20.0:
+            run.epoch(start + 3.0, start + 3.2, start + 5.2)
+            run.epoch(start + 6.0, start + 6.2, start + 8.2)
+    loop = fit_loop(epochs=3)
+    report = ledger(run, recording_of(loop), 21.5, "stopped")
+
+    assert row(report, "steps").seconds == pytest.approx(18.0)
+    assert row(report, "epoch_start").seconds == pytest.approx(3 * 0.9)
+    # 0.5 and 0.8 s at the ends within a fold, and 0.8 s after its last epoch; the third's is not
+    # known.
+    assert row(report, "epoch_end").seconds == pytest.approx(2 * 2.1 + 3 * 0.65)
+    assert report.not_seen == [AFTER]
+
+
+@pytest.mark.parametrize(("planned", "scope"), [(1000, "run"), (None, "epoch")])
+def test_what_interrupts_an_epoch_comes_as_often_as_it_came_in_its_steps(
+    planned: int | None, scope: str
+) -> None:
+    run = Written()
+    run.span("script", 0.0, 7.0)
+    for number in range(6):
+        asked = float(number)
+        run.epoch(asked, asked + 0.1, asked + 0.4)
+        run.span("evaluation", asked + 0.4, asked + 0.9, "predict", 33)
+    run.epoch(6.0, 6.1, 6.3)
+    root = make_recorded_operation("op3", "batch", cardinality=400)
+    recording = recording_of(own_loop(planned_steps=planned), operations=[root])
+    report = ledger(run, recording, 7.0, "stopped")
+
+    # Each 30 of 200 steps that were seen, six times.
+    steps = planned or 400
+    assert report.scope == scope
+    assert row(report, "steps").seconds == pytest.approx(steps / 100)
+    assert row(report, "evaluation", "`predict`").seconds == pytest.approx(3.0 * steps / 200)
+    first = 0.1 if scope == "run" else 0.0
+    assert row(report, "epoch_start").seconds == pytest.approx(first + 0.6 * steps / 200)
+
+
+def test_in_a_thousand_steps_what_earlier_trainings_took_is_not_counted() -> None:
+    run = Written()
+    run.span("script", 0.0, 20.0)
+    run.span("fit", 0.0, 9.0, "fit", FIT_LINE)
+    run.epoch(0.0, 1.0, 9.0)
+    run.span("fit", 10.0, 20.0, "fit", FIT_LINE)
+    for start in (10.0, 14.0):
+        run.epoch(start, start + 1.0, start + 3.0)
+    loop = fit_loop(planned_steps=None)
+    assert loop.keras is not None
+    loop.keras.epochs, loop.keras.steps_per_epoch = None, None
+    report = ledger(run, recording_of(loop), 20.0, "stopped")
+
+    assert report.scope == "1000_steps"
+    # Once in the 400 steps of the second training.
+    assert row(report, "epoch_start").seconds == pytest.approx(2.5)
+    assert row(report, "epoch_end").seconds == pytest.approx(2.5)

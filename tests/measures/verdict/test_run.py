@@ -50,18 +50,20 @@ def test_where_steps_weigh_most_the_verdict_is_theirs() -> None:
         assert looked[key] == without[key]
 
 
-def test_waits_for_first_batches_that_the_verdict_names_are_not_named_twice() -> None:
+def test_waits_for_first_batches_are_told_by_the_ledger_and_those_of_the_loop_beside_it() -> None:
     loop = factories.make_loop(
         time=factories.make_loop_time(
             total_s=20.0, steps_s=4.0, first_batches_s=16.0, between_epochs_s=0.0, unexplained_s=0.0
         )
     )
     parts = [
-        factories.make_part("epoch_start", 16.0, line=20, loop_id=loop.id),
-        factories.make_part("steps", 4.0, line=20, loop_id=loop.id),
+        factories.make_part("before_training", 5.0),
+        factories.make_part("epoch_start", 12.0, line=20, loop_id=loop.id),
+        factories.make_part("steps", 3.0, line=20, loop_id=loop.id),
     ]
 
     verdict = decide(factories.make_session(loops=[loop], run=factories.make_run(parts=parts)))
 
-    assert verdict.where == "epoch_start"
-    assert verdict.summary.startswith("Highly input-bound: 80 % of the loop's time")
+    assert (verdict.where, verdict.where_percent) == ("epoch_start", 60.0)
+    assert verdict.summary.startswith("Highly input-bound: 60 % of the run (12 s of 20 s) is spent")
+    assert verdict.reasons[0].startswith("Of the loop: Highly input-bound: 80 % of the loop's time")

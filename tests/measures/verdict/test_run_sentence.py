@@ -7,7 +7,8 @@ from typing import Any, get_args
 import pytest
 
 from pipediag.facts.run import Where
-from pipediag.measures.verdict.run_wording import run_sentence
+from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
+from pipediag.measures.verdict.run_wording import first_batches_of_run_sentence, run_sentence
 from pipediag.session.ledger import RunPart
 from pipediag.vocabulary import Bottleneck, RunPartName
 from tests.ledgers import make_part, make_run
@@ -72,3 +73,31 @@ def test_the_row_that_takes_most_is_named_with_its_share_and_how_often_it_came(
     row: RunPart, words: str
 ) -> None:
     assert words in said(row)
+
+
+@pytest.mark.parametrize(
+    ("later_s", "gain"),
+    [
+        (30.0, ". With the first of these waits alone, the run would be 1.43x as fast."),
+        (0.01, "."),
+        (None, "."),
+    ],
+)
+def test_waits_for_first_batches_are_of_the_run_with_who_is_behind_them(
+    later_s: float | None, gain: str
+) -> None:
+    run = make_run(make_part("epoch_start", 40.0))
+    start = (
+        "Highly input-bound: 40 % of the run (40 s of 100 s) is spent waiting for the first batch "
+        "of each epoch"
+    )
+    maker = Culprit("`map`", "a.py", 3)
+    fill = ShuffleFill(Culprit("`shuffle`", "a.py", 4), maker)
+
+    assert first_batches_of_run_sentence(run, later_s, None) == start + gain
+    assert first_batches_of_run_sentence(run, later_s, maker) == (
+        f"{start}; `map` at a.py:3 costs most{gain}"
+    )
+    assert first_batches_of_run_sentence(run, later_s, fill) == (
+        f"{start}; `shuffle` at a.py:4 fills meanwhile with what `map` at a.py:3 makes{gain}"
+    )
