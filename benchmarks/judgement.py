@@ -14,6 +14,7 @@ from tests.samples.expectation import (
     discrepancies,
     false_confirmations,
     marked_lines,
+    where_discrepancies,
 )
 
 NOTHING = "-"
@@ -34,6 +35,11 @@ class Outcome:
     """None where no line is expected."""
     tried: int
     """Edits that were measured."""
+    expected_where: str
+    """Parts of the run of which the verdict must name one."""
+    found_where: str
+    where_right: bool | None
+    """None where nothing is expected of the run's parts."""
     expected_confirmed: str
     first_confirmed: str | None
     confirmed_right: bool | None
@@ -45,9 +51,10 @@ class Outcome:
 
     @property
     def right_at_first_place(self) -> bool:
-        """Whether the verdict, its line and the first confirmed finding are what they should be."""
+        """Whether the verdict, its places and the first confirmed finding are what they should."""
         first = self.confirmed_right is not False and self.first_confirmed not in self.false
-        return self.verdict_right and self.line_right is not False and first
+        placed = self.line_right is not False and self.where_right is not False
+        return self.verdict_right and placed and first
 
 
 def judge(expected: Expectation, session: Session, *, trials: bool) -> Outcome:
@@ -72,6 +79,9 @@ def judge(expected: Expectation, session: Session, *, trials: bool) -> Outcome:
         found_line=str(session.verdict.line or NOTHING),
         verdict_right=session.verdict.bottleneck in expected.bottleneck,
         line_right=_line_right(expected, session, lines),
+        expected_where=" or ".join(expected.where) or NOTHING,
+        found_where=session.verdict.where or NOTHING,
+        where_right=not where_discrepancies(expected, session) if expected.where else None,
         tried=sum(finding.trial.speedup is not None for finding in session.findings),
         expected_confirmed=_wish(expected),
         first_confirmed=first,
@@ -92,6 +102,9 @@ def failed(expected: Expectation, reason: str) -> Outcome:
         found_line=NOTHING,
         verdict_right=False,
         line_right=False if expected.verdict_line else None,
+        expected_where=" or ".join(expected.where) or NOTHING,
+        found_where=NOTHING,
+        where_right=False if expected.where else None,
         tried=0,
         expected_confirmed=_wish(expected),
         first_confirmed=None,
@@ -108,6 +121,7 @@ class Totals:
     runs: int = 0
     verdicts: int = 0
     lines: Counter[bool] = field(default_factory=Counter)
+    parts: Counter[bool] = field(default_factory=Counter)
     confirmed: Counter[bool] = field(default_factory=Counter)
     as_expected: int = 0
     first_place: int = 0
@@ -119,6 +133,8 @@ class Totals:
         self.verdicts += outcome.verdict_right
         if outcome.line_right is not None:
             self.lines[outcome.line_right] += 1
+        if outcome.where_right is not None:
+            self.parts[outcome.where_right] += 1
         if outcome.confirmed_right is not None:
             self.confirmed[outcome.confirmed_right] += 1
         self.as_expected += not outcome.misses
@@ -132,7 +148,8 @@ class Totals:
             f"Right at first place: {self.first_place} of {self.runs} runs.",
             f"False confirmations: {self.false_confirmations} ({self.tried} edits were measured).",
             f"Bottleneck right: {self.verdicts} of {self.runs}; line right: "
-            f"{self.lines[True]} of {self.lines.total()}; first confirmed finding right: "
+            f"{self.lines[True]} of {self.lines.total()}; part of the run right: "
+            f"{self.parts[True]} of {self.parts.total()}; first confirmed finding right: "
             f"{self.confirmed[True]} of {self.confirmed.total()}.",
             f"As the whole expectation says: {self.as_expected} of {self.runs}.",
         ]
@@ -162,8 +179,8 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> str:
     first = runs[0]
     cells = [
         f"`{name}`",
-        _place(first.expected_bottleneck, first.expected_line),
-        _counted([_place(run.found_bottleneck, run.found_line) for run in runs]),
+        _place(first.expected_bottleneck, first.expected_line, first.expected_where),
+        _counted([_found_place(run) for run in runs]),
         _counted([run.found_operation for run in runs]),
         first.expected_confirmed,
         _counted([run.first_confirmed or NOTHING for run in runs]),
@@ -173,8 +190,14 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _place(bottleneck: str, line: str) -> str:
-    return bottleneck if line == NOTHING else f"{bottleneck}, line {line}"
+def _found_place(run: Outcome) -> str:
+    where = NOTHING if run.where_right is None else run.found_where
+    return _place(run.found_bottleneck, run.found_line, where)
+
+
+def _place(bottleneck: str, line: str, where: str) -> str:
+    place = bottleneck if line == NOTHING else f"{bottleneck}, line {line}"
+    return place if where == NOTHING else f"{place}; most of the run: {where}"
 
 
 def _counted(values: Sequence[str]) -> str:

@@ -25,10 +25,10 @@ LOOP = '[loop]\nkind = ["keras"]\nline = "loop"\n'
 
 @pytest.fixture
 def expect(tmp_path: Path):
-    def write(trials: str = "") -> Expectation:
+    def write(trials: str = "", where: str = "") -> Expectation:
         (tmp_path / "train.py").write_text(SCRIPT, encoding="utf-8")
         path = tmp_path / "train.expect.toml"
-        path.write_text(HEAD + VERDICT + LOOP + trials, encoding="utf-8")
+        path.write_text(HEAD + VERDICT + where + LOOP + trials, encoding="utf-8")
         return read_expectation(path)
 
     return write
@@ -107,7 +107,8 @@ def test_totals_count_what_could_be_right(expect) -> None:
     assert sentences[0] == "Right at first place: 1 of 3 runs."
     assert sentences[1] == "False confirmations: 0 (1 edits were measured)."
     assert sentences[2] == (
-        "Bottleneck right: 2 of 3; line right: 2 of 3; first confirmed finding right: 1 of 3."
+        "Bottleneck right: 2 of 3; line right: 2 of 3; part of the run right: 0 of 0; first "
+        "confirmed finding right: 1 of 3."
     )
 
 
@@ -125,3 +126,44 @@ def test_the_table_has_one_row_a_script_with_all_its_rounds(expect) -> None:
         "| `train` | input, line 3 | input, line 3 (2); compute, line 3 (1) | map | none | "
         "- (2); small-batch (1) | small-batch | 2 of 3 |"
     )
+
+
+def looked(where: str, line: int | None) -> Session:
+    verdict = make_verdict(
+        bottleneck="input",
+        file="train.py",
+        line=3,
+        where=where,
+        where_percent=60.0,
+        where_file="train.py",
+        where_line=line,
+    )
+    return make_session(verdict=verdict, loops=[make_loop(file="train.py", line=4)], findings=[])
+
+
+@pytest.mark.parametrize(
+    ("where", "line", "right"),
+    [("epoch_start", 4, True), ("epoch_start", 3, False), ("steps", 4, False)],
+)
+def test_the_part_of_the_run_and_its_line_count_for_the_first_place(
+    expect, where: str, line: int, right: bool
+) -> None:
+    expected = expect(where='where = "epoch_start"\nwhere_line = "loop"\n')
+    outcome = judge(expected, looked(where, line), trials=True)
+    assert outcome.where_right is right
+    assert outcome.right_at_first_place is right
+    assert (
+        "part of the run right: " + ("1 of 1" if right else "0 of 1")
+        in totals([outcome, judge(expect(), session(), trials=True)]).sentences()[2]
+    )
+    row = markdown([outcome], "CPU").splitlines()[-1]
+    assert row.startswith(
+        "| `train` | input, line 3; most of the run: epoch_start | input, line 3; most of the run: "
+        f"{where} |"
+    )
+
+
+def test_a_run_without_a_session_has_named_no_part(expect) -> None:
+    expected = expect(where='where = "epoch_start"\n')
+    assert failed(expected, "exit status 3").where_right is False
+    assert failed(expect(), "exit status 3").where_right is None

@@ -27,7 +27,8 @@ def test_each_script_is_short_documented_and_has_an_expectation(script: Path) ->
 
 @pytest.mark.parametrize("expected", EXPECTATIONS, ids=lambda expected: expected.name)
 def test_markers_that_an_expectation_names_are_in_its_script(expected: Expectation) -> None:
-    named = {expected.verdict_line, expected.loop_line, *expected.rule_lines.values()} - {None}
+    lines = (expected.verdict_line, expected.where_line, expected.loop_line)
+    named = {*lines, *expected.rule_lines.values()} - {None}
     assert named <= set(marked_lines(expected.script))
 
 
@@ -36,6 +37,14 @@ def test_what_trials_must_find_agrees_with_what_rules_must_say(expected: Expecta
     trials = expected.trials
     assert not set(trials.confirmed) & {*expected.must_be_silent, *expected.must_not_fail}
     assert trials.none or trials.confirmed or trials.not_confirmed
+
+
+def test_at_least_twenty_five_labels_say_where_the_run_goes() -> None:
+    parts = [expected.where for expected in labelled() if expected.where]
+    assert len(parts) >= 25
+    assert {"epoch_start", "compile", "evaluation", "epoch_end", "before_training", "steps"} <= {
+        part for where in parts for part in where
+    }
 
 
 def test_no_name_is_used_twice_and_there_are_at_least_forty() -> None:

@@ -195,7 +195,7 @@ def discrepancies(expected: Expectation, session: Session) -> list[str]:
     marks = marked_lines(expected.script)
     return [
         *_verdict_discrepancies(expected, session, marks),
-        *_where_discrepancies(expected, session, marks),
+        *where_discrepancies(expected, session),
         *_loop_discrepancies(expected, session, marks),
         *_rule_discrepancies(expected, session, marks),
     ]
@@ -228,10 +228,10 @@ def _verdict_discrepancies(
     return found
 
 
-def _where_discrepancies(
-    expected: Expectation, session: Session, marks: dict[str, set[int]]
-) -> list[str]:
+def where_discrepancies(expected: Expectation, session: Session) -> list[str]:
+    """What the verdict says of the run's parts, against what is expected."""
     verdict, found = session.verdict, []
+    marks = marked_lines(expected.script)
     if expected.where and verdict.where not in expected.where:
         found.append(
             f"most of the run is {verdict.where} ({verdict.where_percent} %), expected one of "

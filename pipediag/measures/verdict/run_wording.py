@@ -55,11 +55,9 @@ def first_batches_of_run_sentence(
         f"of {length(run.whole_s)}) {_SPENT['epoch_start']}{behind_in_words(behind)}"
     )
     left_s = run.whole_s - (later_s or 0.0)
-    if left_s < 0.999 * run.whole_s:
-        text += (
-            f". With the first of these waits alone, {whole} would be {run.whole_s / left_s:.3g}x "
-            "as fast"
-        )
+    if 0.0 < left_s < 0.999 * run.whole_s:
+        which = "Without all but the first" if run.scope == "run" else "Without any"
+        text += f". {which} of these waits it would be {run.whole_s / left_s:.3g}x as fast"
     return f"{text}."
 
 

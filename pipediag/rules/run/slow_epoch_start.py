@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.facts.limits import INPUT_BOUND
+from pipediag.facts.epochs import seen_time
+from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.pipeline import call_name, operations
 from pipediag.facts.run import later_starts_s, starts_s, whole_in_words
 from pipediag.rules.rule import Meta
@@ -14,6 +15,12 @@ from pipediag.session.ledger import Run
 from pipediag.session.model import Session
 from pipediag.tensorflow_names import READERS
 
+LOADING = Threshold(
+    "a generator's first batch beside the wait of a steady step",
+    10.0,
+    "times",
+    "own choice: a slow element or two are no loading",
+)
 META = Meta(
     id="slow-epoch-start",
     name="Slow start of the epoch",
@@ -32,7 +39,7 @@ META = Meta(
     prediction=f"{AT_MOST} What only moves beside the steps is hidden by them as long as they "
     f"last.",
     needs=("loop", "run"),
-    thresholds=(*THRESHOLDS, INPUT_BOUND),
+    thresholds=(*THRESHOLDS, INPUT_BOUND, LOADING),
     severity="warn",
     effect_on_results="same up to order or rounding",
     yields_to=("missing-cache", "slow-shuffle-fill", "sequential-files"),
@@ -66,7 +73,7 @@ def check(session: Session) -> list[Finding]:
             "informative",
             "The wait is that of a pipeline that the script did not write.",
         )
-    elif status == "fail" and _steps_wait(session):
+    elif status == "fail" and _steps_wait(session) and not _loads_first(session):
         status = "informative"
         sentence = (
             "The steps wait for input as well, so what the epochs' starts save would be waited for "
@@ -116,6 +123,16 @@ def _beside_s(session: Session, run: Run) -> float:
 def _steps_wait(session: Session) -> bool:
     share = (session.breakdown or {}).get("input_wait")
     return share is not None and share.ci95_percent[0] >= INPUT_BOUND.value
+
+
+def _loads_first(session: Session) -> bool:
+    """Whether a generator does far more before its first batch than for a later one: what it loads
+    there is no step's to wait for once it is loaded."""
+    time, share = seen_time(session), (session.breakdown or {}).get("input_wait")
+    if time is None or time.first_batch_ms is None or share is None:
+        return False
+    generates = any(op.kind == "from_generator" for op in operations(session))
+    return generates and time.first_batch_ms >= LOADING.value * share.ms
 
 
 def _cure(session: Session) -> _Cure | None:

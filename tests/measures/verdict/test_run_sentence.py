@@ -78,7 +78,7 @@ def test_the_row_that_takes_most_is_named_with_its_share_and_how_often_it_came(
 @pytest.mark.parametrize(
     ("later_s", "gain"),
     [
-        (30.0, ". With the first of these waits alone, the run would be 1.43x as fast."),
+        (30.0, ". Without all but the first of these waits it would be 1.43x as fast."),
         (0.01, "."),
         (None, "."),
     ],
@@ -94,6 +94,10 @@ def test_waits_for_first_batches_are_of_the_run_with_who_is_behind_them(
     maker = Culprit("`map`", "a.py", 3)
     fill = ShuffleFill(Culprit("`shuffle`", "a.py", 4), maker)
 
+    part = make_run(make_part("epoch_start", 40.0), scope="epoch")
+    of_epoch = first_batches_of_run_sentence(part, 40.0, None)
+    assert of_epoch.startswith("Highly input-bound: 40 % of an epoch (40 s of 100 s) is spent")
+    assert of_epoch.endswith(". Without any of these waits it would be 1.67x as fast.")
     assert first_batches_of_run_sentence(run, later_s, None) == start + gain
     assert first_batches_of_run_sentence(run, later_s, maker) == (
         f"{start}; `map` at a.py:3 costs most{gain}"

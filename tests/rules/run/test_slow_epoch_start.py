@@ -88,6 +88,17 @@ def test_where_the_steps_wait_as_well_nothing_is_gained() -> None:
     assert "The steps wait for input as well" in finding.advice
 
 
+@pytest.mark.parametrize(("first_batch_ms", "status"), [(61.0, "fail"), (59.0, "informative")])
+def test_what_a_generator_loads_first_is_no_steps_to_wait_for(
+    first_batch_ms: float, status: str
+) -> None:
+    """A step waits for 6 ms of its 10."""
+    generator = make_operation("gen", "from_generator", line=8)
+    part = waits(40.0, count=2000)
+    session = session_with(part, generator, batch(), first_batch_ms=first_batch_ms, input_wait=60.0)
+    assert only(slow_epoch_start, session).status == status
+
+
 def test_without_an_end_of_an_epoch_it_is_not_known() -> None:
     assert only(slow_epoch_start, session_with(waits(40.0), ends=0)).status == "inconclusive"
     assert only(slow_epoch_start, session_with(waits(4.0), ends=0)).status == "pass"
