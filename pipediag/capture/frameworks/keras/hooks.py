@@ -5,6 +5,7 @@ Keras 2 is the package `keras` beside TensorFlow 2.12 to 2.15, and `tf_keras` af
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -40,10 +41,15 @@ class KerasHooks:
         self._conductor = conductor
         self._updates = updates
         self._held = held
+        self._here = threading.local()
+        """`over_ns`: when the last step of the epoch that is walked over was over, as far as it has
+        come; one for each thread."""
 
     def by_module(self) -> Iterator[tuple[str, Hook]]:
         """Each module that may come, and what to do once it has."""
         yield "keras.src.trainers.epoch_iterator", self._on_epoch_iterator
+        adapters = "keras.src.trainers.data_adapters"
+        yield f"{adapters}.py_dataset_adapter", self._on_py_dataset_adapter
         yield "keras.src.backend.tensorflow.trainer", self._on_tensorflow_trainer
         for backend, trainer in _OTHER_TRAINERS.items():
             yield f"keras.src.backend.{backend}.trainer", self._times(trainer)
@@ -86,16 +92,28 @@ class KerasHooks:
 
         def enumerate_and_hold(*args: Any, **kwargs: Any) -> Any:
             with held.in_epoch():
-                over_ns = None
+                here = self._here
+                here.over_ns = None
                 for step in original(*args, **kwargs):
                     yield step
                     while holds():
                         yield step
-                    over_ns = time.monotonic_ns()
+                    here.over_ns = time.monotonic_ns()
                 # Since then the epoch's iterator was let go, which can take a while.
-                walked(over_ns)
+                walked(here.over_ns)
 
         setattr(walker, method, guard.hook(original, enumerate_and_hold))
+
+    def _on_py_dataset_adapter(self, module: Any) -> None:
+        """What a PyDataset does at an epoch's end is the script's code, and no step."""
+        conductor = self._conductor
+        over = self._guard.entry(
+            "telling epochs apart",
+            lambda *_, **__: conductor.epoch_ended(getattr(self._here, "over_ns", None)),
+            vital=True,
+        )
+        original = module.PyDatasetAdapter.on_epoch_end
+        module.PyDatasetAdapter.on_epoch_end = self._guard.before(original, over)
 
     def _on_callbacks(self, module: Any) -> None:
         # Other modules of the same names only pass it on: it is hooked where it is defined.

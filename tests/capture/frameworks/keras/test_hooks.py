@@ -160,6 +160,41 @@ def test_steps_end_with_the_last_one_and_not_when_its_iterator_was_let_go(
     assert stage.conductor.ended_ns == [102]
 
 
+def test_what_a_pydataset_does_at_an_epochs_end_is_no_step(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter(range(100, 200))
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic_ns=lambda: next(now)))
+    told_by_then: list[list[int]] = []
+
+    class PyDatasetAdapter:
+        def on_epoch_end(self) -> str:
+            told_by_then.append(list(stage.conductor.ended_ns))
+            return "drawn anew"
+
+    def steps(epoch: Any) -> Iterator[int]:
+        yield from range(3)
+        assert PyDatasetAdapter().on_epoch_end() == "drawn anew"
+
+    name = "keras.src.trainers.data_adapters.py_dataset_adapter"
+    stage.arrives(name, PyDatasetAdapter=PyDatasetAdapter)
+    shared = type("EpochIterator", (), {"_enumerate_iterator": steps, "__module__": __name__})
+    stage.arrives("keras.src.trainers.epoch_iterator", EpochIterator=shared)
+
+    assert list(shared()._enumerate_iterator()) == [0, 1, 2]
+    # Before it draws, and as of its last step.
+    assert told_by_then == [[102]]
+
+
+def test_a_pydataset_that_nothing_walks_over_ends_an_epoch_now(stage: Stage) -> None:
+    adapter = type("PyDatasetAdapter", (), {"on_epoch_end": lambda self: None})
+    name = "keras.src.trainers.data_adapters.py_dataset_adapter"
+    stage.arrives(name, PyDatasetAdapter=adapter)
+    adapter().on_epoch_end()
+
+    assert stage.conductor.epochs_ended == 1
+
+
 def test_an_epoch_that_is_left_in_its_middle_tells_no_end(stage: Stage) -> None:
     arrived = stage.arrives(
         "keras.src.engine.data_adapter", DataHandler=walker("DataHandler", "steps")
