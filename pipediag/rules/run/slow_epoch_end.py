@@ -106,10 +106,16 @@ def _advice(block: Block) -> str:
         if what == callback_words(name) and block.hottest.file is None:
             return f"`{name}` takes {block.seconds:.1f} s in all: {how}."
     return (
-        f"{what[:1].upper()}{what[1:]} takes {block.seconds:.1f} s in all: do it every few epochs "
+        f"{_doer(what)} takes {block.seconds:.1f} s in all: do it every few epochs "
         "(`if epoch % 5 == 0`). If it saves, save uncompressed and only the weights, or only what "
         "is better than before; if it only writes or draws, a thread can do it beside the training."
     )
+
+
+def _doer(what: str) -> str:
+    """A function's row says where its lines are, and the sentence who takes the time."""
+    named = what.removeprefix("in ")
+    return f"{named[:1].upper()}{named[1:]}"
 
 
 def _loop_itself(session: Session, run: Run, rows: list[RunPart]) -> Finding:

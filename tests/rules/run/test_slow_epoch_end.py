@@ -57,7 +57,7 @@ def test_lines_of_a_function_are_one_finding() -> None:
     ]
     finding = only(slow_epoch_end, session_with(*lines))
     assert (finding.status, finding.line, finding.saved_s) == ("fail", 52, 14.0)
-    assert "In `draw` takes 14.0 s" in finding.advice
+    assert "`draw` takes 14.0 s" in finding.advice
 
 
 def test_each_that_takes_a_notable_part_is_told_the_costliest_first() -> None:
