@@ -79,6 +79,10 @@ class StepTables(Protocol):
     def tables(self) -> Sequence[StepTable]:
         """Each once."""
 
+    @property
+    def vocabulary_operations(self) -> Sequence[str]:
+        """Operations that compute a number for each of many classes, by name."""
+
     def of_batch(self, batch: Any) -> Any:
         """What to compute ids from, where the step draws its batch itself.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit
+from pipediag.session.embedding_cost import EmbeddingCost
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.host import Host, HostSample
@@ -104,6 +105,13 @@ class Session(Record):
     as the table, and device; from a few batches in `ids`, lookups and different ids a step,
     padding, tokens out of vocabulary, hot rows, ids outside the table or changed by a float type on
     their way. The rows of `embeddings.csv`."""
+    embedding_cost: EmbeddingCost | None = None
+    """The compute of a step by part: of each table `lookup`, `copy`, `gradient`, `update` and
+    `regularizer`; `vocabulary` for logits and loss over many classes; `rest` for the other
+    operations of the model; `not_told` for what the profile does not name, as where XLA fuses.
+    From the profile's operations, which the traced step's graph tells apart. The parts add up to
+    the breakdown's `device_compute`."""
+    embedding_cost_missing: str | None = None
     findings: list[Finding] = []
     """What each rule says: status, severity, `subject` (`precondition`, `correctness`, `quality`,
     `speed`), place, evidence, advice, its effect on results, predicted speed-up or, where there is

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pipediag.vocabulary import SparseOrDense
+from pipediag.vocabulary import SparseOrDense, TablePart
 
 
 @dataclass
@@ -34,6 +34,8 @@ class RecordedTableUse:
     """Of those that are in memory at one time."""
     copies: int = 0
     """Times that a step copies the whole table to look rows up in it."""
+    operations: dict[TablePart, list[str]] = field(default_factory=dict)
+    """Operations of the step, by the part of what the table costs; with the calls they are in."""
 
 
 @dataclass

@@ -12,7 +12,8 @@ from typing import Protocol, TypeVar
 from pipediag.trace.device.traces import DeviceTrace, device_traces
 from pipediag.trace.events import TraceEvents
 from pipediag.trace.gap_floor import GAP_FLOOR_NS
-from pipediag.trace.host.classes import classify
+from pipediag.trace.host.classes import Activity, classify
+from pipediag.trace.host.compute import ComputeTimes, compute_times
 from pipediag.trace.host.threads import executor_work
 from pipediag.trace.pipeline.iterators import IteratorActivity, iterator_activity
 from pipediag.trace.pipeline.records import pipeline_records
@@ -48,29 +49,39 @@ class TraceSummary:
     """The earliest event."""
     epoch_ns: int | None = None
     """Time 0 since 1970 by the host's clock; None where the file does not say."""
+    compute: ComputeTimes | None = None
+    """Which operations the steps' compute was, where that was asked for and there are steps."""
     missing: dict[str, str] = field(default_factory=dict)
     """Keys: `steps`, `iterators`, `devices`."""
 
 
-def summarise(path: Path) -> TraceSummary:
+def summarise(path: Path, *, by_operation: bool = False) -> TraceSummary:
     """Reads a profile (a file, or a log directory's newest) and says where its steps' time went.
+
+    Args:
+        by_operation: whether to tell which operations their compute was, too.
 
     Raises PipediagError where it cannot be read.
     """
-    return summarise_events(read(path))
+    return summarise_events(read(path), by_operation=by_operation)
 
 
-def summarise_events(events: TraceEvents, gap_floor_ns: int = GAP_FLOOR_NS) -> TraceSummary:
+def summarise_events(
+    events: TraceEvents, gap_floor_ns: int = GAP_FLOOR_NS, *, by_operation: bool = False
+) -> TraceSummary:
     """Says where the steps' time of a profile went; gaps under the floor are summed apart."""
     # Most of the work is numpy's, which lets other threads run meanwhile.
     with ThreadPoolExecutor(2) as threads:
         # What several of the parts need.
         list(threads.map(executor_work, events.host_lines))
         at_once = events.event_count <= MOST_AT_ONCE
-        return _summary(events, gap_floor_ns, _beside(threads) if at_once else _when_asked)
+        begin = _beside(threads) if at_once else _when_asked
+        return _summary(events, gap_floor_ns, begin, by_operation)
 
 
-def _summary(events: TraceEvents, gap_floor_ns: int, begin: _Begin) -> TraceSummary:
+def _summary(
+    events: TraceEvents, gap_floor_ns: int, begin: _Begin, by_operation: bool
+) -> TraceSummary:
     """Made one part after the other, or some beside others, as `begin` has it. What is asked for
     last is begun as early as it can be."""
     reading = begin(lambda: pipeline_records(events))
@@ -94,6 +105,7 @@ def _summary(events: TraceEvents, gap_floor_ns: int, begin: _Begin) -> TraceSumm
         accelerated=bool(events.accelerators),
         first_ns=events.first_ns,
         epoch_ns=events.epoch_ns,
+        compute=_compute(events, activity, split) if by_operation else None,
         missing=_missing(steps, iterators, devices),
     )
 
@@ -113,6 +125,15 @@ def _beside(threads: ThreadPoolExecutor) -> _Begin:
 
 def _when_asked(make: Callable[[], _Part], /) -> Callable[[], _Part]:
     return cache(make)
+
+
+def _compute(
+    events: TraceEvents, activity: Activity, split: StepSplit | None
+) -> ComputeTimes | None:
+    if split is None:
+        return None
+    total_ns = int(split.column("device_compute").sum())
+    return compute_times(events, activity.graph, split.steps.windows, total_ns)
 
 
 def _batches(steps: StepWindows | None, iterators: list[IteratorActivity]) -> int:

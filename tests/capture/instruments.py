@@ -25,6 +25,7 @@ class CountingPace:
     profile = 1
     repeat = 3
     ends = True
+    no_profile: str | None = None
 
     rehearsal = False
 

@@ -48,10 +48,11 @@ class CudaProfile:
         device: int = 0,
         stream: int = 13,
         line: LineBuilder | None = None,
+        **stats: str,
     ) -> None:
         """A kernel, and the call that launched it."""
         details = "regs:32 static_shared:0 dynamic_shared:0 grid:1,1,1 block:128,1,1 occ_pct:100"
-        self._activity(name, span, device, stream, kernel_details=details)
+        self._activity(name, span, device, stream, kernel_details=details, **stats)
         if launch is not None:
             # CUPTI's event of the call bears the kernel's name.
             self._launch(name, launch, device, line)

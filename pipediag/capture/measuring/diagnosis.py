@@ -285,14 +285,14 @@ class Diagnosis:
         self._window.record.python_thread_cpu_ns = self._thread_cpu.used()
 
     def _begin_profile(self, consumer: Consumer) -> None:
-        self._with.tell(WindowBegun("profile"))
         self.phase = Phase.PROFILE
         self._window = self._open("profile")
-        refused = self._with.profiler.start(self.loop.record.id)
+        refused = self._with.pace.no_profile or self._with.profiler.start(self.loop.record.id)
         if refused is not None:
             self._window.close(complete=False, reason=refused)
             self._repeat_or_end(consumer)
             return
+        self._with.tell(WindowBegun("profile"))
         self._skip = 1
 
     def _during_profile(self, consumer: Consumer, now_ns: int) -> bool:

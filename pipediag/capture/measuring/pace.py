@@ -103,6 +103,11 @@ class Pace:
             return True
         return (count >= 8 and elapsed_ns >= 0.5 * _SECOND) or elapsed_ns >= 3 * _SECOND
 
+    @property
+    def no_profile(self) -> str | None:
+        """Why none is taken, as the end of a sentence; None where one is."""
+        return "none was asked for" if self.settings.profile_steps == 0 else None
+
     def profile_done(self, count: int, elapsed_ns: int, at_last_batch: bool = False) -> bool:
         """20 steps, or 5 after two seconds, or 2 after ten.
 

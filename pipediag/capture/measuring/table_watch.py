@@ -64,6 +64,7 @@ class TableWatch:
                 f"The embedding tables of a step could not be read: {type(error).__name__}: {error}"
             )
             return
+        self._loop.record.vocabulary_operations = list(self._step.vocabulary_operations)
         for table in self._step.tables:
             self._records.append((table, self._record_of(table, known)))
         self._expect_ids(self._lack(consumer))
@@ -131,10 +132,8 @@ class TableWatch:
     def _expect_ids(self, lack: str | None) -> None:
         vocabularies = self._vocabularies()
         for table, record in self._records:
-            if lack is not None:
-                record.ids_missing = lack
-            elif table.passage is None:
-                record.ids_missing = table.ids_missing
+            if table.passage is None or lack is not None:
+                record.ids_missing = table.ids_missing or lack
             else:
                 tokens = [one for one in vocabularies if _is_in(one, table.passage.vocabularies)]
                 if tokens:

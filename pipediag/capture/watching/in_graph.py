@@ -85,6 +85,7 @@ class InGraphLoops:
             known = given if given is not None else dataset
             loop = self._loops.new_in_graph_loop(known, user_site(), runtime)
             measure = InGraphMeasure(loop, new_counter(), self._with)
+            loop.step_functions.append(weakref.ref(function))
             self._measure_of[function] = measure
             self._any_measured = True
             self._measures.append(measure)

@@ -7,6 +7,7 @@ import time
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.measuring.open_window import OpenWindow
+from pipediag.capture.measuring.table_watch import TableWatch
 from pipediag.capture.runtime import Counter
 from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.vocabulary import WindowKind
@@ -29,6 +30,7 @@ class InGraphMeasure:
         self._recent: list[int] = []
         self._steps_in_window = 0
         self._window = self._open("warmup")
+        self._tables = TableWatch(loop, instruments.recorder)
         self.done = False
 
     def poll(self) -> None:
@@ -74,6 +76,7 @@ class InGraphMeasure:
         if self._window.record.kind == "profile":
             self._with.profiler.stop()
         self._window.close(complete=False, reason=reason)
+        self._read_tables()
         self.done = True
 
     def _advance(self, now: int) -> None:
@@ -87,7 +90,7 @@ class InGraphMeasure:
         elif kind == "baseline" and self._window.count < _FEWEST_INTERVALS:
             return
         elif kind == "baseline" and pace.baseline_done(self._steps_in_window, elapsed, None):
-            refused = self._with.profiler.start(self.loop.record.id)
+            refused = pace.no_profile or self._with.profiler.start(self.loop.record.id)
             self._next("profile")
             if refused is not None:
                 self._window.record.reason = refused
@@ -109,6 +112,7 @@ class InGraphMeasure:
 
     def _end(self, complete: bool) -> None:
         self._window.close(complete=complete, reason=self._window.record.reason)
+        self._read_tables()
         self.done = True
         self._with.recorder.note(
             "The loop runs inside a tf.function: step times are averages over intervals of "
@@ -116,6 +120,12 @@ class InGraphMeasure:
         )
         self._with.recorder.save()
         self._with.tell(LoopMeasured(self.loop.record.line))
+
+    def _read_tables(self) -> None:
+        """What the traced step tells of its embeddings: no batch of such a loop can be looked at."""
+        if self.loop.trains:
+            self._tables.begin(None)
+            self._tables.end()
 
     def _open(self, kind: WindowKind) -> OpenWindow:
         recording = self._with.recorder.recording

@@ -7,6 +7,7 @@ from typing import Any
 
 from pipediag.facts.machine import on_accelerator
 from pipediag.measures.host.of_loop import stacks_of
+from pipediag.measures.loop.embedding_cost import has_parts, measure_embedding_cost
 from pipediag.measures.loop.time import time_of
 from pipediag.measures.missing import Missing
 from pipediag.measures.pipeline.operations import measure_pipeline
@@ -30,6 +31,7 @@ from pipediag.measures.step.input_wait import (
 from pipediag.measures.step.perturbation import measure_perturbation
 from pipediag.measures.step.steps import measure_steps, steps_missing
 from pipediag.session.devices import DeviceActivity
+from pipediag.session.embedding_cost import EmbeddingCost
 from pipediag.session.host import Host
 from pipediag.session.pipeline import Pipeline
 from pipediag.session.recording import RecordedLoop, Recording
@@ -66,6 +68,7 @@ class LoopSections:
     ceiling: Ceiling | Missing
     pipeline: Pipeline | Missing
     host: Host | Missing
+    embedding_cost: EmbeddingCost | Missing
     input_wait: InputWait | None = None
     devices: list[DeviceActivity] = field(default_factory=list)
     step_rows: list[StepRow] = field(default_factory=list)
@@ -82,6 +85,7 @@ class LoopSections:
             ceiling=missing,
             pipeline=missing,
             host=missing,
+            embedding_cost=missing,
         )
 
     def as_fields(self) -> dict[str, Any]:
@@ -102,7 +106,7 @@ class MeasuredLoop:
 
 def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | Missing) -> MeasuredLoop:
     """Measures the diagnosed loop; `host` is the host in its baseline."""
-    trace, trace_missing = trace_of(recording, loop)
+    trace, trace_missing = trace_of(recording, loop, by_operation=has_parts(recording, loop))
     split = trace.steps if trace else None
     steps = measure_steps(recording, loop) or Missing(steps_missing(recording, loop))
     alone = measure_differential(recording, loop)
@@ -123,6 +127,9 @@ def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | Missing)
         ceiling=_ceiling(recording, loop, breakdown, wait),
         pipeline=measured.pipeline,
         host=host,
+        embedding_cost=measure_embedding_cost(
+            recording, loop, trace, trace_missing, breakdown
+        ),
         input_wait=wait.summary,
         devices=_devices(trace, measured.pipeline, measured.operation_of),
         step_rows=step_rows(recording, loop),

@@ -11,8 +11,14 @@ from pipediag.session.recording import RecordedLoop, Recording
 from pipediag.trace.summary import TraceSummary, summarise
 
 
-def trace_of(recording: Recording, loop: RecordedLoop) -> tuple[TraceSummary | None, str | None]:
-    """The summary of the loop's last profile, or None and why; a damaged profile is no error."""
+def trace_of(
+    recording: Recording, loop: RecordedLoop, *, by_operation: bool = False
+) -> tuple[TraceSummary | None, str | None]:
+    """The summary of the loop's last profile, or None and why; a damaged profile is no error.
+
+    Args:
+        by_operation: whether to tell which operations the compute was, too.
+    """
     of_loop = [
         window
         for window in recording.windows
@@ -21,12 +27,12 @@ def trace_of(recording: Recording, loop: RecordedLoop) -> tuple[TraceSummary | N
     if not of_loop:
         return None, profile_missing(recording, loop)
     try:
-        return _summary(Path(of_loop[-1].trace_directory or "")), None
+        return _summary(Path(of_loop[-1].trace_directory or ""), by_operation), None
     except PipediagError as error:
         return None, str(error)
 
 
 @lru_cache(maxsize=1)
-def _summary(directory: Path) -> TraceSummary:
+def _summary(directory: Path, by_operation: bool) -> TraceSummary:
     """Read once: a loop is diagnosed when it waits for trials and again when the script is over."""
-    return summarise(directory)
+    return summarise(directory, by_operation=by_operation)

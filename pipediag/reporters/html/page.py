@@ -26,6 +26,7 @@ from pipediag.reporters.words import (
     pipeline_rows,
     quantities,
     run_parts,
+    step_parts,
     step_words,
     verdict_words,
 )
@@ -116,6 +117,7 @@ def _environment() -> Environment:
     environment.globals.update(
         labels=labels,
         embeddings=embedding_rows,
+        step_parts=step_parts,
         interval=quantities.interval,
         evidence=evidence,
         whisker=charts.whisker,

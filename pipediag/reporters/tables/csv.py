@@ -14,10 +14,11 @@ from pipediag.reporters.tables.device_rows import (
     gap_rows,
 )
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.embeddings import EmbeddingIds
+from pipediag.session.embedding_cost import CostPart, EmbeddingCost
+from pipediag.session.embeddings import Embedding, EmbeddingIds
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
-from pipediag.vocabulary import POOLS, Scalar
+from pipediag.vocabulary import POOLS, TABLE_PARTS, Scalar
 
 STEP_COLUMNS = (
     "index",
@@ -122,6 +123,7 @@ EMBEDDING_COLUMNS = (
     "regularizer",
     "constraint",
     "idle_slot_bytes",
+    *(f"{part}_ms" for part in TABLE_PARTS),
     "lookup_places",
     "batches",
     "ids_dtype",
@@ -241,7 +243,23 @@ def _pipeline_rows(session: Session) -> Iterator[Row]:
 def _embedding_rows(session: Session) -> Iterator[Row]:
     for table in session.embeddings:
         row = {name: getattr(table, name) for name in EMBEDDING_COLUMNS if hasattr(table, name)}
-        yield {**row, "lookup_places": table.lookups, **_ids(table.ids)}
+        yield {
+            **row,
+            "lookup_places": table.lookups,
+            **_parts(session.embedding_cost, table),
+            **_ids(table.ids),
+        }
+
+
+def _parts(cost: EmbeddingCost | None, table: Embedding) -> Row:
+    """Milliseconds of the step's compute; 0 for a part that a table has not, nothing for a table of
+    which no part was told."""
+    own = {one.part: one.ms for one in cost.parts if _is_of(one, table)} if cost else {}
+    return {f"{part}_ms": own.get(part, 0.0) for part in TABLE_PARTS} if own else {}
+
+
+def _is_of(part: CostPart, table: Embedding) -> bool:
+    return (part.layer, part.variable) == (table.layer, table.variable)
 
 
 def _ids(ids: EmbeddingIds | None) -> Row:

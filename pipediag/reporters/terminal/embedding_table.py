@@ -1,4 +1,4 @@
-"""The embedding tables of a run on the terminal."""
+"""The embedding tables of a run, and what they cost, on the terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pipediag.reporters.words import embedding_rows as words
-from pipediag.reporters.words.quantities import byte_count, number
+from pipediag.reporters.words import step_parts
+from pipediag.reporters.words.quantities import byte_count, milliseconds, number, percent
+from pipediag.session.embedding_cost import EmbeddingCost
 from pipediag.session.embeddings import Embedding
 
 
@@ -29,5 +31,25 @@ def embedding_table(tables: list[Embedding], shown: int) -> Iterator[RenderableT
             Text(byte_count(table.table_bytes + (table.slot_bytes or 0)), justify="right"),
             words.update(table),
             Text(words.rows_touched(table), justify="right"),
+        )
+    yield grid
+
+
+def cost_table(cost: EmbeddingCost | None, tables: int) -> Iterator[RenderableType]:
+    """The largest parts of the step's compute; nothing without them, or with no room for tables."""
+    if cost is None or not tables:
+        return
+    shown = cost.parts[: tables + 2]
+    yield Text()
+    left = len(cost.parts) - len(shown)
+    more = f"; {left} smaller in the report" if left else ""
+    yield Text(f"Compute of a step, {milliseconds(cost.compute_ms)}, by part{more}", "bold")
+    grid = Table.grid(padding=(0, 2))
+    for part in shown:
+        grid.add_row(
+            f"  {step_parts.name(part)}",
+            Text(milliseconds(part.ms), justify="right"),
+            Text(percent(part.percent), justify="right"),
+            Text(part.layer or "", no_wrap=True, overflow="ellipsis"),
         )
     yield grid

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from pipediag.encoding.visible import visible
 from pipediag.reporters.html.charts import bar_cells
-from pipediag.reporters.terminal.embedding_table import embedding_table
+from pipediag.reporters.terminal.embedding_table import cost_table, embedding_table
 from pipediag.reporters.terminal.encoded import Encoded
 from pipediag.reporters.terminal.limits import MAX_LINES, SPARING, UNLIMITED, Limits
 from pipediag.reporters.terminal.next_command import next_command
@@ -71,6 +71,7 @@ class _Summary:
         yield from self._breakdown()
         yield from self._operations()
         yield from embedding_table(self._session.embeddings, self._limits.embeddings)
+        yield from cost_table(self._session.embedding_cost, self._limits.embeddings)
         yield from self._findings()
         yield Text()
         yield self._pointers()

@@ -118,6 +118,8 @@ class Activity:
     """The loop over a dataset inside a graph, where the steps are its."""
     handed_over_ns: Times = field(default_factory=lambda: np.empty(0, np.int64))
     """When each batch had come, in order of time; the replicas' parts of a batch are one."""
+    graph: TrainingGraph = field(default_factory=lambda: TrainingGraph([], frozenset(), frozenset()))
+    """What the training step's graph did on the host."""
 
 
 def classify(events: TraceEvents) -> Activity:
@@ -146,6 +148,7 @@ def classify(events: TraceEvents) -> Activity:
         get_next=get_next,
         loop=loop,
         handed_over_ns=_handed_over(fetches),
+        graph=graph,
     )
 
 

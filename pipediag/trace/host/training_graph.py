@@ -7,23 +7,28 @@ loop inside a graph the body is one of tf.data's functions, and counts as the tr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pipediag.trace.events import Line
+import numpy as np
+from numpy.typing import NDArray
+
+from pipediag.trace.events import Indices, Line
+from pipediag.trace.host.nesting import nested_events
 from pipediag.trace.host.threads import (
     chosen_intervals,
     function_time,
     is_pipeline_thread,
     named_intervals,
 )
-from pipediag.trace.intervals import Intervals, intersect, subtract, union
+from pipediag.trace.intervals import Intervals, covered, intersect, subtract, union
 
 OPERATION = re.compile(r"[^\s:]+:(?!:)[A-Za-z_][\w>]*$")
 _WRAPPER_OPERATION = re.compile(
     r".*:(__\w+|(Stateful|Stateless)?PartitionedCall|(Stateless)?(If|While|Case)|RemoteCall"
     r"|(Xla|_Xla)(\w*Launch\w*|Run|Compile\w*)|IteratorGetNext\w*|MultiDeviceIterator\w*)$"
 )
+_THUNK = "hlo_op"
 _EXECUTOR = re.compile(r"ExecutorState::|FunctionRun$|Executor(Done|Propagate)")
 
 
@@ -41,6 +46,21 @@ class TrainingGraph:
     def operations(self) -> Intervals:
         """When an operation or an XLA thunk ran."""
         return self._part_of(_operations)
+
+    def operation_pieces(self) -> Iterator[tuple[Line, Indices, NDArray[np.int64]]]:
+        """The same one by one: of each thread events, and spans in which each was the innermost."""
+        for line in self.lines:
+            nesting = nested_events(line, _operation_keys(line))
+            owners, spans = nesting.alone()
+            aside = is_pipeline_thread(line)
+            ids = self.body_ids if aside else self.pipeline_ids
+            inside = covered(function_time(line, ids), spans) > 0
+            chosen = inside if aside else ~inside
+            yield line, nesting.indices[owners[chosen]], spans[chosen]
+
+    def compiled(self, line: Line) -> set[int]:
+        """Names of the line, by their places, of what XLA ran."""
+        return set(names_with(line, _THUNK))
 
     def executing(self) -> Intervals:
         """When a thread executed the graph."""
@@ -66,7 +86,7 @@ class TrainingGraph:
 
 def thunks(line: Line) -> Intervals:
     """What XLA ran on the line."""
-    return chosen_intervals(line, names_with(line, "hlo_op"))
+    return chosen_intervals(line, names_with(line, _THUNK))
 
 
 def names_with(line: Line, stat: str) -> list[int]:
@@ -75,12 +95,16 @@ def names_with(line: Line, stat: str) -> list[int]:
 
 
 def _operations(line: Line) -> Intervals:
-    keys = [
+    return chosen_intervals(line, _operation_keys(line))
+
+
+def _operation_keys(line: Line) -> list[int]:
+    keys = {
         key
         for key, name in line.used_names.items()
         if OPERATION.match(name) and not _WRAPPER_OPERATION.match(name)
-    ]
-    return union(chosen_intervals(line, keys), thunks(line))
+    }
+    return sorted(keys.union(names_with(line, _THUNK)))
 
 
 def _executor_time(line: Line) -> Intervals:

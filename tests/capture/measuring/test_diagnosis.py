@@ -193,6 +193,17 @@ def test_a_profiler_that_does_not_start_leaves_the_rest(measured: Measured) -> N
     assert measured.recording.windows[3].reason == "the script profiles itself"
 
 
+def test_a_profile_that_nobody_asked_for_is_not_begun(measured: Measured) -> None:
+    measured.pace.no_profile = "none was asked for"
+    began: list[str] = []
+    measured.instruments.profiler.start = lambda loop: began.append(loop)  # type: ignore[method-assign]
+    measured.until(Phase.DONE)
+
+    assert began == []
+    assert measured.instruments.windows[-2:] == [("profile", False), ("repeat", True)]
+    assert measured.recording.windows[3].reason == "none was asked for"
+
+
 def test_a_profile_that_the_script_takes_over_is_incomplete(measured: Measured) -> None:
     measured.pace.profile = 5
     measured.until(Phase.PROFILE)

@@ -133,6 +133,11 @@ def test_the_users_profile_steps_count() -> None:
     assert not pace(profile_steps=50).profile_done(49, 60 * SECOND)
 
 
+def test_no_profile_is_taken_where_none_is_asked_for() -> None:
+    assert pace(profile_steps=0).no_profile == "none was asked for"
+    assert pace().no_profile is pace(profile_steps=1).no_profile is None
+
+
 @pytest.mark.parametrize(
     ("count", "elapsed_s", "done"),
     [(20, 0, False), (20, 1, True), (5, 3, True), (4, 5, False), (0, 6, True)],

@@ -115,6 +115,15 @@ def test_each_window_follows_the_one_before(call: Call) -> None:
     assert "inside a tf.function" in call.recording.notes[0]
 
 
+def test_a_profile_that_nobody_asked_for_is_not_begun(call: Call) -> None:
+    call.instruments.pace.no_profile = "none was asked for"
+    call.until_profile()
+
+    assert not call.instruments.profiler.running
+    assert call.measure.done
+    assert call.recording.windows[2].reason == "none was asked for"
+
+
 def test_a_baseline_has_five_intervals_however_many_steps_each_has(call: Call) -> None:
     call.until_profile()
 

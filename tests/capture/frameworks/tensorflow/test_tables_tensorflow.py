@@ -24,6 +24,11 @@ x = np.random.default_rng(0).integers(0, rows, (8, 5))
 y = np.zeros((8, 1), "float32")
 batch = (tf.constant(x), tf.constant(y))
 
+def parts_of(table):
+    types = {op.name: op.type for _, op in table._step.operations}
+    return {part: sorted({types[name] for name in names if name in types})
+            for part, names in table.use.operations.items()}
+
 def told(name, table, given):
     use = table.use
     (ids,) = table.looked_up(given)
@@ -32,7 +37,7 @@ def told(name, table, given):
         "temporaries": use.temporary_peak_bytes,
         "operations": use.whole_table_operations, "copied": use.copied_on_lookup,
         "copies": use.copies, "lookups": use.lookups, "through": table.passage.through,
-        "dtype": table.passage.dtype,
+        "dtype": table.passage.dtype, "parts": parts_of(table),
         "ids": ids.ids.tolist(), "before": None if ids.before is None else ids.before.tolist()}))
 
 def stepped(model, optimizer, **options):
@@ -71,12 +76,33 @@ told("constrained", step.tables[0], given)
 step, given = stepped(simple(integers, embeddings_regularizer="l2"), "sgd", jit_compile=True)
 told("regularised", step.tables[0], given)
 
+classes = keras.Sequential([integers, layers.Embedding(rows, 3), layers.Flatten(),
+    layers.Dense(1000)])
+loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+classes.compile("adam", loss)
+classes.make_train_function()
+classes.train_function(iter(tf.data.Dataset.from_tensors((x, x[:, :1]))))
+seen = [cell.cell_contents for cell in classes.train_function.__closure__]
+step = TracedTables([one for one in seen if hasattr(one, "_list_all_concrete_functions")])
+types = {op.name: op.type for _, op in step.tables[0]._step.operations}
+print(json.dumps({"name": "vocabulary",
+    "types": sorted({types[name] for name in step.vocabulary_operations if name in types}),
+    "names": list(step.vocabulary_operations)}))
+
+@tf.function
+def epoch(dataset):
+    for ids, wanted in dataset:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.nn.embedding_lookup(table, ids))
+        adam.apply_gradients(zip(tape.gradient(loss, [table]), [table]))
+
 shared, other = layers.Embedding(rows, 3), layers.Embedding(rows, 3)
 inner = keras.Sequential([keras.Input((5,), dtype="int32"), other])
 joined = layers.Concatenate()([shared(integers), shared(integers // 2), inner(integers)])
 step, given = stepped(keras.Model(integers, layers.Dense(1)(layers.Flatten()(joined))), "adam")
 print(json.dumps({"name": "two", "slots": [table.use.slots for table in step.tables],
     "lookups": [table.use.lookups for table in step.tables],
+    "operations": [sorted(sum(table.use.operations.values(), [])) for table in step.tables],
     "ids": [[one.ids.tolist() for one in table.looked_up(given)] for table in step.tables]}))
 
 table = tf.Variable(tf.random.normal((rows, 3)), name="mine")
@@ -92,6 +118,10 @@ train(*batch)
 train(*batch)
 step = TracedTables([train])
 told("own loop", step.tables[0], step.of_call(train, batch[:1], {"wanted": batch[1]}))
+epoch(tf.data.Dataset.from_tensors(batch).repeat(2))
+(inside,) = TracedTables([epoch]).tables
+print(json.dumps({"name": "epoch", "gradient": inside.use.gradient, "slots": inside.use.slots,
+    "lookups": inside.use.lookups, "missing": inside.ids_missing, "parts": parts_of(inside)}))
 print(json.dumps({"name": "another", "given": step.of_call(told, batch, {})}))
 
 keras.mixed_precision.set_global_policy("mixed_bfloat16")
@@ -139,6 +169,7 @@ def steps() -> dict[str, dict[str, Any]]:
         ("momentum", True, False, True, 1, True),
         ("decay", False, True, True, 0, True),
         ("global_clipnorm", True, False, True, 0, True),
+        ("row-wise", False, True, False, 2, False),
     ],
 )
 def test_what_each_optimizer_does_to_a_table(
@@ -241,3 +272,83 @@ def test_what_makes_tensors_as_large_as_the_table(
 ) -> None:
     assert set(steps[name]["operations"]) == operations
     assert steps[name]["gradient"] == "sparse"
+
+
+def test_a_loop_inside_a_function_tells_of_its_tables(steps: dict[str, dict[str, Any]]) -> None:
+    epoch = steps["epoch"]
+
+    assert (epoch["gradient"], epoch["slots"], epoch["lookups"]) == ("sparse", 2, 1)
+    assert "within `ScanDataset`" in epoch["missing"]
+    assert epoch["parts"] == steps["own loop"]["parts"]
+
+
+READS = ["ReadVariableOp"]
+SCATTERS = ["ResourceScatterSub"]
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("sgd", {"lookup": ["GatherV2"], "copy": READS}),
+        ("own loop", {"lookup": ["ResourceGather"], "copy": READS}),
+        ("compiled", {"lookup": ["GatherV2"], "copy": READS}),
+        ("cast", {"lookup": ["GatherV2"], "copy": ["Cast", *READS]}),
+        ("not cast", {"lookup": ["ResourceGather"]}),
+    ],
+)
+def test_how_rows_are_looked_up(
+    steps: dict[str, dict[str, Any]], name: str, parts: dict[str, list[str]]
+) -> None:
+    found = steps[name]["parts"]
+    assert {part: found.get(part) for part in parts} == parts
+
+
+@pytest.mark.parametrize("name", ["adam", "sgd", "row-wise", "decay", "clipnorm", "own loop"])
+def test_every_write_is_the_updates_and_no_part_is_the_regularisers(
+    steps: dict[str, dict[str, Any]], name: str
+) -> None:
+    parts = steps[name]["parts"]
+    writes = {"Assign", "Resource"}
+
+    assert any(one.startswith(tuple(writes)) for one in parts["update"])
+    assert not any(one.startswith("Assign") for part in parts for one in parts[part] if part != "update")
+    assert "regularizer" not in parts
+
+
+def test_what_makes_the_gradient_one_is_the_gradients(steps: dict[str, dict[str, Any]]) -> None:
+    assert "UnsortedSegmentSum" in steps["adam"]["parts"]["gradient"]
+    assert {"Unique", "UnsortedSegmentSum"} <= set(steps["row-wise"]["parts"]["gradient"])
+    assert "UnsortedSegmentSum" not in steps["sgd"]["parts"]["gradient"]
+
+
+def test_what_optimizers_compute_is_the_updates(steps: dict[str, dict[str, Any]]) -> None:
+    adam, lazy = (set(steps[name]["parts"]["update"]) for name in ("adam", "row-wise"))
+
+    assert {"Mul", "Sqrt", "Square", "Sub", "AssignSubVariableOp"} <= adam
+    assert {"ResourceGather", "ResourceScatterUpdate", "ResourceScatterSub"} <= lazy
+    assert {"L2Loss"} <= set(steps["global_clipnorm"]["parts"]["update"])
+
+
+def test_regularisers_and_constraints_are_a_part_of_their_own(
+    steps: dict[str, dict[str, Any]],
+) -> None:
+    regularised, constrained = (steps[name]["parts"] for name in ("regularised", "constrained"))
+
+    assert {"Square", "Sum"} <= set(regularised["regularizer"])
+    assert "AssignVariableOp" in constrained["regularizer"]
+    assert constrained["update"] == SCATTERS
+
+
+def test_an_operation_belongs_to_one_table(steps: dict[str, dict[str, Any]]) -> None:
+    first, second = steps["two"]["operations"]
+
+    assert first
+    assert second
+    assert set(first).isdisjoint(second)
+
+
+def test_logits_and_their_loss_are_the_vocabularys(steps: dict[str, dict[str, Any]]) -> None:
+    found = steps["vocabulary"]
+
+    assert {"MatMul", "BiasAdd", "SparseSoftmaxCrossEntropyWithLogits"} <= set(found["types"])
+    assert not any("adam" in name for name in found["names"])

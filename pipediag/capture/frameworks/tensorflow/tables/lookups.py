@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pipediag.capture.frameworks.tensorflow.tables.unfolded import At, Unfolded
+from pipediag.capture.frameworks.tensorflow.tables.unfolded import At, Frame, Unfolded
 
-_FROM_A_VARIABLE = "ResourceGather"
+GATHERS_ROWS = "ResourceGather"
+"""It reads rows of a variable, and no others."""
 _FROM_A_TENSOR = ("GatherV2", "Gather")
 _IN_GRADIENTS = ("gradient_tape/", "gradients/")
 """Scopes that TensorFlow computes gradients in."""
@@ -55,6 +56,11 @@ def in_gradients(op: Any) -> bool:
     return any(scope in op.name for scope in _IN_GRADIENTS)
 
 
+def gathers_rows(step: Unfolded, frame: Frame, op: Any) -> bool:
+    """Whether it gathers rows of a variable, or of a tensor along its first dimension."""
+    return op.type == GATHERS_ROWS or (op.type in _FROM_A_TENSOR and _of_rows(step, op, frame))
+
+
 def one_to_one(step: Unfolded, at: At) -> At | None:
     """What a tensor was made of by an operation that keeps each id in its place, or None."""
     at = step.source(at)
@@ -65,7 +71,7 @@ def _gathers(step: Unfolded) -> Iterator[Lookup]:
     for frame, op in step.operations:
         if in_gradients(op):
             continue
-        if op.type == _FROM_A_VARIABLE:
+        if op.type == GATHERS_ROWS:
             handle, read = step.captured(At(frame, op.inputs[0])), None
         elif op.type in _FROM_A_TENSOR and _of_rows(step, op, frame):
             read = _read_behind(step, At(frame, op.inputs[0]))
@@ -77,7 +83,7 @@ def _gathers(step: Unfolded) -> Iterator[Lookup]:
             yield Lookup(handle, ids, read, frame.within, frame.compiled)
 
 
-def _of_rows(step: Unfolded, op: Any, frame: Any) -> bool:
+def _of_rows(step: Unfolded, op: Any, frame: Frame) -> bool:
     """Whether it gathers along the first dimension."""
     if op.type == "Gather":
         return True

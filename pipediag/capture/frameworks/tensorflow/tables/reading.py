@@ -13,11 +13,18 @@ from pipediag.capture.frameworks.tensorflow.tables.ids import (
     sources_of,
 )
 from pipediag.capture.frameworks.tensorflow.tables.lookups import Lookup, lookups_in
+from pipediag.capture.frameworks.tensorflow.tables.parts import (
+    Place,
+    TableParts,
+    event_names,
+    once,
+)
 from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
     At,
     Unfolded,
     UnreadableGraphError,
 )
+from pipediag.capture.frameworks.tensorflow.tables.vocabulary import over_a_vocabulary
 from pipediag.capture.frameworks.tensorflow.tables.work import (
     WholeTable,
     WholeTables,
@@ -27,9 +34,12 @@ from pipediag.capture.frameworks.tensorflow.tables.work import (
 from pipediag.capture.step_tables import LookedUp, Passage, UnreadableStepError
 from pipediag.session.recorded_tables import RecordedTableUse, RecordedVariable
 from pipediag.tensorflow_names import LOOKUP
-from pipediag.vocabulary import SparseOrDense
+from pipediag.vocabulary import SparseOrDense, TablePart
 
 Given = dict[tuple[int, str, int], Any]
+_Label = tuple[int, TablePart]
+"""Which table, by the id of its variable, and which part of what it costs."""
+_VOCABULARY: Any = ("vocabulary",)
 _NOT_TRACED = "No traced function was seen in the step: it runs eagerly, so no graph tells."
 _NO_MATCH = "A batch has another structure than the step was traced for."
 
@@ -46,6 +56,10 @@ class TracedTables:
         if not self._steps:
             raise UnreadableStepError(_NOT_TRACED)
         self.tables: Sequence[TracedTable] = _each_once(self._steps)
+        labels = _labels(self._steps)
+        for table in self.tables:
+            table.use.operations = _by_part(labels, id(table.variable))
+        self.vocabulary_operations = [name for name in labels if labels[name] == _VOCABULARY]
 
     def of_batch(self, batch: Any) -> Given:
         """By the operation that hands the step its batch."""
@@ -81,6 +95,17 @@ class _Step:
             for handle, found in lookups.items()
             if handle in variables and _is_a_table(variables[handle], writes)
         ]
+        self._whole = whole
+        self._weights = {tuple(one.shape.as_list()) for one in variables.values()}
+
+    def labels(self) -> dict[str, _Label | None]:
+        """What operations are, by the names that a profile may have for them."""
+        labels: dict[Place, _Label | None] = once(
+            (id(table.variable), table.parts(self._whole)) for table in self.tables
+        )
+        for place in over_a_vocabulary(self.unfolded, self._weights):
+            labels.setdefault(place, _VOCABULARY)
+        return event_names(self.unfolded, labels)
 
     def handed_out(self, parts: list[Any]) -> Given:
         """What stands for the parts of a batch that the step draws itself."""
@@ -127,7 +152,8 @@ class TracedTable:
         self.variable = _whole(variable)
         self._step = step
         self._lookups = lookups
-        shape = tuple(variable.shape.as_list())
+        self._handle = variable.handle
+        self._shape = shape = tuple(variable.shape.as_list())
         self.record = RecordedVariable(
             layer=variable.name.removesuffix(":0"),
             rows=shape[0],
@@ -145,6 +171,10 @@ class TracedTable:
             self._sources = {one.key for each in lookups for one in sources_of(step, each.ids)}
         except NotFromABatchError as lack:
             self.ids_missing = f"The ids can't be computed from a batch: {lack}."
+
+    def parts(self, whole: WholeTables) -> dict[Place, TablePart]:
+        """Which operations of the step are which part of what it costs."""
+        return TableParts(self._step, whole, self._handle, self._shape).by_place()
 
     def answers(self, given: Given) -> bool:
         """Whether all that its ids are computed from is there."""
@@ -174,6 +204,23 @@ def _each_once(steps: Sequence[_Step]) -> list[TracedTable]:
         if known is None or (known.use.gradient is None and table.use.gradient is not None):
             found[whole] = table
     return list(found.values())
+
+
+def _labels(steps: Sequence[_Step]) -> dict[str, _Label | None]:
+    """Of all functions; None for a name that means different things in two of them."""
+    labels: dict[str, _Label | None] = {}
+    for step in steps:
+        for name, label in step.labels().items():
+            labels[name] = label if labels.setdefault(name, label) == label else None
+    return labels
+
+
+def _by_part(labels: dict[str, _Label | None], table: int) -> dict[TablePart, list[str]]:
+    found: dict[TablePart, list[str]] = {}
+    for name, label in labels.items():
+        if label is not None and label != _VOCABULARY and label[0] == table:
+            found.setdefault(label[1], []).append(name)
+    return found
 
 
 def _whole(variable: Any) -> Any:

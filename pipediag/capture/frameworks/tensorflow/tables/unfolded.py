@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,7 +17,9 @@ _BRANCHES = {
     "StatelessCase": ("branches",),
 }
 _LOOPS = {"While": "body", "StatelessWhile": "body"}
-_FUNCTIONS = (*_CALLS, *_BRANCHES, *_LOOPS)
+_OVER_DATA = {"ScanDataset": "f"}
+"""What AutoGraph makes of a loop over a dataset inside a function."""
+_FUNCTIONS = (*_CALLS, *_BRANCHES, *_LOOPS, *_OVER_DATA)
 _COMPILED = "_XlaMustCompile"
 """By which TensorFlow marks what XLA is to compile."""
 
@@ -35,8 +37,8 @@ class Frame:
     caller: Frame | None = None
     call: Any = None
     """The operation that calls it."""
-    first_input: int = 0
-    """Where its inputs begin among those of the call."""
+    given: Sequence[Any] = ()
+    """Of each of its inputs what the call gives for it; None for an element of a dataset."""
     compiled_itself: bool = False
     """Of the outermost function: whether XLA compiles all of it."""
     positions: dict[str, int] = field(init=False)
@@ -44,6 +46,11 @@ class Frame:
     def __post_init__(self) -> None:
         inputs = enumerate(self.graph.inputs)
         self.positions = {tensor.op.name: place for place, tensor in inputs}
+
+    def given_for(self, op: Any) -> Any:
+        """What the call gives for an input; None for what is no input, or is given by no call."""
+        place = self.positions.get(op.name) if op.type == "Placeholder" else None
+        return self.given[place] if place is not None and place < len(self.given) else None
 
     @property
     def within(self) -> str | None:
@@ -103,9 +110,9 @@ class Unfolded:
         """Where a tensor is made: arguments are followed to the caller, results into the callee."""
         while True:
             frame, op = at.frame, at.op
-            place = frame.positions.get(op.name) if op.type == "Placeholder" else None
-            if place is not None and frame.caller is not None:
-                at = At(frame.caller, frame.call.inputs[frame.first_input + place])
+            given = frame.given_for(op)
+            if given is not None and frame.caller is not None:
+                at = At(frame.caller, given)
             elif op.type in _CALLS:
                 (callee,) = self._called[frame.index, op.name]
                 at = At(callee, callee.graph.outputs[at.tensor.value_index])
@@ -123,10 +130,11 @@ class Unfolded:
             frame = self.frames[index]
             call = frame.graph.get_operation_by_name(name)
             for callee in callees:
-                given = call.inputs[callee.first_input :]
-                for outer, inner in zip(given, callee.graph.inputs, strict=False):
-                    yield At(frame, outer), At(callee, inner)
-                for outer, inner in zip(call.outputs, callee.graph.outputs, strict=False):
+                for outer, inner in zip(callee.given, callee.graph.inputs, strict=False):
+                    if outer is not None:
+                        yield At(frame, outer), At(callee, inner)
+                returned = () if call.type in _OVER_DATA else call.outputs
+                for outer, inner in zip(returned, callee.graph.outputs, strict=False):
                     yield At(frame, outer), At(callee, inner)
 
     def _unfold(self, frame: Frame) -> None:
@@ -137,12 +145,12 @@ class Unfolded:
                     f"The graph of the step has more than {_MOST_OPERATIONS} operations."
                 )
             if op.type in _FUNCTIONS:
-                callees = [self._enter(frame, op, *one) for one in _functions_of(op)]
+                callees = [self._enter(frame, op, name) for name in _functions_of(op)]
                 self._called[frame.index, op.name] = callees
 
-    def _enter(self, frame: Frame, op: Any, name: str, first_input: int) -> Frame:
-        function = _function_named(frame, name)
-        callee = Frame(len(self.frames), function.graph, frame, op, first_input)
+    def _enter(self, frame: Frame, op: Any, name: str) -> Frame:
+        graph = _function_named(frame, name).graph
+        callee = Frame(len(self.frames), graph, frame, op, _given(op, len(graph.inputs)))
         self.frames.append(callee)
         self._unfold(callee)
         return callee
@@ -157,17 +165,28 @@ def calls_functions(op: Any) -> bool:
     return op.type in _FUNCTIONS
 
 
-def _functions_of(op: Any) -> Iterator[tuple[str, int]]:
-    """Names of the functions that it calls, and where their inputs begin among its own."""
-    if op.type in _CALLS:
-        yield op.get_attr(_CALLS[op.type]).name, 0
-    elif op.type in _LOOPS:
-        yield op.get_attr(_LOOPS[op.type]).name, 0
-    else:
+def _functions_of(op: Any) -> Iterator[str]:
+    """Names of the functions that it calls."""
+    if op.type in _BRANCHES:
         for attribute in _BRANCHES[op.type]:
             value = op.get_attr(attribute)
             for function in value if isinstance(value, list) else [value]:
-                yield function.name, 1
+                yield function.name
+    else:
+        yield op.get_attr({**_CALLS, **_LOOPS, **_OVER_DATA}[op.type]).name
+
+
+def _given(call: Any, inputs: int) -> list[Any]:
+    """What a call gives a function for each of its inputs."""
+    if call.type in _BRANCHES:
+        return list(call.inputs[1:])
+    if call.type not in _OVER_DATA:
+        return list(call.inputs)
+    # The dataset, the state, what the function has of outside; it is given elements in between.
+    state = len(call.get_attr("Tstate"))
+    others = list(call.inputs[1 + state :])
+    elements = [None] * (inputs - state - len(others))
+    return [*call.inputs[1 : 1 + state], *elements, *others]
 
 
 def _function_named(frame: Frame | None, name: str) -> Any:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipediag.capture.frameworks.tensorflow.tables.liveness import Liveness, Made
-from pipediag.capture.frameworks.tensorflow.tables.lookups import in_gradients
+from pipediag.capture.frameworks.tensorflow.tables.lookups import GATHERS_ROWS, in_gradients
 from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
     At,
     Frame,
@@ -24,7 +24,7 @@ from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
 
 _WRITES_ROWS = re.compile(r"ResourceScatter\w+|ResourceSparseApply\w+")
 _WRITES_ALL = re.compile(r"Assign(Add|Sub)?VariableOp|ResourceApply\w+")
-_SPREADS = frozenset({"UnsortedSegmentSum", "TensorScatterUpdate", "TensorScatterAdd", "ScatterNd"})
+SPREADS = frozenset({"UnsortedSegmentSum", "TensorScatterUpdate", "TensorScatterAdd", "ScatterNd"})
 """What makes a tensor of the table's size out of the rows of a gradient."""
 _COUNTS = frozenset({"Size", "Shape", "StridedSlice", "Cast", "Identity"})
 _MAKES_NOTHING = frozenset({"ReadVariableOp", "Identity", "IdentityN", "Placeholder", "Const"})
@@ -63,13 +63,18 @@ class Writes:
         return id(handle) in self.rows or id(handle) in self.whole
 
 
+def writes(op: Any) -> bool:
+    """Whether it writes to a variable."""
+    return bool(_WRITES_ROWS.fullmatch(op.type) or _WRITES_ALL.fullmatch(op.type))
+
+
 def writes_of(step: Unfolded) -> Writes:
     """Which variables it writes, and how."""
     found = Writes()
     for frame, op in step.operations:
         written = _written(op, found)
         if written is not None:
-            written.update(id(handle) for handle in _handles(step, frame, op))
+            written.update(id(handle) for handle in handles(step, frame, op))
     return found
 
 
@@ -78,17 +83,17 @@ class WholeTables:
 
     def __init__(self, step: Unfolded) -> None:
         self._step = step
-        self._read: dict[tuple[int, ...], tuple[_Groups, list[Made]]] = {}
+        self._read: dict[tuple[int, ...], _OfShape] = {}
 
     def of(self, handle: Any, shape: tuple[int, ...]) -> WholeTable:
         """What is made of that table, and of what is computed together with it."""
-        groups, all_made = self._of_shape(shape)
-        group = groups.of(("variable", id(handle)))
+        found = self._of_shape(shape)
+        group = found.groups.of(("variable", id(handle)))
         table = WholeTable()
         made = [
             (frame, op, outputs)
-            for frame, op, outputs in all_made
-            if groups.of(_key(self._step, At(frame, outputs[0]))) == group
+            for frame, op, outputs in found.made
+            if found.groups.of(_key(self._step, At(frame, outputs[0]))) == group
         ]
         sizes = {
             At(frame, one).key: _bytes(one, shape) for frame, _, outputs in made for one in outputs
@@ -97,17 +102,23 @@ class WholeTables:
         table.temporary_peak_bytes = Liveness(self._step).peak_bytes(made, sizes) if made else 0
         for _, op, _ in made:
             table.operations[op.type] += 1
-            if op.type in _SPREADS:
+            if op.type in SPREADS:
                 table.spread = True
             elif in_gradients(op):
                 table.dense_gradient = True
-        table.variables = {key[1] for key in groups.members(group) if key[0] == "variable"}
+        members = found.groups.members(group)
+        table.variables = {key[1] for key in members if key[0] == "variable"}
         return table
 
-    def _of_shape(self, shape: tuple[int, ...]) -> tuple[_Groups, list[Made]]:
+    def touching(self, handle: Any, shape: tuple[int, ...]) -> list[tuple[Frame, Any]]:
+        """Operations that read, make or write that table, or what is computed together with it."""
+        found = self._of_shape(shape)
+        group = found.groups.of(("variable", id(handle)))
+        return [(frame, op) for frame, op, key in found.touching if found.groups.of(key) == group]
+
+    def _of_shape(self, shape: tuple[int, ...]) -> _OfShape:
         if shape not in self._read:
-            groups = _Groups()
-            self._read[shape] = groups, list(_of_shape(self._step, shape, groups))
+            self._read[shape] = _of_shape(self._step, shape)
         return self._read[shape]
 
 
@@ -131,38 +142,53 @@ class _Groups:
         return (key for key in list(self._above) if self.of(key) == group)
 
 
-def _of_shape(step: Unfolded, shape: tuple[int, ...], groups: _Groups) -> Iterator[Made]:
-    """Operations that make tensors of that shape; what belongs together is joined on the way."""
+@dataclass
+class _OfShape:
+    """What a step does with tables of one shape."""
+
+    groups: _Groups = field(default_factory=_Groups)
+    """What belongs together."""
+    made: list[Made] = field(default_factory=list)
+    """Operations that make tensors of that shape."""
+    touching: list[tuple[Frame, Any, _Key]] = field(default_factory=list)
+    """Operations that are given, or make, what belongs to a group, with a key of it."""
+
+
+def _of_shape(step: Unfolded, shape: tuple[int, ...]) -> _OfShape:
+    found = _OfShape()
     for one, other in step.same():
         if _has_shape(step, one, shape):
-            groups.join([_key(step, one), _key(step, other)])
+            found.groups.join([_key(step, one), _key(step, other)])
     for frame, op in step.operations:
         if calls_functions(op):
             continue
         if op.type == "IdentityN":
             for given, passed in zip(op.inputs, op.outputs, strict=True):
-                groups.join([_key(step, At(frame, given)), _key(step, At(frame, passed))])
+                found.groups.join([_key(step, At(frame, given)), _key(step, At(frame, passed))])
             continue
         outputs = [one for one in op.outputs if _has_shape(step, At(frame, one), shape)]
         inputs = [one for one in op.inputs if _has_shape(step, At(frame, one), shape)]
-        variables: list[_Key] = [
-            ("variable", id(one))
-            for one in _handles(step, frame, op)
-            if _shape_behind(one) in (shape, shape[:1], (*shape[:1], 1))
-        ]
-        joined = [At(frame, one) for one in (*inputs, *outputs)]
+        keys = list(_variables(step, frame, op, shape))
+        keys += [_key(step, At(frame, one)) for one in (*inputs, *outputs)]
+        if keys:
+            found.touching.append((frame, op, keys[0]))
         if _WRITES_ROWS.fullmatch(op.type):
-            joined += _read_for_rows(step, frame, op, shape)
-        groups.join(variables + [_key(step, one) for one in joined])
+            keys += _read_for_rows(step, frame, op, shape)
+        found.groups.join(keys)
         if outputs and op.type not in _MAKES_NOTHING:
-            yield frame, op, outputs
+            found.made.append((frame, op, outputs))
+    return found
 
 
-def _read_for_rows(step: Unfolded, frame: Frame, op: Any, shape: tuple[int, ...]) -> Iterator[At]:
-    """Tensors of that shape which an optimizer computes the rows from that it writes.
+def _read_for_rows(
+    step: Unfolded, frame: Frame, op: Any, shape: tuple[int, ...]
+) -> Iterator[_Key]:
+    """What an optimizer computes the rows from that it writes: tensors of that shape, and variables
+    of it of which it gathers the same rows.
 
     Gradients are where it begins: what they are computed from is the model, with its other tables.
     """
+    rows = _rows_of(step, frame, op)
     seen: set[_Key] = set()
     waiting = [step.source(At(frame, one)) for one in op.inputs[1:]]
     while waiting:
@@ -171,9 +197,16 @@ def _read_for_rows(step: Unfolded, frame: Frame, op: Any, shape: tuple[int, ...]
             continue
         seen.add(at.key)
         if _has_shape(step, at, shape):
-            yield at
-        else:
-            waiting.extend(step.source(one) for one in at.inputs())
+            yield _key(step, at)
+            continue
+        if at.op.type == GATHERS_ROWS and _rows_of(step, at.frame, at.op) == rows:
+            yield from _variables(step, at.frame, at.op, shape)
+        waiting.extend(step.source(one) for one in at.inputs())
+
+
+def _rows_of(step: Unfolded, frame: Frame, op: Any) -> _Key:
+    """Which rows of a variable it gathers or writes, as a key of the tensor that says so."""
+    return _key(step, At(frame, op.inputs[1]))
 
 
 def _key(step: Unfolded, at: At) -> _Key:
@@ -185,7 +218,7 @@ def _has_shape(step: Unfolded, at: At, shape: tuple[int, ...]) -> bool:
     if at.tensor.shape.rank != len(shape):
         return False
     found = tuple(at.tensor.shape.as_list())
-    if found != (None, *shape[1:]) or at.op.type not in _SPREADS:
+    if found != (None, *shape[1:]) or at.op.type not in SPREADS:
         return found == shape
     return not _of_different_ids(step, at)
 
@@ -201,13 +234,20 @@ def _of_different_ids(step: Unfolded, at: At) -> bool:
     return at.op.type in ("Unique", "UniqueV2")
 
 
-def _handles(step: Unfolded, frame: Frame, op: Any) -> Iterator[Any]:
+def handles(step: Unfolded, frame: Frame, op: Any) -> Iterator[Any]:
     """Handles, outside of the graph, of the variables that an operation is given."""
     for tensor in op.inputs:
         if tensor.dtype.name == "resource":
             handle = step.captured(At(frame, tensor))
             if handle is not None:
                 yield handle
+
+
+def _variables(step: Unfolded, frame: Frame, op: Any, shape: tuple[int, ...]) -> Iterator[_Key]:
+    """Those it is given that have that shape, or one value for each row."""
+    for handle in handles(step, frame, op):
+        if _shape_behind(handle) in (shape, shape[:1], (*shape[:1], 1)):
+            yield "variable", id(handle)
 
 
 def _shape_behind(handle: Any) -> tuple[int | None, ...] | None:

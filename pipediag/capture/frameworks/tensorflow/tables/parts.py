@@ -1,0 +1,156 @@
+"""Which operations of a step are which part of what an embedding table costs.
+
+They are told by what they do to the table, not by their scopes: what touches a tensor of the table's
+size, or writes its rows, and what leads from a gradient to these writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from pipediag.capture.frameworks.tensorflow.tables.lookups import gathers_rows, in_gradients
+from pipediag.capture.frameworks.tensorflow.tables.unfolded import At, Frame, Unfolded
+from pipediag.capture.frameworks.tensorflow.tables.work import SPREADS, WholeTables, handles, writes
+from pipediag.vocabulary import TablePart
+
+Label = TypeVar("Label")
+Place = tuple[int, str]
+"""Of an operation: the number of its frame, and its name there."""
+
+_READ = "ReadVariableOp"
+_ASSIGN = "AssignVariableOp"
+_SUMS_ROWS = SPREADS | {"Unique", "UniqueV2"}
+_JOINS = frozenset({"AddN", "Cast", "ConcatV2", "Identity", "IdentityN", "Reshape"})
+"""What makes one gradient of a table out of those of its lookups."""
+_AS_A_WEIGHT = frozenset({"BatchMatMul", "BatchMatMulV2", "Einsum", "MatMul", "Transpose"})
+"""What a layer does that multiplies by the whole table."""
+_FROM_A_BATCH = frozenset({"IteratorGetNext", "Placeholder"})
+
+
+class TableParts:
+    """Of one table in one step."""
+
+    def __init__(
+        self, step: Unfolded, whole: WholeTables, handle: Any, shape: tuple[int, ...]
+    ) -> None:
+        self._step = step
+        self._handle = handle
+        self._touching = whole.touching(handle, shape)
+        self._touched = {place_of(frame, op) for frame, op in self._touching}
+
+    def by_place(self) -> dict[Place, TablePart]:
+        """The part of each operation that has one."""
+        found: dict[Place, TablePart] = {}
+        for frame, op in self._touching:
+            if writes(op):
+                found.update(self._write(frame, op))
+        for frame, op in self._touching:
+            part = self._of_touching(frame, op)
+            if part is not None and (part == "copy" or place_of(frame, op) not in found):
+                found[place_of(frame, op)] = part
+        return found
+
+    def _write(self, frame: Frame, op: Any) -> Iterator[tuple[Place, TablePart]]:
+        """One write to the table or a slot of it, and what leads to it."""
+        way = _Way(self._step, frame, op)
+        part: TablePart = "regularizer" if self._is_constraint(frame, op, way) else "update"
+        yield place_of(frame, op), part
+        for at in way.computing:
+            # What is written without a gradient may be computed by the whole model.
+            if way.has_gradient or place_of(at.frame, at.op) in self._touched:
+                yield place_of(at.frame, at.op), "gradient" if at.op.type in _SUMS_ROWS else part
+        for at in way.joining:
+            yield place_of(at.frame, at.op), "gradient"
+
+    def _is_constraint(self, frame: Frame, op: Any, way: _Way) -> bool:
+        """Whether the table's own value is put in its place, changed by no gradient."""
+        if op.type != _ASSIGN or way.has_gradient:
+            return False
+        read = [(at.frame, at.op) for at in way.computing if at.op.type == _READ]
+        of = [one for each in ((frame, op), *read) for one in handles(self._step, *each)]
+        return all(one is self._handle for one in of)
+
+    def _of_touching(self, frame: Frame, op: Any) -> TablePart | None:
+        if op.type == _READ:
+            return "copy"
+        if in_gradients(op):
+            if op.type in _SUMS_ROWS or op.type in _JOINS:
+                return "gradient"
+            return None if op.type in _AS_A_WEIGHT else "regularizer"
+        if gathers_rows(self._step, frame, op):
+            return "lookup"
+        if op.type == "Cast":
+            return "copy"
+        if op.type in _AS_A_WEIGHT:
+            return None
+        of_gradient = _Way(self._step, frame, op, first=0).has_gradient
+        return "update" if of_gradient else "regularizer"
+
+
+class _Way:
+    """What an operation is computed from, back to the gradients and to what joins them."""
+
+    def __init__(self, step: Unfolded, frame: Frame, op: Any, first: int = 1) -> None:
+        self.computing: list[At] = []
+        """What optimizers do with a gradient."""
+        self.joining: list[At] = []
+        """What makes one gradient of a table out of those of its lookups."""
+        self.has_gradient = False
+        seen: set[tuple[int, str, int]] = set()
+        waiting = [(step.source(At(frame, one)), False) for one in op.inputs[first:]]
+        while waiting:
+            at, beyond = waiting.pop()
+            if at.key in seen or at.tensor.shape.rank == 0 or at.op.type in _FROM_A_BATCH:
+                continue
+            seen.add(at.key)
+            if in_gradients(at.op):
+                beyond = self.has_gradient = True
+                if at.op.type not in _SUMS_ROWS and at.op.type not in _JOINS:
+                    continue
+                self.joining.append(at)
+            elif beyond:
+                continue
+            else:
+                self.computing.append(at)
+            waiting.extend((step.source(one), beyond) for one in at.inputs())
+
+
+def event_names(step: Unfolded, labels: Mapping[Place, Label | None]) -> dict[str, Label | None]:
+    """The labels by the names that a profile may have for operations; None for all others.
+
+    TensorFlow puts the graphs of functions into their callers, and an operation's name behind that
+    of the call; what it does not put there keeps its own. A name of several operations has a label
+    where all of these have it.
+    """
+    found: dict[str, Label | None] = {}
+    for frame, op in step.operations:
+        label = labels.get(place_of(frame, op))
+        for name in _names(frame, op):
+            found[name] = label if found.setdefault(name, label) == label else None
+    return found
+
+
+def once(
+    tables: Iterable[tuple[int, dict[Place, TablePart]]],
+) -> dict[Place, tuple[int, TablePart] | None]:
+    """What is of one table alone, as pairs of that and the part; None for what is of several."""
+    found: dict[Place, tuple[int, TablePart] | None] = {}
+    for table, by_place in tables:
+        for place, part in by_place.items():
+            known = found.setdefault(place, (table, part))
+            if known is None or known[0] != table:
+                found[place] = None
+    return found
+
+
+def _names(frame: Frame, op: Any) -> Iterator[str]:
+    name, around = op.name, frame
+    yield name
+    while around.caller is not None:
+        name, around = f"{around.call.name}/{name}", around.caller
+        yield name
+
+
+def place_of(frame: Frame, op: Any) -> Place:
+    return frame.index, op.name

@@ -1,0 +1,113 @@
+"""What embedding tables cost in a step: the profile's operations, told apart by the step's graph.
+
+The profiler lengthens steps, so the shares are the profile's and the milliseconds are those that
+the unprofiled breakdown has for compute.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from pipediag.measures.missing import Missing
+from pipediag.measures.step.breakdown import round_to_hundred
+from pipediag.session.embedding_cost import CostPart, EmbeddingCost
+from pipediag.session.recorded_tables import RecordedVariable
+from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.steps import Share
+from pipediag.trace.host.compute import ComputeTimes
+from pipediag.trace.summary import TraceSummary
+from pipediag.vocabulary import StepClass, StepPart
+
+NO_TABLE = "The steps look up no embedding table."
+_NOT_READ = "The graph of the step was not read, so that its operations are not told apart."
+_NO_COMPUTE = "The profile shows no compute in its steps."
+_FUSED = (
+    "XLA fuses operations and gives them names of its own: what it compiled is not told apart."
+)
+
+_IN_A_BODY = re.compile(r"/(body|cond|then|else|branch\d*)/_\d+(?=/)")
+"""What TensorFlow puts into the names of operations in a loop or a branch."""
+_Part = tuple[StepPart, str | None, str | None]
+_REST: _Part = ("rest", None, None)
+_NOT_TOLD: _Part = ("not_told", None, None)
+
+
+def has_parts(recording: Recording, loop: RecordedLoop) -> bool:
+    """Whether it is known which operations of the loop's step belong to tables."""
+    return bool(loop.vocabulary_operations) or any(
+        table.use is not None and table.use.operations for table in _tables(recording, loop)
+    )
+
+
+def measure_embedding_cost(
+    recording: Recording,
+    loop: RecordedLoop,
+    trace: TraceSummary | None,
+    trace_missing: str | None,
+    breakdown: dict[StepClass, Share] | Missing,
+) -> EmbeddingCost | Missing:
+    """The step's compute by part, or why it can't be told."""
+    if not recording.variables:
+        return Missing(NO_TABLE)
+    if not has_parts(recording, loop):
+        return Missing(_NOT_READ)
+    if trace is None or trace.steps is None or trace.compute is None:
+        reason = trace_missing or (trace.missing.get("steps") if trace else None)
+        return Missing(reason or _NO_COMPUTE)
+    if isinstance(breakdown, Missing):
+        return breakdown
+    if not trace.compute.total_ns:
+        return Missing(_NO_COMPUTE)
+    return _divided(
+        _Names(_tables(recording, loop), loop.vocabulary_operations),
+        trace.compute,
+        len(trace.steps.ns),
+        breakdown["device_compute"].ms,
+    )
+
+
+def _tables(recording: Recording, loop: RecordedLoop) -> list[RecordedVariable]:
+    return [one for one in recording.variables if one.loop_id in (None, loop.id)]
+
+
+def _divided(names: _Names, times: ComputeTimes, steps: int, compute_ms: float) -> EmbeddingCost:
+    ns: dict[_Part, float] = {_REST: 0.0, _NOT_TOLD: times.compiled_ns + times.unnamed_ns}
+    for operation, took in times.by_operation.items():
+        part = names.part_of(operation)
+        ns[part] = ns.get(part, 0.0) + took
+    percents = round_to_hundred(np.array(list(ns.values())))
+    rows = [
+        CostPart(
+            part=part,
+            layer=layer,
+            variable=variable,
+            ms=compute_ms * percent / 100.0,
+            percent=percent,
+        )
+        for (part, layer, variable), percent in zip(ns, percents, strict=True)
+    ]
+    return EmbeddingCost(
+        compute_ms=compute_ms,
+        steps=steps,
+        overlap=times.summed_ns / times.total_ns,
+        parts=sorted((row for row in rows if row.percent), key=lambda row: -row.percent),
+        notes=[_FUSED] if times.compiled_ns else [],
+    )
+
+
+class _Names:
+    """What the operations of a profile are, as the step's graph has them."""
+
+    def __init__(self, tables: list[RecordedVariable], vocabulary: list[str]) -> None:
+        self._parts: dict[str, _Part] = dict.fromkeys(vocabulary, ("vocabulary", None, None))
+        for table in tables:
+            for part, names in table.use.operations.items() if table.use else ():
+                label = (part, table.layer, table.use.variable if table.use else None)
+                self._parts.update(dict.fromkeys(names, label))
+
+    def part_of(self, operation: str) -> _Part:
+        """The part of an operation, given as `scope/name:Type`."""
+        name = _IN_A_BODY.sub("", operation.rpartition(":")[0])
+        return self._parts.get(name, _REST)

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipediag.measures.loop.embedding_cost import has_parts, measure_embedding_cost
+from pipediag.measures.missing import Missing
+from pipediag.session.embedding_cost import EmbeddingCost
+from pipediag.session.recorded_tables import RecordedVariable
+from pipediag.session.recording import Recording
+from pipediag.trace.host.compute import ComputeTimes
+from pipediag.vocabulary import TablePart
+from tests.measures.loop.test_embeddings import TABLE, USE
+from tests.measures.traces import make_trace
+from tests.recordings import make_recorded_loop, make_recording
+from tests.records import make_breakdown
+
+PARTS: dict[TablePart, list[str]] = {
+    "lookup": ["embedding/GatherV2"],
+    "copy": ["embedding/GatherV2/ReadVariableOp"],
+    "update": ["adam/Mul", "while/adam/Sub"],
+}
+BREAKDOWN = make_breakdown(device_compute=50.0)
+COMPUTE_MS = BREAKDOWN["device_compute"].ms
+
+
+def recording(*tables: RecordedVariable, vocabulary: list[str] | None = None) -> Recording:
+    loop = make_recorded_loop(vocabulary_operations=vocabulary or [])
+    return make_recording(loops=[loop], variables=list(tables))
+
+
+def table(layer: str = "words", **parts: list[str]) -> RecordedVariable:
+    use = replace(USE, variable=f"{layer}/embeddings", operations=parts or PARTS)
+    return replace(TABLE, layer=layer, use=use)
+
+
+def cost(recorded: Recording, times: ComputeTimes | None) -> EmbeddingCost | Missing:
+    trace = make_trace(compute=times)
+    return measure_embedding_cost(recorded, recorded.loops[0], trace, None, BREAKDOWN)
+
+
+def parts(found: EmbeddingCost | Missing) -> list[tuple[str, str | None, float]]:
+    assert isinstance(found, EmbeddingCost)
+    return [(one.part, one.layer, one.percent) for one in found.parts]
+
+
+def test_parts_of_two_tables_the_largest_first() -> None:
+    recorded = recording(
+        table(), table("users", update=["adam/Mul_1"]), vocabulary=["logits/MatMul"]
+    )
+    found = cost(
+        recorded,
+        ComputeTimes(
+            1000,
+            1500,
+            {
+                "embedding/GatherV2:GatherV2": 50.0,
+                "embedding/GatherV2/ReadVariableOp:ReadVariableOp": 100.0,
+                "adam/Mul:Mul": 400.0,
+                "adam/Mul_1:Mul": 200.0,
+                "logits/MatMul:_FusedMatMul": 150.0,
+                "dense/MatMul:MatMul": 100.0,
+            },
+            0.0,
+        ),
+    )
+    assert parts(found) == [
+        ("update", "words", 40.0),
+        ("update", "users", 20.0),
+        ("vocabulary", None, 15.0),
+        ("copy", "words", 10.0),
+        ("rest", None, 10.0),
+        ("lookup", "words", 5.0),
+    ]
+    assert isinstance(found, EmbeddingCost)
+    assert found.parts[0].ms == pytest.approx(0.4 * COMPUTE_MS)
+    assert found.parts[0].variable == "words/embeddings"
+    assert (found.compute_ms, found.steps, found.overlap, found.notes) == (COMPUTE_MS, 10, 1.5, [])
+
+
+@given(st.lists(st.floats(0.0, 1e9), min_size=4, max_size=4), st.floats(0.0, 1e9))
+def test_the_parts_add_up_to_the_compute_of_the_step(named: list[float], compiled: float) -> None:
+    names = ["embedding/GatherV2:GatherV2", "adam/Mul:Mul", "x/Sub:Sub", "y/MatMul:MatMul"]
+    total = round(sum(named) + compiled)
+    if not total:
+        return
+    found = cost(
+        recording(table()),
+        ComputeTimes(total, total, dict(zip(names, named, strict=True)), compiled),
+    )
+    assert isinstance(found, EmbeddingCost)
+    assert sum(one.percent for one in found.parts) == pytest.approx(100.0)
+    assert sum(one.ms for one in found.parts) == pytest.approx(COMPUTE_MS)
+
+
+def test_operations_in_the_body_of_a_loop_bear_its_round_in_their_names() -> None:
+    found = cost(
+        recording(table()), ComputeTimes(10, 10, {"while/body/_12/adam/Sub:Sub": 10.0}, 0.0)
+    )
+    assert parts(found) == [("update", "words", 100.0)]
+
+
+def test_what_xla_has_compiled_is_not_told_and_no_time_without_a_name_is_lost() -> None:
+    found = cost(recording(table()), ComputeTimes(1000, 1000, {"adam/Mul:Mul": 100.0}, 600.0))
+
+    assert parts(found) == [("not_told", None, 90.0), ("update", "words", 10.0)]
+    assert isinstance(found, EmbeddingCost)
+    assert "XLA fuses" in found.notes[0]
+
+
+def test_an_operation_of_the_same_end_is_another() -> None:
+    found = cost(recording(table()), ComputeTimes(10, 10, {"other/adam/Mul:Mul": 10.0}, 0.0))
+    assert parts(found) == [("rest", None, 100.0)]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "reason"),
+    [
+        (recording(), "look up no embedding table"),
+        (recording(replace(TABLE, use=None)), "graph of the step was not read"),
+        (recording(replace(table(), loop_id="another")), "graph of the step was not read"),
+    ],
+)
+def test_without_parts_the_reason(recorded: Recording, reason: str) -> None:
+    found = cost(recorded, ComputeTimes(10, 10, {"Mul:Mul": 10.0}, 0.0))
+
+    assert isinstance(found, Missing)
+    assert reason in found.reason
+    assert not has_parts(recorded, recorded.loops[0])
+
+
+def test_without_a_profile_or_a_breakdown_their_reasons() -> None:
+    recorded = recording(table())
+    loop = recorded.loops[0]
+    trace = make_trace(compute=ComputeTimes(0, 0, {}, 0.0))
+
+    def of(*rest: object) -> str:
+        found = measure_embedding_cost(recorded, loop, *rest)  # type: ignore[arg-type]
+        assert isinstance(found, Missing)
+        return found.reason
+
+    assert of(None, "No step was profiled.", BREAKDOWN) == "No step was profiled."
+    assert of(make_trace(steps=None, missing={"steps": "No steps."}), None, BREAKDOWN) == (
+        "No steps."
+    )
+    assert "no compute" in of(trace, None, BREAKDOWN)
+    told = make_trace(compute=ComputeTimes(10, 10, {"Mul:Mul": 10.0}, 0.0))
+    assert of(told, None, Missing("Too few.")) == "Too few."

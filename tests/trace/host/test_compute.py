@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipediag.trace.events import TraceEvents
+from pipediag.trace.host.compute import ComputeTimes, shares
+from pipediag.trace.intervals import intersect, normalise, total
+from pipediag.trace.reader import read
+from pipediag.trace.summary import summarise_events
+from tests.trace.builder import LineBuilder, PlaneBuilder, TraceBuilder, add_graph_call, add_steps
+from tests.trace.cuda import CudaProfile
+
+RECORDED = Path(__file__).parents[1] / "data" / "fit.xplane.pb.gz"
+
+
+def times(events: TraceEvents) -> ComputeTimes:
+    found = summarise_events(events, by_operation=True).compute
+    assert found is not None
+    return found
+
+
+def executing(line: LineBuilder, *operations: tuple[str, int, int], run: int = 7) -> None:
+    """One run of a graph function on a thread."""
+    line.event("ExecutorState::Process", operations[0][1], operations[-1][2], id=run)
+    for name, start, end in operations:
+        line.event(name, start, end)
+
+
+@pytest.fixture
+def builder() -> TraceBuilder:
+    return TraceBuilder()
+
+
+@pytest.fixture
+def host(builder: TraceBuilder) -> PlaneBuilder:
+    """Two steps of a microsecond."""
+    made = builder.host()
+    training = made.line("python")
+    add_steps(training, 0, 1000, 2000)
+    add_graph_call(training, 0, 1000)
+    add_graph_call(training, 1000, 2000)
+    return made
+
+
+def test_what_runs_at_once_shares_the_moment(
+    builder: TraceBuilder, host: PlaneBuilder, tmp_path: Path
+) -> None:
+    executing(host.line("tf_Compute/1"), ("f/adam/Mul:Mul", 100, 300), ("f/Sub:Sub", 300, 400))
+    executing(host.line("tf_Compute/2"), ("f/dense/MatMul:_MklMatMul", 200, 300))
+    found = times(builder.events(tmp_path))
+
+    assert found.by_operation == {
+        "f/adam/Mul:Mul": 150.0,
+        "f/dense/MatMul:_MklMatMul": 50.0,
+        "f/Sub:Sub": 100.0,
+    }
+    assert (found.total_ns, found.summed_ns, found.unnamed_ns) == (300, 400, 0.0)
+
+
+def test_operations_of_the_pipeline_and_outside_of_steps_are_left_out(
+    builder: TraceBuilder, host: PlaneBuilder, tmp_path: Path
+) -> None:
+    host.line("tf_data_iterator_resource/1").event(
+        "InstantiatedCapturedFunction::RunAsync", 0, 10, id=-55
+    )
+    host.line("tf_data_private_threadpool/1").event("Sin:Sin", 0, 500)
+    shared = host.line("tf_Compute/1")
+    executing(shared, ("Cast:Cast", 10, 390), run=-55)
+    executing(shared, ("dense/MatMul:MatMul", 1900, 2100))
+
+    assert times(builder.events(tmp_path)).by_operation == {"dense/MatMul:MatMul": 100.0}
+
+
+def test_what_xla_has_compiled_has_no_name_of_the_graph(
+    builder: TraceBuilder, host: PlaneBuilder, tmp_path: Path
+) -> None:
+    line = host.line("tf_Compute/1")
+    line.event("__inference_train_step_499:__inference_train_step_499", 0, 900)
+    line.event("wrapped_add", 200, 300, hlo_op="wrapped_add", hlo_module="cluster")
+    line.event("gather:Gather", 300, 400)
+    found = times(builder.events(tmp_path))
+
+    assert (found.compiled_ns, found.by_operation) == (100.0, {"gather:Gather": 100.0})
+
+
+def test_an_eager_operation_has_no_name_either(
+    builder: TraceBuilder, host: PlaneBuilder, tmp_path: Path
+) -> None:
+    training = host.line("python2")
+    add_steps(training, 0, 1000, 2000, 3000)
+    training.event("EagerLocalExecute: Mul", 100, 200)
+    training.event("KernelAndDeviceFunc::Run", 110, 190)
+
+    assert times(builder.events(tmp_path)).unnamed_ns == 80.0
+
+
+def test_kernels_count_by_the_operation_that_launched_them(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 100, 200)
+    for start in (10, 110):
+        profile.kernel((start, start + 20), tf_op="f/adam/Mul:Mul")
+        profile.kernel((start + 10, start + 20), stream=14, tf_op="f/dense/MatMul:MatMul")
+        profile.kernel((start + 30, start + 40), hlo_module="cluster_1")
+        profile.kernel((start + 40, start + 45))
+    found = times(read(profile.save(tmp_path)))
+
+    assert found.by_operation == {"f/adam/Mul:Mul": 30_000.0, "f/dense/MatMul:MatMul": 10_000.0}
+    assert (found.compiled_ns, found.unnamed_ns) == (20_000.0, 10_000.0)
+    assert found.total_ns == 70_000
+
+
+def test_operations_of_a_real_fit_add_up_to_its_compute(tmp_path: Path) -> None:
+    path = tmp_path / "fit.xplane.pb"
+    path.write_bytes(gzip.decompress(RECORDED.read_bytes()))
+    summary = summarise_events(read(path), by_operation=True)
+    assert summary.compute is not None
+    assert summary.steps is not None
+
+    named = sum(summary.compute.by_operation.values())
+    assert summary.compute.total_ns == summary.steps.column("device_compute").sum()
+    assert named == pytest.approx(summary.compute.total_ns, rel=1e-6)
+    assert any(name.endswith(":AssignSubVariableOp") for name in summary.compute.by_operation)
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), max_size=8)
+
+
+@given(SPANS, SPANS)
+def test_shares_add_up_to_the_time_in_which_any_ran(
+    spans: list[tuple[int, int]], windows: list[tuple[int, int]]
+) -> None:
+    """However they overlap, and whatever of them lies outside of the windows."""
+    ran = np.array([(start, start + length) for start, length in spans], np.int64).reshape(-1, 2)
+    inside = normalise([start for start, _ in windows], [sum(one) for one in windows])
+    each, summed = shares(ran, inside)
+
+    together = total(intersect(normalise(ran[:, 0], ran[:, 1]), inside))
+    assert float(each.sum()) == pytest.approx(together)
+    assert summed == sum(total(intersect(normalise([a], [b]), inside)) for a, b in ran.tolist())
+
+
+def test_nobody_asks_for_it_without_tables(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    add_steps(builder.host().line("python"), 0, 1000, 2000)
+
+    assert summarise_events(builder.events(tmp_path)).compute is None
+
+
+def test_without_steps_there_is_none(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    builder.host().line("python").event("anything", 0, 10)
+
+    assert summarise_events(builder.events(tmp_path), by_operation=True).compute is None
