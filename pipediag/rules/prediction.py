@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from pipediag.facts.machine import on_accelerator
 from pipediag.facts.pipeline import delay_ms
 from pipediag.facts.step import class_ms, class_percent
 from pipediag.forecast import forecast
@@ -48,18 +49,43 @@ def limited(session: Session, finding: Finding, frees: Iterable[StepClass]) -> F
     """A failed finding on speed without a prediction, with the most that its advice could buy.
 
     The limit is the step over the step without all of these classes of its time; for input it is
-    the ceiling, which knows what the profile alone does not.
+    the ceiling, which knows what the profile alone does not. A rule's own limit stays.
     """
     if finding.status != "fail" or finding.about_results or finding.predicted_speedup is not None:
         return finding
+    if finding.speedup_at_most is not None:
+        return finding
     classes = list(frees)
-    percent = min(class_percent(session, classes), MOST_FREED_PERCENT)
-    at_most = 100.0 / (100.0 - percent)
+    at_most = _without_percent(class_percent(session, {*classes, *_beside(session, classes)}))
     if classes == ["input_wait"] and session.ceiling is not None:
         at_most = session.ceiling.speedup_if_input_free or at_most
     if session.breakdown is None or at_most <= 1.0:
         return finding
     return finding.model_copy(update={"speedup_at_most": round(at_most, 3)})
+
+
+def at_most_without(session: Session, compute_percent: float) -> float | None:
+    """The most that is bought by so much less compute, in percent of the step; None for nothing."""
+    beside = class_percent(session, _beside(session, ["device_compute"]))
+    at_most = round(_without_percent(compute_percent + beside), 3)
+    return at_most if compute_percent > 0 and at_most > 1.0 else None
+
+
+def _without_percent(percent: float) -> float:
+    return 100.0 / (100.0 - min(percent, MOST_FREED_PERCENT))
+
+
+def _beside(session: Session, freed: Collection[StepClass]) -> list[StepClass]:
+    """What grows shorter with the compute where the same CPUs do both.
+
+    Dispatch is then also the time in which operations wait for a core, or memory that they made is
+    given back to the system; and input whose threads compute on these cores comes sooner.
+    """
+    if "device_compute" not in freed or on_accelerator(session.environment.devices):
+        return []
+    wait = session.input_wait
+    contended = wait is not None and wait.contention == "cpu"
+    return ["dispatch", "input_wait"] if contended else ["dispatch"]
 
 
 def parallel(session: Session, op: Operation, calls: float, *, on_cpu: bool) -> Prediction:

@@ -6,6 +6,7 @@ import pytest
 
 from pipediag.forecast import forecast
 from pipediag.rules.prediction import (
+    at_most_without,
     less_input,
     limited,
     overlapped,
@@ -19,11 +20,14 @@ from pipediag.rules.step import host_overhead
 from pipediag.session.edits import AUTOTUNE, Edit, SetModel, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.session.run import Device
 from pipediag.session.steps import Ceiling
 from tests.factories import make_session
 from tests.records import (
     make_breakdown,
+    make_environment,
     make_function,
+    make_input_wait,
     make_operation,
     make_pipeline,
     make_pipeline_ops,
@@ -177,3 +181,32 @@ def test_what_is_predicted_or_no_matter_of_speed_has_no_limit(finding: Finding) 
 def test_a_limit_of_nothing_is_not_said() -> None:
     assert limited(make_session(), unpredicted(), []).speedup_at_most is None
     assert limited(make_session(breakdown=None), unpredicted(), ["python"]).speedup_at_most is None
+
+
+@pytest.mark.parametrize(
+    ("overrides", "at_most"),
+    [
+        # Of a step that computes for 60 %: dispatch goes along where CPUs do both.
+        ({}, 100 / 25),
+        # So does input whose threads compute on the same CPUs.
+        ({"input_wait": make_input_wait(contention="cpu")}, 100 / 15),
+        ({"environment": make_environment(devices=[Device(name="/GPU:0", kind="GPU")])}, 100 / 40),
+    ],
+)
+def test_what_waits_for_the_compute_on_the_same_cpus_goes_along_with_it(
+    overrides: dict[str, Any], at_most: float
+) -> None:
+    breakdown = make_breakdown(input_wait=10.0, device_compute=60.0, dispatch=15.0, python=15.0)
+    session = make_session(**{"breakdown": breakdown, **overrides})
+    finding = host_overhead.META.finding("fail", "Do it.")
+
+    limit = limited(session, finding, ["device_compute"]).speedup_at_most
+    assert limit == pytest.approx(at_most, abs=0.001)
+    assert at_most_without(session, 60.0) == limit
+    assert at_most_without(session, 0.0) is None
+
+
+def test_the_limit_that_a_rule_gives_stays() -> None:
+    finding = host_overhead.META.finding("fail", "Do it.", speedup_at_most=1.5)
+
+    assert limited(SESSION, finding, ["device_compute"]).speedup_at_most == 1.5

@@ -1,11 +1,16 @@
-"""What passes over a whole table, judged by how much of the step is computed."""
+"""What passes over a whole table, judged by how much of the step it takes.
+
+That is the parts that the profile found, where it tells operations apart, or else all compute.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipediag.facts.limits import Threshold
+from pipediag.facts.embedding_cost import percent_of_step
+from pipediag.facts.limits import OPERATION_SHARE, Threshold
 from pipediag.facts.step import class_percent
+from pipediag.rules.prediction import at_most_without
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit
@@ -26,21 +31,31 @@ def judged_by_compute(
     advice: str,
     evidence: Mapping[str, Scalar],
     *,
+    took_ms: float | None,
     missing: str,
     edit: Edit | None = None,
     untried: str | None = None,
 ) -> Finding:
-    """What a rule finds: it informs where less than `least` of the step is compute, or input waits.
+    """What a rule finds: it informs where the passes take little of the step, or input waits.
 
     Args:
+        least: of the step that has to be compute, where no more is known.
+        took_ms: of a step in what the advice takes away; None where that was not told.
         missing: why nothing is predicted, as a sentence.
     """
+    took = percent_of_step(session, took_ms)
+    evidence = {**evidence, "took_ms_per_step": took_ms, "took_percent_of_step": took}
     compute = computed_percent(session)
-    if compute < least.value:
+    if took is not None and took < OPERATION_SHARE.value:
+        advice = f"{advice} Here that takes only {took:.1f} % of the step."
+        return meta.finding("informative", advice, evidence=evidence)
+    if took is None and compute < least.value:
         advice = f"{advice} Here only {compute:.0f} % of the step is compute."
         return meta.finding("informative", advice, evidence=evidence)
     if waits := input_first(session):
         return meta.finding("informative", waits, evidence=evidence)
+    if took is not None and took_ms is not None:
+        advice = f"{advice} That takes {took_ms:.3g} ms of each step, {took:.0f} % of it."
     loop = session.diagnosed_loop()
     return meta.finding(
         "fail",
@@ -48,6 +63,7 @@ def judged_by_compute(
         place=(loop.file, loop.line) if loop else None,
         evidence=evidence,
         own_prediction=Prediction(None, missing),
+        speedup_at_most=None if took is None else at_most_without(session, took),
         edit=edit,
         untried=untried,
     )

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from pipediag.facts.limits import INPUT_BOUND, Threshold
+from pipediag.facts.embedding_cost import parts_ms
+from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
 from pipediag.rules.embedding.computed_tables import computed_percent, judged_by_compute
 from pipediag.rules.embedding.sizes import LARGE, large, names_of
 from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.vocabulary import Scalar
+from pipediag.vocabulary import Scalar, TablePart
 
 COMPUTE = Threshold(
     "device compute",
     30.0,
     "% of the step",
-    "own choice: the passes are computed on the device, and below this even all of it gains little",
+    "own choice: the passes are computed on the device, and below this even all of it gains little; "
+    "it counts where the profile does not tell them apart",
 )
 META = Meta(
     id="regularized-table",
@@ -32,7 +34,7 @@ META = Meta(
     cost="Rows are shrunk as often as they are looked up: another objective, to be tuned again.",
     prediction="None: the step without them was not measured.",
     needs=("loop", "steps", "breakdown"),
-    thresholds=(LARGE, COMPUTE, INPUT_BOUND),
+    thresholds=(LARGE, OPERATION_SHARE, COMPUTE, INPUT_BOUND),
     severity="warn",
     effect_on_results="changes a hyper-parameter",
     frees=("device_compute",),
@@ -58,8 +60,19 @@ def check(session: Session) -> list[Finding]:
 def _finding(session: Session, table: Embedding) -> Finding:
     evidence = {**_evidence(table), "device_compute_percent": computed_percent(session)}
     return judged_by_compute(
-        META, session, COMPUTE, _advice(table), evidence, missing=_NOT_MEASURED
+        META,
+        session,
+        COMPUTE,
+        _advice(table),
+        evidence,
+        took_ms=parts_ms(session, [table], _parts(table)),
+        missing=_NOT_MEASURED,
     )
+
+
+def _parts(table: Embedding) -> tuple[TablePart, ...]:
+    """What goes with it: without a regulariser, gradient and update may be the batch's rows'."""
+    return ("regularizer", "gradient", "update") if table.regularizer else ("regularizer",)
 
 
 def _advice(table: Embedding) -> str:

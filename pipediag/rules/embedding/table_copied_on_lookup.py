@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipediag.facts.embedding_cost import parts_ms, percent_of_step
 from pipediag.facts.limits import OPERATION_SHARE, Threshold
 from pipediag.rules.embedding.sizes import LARGE, large, names_of
 from pipediag.rules.model_edits import NO_MODEL_EDIT, compiled_by_xla
+from pipediag.rules.prediction import at_most_without
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit
@@ -41,14 +43,15 @@ META = Meta(
     edit="A lookup in the variable itself, `tf.nn.embedding_lookup(self.embeddings.value, ids)`, "
     "or `jit_compile=True`.",
     cost="None for the lookup. XLA compiles once for each shape and rounds otherwise.",
-    prediction="None: the copy was not timed by itself.",
+    prediction="None: the step without the copy was not measured. At most what the copy takes in "
+    "the profile is saved.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(LARGE, CPU_RATE, GPU_RATE, OPERATION_SHARE),
     severity="warn",
     effect_on_results="same up to order or rounding",
     frees=("device_compute",),
 )
-_NOT_TIMED = Prediction(None, "The copy was not timed by itself.")
+_NOT_TRIED_ALONE = Prediction(None, "The step without the copy was not measured.")
 
 
 def check(session: Session) -> list[Finding]:
@@ -76,13 +79,16 @@ def _cast_bytes(table: Embedding) -> int:
 
 
 def _finding(session: Session, tables: list[Embedding]) -> Finding:
-    percent = _percent(session, tables)
-    evidence = _evidence(tables, percent)
+    took = parts_ms(session, tables, ("copy",))
+    measured = percent_of_step(session, took)
+    percent = _percent(session, tables) if measured is None else measured
+    evidence = {**_evidence(tables, percent), "copy_ms_per_step": took}
+    about = "about " if measured is None else ""
     advice = _advice(session, tables)
     if percent < OPERATION_SHARE.value:
         return META.finding(
             "informative",
-            f"{advice} Here that is about {percent:.1f} % of the step.",
+            f"{advice} Here that is {about}{percent:.1f} % of the step.",
             evidence=evidence,
         )
     if all(table.update == "dense" for table in tables):
@@ -96,14 +102,15 @@ def _finding(session: Session, tables: list[Embedding]) -> Finding:
         advice,
         place=(loop.file, loop.line) if loop else None,
         evidence=evidence,
-        own_prediction=_NOT_TIMED,
+        own_prediction=_NOT_TRIED_ALONE,
+        speedup_at_most=None if measured is None else at_most_without(session, measured),
         edit=_edit(session),
         untried=NO_MODEL_EDIT,
     )
 
 
 def _percent(session: Session, tables: list[Embedding]) -> float:
-    """Of the step, at rates that a copy hardly surpasses."""
+    """Of the step, at rates that a copy hardly surpasses, where the profile does not tell."""
     took = sum(_bytes(table) / 1e6 / _rate(table) for table in tables)
     step = session.steps.mean_ms if session.steps else 0.0
     return min(100.0, 100.0 * took / step) if step else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipediag.facts.embedding_cost import part_ms
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.pipeline import call_name
 from pipediag.rules.pipeline.widened_ids import (
@@ -45,7 +46,17 @@ def check(session: Session) -> list[Finding]:
     if not found or loop is None or loop.keras is None or loop.keras.loss != _LOSS:
         return [META.finding("not-applicable", f"No one-hot labels are made for `{_LOSS}`.")]
     missing = "Labels of another form were not measured."
-    return [judged(META, session, op, part, _advice, missing) for op, part in found]
+    stays = _stays(session)
+    return [
+        judged(META, session, op, part, lambda *made: f"{_advice(*made)}{stays}", missing)
+        for op, part in found
+    ]
+
+
+def _stays(session: Session) -> str:
+    """What the softmax takes, which is no less with sparse labels."""
+    ms = part_ms(session, "vocabulary")
+    return f" Logits and loss over all classes take {ms:.3g} ms of a step either way." if ms else ""
 
 
 def _advice(op: Operation, part: Widening, megabytes: float) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipediag.facts.limits import INPUT_BOUND, Threshold
+from pipediag.facts.embedding_cost import parts_ms
+from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
 from pipediag.rules.embedding.computed_tables import computed_percent, judged_by_compute
 from pipediag.rules.embedding.optimizer_arguments import arguments_named, to_drop
 from pipediag.rules.embedding.sizes import LARGE, large, names_of
@@ -17,7 +18,8 @@ COMPUTE = Threshold(
     "device compute",
     30.0,
     "% of the step",
-    "own choice: the update is computed on the device, and below this even all of it gains little",
+    "own choice: the update is computed on the device, and below this even all of it gains little; "
+    "it counts where the profile does not tell the update apart",
 )
 META = Meta(
     id="dense-embedding-update",
@@ -25,7 +27,8 @@ META = Meta(
     title_failed="The optimizer rewrites a whole embedding table in every step",
     title_passed="Embedding tables are updated where they are touched",
     looks_at="The graph of the traced step: whether the gradient of a table comes as rows, and "
-    "whether the step makes tensors of the table's size or writes it, or its slots, in full.",
+    "whether the step makes tensors of the table's size or writes it, or its slots, in full; and "
+    "what gradient and update of the table take in the profile.",
     why="Adam, RMSprop, momentum and others keep moving averages of every row, and a weight decay, "
     "an average of the weights or a norm over all gradients passes over every row too: each step "
     "then reads and writes the table several times, in time that grows with the table and not with "
@@ -33,9 +36,10 @@ META = Meta(
     edit="A row-wise Adam, as `pipediag.optimizers.LazyAdam`, or SGD without momentum.",
     cost="Rows are no longer updated in steps that don't look them up: another optimisation, to be "
     "tuned again.",
-    prediction="None: the sparse update was not measured.",
+    prediction="None: the sparse update was not measured. At most what gradient and update of the "
+    "tables take is saved.",
     needs=("loop", "steps", "breakdown"),
-    thresholds=(LARGE, COMPUTE, INPUT_BOUND),
+    thresholds=(LARGE, OPERATION_SHARE, COMPUTE, INPUT_BOUND),
     severity="warn",
     effect_on_results="changes a hyper-parameter",
     frees=("device_compute",),
@@ -70,6 +74,7 @@ def _finding(session: Session, tables: list[Embedding]) -> Finding:
             "device_compute_percent": computed_percent(session),
             "optimizer_arguments": arguments_named(session),
         },
+        took_ms=parts_ms(session, tables, ("gradient", "update")),
         missing="The sparse update was not measured.",
         edit=row_wise_update(session, META.id),
         untried=NO_MODEL_EDIT,

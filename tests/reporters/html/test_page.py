@@ -362,3 +362,17 @@ def test_a_template_of_a_section_bears_the_name_of_a_field() -> None:
     templates = list((Path(html.__file__).parent / "templates" / "sections").iterdir())
     assert templates
     assert {path.name.removesuffix(".html.j2") for path in templates} <= set(Session.model_fields)
+
+
+def test_what_the_parts_of_a_step_cost_stands_behind_the_tables() -> None:
+    cost = factories.make_embedding_cost(("update", 8.0), ("rest", 2.0), notes=["A note on XLA."])
+    tables = [factories.make_embedding()]
+    told = factories.make_session(embeddings=tables, embedding_cost=cost)
+    untold = factories.make_session(embeddings=tables, embedding_cost_missing="No profile.")
+
+    words = page_of(told).root.words()
+    assert "optimizer's update" in words
+    assert "A note on XLA." in words
+    assert "What each part of a step costs is not known: No profile." in (
+        page_of(untold).root.words()
+    )

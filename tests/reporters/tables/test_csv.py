@@ -68,6 +68,17 @@ def test_embeddings_are_a_table_with_the_ids_that_were_seen() -> None:
     assert (second["layer"], second["batches"], second["ids_missing"]) == ("other", "", "A loop.")
 
 
+def test_what_each_part_of_a_table_takes_stands_beside_it() -> None:
+    told = factories.make_embedding()
+    untold = factories.make_embedding(layer="other")
+    cost = factories.make_embedding_cost(("update", 4.0), ("lookup", 1.0), ("rest", 2.0))
+    session = factories.make_session(embeddings=[told, untold], embedding_cost=cost)
+    first, second = read(session, "embeddings.csv")
+
+    assert (first["update_ms"], first["lookup_ms"], first["copy_ms"]) == ("4.0", "1.0", "0.0")
+    assert second["update_ms"] == second["copy_ms"] == ""
+
+
 def test_the_ledger_is_a_table() -> None:
     rows = read(factories.make_session(run=factories.make_run()), "run.csv")
 

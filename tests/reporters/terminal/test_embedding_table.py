@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from rich.console import Console, Group
 
-from pipediag.reporters.terminal.embedding_table import embedding_table
+from pipediag.reporters.terminal.embedding_table import cost_table, embedding_table
 from pipediag.session.embeddings import Embedding
-from tests.factories import make_embedding
+from tests.factories import make_embedding, make_embedding_cost
 from tests.rules.embedding.sessions import make_ids
 
 
@@ -35,3 +35,20 @@ def test_more_tables_than_there_is_room_for() -> None:
 
 def test_without_tables_or_room_nothing_is_said() -> None:
     assert shown([], 3).strip() == shown([make_embedding()], 0).strip() == ""
+
+
+def test_the_parts_of_a_step_the_largest_first() -> None:
+    cost = make_embedding_cost(("update", 40.0), ("rest", 8.0), ("lookup", 1.5), ("copy", 0.5))
+    console = Console(width=100, color_system=None)
+    with console.capture() as captured:
+        console.print(Group(*cost_table(cost, 1)))
+    title, first, second, third = captured.get().strip().splitlines()
+
+    assert title == "Compute of a step, 50.0\N{NO-BREAK SPACE}ms, by part; 1 smaller in the report"
+    assert first.split() == ["optimizer's", "update", "40.0", "ms", "80.0", "%", "embedding"]
+    assert second.split() == ["rest", "of", "the", "model", "8.00", "ms", "16.0", "%"]
+    assert third.split()[0] == "lookup"
+
+
+def test_without_parts_or_room_nothing_is_said_of_them() -> None:
+    assert list(cost_table(None, 3)) == list(cost_table(make_embedding_cost(("rest", 1.0)), 0)) == []

@@ -7,7 +7,7 @@ import pytest
 from pipediag.rules.embedding import regularized_table as rule
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from tests.factories import make_embedding, make_session
+from tests.factories import make_embedding, make_embedding_cost, make_session
 from tests.records import make_breakdown
 from tests.rules.limits import Limit, names_of, stands
 from tests.rules.sessions import keeps_up, only, run
@@ -88,7 +88,33 @@ def test_a_step_that_was_not_read_is_inconclusive(missing: str | None, said: str
     assert (finding.status, finding.advice) == ("inconclusive", said)
 
 
+def test_what_the_profile_found_it_to_take() -> None:
+    """A regulariser takes gradient and update along, a constraint does not. Of 10 ms."""
+    cost = make_embedding_cost(("regularizer", 2.0), ("gradient", 1.0), ("update", 4.0))
+    regularised = only(rule, session_with({}, embedding_cost=cost))
+    constrained = only(rule, session_with(CONSTRAINED, embedding_cost=cost))
+
+    assert regularised.advice.endswith("That takes 7 ms of each step, 70 % of it.")
+    assert constrained.evidence["took_ms_per_step"] == 2.0
+    assert regularised.speedup_at_most is not None
+    assert constrained.speedup_at_most is not None
+    assert regularised.speedup_at_most > constrained.speedup_at_most
+
+
 LIMITS = [
+    Limit(
+        rule,
+        rule.OPERATION_SHARE,
+        lambda percent: only(
+            rule,
+            session_with(
+                CONSTRAINED,
+                embedding_cost=make_embedding_cost(("regularizer", percent / 10), ("rest", 5.0)),
+            ),
+        ),
+        "fail",
+        "informative",
+    ),
     Limit(
         rule,
         rule.LARGE,

@@ -8,7 +8,13 @@ from pipediag.rules.embedding import table_copied_on_lookup as rule
 from pipediag.session.edits import SetModel
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from tests.factories import make_embedding, make_keras, make_loop, make_session
+from tests.factories import (
+    make_embedding,
+    make_embedding_cost,
+    make_keras,
+    make_loop,
+    make_session,
+)
 from tests.records import make_breakdown, make_steps
 from tests.rules.limits import Limit, names_of, stands
 from tests.rules.sessions import keeps_up, only
@@ -115,6 +121,21 @@ def test_a_lookup_that_was_not_seen_is_inconclusive(missing: str | None, said: s
     finding = finding_with(copied_bytes_per_step=None, copied_on_lookup=None, missing=missing)
 
     assert (finding.status, finding.advice) == ("inconclusive", said)
+
+
+def test_a_copy_that_the_profile_timed_goes_before_the_reckoned_one() -> None:
+    """Reckoned, 128 MB would take more than the step of 10 ms."""
+    little = session_with({}, embedding_cost=make_embedding_cost(("copy", 0.2), ("rest", 8.0)))
+    much = session_with({}, embedding_cost=make_embedding_cost(("copy", 5.0), ("rest", 4.0)))
+
+    assert only(rule, little).status == "informative"
+    assert "Here that is 2.0 % of the step." in only(rule, little).advice
+    finding = only(rule, much)
+    assert finding.status == "fail"
+    assert finding.evidence["copy_ms_per_step"] == 5.0
+    assert finding.evidence["copy_percent_of_step"] == 50.0
+    assert finding.speedup_at_most is not None
+    assert finding.speedup_at_most >= 2.0
 
 
 LIMITS = [

@@ -8,7 +8,7 @@ import pytest
 from pipediag.rules.pipeline import one_hot_labels, vectors_in_pipeline, widened_ids
 from pipediag.session.findings import Finding
 from pipediag.session.pipeline import Widening
-from tests.factories import make_keras, make_loop
+from tests.factories import make_embedding_cost, make_keras, make_loop
 from tests.records import make_breakdown, make_function, make_operation
 from tests.rules.limits import Limit, names_of, stands
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
@@ -49,6 +49,14 @@ def test_bytes_that_the_step_waits_for(rule: ModuleType, kind: str) -> None:
     assert "12.8 MB more in a step" in finding.advice
     assert finding.op_id == "map_0"
     assert finding.trial.reason is not None
+
+
+def test_what_the_softmax_takes_stays() -> None:
+    cost = make_embedding_cost(("vocabulary", 3.0), ("rest", 1.0))
+    told = finding_with(one_hot_labels, "one-hot", embedding_cost=cost)
+
+    assert "take 3 ms of a step either way." in told.advice
+    assert "either way" not in finding_with(one_hot_labels, "one-hot").advice
 
 
 @pytest.mark.parametrize(("rule", "kind"), RULES)

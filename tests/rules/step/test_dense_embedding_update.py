@@ -8,7 +8,13 @@ from pipediag.rules.step import dense_embedding_update
 from pipediag.session.edits import SetModel
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from tests.factories import make_embedding, make_keras, make_loop, make_session
+from tests.factories import (
+    make_embedding,
+    make_embedding_cost,
+    make_keras,
+    make_loop,
+    make_session,
+)
 from tests.records import make_breakdown, make_environment
 from tests.rules.sessions import keeps_up, only
 
@@ -166,3 +172,38 @@ def test_adam_with_such_an_argument_is_still_adam() -> None:
 
     assert "LazyAdam" in finding.advice
     assert "Adam alone" not in finding.advice
+
+
+def test_the_measured_share_says_what_it_takes_and_the_most_that_it_can_buy() -> None:
+    """Of a step of 10 ms; on a CPU its dispatch goes along with the compute."""
+    finding = only(
+        dense_embedding_update,
+        session_with(
+            {},
+            embedding_cost=make_embedding_cost(("update", 5.0), ("gradient", 1.0), ("rest", 3.0)),
+            breakdown=make_breakdown(device_compute=90.0, dispatch=5.0),
+        ),
+    )
+    assert finding.status == "fail"
+    assert finding.advice.endswith("That takes 6 ms of each step, 60 % of it.")
+    assert finding.evidence["took_ms_per_step"] == 6.0
+    assert finding.speedup_at_most == pytest.approx(100 / 35, abs=0.001)
+
+
+def test_an_update_that_takes_little_only_informs_however_much_is_computed() -> None:
+    cost = make_embedding_cost(("update", 0.3), ("rest", 8.7))
+    busy = make_breakdown(device_compute=90.0)
+    finding = only(
+        dense_embedding_update, session_with({}, embedding_cost=cost, breakdown=busy)
+    )
+    assert finding.status == "informative"
+    assert "Here that takes only 3.0 % of the step." in finding.advice
+
+
+def test_where_the_update_is_not_told_apart_all_compute_counts() -> None:
+    cost = make_embedding_cost(("not_told", 9.0))
+    finding = only(dense_embedding_update, session_with({}, embedding_cost=cost))
+
+    assert finding.status == "fail"
+    assert finding.evidence["took_ms_per_step"] is None
+    assert finding.speedup_at_most is None  # as for any rule, from what the device computes
