@@ -220,7 +220,7 @@ def make_embedding(**overrides: Any) -> Embedding:
 def make_embedding_cost(
     *parts: tuple[StepPart, float], layer: str | None = "embedding", **overrides: Any
 ) -> EmbeddingCost:
-    """Parts with their milliseconds: those of tables are one table's, as `make_embedding` has it."""
+    """Parts with their milliseconds; those of tables are that of `make_embedding`."""
     total = sum(ms for _, ms in parts)
     values: dict[str, Any] = {
         "compute_ms": total,

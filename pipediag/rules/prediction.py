@@ -78,8 +78,8 @@ def _without_percent(percent: float) -> float:
 def _beside(session: Session, freed: Collection[StepClass]) -> list[StepClass]:
     """What grows shorter with the compute where the same CPUs do both.
 
-    Dispatch is then also the time in which operations wait for a core, or memory that they made is
-    given back to the system; and input whose threads compute on these cores comes sooner.
+    Dispatch is then also the time in which operations wait for a core, and input whose threads
+    compute on these cores comes sooner.
     """
     if "device_compute" not in freed or on_accelerator(session.environment.devices):
         return []

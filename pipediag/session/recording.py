@@ -210,7 +210,7 @@ class RecordedLoop:
     step_functions: list[str] = field(default_factory=list)
     """The tf.functions that run within a step, as `file:line name`."""
     vocabulary_operations: list[str] = field(default_factory=list)
-    """Operations of a step on a number for each of many classes: logits, their loss and gradients."""
+    """Operations of a step on a number for each of many classes: logits, their loss, and back."""
     untried: str | None = None
     """Why no trial could be made in it, as a sentence."""
     beside: str | None = None

@@ -133,7 +133,7 @@ def _compute(
     if split is None:
         return None
     total_ns = int(split.column("device_compute").sum())
-    return compute_times(events, activity.graph, split.steps.windows, total_ns)
+    return compute_times(events, activity, split.steps.windows, total_ns)
 
 
 def _batches(steps: StepWindows | None, iterators: list[IteratorActivity]) -> int:

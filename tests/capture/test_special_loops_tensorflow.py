@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from pipediag.measures.loop.embedding_cost import measure_embedding_cost
+from pipediag.measures.profile.traces import trace_of
+from pipediag.session.embedding_cost import EmbeddingCost
 from tests.capture.captured import Captured, natively
 from tests.capture.conftest import Capturing
+from tests.records import make_breakdown
 
 pytestmark = pytest.mark.tensorflow
 
@@ -15,6 +19,7 @@ IN_GRAPH = """
     import tensorflow as tf
 
     weights = tf.Variable(tf.zeros([8]))
+    table = tf.Variable(tf.ones([20000, 4]), name="words")
 
     def slowly(x):
         return tf.random.shuffle(tf.range(20000))[:8] + tf.cast(x, tf.int32)
@@ -25,6 +30,9 @@ IN_GRAPH = """
     def epoch(batches):
         for x in batches:  # loop
             weights.assign_add(tf.reduce_mean(tf.cast(x, tf.float32), axis=0))
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(tf.nn.embedding_lookup(table, x % 20000))
+            table.scatter_sub(tape.gradient(loss, table))
 
     @tf.function
     def total(batches):
@@ -153,6 +161,26 @@ def test_an_in_graph_loop_is_measured_and_stopped(in_graph: Captured) -> None:
     assert loop.steps >= 30
     assert (in_graph.stdout, in_graph.status) == ("before\n", 0)
     assert in_graph.recording.outcome == "stopped"
+
+
+def test_the_tables_of_an_in_graph_loop_are_read_from_its_graph(in_graph: Captured) -> None:
+    (table,) = in_graph.recording.variables
+
+    assert (table.layer, table.rows, table.dim) == ("words", 20000, 4)
+    assert table.loop_id == in_graph.loop("loop").id
+    assert table.use is not None
+    assert (table.use.lookups, table.use.gradient, table.use.writes_rows) == (1, "sparse", True)
+    assert "within `ScanDataset`" in (table.ids_missing or "")
+
+
+def test_what_the_table_of_an_in_graph_loop_costs(in_graph: Captured) -> None:
+    loop = in_graph.loop("loop")
+    breakdown = make_breakdown(device_compute=50.0)
+    trace, missing = trace_of(in_graph.recording, loop, by_operation=True)
+    cost = measure_embedding_cost(in_graph.recording, loop, trace, missing, breakdown)
+
+    assert isinstance(cost, EmbeddingCost)
+    assert {"lookup", "update", "rest"} <= {part.part for part in cost.parts}
 
 
 def test_an_in_graph_loop_that_only_reads_is_not_training(in_graph: Captured) -> None:

@@ -122,7 +122,7 @@ class InGraphMeasure:
         self._with.tell(LoopMeasured(self.loop.record.line))
 
     def _read_tables(self) -> None:
-        """What the traced step tells of its embeddings: no batch of such a loop can be looked at."""
+        """What the traced step tells of its embeddings; no batch of it can be looked at."""
         if self.loop.trains:
             self._tables.begin(None)
             self._tables.end()

@@ -23,9 +23,7 @@ from pipediag.vocabulary import StepClass, StepPart
 NO_TABLE = "The steps look up no embedding table."
 _NOT_READ = "The graph of the step was not read, so that its operations are not told apart."
 _NO_COMPUTE = "The profile shows no compute in its steps."
-_FUSED = (
-    "XLA fuses operations and gives them names of its own: what it compiled is not told apart."
-)
+_FUSED = "XLA fuses operations and gives them names of its own: what it compiled is not told apart."
 
 _IN_A_BODY = re.compile(r"/(body|cond|then|else|branch\d*)/_\d+(?=/)")
 """What TensorFlow puts into the names of operations in a loop or a branch."""
@@ -92,7 +90,9 @@ def _divided(names: _Names, times: ComputeTimes, steps: int, compute_ms: float) 
         compute_ms=compute_ms,
         steps=steps,
         overlap=times.summed_ns / times.total_ns,
-        parts=sorted((row for row in rows if row.percent), key=lambda row: -row.percent),
+        parts=sorted(
+            (row for row in rows if row.percent), key=lambda row: (-row.percent, row.layer is None)
+        ),
         notes=[_FUSED] if times.compiled_ns else [],
     )
 

@@ -127,9 +127,7 @@ def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | Missing)
         ceiling=_ceiling(recording, loop, breakdown, wait),
         pipeline=measured.pipeline,
         host=host,
-        embedding_cost=measure_embedding_cost(
-            recording, loop, trace, trace_missing, breakdown
-        ),
+        embedding_cost=measure_embedding_cost(recording, loop, trace, trace_missing, breakdown),
         input_wait=wait.summary,
         devices=_devices(trace, measured.pipeline, measured.operation_of),
         step_rows=step_rows(recording, loop),

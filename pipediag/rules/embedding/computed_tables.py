@@ -44,7 +44,8 @@ def judged_by_compute(
         missing: why nothing is predicted, as a sentence.
     """
     took = percent_of_step(session, took_ms)
-    evidence = {**evidence, "took_ms_per_step": took_ms, "took_percent_of_step": took}
+    if took is not None:
+        evidence = {**evidence, "took_ms_per_step": took_ms, "took_percent_of_step": took}
     compute = computed_percent(session)
     if took is not None and took < OPERATION_SHARE.value:
         advice = f"{advice} Here that takes only {took:.1f} % of the step."

@@ -16,8 +16,8 @@ COMPUTE = Threshold(
     "device compute",
     30.0,
     "% of the step",
-    "own choice: the passes are computed on the device, and below this even all of it gains little; "
-    "it counts where the profile does not tell them apart",
+    "own choice: the passes are computed on the device, and below this even all of it gains "
+    "little; it counts where the profile does not tell them apart",
 )
 META = Meta(
     id="regularized-table",

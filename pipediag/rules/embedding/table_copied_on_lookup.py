@@ -82,7 +82,9 @@ def _finding(session: Session, tables: list[Embedding]) -> Finding:
     took = parts_ms(session, tables, ("copy",))
     measured = percent_of_step(session, took)
     percent = _percent(session, tables) if measured is None else measured
-    evidence = {**_evidence(tables, percent), "copy_ms_per_step": took}
+    evidence = _evidence(tables, percent)
+    if took is not None:
+        evidence["copy_ms_per_step"] = took
     about = "about " if measured is None else ""
     advice = _advice(session, tables)
     if percent < OPERATION_SHARE.value:

@@ -86,6 +86,7 @@ while the device computes costs nothing.
 _GET_NEXT = re.compile(r"IteratorGetNext(Sync|AsOptional)?Op::DoCompute$")
 _GET_NEXT_OPERATION = re.compile(r"[^\s:]+:(?!:)IteratorGetNext(Sync|AsOptional)?$")
 _NOTHING = np.empty(0, np.int64)
+_NO_RUNS: frozenset[int] = frozenset()
 
 _LOADER = re.compile(r"enumerate\(DataLoader\)")
 _EAGER_KERNEL = re.compile(r"KernelAndDeviceFunc::Run$")
@@ -118,8 +119,10 @@ class Activity:
     """The loop over a dataset inside a graph, where the steps are its."""
     handed_over_ns: Times = field(default_factory=lambda: np.empty(0, np.int64))
     """When each batch had come, in order of time; the replicas' parts of a batch are one."""
-    graph: TrainingGraph = field(default_factory=lambda: TrainingGraph([], frozenset(), frozenset()))
+    graph: TrainingGraph = field(default_factory=lambda: TrainingGraph([], _NO_RUNS, _NO_RUNS))
     """What the training step's graph did on the host."""
+    eager: Intervals = field(default_factory=lambda: EMPTY)
+    """When the training thread ran the kernel of an eager operation."""
 
 
 def classify(events: TraceEvents) -> Activity:
@@ -137,11 +140,11 @@ def classify(events: TraceEvents) -> Activity:
     graph = TrainingGraph(events.host_lines, frozenset(functions) - body, body)
     loader = EMPTY if line is None else named_intervals(line, _LOADER)
     by_class = _on_host(line, graph, union(get_next, loader), loop)
+    eager = EMPTY if line is None else _eager_kernels(line)
     if events.accelerators:
         by_class = _with_accelerators(by_class, events.accelerators, graph, line)
     else:
-        kernels = EMPTY if line is None else _eager_kernels(line)
-        by_class["device_compute"] = union(kernels, graph.operations())
+        by_class["device_compute"] = union(eager, graph.operations())
     return Activity(
         line=line,
         by_class={name: by_class.get(name, EMPTY) for name in STEP_CLASSES[:-1]},
@@ -149,6 +152,7 @@ def classify(events: TraceEvents) -> Activity:
         loop=loop,
         handed_over_ns=_handed_over(fetches),
         graph=graph,
+        eager=eager,
     )
 
 

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from pipediag.trace.device.streams import device_events
 from pipediag.trace.events import Plane, TraceEvents
-from pipediag.trace.host.training_graph import TrainingGraph
+from pipediag.trace.host.classes import Activity
 
 _OPERATION_STAT = "tf_op"
 _OF_XLA = ("hlo_op", "hlo_module")
+_EAGER = "eager:"
+"""In place of a name: what runs between the calls of graphs is no operation of one."""
 _COMPILED = None
 """In place of a name: XLA fuses operations into others, which bear names of its own."""
 
@@ -33,7 +35,7 @@ class ComputeTimes:
     summed_ns: int
     """The same added up over what ran at once."""
     by_operation: dict[str, float]
-    """Operations as `scope/name:Type`."""
+    """Operations as `scope/name:Type`; all eager ones together as `eager:`."""
     compiled_ns: float
     """What XLA has compiled, which no operation of the graph has a name for."""
 
@@ -55,10 +57,10 @@ class _Pieces:
 
 
 def compute_times(
-    events: TraceEvents, graph: TrainingGraph, windows: NDArray[np.int64], total_ns: int
+    events: TraceEvents, activity: Activity, windows: NDArray[np.int64], total_ns: int
 ) -> ComputeTimes:
     """Divides the compute of the steps, whose windows are given, among operations."""
-    found = _on_devices(events.accelerators) if events.accelerators else _on_host(graph)
+    found = _on_devices(events.accelerators) if events.accelerators else _on_host(activity)
     pieces = list(found)
     spans = np.concatenate([np.empty((0, 2), np.int64), *(one.spans for one in pieces)])
     took, summed_ns = shares(spans, windows)
@@ -73,7 +75,9 @@ def compute_times(
     return ComputeTimes(total_ns, summed_ns, named, times.get(_COMPILED, 0.0))
 
 
-def _on_host(graph: TrainingGraph) -> Iterator[_Pieces]:
+def _on_host(activity: Activity) -> Iterator[_Pieces]:
+    yield _Pieces([_EAGER], np.zeros(len(activity.eager), np.intp), activity.eager)
+    graph = activity.graph
     for line, indices, spans in graph.operation_pieces():
         compiled = graph.compiled(line)
         names = enumerate(line.plane.names)
@@ -99,13 +103,9 @@ def _on_devices(planes: list[Plane]) -> Iterator[_Pieces]:
             yield _Pieces(names, name_of, spans)
 
 
-def shares(
-    spans: NDArray[np.int64], windows: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], int]:
+def shares(spans: NDArray[np.int64], windows: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
     """Of each span its part of the time within the windows; and that time added up over all."""
-    edges, places = np.unique(
-        np.concatenate((spans.ravel(), windows.ravel())), return_inverse=True
-    )
+    edges, places = np.unique(np.concatenate((spans.ravel(), windows.ravel())), return_inverse=True)
     places = places.reshape(-1, 2)
     running = _open(places[: len(spans)], len(edges))
     lengths = np.append(np.diff(edges), 0) * (_open(places[len(spans) :], len(edges)) > 0)

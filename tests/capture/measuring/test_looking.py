@@ -41,6 +41,8 @@ class ToyTable:
 
 
 class ToyTables:
+    vocabulary_operations = ("logits/MatMul",)
+
     def __init__(self) -> None:
         self.tables = [ToyTable()]
 

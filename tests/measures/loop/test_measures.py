@@ -116,7 +116,7 @@ def test_a_pipeline_of_tensorflow_fights_for_cpus_with_a_model_on_them(
 
 def test_a_loop_with_a_profile_is_broken_down_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = make_trace(steps=make_split(input_wait=5.0, device_compute=4.0, python=1.0))
-    monkeypatch.setattr(measures, "trace_of", lambda recording, loop: (trace, None))
+    monkeypatch.setattr(measures, "trace_of", lambda *_, **__: (trace, None))
 
     found, notes = measured(make_recording())
 
@@ -130,7 +130,7 @@ def test_a_loop_with_a_profile_is_broken_down_by_it(monkeypatch: pytest.MonkeyPa
 
 def test_a_profile_without_steps_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = make_trace(steps=None, missing={"steps": "No step was marked."})
-    monkeypatch.setattr(measures, "trace_of", lambda recording, loop: (trace, None))
+    monkeypatch.setattr(measures, "trace_of", lambda *_, **__: (trace, None))
 
     assert measured(make_recording())[1] == ("No step was marked.",)
 

@@ -193,9 +193,7 @@ def test_the_measured_share_says_what_it_takes_and_the_most_that_it_can_buy() ->
 def test_an_update_that_takes_little_only_informs_however_much_is_computed() -> None:
     cost = make_embedding_cost(("update", 0.3), ("rest", 8.7))
     busy = make_breakdown(device_compute=90.0)
-    finding = only(
-        dense_embedding_update, session_with({}, embedding_cost=cost, breakdown=busy)
-    )
+    finding = only(dense_embedding_update, session_with({}, embedding_cost=cost, breakdown=busy))
     assert finding.status == "informative"
     assert "Here that takes only 3.0 % of the step." in finding.advice
 
@@ -205,5 +203,5 @@ def test_where_the_update_is_not_told_apart_all_compute_counts() -> None:
     finding = only(dense_embedding_update, session_with({}, embedding_cost=cost))
 
     assert finding.status == "fail"
-    assert finding.evidence["took_ms_per_step"] is None
+    assert "took_ms_per_step" not in finding.evidence
     assert finding.speedup_at_most is None  # as for any rule, from what the device computes

@@ -89,7 +89,7 @@ def test_what_xla_has_compiled_has_no_name_of_the_graph(
     assert (found.compiled_ns, found.by_operation) == (100.0, {"gather:Gather": 100.0})
 
 
-def test_an_eager_operation_has_no_name_either(
+def test_eager_operations_are_one(
     builder: TraceBuilder, host: PlaneBuilder, tmp_path: Path
 ) -> None:
     training = host.line("python2")
@@ -97,7 +97,7 @@ def test_an_eager_operation_has_no_name_either(
     training.event("EagerLocalExecute: Mul", 100, 200)
     training.event("KernelAndDeviceFunc::Run", 110, 190)
 
-    assert times(builder.events(tmp_path)).unnamed_ns == 80.0
+    assert times(builder.events(tmp_path)).by_operation == {"eager:": 80.0}
 
 
 def test_kernels_count_by_the_operation_that_launched_them(tmp_path: Path) -> None:

@@ -311,7 +311,9 @@ def test_every_write_is_the_updates_and_no_part_is_the_regularisers(
     writes = {"Assign", "Resource"}
 
     assert any(one.startswith(tuple(writes)) for one in parts["update"])
-    assert not any(one.startswith("Assign") for part in parts for one in parts[part] if part != "update")
+    assert not any(
+        one.startswith("Assign") for part in parts for one in parts[part] if part != "update"
+    )
     assert "regularizer" not in parts
 
 

@@ -1,7 +1,7 @@
 """Which operations of a step are which part of what an embedding table costs.
 
-They are told by what they do to the table, not by their scopes: what touches a tensor of the table's
-size, or writes its rows, and what leads from a gradient to these writes.
+They are told by what they do to the table, not by their scopes: what touches a tensor of its size,
+or writes its rows, and what leads from a gradient to these writes.
 """
 
 from __future__ import annotations
@@ -72,20 +72,24 @@ class TableParts:
         return all(one is self._handle for one in of)
 
     def _of_touching(self, frame: Frame, op: Any) -> TablePart | None:
+        """What it is where it leads to no write."""
         if op.type == _READ:
             return "copy"
         if in_gradients(op):
-            if op.type in _SUMS_ROWS or op.type in _JOINS:
-                return "gradient"
-            return None if op.type in _AS_A_WEIGHT else "regularizer"
+            return _of_gradient(op)
         if gathers_rows(self._step, frame, op):
             return "lookup"
-        if op.type == "Cast":
-            return "copy"
-        if op.type in _AS_A_WEIGHT:
-            return None
+        if op.type == "Cast" or op.type in _AS_A_WEIGHT:
+            return "copy" if op.type == "Cast" else None
+        # Norms of gradients are the optimizer's, those of the table a regulariser's.
         of_gradient = _Way(self._step, frame, op, first=0).has_gradient
         return "update" if of_gradient else "regularizer"
+
+
+def _of_gradient(op: Any) -> TablePart | None:
+    if op.type in _SUMS_ROWS or op.type in _JOINS:
+        return "gradient"
+    return None if op.type in _AS_A_WEIGHT else "regularizer"
 
 
 class _Way:
@@ -153,4 +157,5 @@ def _names(frame: Frame, op: Any) -> Iterator[str]:
 
 
 def place_of(frame: Frame, op: Any) -> Place:
+    """Which operation of the step it is."""
     return frame.index, op.name

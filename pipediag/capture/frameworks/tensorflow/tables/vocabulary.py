@@ -1,4 +1,4 @@
-"""What a step computes for each of many classes: the logits of a vocabulary, their loss, and back."""
+"""What a step computes for each of many classes: logits of a vocabulary, their loss, and back."""
 
 from __future__ import annotations
 

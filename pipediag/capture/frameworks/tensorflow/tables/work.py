@@ -180,9 +180,7 @@ def _of_shape(step: Unfolded, shape: tuple[int, ...]) -> _OfShape:
     return found
 
 
-def _read_for_rows(
-    step: Unfolded, frame: Frame, op: Any, shape: tuple[int, ...]
-) -> Iterator[_Key]:
+def _read_for_rows(step: Unfolded, frame: Frame, op: Any, shape: tuple[int, ...]) -> Iterator[_Key]:
     """What an optimizer computes the rows from that it writes: tensors of that shape, and variables
     of it of which it gathers the same rows.
 
