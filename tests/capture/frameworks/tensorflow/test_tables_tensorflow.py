@@ -283,7 +283,6 @@ def test_a_loop_inside_a_function_tells_of_its_tables(steps: dict[str, dict[str,
 
 
 READS = ["ReadVariableOp"]
-SCATTERS = ["ResourceScatterSub"]
 
 
 @pytest.mark.parametrize(
@@ -338,7 +337,7 @@ def test_regularisers_and_constraints_are_a_part_of_their_own(
 
     assert {"Square", "Sum"} <= set(regularised["regularizer"])
     assert "AssignVariableOp" in constrained["regularizer"]
-    assert constrained["update"] == SCATTERS
+    assert "ResourceScatterSub" in constrained["update"]
 
 
 def test_an_operation_belongs_to_one_table(steps: dict[str, dict[str, Any]]) -> None:
@@ -352,5 +351,5 @@ def test_an_operation_belongs_to_one_table(steps: dict[str, dict[str, Any]]) -> 
 def test_logits_and_their_loss_are_the_vocabularys(steps: dict[str, dict[str, Any]]) -> None:
     found = steps["vocabulary"]
 
-    assert {"MatMul", "BiasAdd", "SparseSoftmaxCrossEntropyWithLogits"} <= set(found["types"])
+    assert {"MatMul", "SparseSoftmaxCrossEntropyWithLogits"} <= set(found["types"])
     assert not any("adam" in name for name in found["names"])

@@ -23,8 +23,10 @@ _ASSIGN = "AssignVariableOp"
 _SUMS_ROWS = SPREADS | {"Unique", "UniqueV2"}
 _JOINS = frozenset({"AddN", "Cast", "ConcatV2", "Identity", "IdentityN", "Reshape"})
 """What makes one gradient of a table out of those of its lookups."""
-_AS_A_WEIGHT = frozenset({"BatchMatMul", "BatchMatMulV2", "Einsum", "MatMul", "Transpose"})
-"""What a layer does that multiplies by the whole table."""
+_NO_PASS = frozenset(
+    "BatchMatMul BatchMatMulV2 Einsum MatMul Rank Shape ShapeN Size Transpose VariableShape".split()
+)
+"""What a layer does that multiplies by the whole table, and what looks at shapes alone."""
 _FROM_A_BATCH = frozenset({"IteratorGetNext", "Placeholder"})
 
 
@@ -36,6 +38,7 @@ class TableParts:
     ) -> None:
         self._step = step
         self._handle = handle
+        self._shape = shape
         self._touching = whole.touching(handle, shape)
         self._touched = {place_of(frame, op) for frame, op in self._touching}
 
@@ -47,7 +50,8 @@ class TableParts:
                 found.update(self._write(frame, op))
         for frame, op in self._touching:
             part = self._of_touching(frame, op)
-            if part is not None and (part == "copy" or place_of(frame, op) not in found):
+            # A read copies, whatever the copy is for.
+            if part is not None and (op.type == _READ or place_of(frame, op) not in found):
                 found[place_of(frame, op)] = part
         return found
 
@@ -56,9 +60,10 @@ class TableParts:
         way = _Way(self._step, frame, op)
         part: TablePart = "regularizer" if self._is_constraint(frame, op, way) else "update"
         yield place_of(frame, op), part
+        # What is written without a gradient may be computed by the whole model.
+        known = way.has_gradient or part == "regularizer"
         for at in way.computing:
-            # What is written without a gradient may be computed by the whole model.
-            if way.has_gradient or place_of(at.frame, at.op) in self._touched:
+            if known or place_of(at.frame, at.op) in self._touched:
                 yield place_of(at.frame, at.op), "gradient" if at.op.type in _SUMS_ROWS else part
         for at in way.joining:
             yield place_of(at.frame, at.op), "gradient"
@@ -76,20 +81,27 @@ class TableParts:
         if op.type == _READ:
             return "copy"
         if in_gradients(op):
-            return _of_gradient(op)
+            return self._of_gradient(op)
         if gathers_rows(self._step, frame, op):
             return "lookup"
-        if op.type == "Cast" or op.type in _AS_A_WEIGHT:
-            return "copy" if op.type == "Cast" else None
+        if op.type in _NO_PASS or not self._any_whole(op.inputs):
+            return None
         # Norms of gradients are the optimizer's, those of the table a regulariser's.
-        of_gradient = _Way(self._step, frame, op, first=0).has_gradient
-        return "update" if of_gradient else "regularizer"
+        if _Way(self._step, frame, op, first=0).has_gradient:
+            return "update"
+        return "copy" if op.type == "Cast" else "regularizer"
 
+    def _of_gradient(self, op: Any) -> TablePart | None:
+        if op.type in _SUMS_ROWS or op.type in _JOINS:
+            return "gradient"
+        if op.type in _NO_PASS or not self._any_whole(op.outputs):
+            return None
+        return "regularizer"
 
-def _of_gradient(op: Any) -> TablePart | None:
-    if op.type in _SUMS_ROWS or op.type in _JOINS:
-        return "gradient"
-    return None if op.type in _AS_A_WEIGHT else "regularizer"
+    def _any_whole(self, tensors: Iterable[Any]) -> bool:
+        """Whether one of these has the table's shape."""
+        shapes = (one.shape for one in tensors if one.shape.rank == len(self._shape))
+        return any(tuple(shape.as_list()) == self._shape for shape in shapes)
 
 
 class _Way:
