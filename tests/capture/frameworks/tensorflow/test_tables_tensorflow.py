@@ -89,13 +89,6 @@ print(json.dumps({"name": "vocabulary",
     "types": sorted({types[name] for name in step.vocabulary_operations if name in types}),
     "names": list(step.vocabulary_operations)}))
 
-@tf.function
-def epoch(dataset):
-    for ids, wanted in dataset:
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(tf.nn.embedding_lookup(table, ids))
-        adam.apply_gradients(zip(tape.gradient(loss, [table]), [table]))
-
 shared, other = layers.Embedding(rows, 3), layers.Embedding(rows, 3)
 inner = keras.Sequential([keras.Input((5,), dtype="int32"), other])
 joined = layers.Concatenate()([shared(integers), shared(integers // 2), inner(integers)])
@@ -118,10 +111,6 @@ train(*batch)
 train(*batch)
 step = TracedTables([train])
 told("own loop", step.tables[0], step.of_call(train, batch[:1], {"wanted": batch[1]}))
-epoch(tf.data.Dataset.from_tensors(batch).repeat(2))
-(inside,) = TracedTables([epoch]).tables
-print(json.dumps({"name": "epoch", "gradient": inside.use.gradient, "slots": inside.use.slots,
-    "lookups": inside.use.lookups, "missing": inside.ids_missing, "parts": parts_of(inside)}))
 print(json.dumps({"name": "another", "given": step.of_call(told, batch, {})}))
 
 keras.mixed_precision.set_global_policy("mixed_bfloat16")
@@ -272,14 +261,6 @@ def test_what_makes_tensors_as_large_as_the_table(
 ) -> None:
     assert set(steps[name]["operations"]) == operations
     assert steps[name]["gradient"] == "sparse"
-
-
-def test_a_loop_inside_a_function_tells_of_its_tables(steps: dict[str, dict[str, Any]]) -> None:
-    epoch = steps["epoch"]
-
-    assert (epoch["gradient"], epoch["slots"], epoch["lookups"]) == ("sparse", 2, 1)
-    assert "within `ScanDataset`" in epoch["missing"]
-    assert epoch["parts"] == steps["own loop"]["parts"]
 
 
 READS = ["ReadVariableOp"]
