@@ -29,6 +29,7 @@ from pipediag.capture.frameworks.tensorflow.tables.work import (
     WholeTable,
     WholeTables,
     Writes,
+    bytes_behind,
     writes_of,
 )
 from pipediag.capture.step_tables import LookedUp, Passage, UnreadableStepError
@@ -91,7 +92,7 @@ class _Step:
         writes = writes_of(unfolded)
         whole = WholeTables(unfolded)
         self.tables = [
-            TracedTable(unfolded, variables[handle], found, writes, whole, variables)
+            TracedTable(unfolded, variables[handle], found, writes, whole)
             for handle, found in lookups.items()
             if handle in variables and _is_a_table(variables[handle], writes)
         ]
@@ -147,7 +148,6 @@ class TracedTable:
         lookups: list[Lookup],
         writes: Writes,
         whole: WholeTables,
-        variables: dict[int, Any],
     ) -> None:
         self.variable = _whole(variable)
         self._step = step
@@ -163,7 +163,7 @@ class TracedTable:
             slots=0,
         )
         work = whole.of(variable.handle, shape)
-        self.use = _use_of(variable, work, lookups, writes, variables)
+        self.use = _use_of(variable, work, lookups, writes, step.handles())
         self.passage: Passage | None = None
         self.ids_missing: str | None = None
         try:
@@ -262,15 +262,15 @@ def _use_of(
     work: WholeTable,
     lookups: list[Lookup],
     writes: Writes,
-    variables: dict[int, Any],
+    handles: dict[int, Any],
 ) -> RecordedTableUse:
     own = id(variable.handle)
     slots = [
-        variables[other]
+        handles[other]
         for other in work.variables
-        if other != own and other in variables and variables[other].handle in writes
+        if other != own and other in handles and handles[other] in writes
     ]
-    changed = {own, *(id(one.handle) for one in slots)}
+    changed = {own, *map(id, slots)}
     return RecordedTableUse(
         variable=variable.name,
         device=variable.device,
@@ -285,7 +285,7 @@ def _use_of(
         temporary_bytes=work.temporary_bytes,
         temporary_peak_bytes=work.temporary_peak_bytes,
         slots=len(slots),
-        slot_bytes=sum(_bytes(one) for one in slots),
+        slot_bytes=sum(map(bytes_behind, slots)),
     )
 
 
@@ -335,7 +335,3 @@ def _dtype(value: Any) -> Any:
     from tensorflow.python.framework import dtypes
 
     return dtypes.as_dtype(value.dtype)
-
-
-def _bytes(variable: Any) -> int:
-    return int(variable.shape.num_elements() or 0) * int(variable.dtype.size)

@@ -124,6 +124,12 @@ class Unfolded:
         made = self.source(at)
         return self._captured.get(made.op.name) if made.frame is self.root else None
 
+    def handles(self) -> dict[int, Any]:
+        """Of all variables and tables of tokens that it has of outside, by id: it need not know a
+        variable whose handle is used by itself."""
+        captured = self._captured.values()
+        return {id(one): one for one in captured if one.dtype.name == "resource"}
+
     def same(self) -> Iterator[tuple[At, At]]:
         """Pairs of names for one tensor: an argument in caller and callee, a result in both."""
         for (index, name), callees in self._called.items():

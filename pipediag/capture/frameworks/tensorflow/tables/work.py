@@ -7,6 +7,7 @@ these. So two tables of one shape are told apart.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -253,6 +254,17 @@ def _shape_behind(handle: Any) -> tuple[int | None, ...] | None:
     if data is None or len(data.shape_and_type) != 1 or data.shape_and_type[0].shape.unknown_rank:
         return None
     return tuple(one.size for one in data.shape_and_type[0].shape.dim)
+
+
+def bytes_behind(handle: Any) -> int:
+    """Of the variable that a handle is of; 0 where its shape is not known."""
+    from tensorflow.python.framework import dtypes
+
+    shape = _shape_behind(handle)
+    if shape is None:
+        return 0
+    kind = dtypes.as_dtype(handle._handle_data.shape_and_type[0].dtype)
+    return math.prod(max(length or 0, 0) for length in shape) * int(kind.size)
 
 
 def _written(op: Any, found: Writes) -> set[int] | None:
