@@ -14,7 +14,9 @@ two places can name another one first. Among those that fail:
    predicted, by the most that its advice could free of the step (`speedup_at_most`): an advice that
    is hard to predict is not for that reason worth nothing. How well the model learns comes after
    speed of the same severity, as nothing is lost by dealing with it later.
-5. What a trial left open, and last what it refuted. Neither is anything to do now, so neither is
+5. What was not tried and is predicted to buy less than a trial would confirm (`WORTHWHILE`),
+   however severe: of all that can't be predicted, some may help.
+6. What a trial left open, and last what it refuted. Neither is anything to do now, so neither is
    ever named first.
 
 Gains are those of the whole run, as far as its ledger tells: to be twice as fast in a tenth of it
@@ -31,11 +33,21 @@ from collections.abc import Iterable, Sequence
 from pipediag.facts.run import gain_for_run
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.session.trials import WORTHWHILE
 from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER
 
 MOST_NEXT_STEPS = 5
 
-_WRONG_RESULTS, _PRECONDITION, _CONFIRMED, _UNTRIED, _OPEN, _REFUTED, _NOT_FAILED = range(7)
+(
+    _WRONG_RESULTS,
+    _PRECONDITION,
+    _CONFIRMED,
+    _UNTRIED,
+    _NEXT_TO_NOTHING,
+    _OPEN,
+    _REFUTED,
+    _NOT_FAILED,
+) = range(8)
 
 
 def concluded(session: Session, findings: Iterable[Finding]) -> Session:
@@ -84,16 +96,25 @@ def _group(finding: Finding) -> int:
     if finding.subject == "precondition":
         return _PRECONDITION
     confirmed = finding.trial.state == "confirmed" and not finding.about_results
-    return _CONFIRMED if confirmed else _UNTRIED
+    if confirmed:
+        return _CONFIRMED
+    known = _known_gain(finding)
+    return _UNTRIED if known is None or known >= WORTHWHILE else _NEXT_TO_NOTHING
 
 
 def _gain(finding: Finding) -> float:
+    known = _known_gain(finding)
+    return 1.0 if known is None else known
+
+
+def _known_gain(finding: Finding) -> float | None:
+    """As measured, predicted, or at most; None where nothing tells, or speed is not the point."""
     if finding.about_results:
-        return 1.0
+        return None
     if finding.for_run is not None:
         return finding.for_run.speedup
     known = (finding.trial.speedup, finding.predicted_speedup, finding.speedup_at_most)
-    return next((speedup for speedup in known if speedup is not None), 1.0)
+    return next((speedup for speedup in known if speedup is not None), None)
 
 
 def _behind_what_they_wait_for(findings: list[Finding]) -> list[Finding]:

@@ -12,7 +12,7 @@ from pipediag.reporters.words.findings import group
 from pipediag.rules.registry import run_rules
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.trials import Trial
+from pipediag.session.trials import WORTHWHILE, Trial
 from pipediag.trials.candidates import candidates
 from pipediag.vocabulary import (
     SEVERITY_ORDER,
@@ -115,13 +115,21 @@ def test_the_order_does_not_hang_on_the_order_before_nor_changes_when_made_again
     assert in_order(ordered) == ordered
 
 
+def buys_nothing(finding: Finding) -> bool:
+    known = (finding.trial.speedup, finding.predicted_speedup, finding.speedup_at_most)
+    said = [speedup for speedup in known if speedup is not None]
+    return bool(said) and said[0] < WORTHWHILE
+
+
 @given(FINDINGS)
 def test_less_severe_advice_never_goes_first_unless_it_was_seen_to_help(
     findings: list[Finding],
 ) -> None:
     alone = [finding.model_copy(update={"needs_first": None}) for finding in findings]
     ordered = [finding for finding in in_order(alone) if to_act_on(finding)]
-    speed = [f for f in ordered if f.subject == "speed" and f.trial.state != "confirmed"]
+    untried = [f for f in ordered if f.subject == "speed" and f.trial.state != "confirmed"]
+    speed = [f for f in untried if not buys_nothing(f)]
+    assert untried[: len(speed)] == speed
     severities = [SEVERITY_ORDER.index(finding.severity) for finding in speed]
     assert severities == sorted(severities)
 
@@ -153,6 +161,25 @@ def test_confirmed_by_measured_gain_then_untried_by_severity_and_by_what_is_know
     ordered = ["much", "known", "little", "eager", "batch", "unknown", "mixing", "notes"]
     assert rules_of(findings) == [*ordered, "open", "refuted", "passed"]
     assert steps_of(findings) == ordered[:5]
+
+
+def test_what_is_predicted_to_buy_nothing_stands_behind_what_cannot_be_predicted() -> None:
+    findings = [
+        made("cache", severity="error", predicted_speedup=1.01),
+        made("prefetch", speedup_at_most=1.02),
+        made("layers", severity="info"),
+        made("eager", severity="info", predicted_speedup=1.03),
+        made("open", trial=tried("inconclusive", 1.1)),
+    ]
+    assert rules_of(findings) == ["eager", "layers", "cache", "prefetch", "open"]
+    assert steps_of(findings)[:2] == ["eager", "layers"]
+
+
+def test_a_large_gain_in_next_to_nothing_of_the_run_is_next_to_nothing() -> None:
+    run = make_run(make_part("compile", 2.0, file="train.py", line=20))
+    rare = made("rare", part="compile", line=20, predicted_speedup=8.0)
+    first, second = concluded(make_session(run=run), [rare, made("unknown")]).findings
+    assert (first.rule, second.rule) == ("unknown", "rare")
 
 
 def test_what_was_refuted_stands_behind_what_is_open_however_severe() -> None:
