@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipediag.facts.limits import Threshold
-from pipediag.rules.rule import Meta
-from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, THRESHOLDS, weigh
+from pipediag.rules.few_shapes import TRACES_LEFT, loop_on_many_shapes, ways
+from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.run.relevance import THRESHOLDS, weigh
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunPart
 from pipediag.session.loops import Loop
@@ -38,17 +39,20 @@ META = Meta(
     "traced and compiled anew, although it is the same as before.",
     edit="Build and compile the model once, and start each fold or configuration from the same "
     "weights and a fresh optimizer state. Define a tf.function once, outside of the loop; give it "
-    "tensors of few shapes, `reduce_retracing=True` or an `input_signature`.",
+    "tensors in place of Python numbers, and `reduce_retracing=True` where lengths vary.",
     cost="All of the state has to be set back by hand: weights, the optimizer's variables, and "
     "seeds "
     "of dropout. Models of different form need one trace each.",
-    prediction=AT_MOST,
+    prediction="By the ledger: what its traces took, as measured or projected, without those that "
+    "remain: one of each place, two of a function whose batches vary in length. To set weights "
+    "back takes next to nothing beside that.",
     needs=("loop", "run"),
     thresholds=(AGAIN, OWN_AGAIN, *THRESHOLDS),
     severity="warn",
     effect_on_results="same up to order or rounding",
     yields_to=("retracing",),
-    untried="It needs the code around the training changed, and a trial compares steps.",
+    untried="It needs the code around the training changed; what compiling took is in the run's "
+    "ledger.",
 )
 
 
@@ -62,8 +66,9 @@ def check(session: Session) -> list[Finding]:
     repeated = [row for row in run.parts if row.part == "compile" and _again(row)]
     if not repeated:
         return [META.finding("pass", "", part="compile")]
-    saved_s = sum(row.seconds * (1 - 1 / (row.count or 1)) for row in repeated)
+    saved_s = sum(_saved_s(session, row) for row in repeated)
     weight = weigh(run, repeated, saved_s)
+    taken_s = sum(row.seconds for row in repeated)
     worst = max(repeated, key=lambda row: row.seconds)
     advice = _advice(session, worst, repeated)
     if weight.status != "fail":
@@ -74,12 +79,22 @@ def check(session: Session) -> list[Finding]:
             advice,
             place=(worst.file, worst.line),
             evidence={**weight.evidence, "traces": worst.count},
-            own_prediction=NOT_PREDICTED,
+            own_prediction=Prediction(round(taken_s / (taken_s - saved_s), 3)),
             part="compile",
             saved_s=weight.saved_s,
-            speedup_at_most=weight.speedup_at_most,
         )
     ]
+
+
+def _saved_s(session: Session, row: RunPart) -> float:
+    """Of what its traces took, all but that of those that remain."""
+    traces = row.count or 1
+    left = TRACES_LEFT if _on_many_shapes(session, row) is not None else 1
+    return row.seconds * (1.0 - min(left, traces) / traces)
+
+
+def _on_many_shapes(session: Session, row: RunPart) -> Loop | None:
+    return loop_on_many_shapes(session, row.what or "", row.line)
 
 
 def _again(row: RunPart) -> bool:
@@ -92,25 +107,53 @@ def _advice(session: Session, worst: RunPart, repeated: Sequence[RunPart]) -> st
     others -= {(worst.file, worst.line)}
     more = "another place" if len(others) == 1 else f"{len(others)} other places"
     also = f" So is what is called in {more}." if others else ""
-    loop = _fit_at(session, worst)
-    if loop is None:
+    fit = _fit_at(session, worst)
+    if fit is not None:
+        return f"{_of_a_model(worst, fit)}{also}"
+    return f"{_of_a_function(session, worst)}{also}"
+
+
+def _of_a_function(session: Session, row: RunPart) -> str:
+    name = _sentence(row.what or "a function")
+    on_many = _on_many_shapes(session, row)
+    if on_many is not None:
+        where = f"at line {row.line}" if row.line is not None else "above it"
         return (
-            f"{_sentence(worst.what or 'a function')} was traced {worst.count} times: make it "
-            f"once, "
-            "outside of any loop, and call it with tensors of few shapes in place of Python "
-            "numbers "
-            "(`reduce_retracing=True`, an `input_signature`, or padding to a few lengths)."
-            f"{also}"
+            f"{name} was traced {row.count} times, as its batches vary in length: "
+            f"{ways(session, on_many, where=where)}"
         )
+    return (
+        f"{name} was traced {row.count} times: make it once, outside of any loop, and call it with "
+        "tensors of few shapes in place of Python numbers (`reduce_retracing=True`, an "
+        "`input_signature`, or padding to a few lengths)."
+    )
+
+
+def _of_a_model(row: RunPart, loop: Loop) -> str:
     eager_xla = ""
     if loop.keras is not None and loop.keras.jit_compile:
         eager_xla = " With `jit_compile=False` each model starts sooner, and may step slower."
     return (
-        f"{_sentence(worst.what or 'the step')} was traced and compiled {worst.count} times. Where "
-        "the models are of one form, build and compile one before the loop, keep `initial = "
-        "model.get_weights()`, and begin each round with `model.set_weights(initial)` and the "
-        "optimizer's variables set back."
-        f"{eager_xla}{also}"
+        f"{_sentence(row.what or 'the step')} was traced and compiled {row.count} times. Where the "
+        f"models are of one form, {_compiled_once(loop)}.{eager_xla}"
+    )
+
+
+def _compiled_once(loop: Loop) -> str:
+    """Code to paste around the user's `fit`."""
+    keras = loop.keras
+    one = f"one `{keras.model}`" if keras is not None else "one"
+    line = f"line {loop.line}" if loop.line is not None else "the `fit`"
+    keep, reset = "`initial = model.get_weights()`", "`model.set_weights(initial)`"
+    if keras is None or keras.optimizer is not None:
+        keep = (
+            "`model.optimizer.build(model.trainable_variables)`, `initial = model.get_weights()` "
+            "and `fresh = [v.numpy() for v in model.optimizer.variables]`"
+        )
+        reset += " and `for v, value in zip(model.optimizer.variables, fresh): v.assign(value)`"
+    return (
+        f"build and compile {one} before the loop around {line}, keep its state with {keep}, and "
+        f"begin each round with {reset}"
     )
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.pipeline import call_name, operations, place_name
+from pipediag.facts.shapes import lengths_vary
 from pipediag.facts.step import class_percent
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta
@@ -51,8 +50,6 @@ META = Meta(
 
 BUCKETS = 4
 
-_SHAPE = re.compile(r"shape=\(([^)]*)\)")
-
 
 def check(session: Session) -> list[Finding]:
     """One finding on the last padded_batch."""
@@ -71,7 +68,7 @@ def _finding(session: Session, op: Operation) -> Finding:
     if spec is None:
         advice = "The shapes of the batches are not known."
         return META.finding("inconclusive", advice, op=op, evidence=evidence)
-    if not _varies(spec):
+    if not lengths_vary(spec):
         advice = "Every batch has the same length, which bucketing would change."
         return META.finding("pass", advice, op=op, evidence=evidence)
     if percent < COMPUTE.value or input_first(session):
@@ -102,15 +99,6 @@ def _padded_percent(session: Session) -> float | None:
     if not lookups:
         return None
     return sum((ids.padding_percent or 0.0) * ids.lookups for ids in known) / lookups
-
-
-def _varies(element_spec: str) -> bool:
-    """Whether a shape has an unknown dimension behind the batch's own."""
-    return any("None" in shape.split(",", 1)[-1] for shape in _longer(element_spec))
-
-
-def _longer(element_spec: str) -> list[str]:
-    return [shape for shape in _SHAPE.findall(element_spec) if re.search(r",\s*\w", shape)]
 
 
 def _edit(op: Operation) -> Edit:

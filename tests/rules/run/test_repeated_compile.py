@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
+from pipediag.facts.order import concluded
 from pipediag.rules.registry import run_rules
 from pipediag.rules.run import repeated_compile
 from pipediag.session.ledger import Run, RunPart
 from pipediag.session.model import Session
 from tests.factories import make_keras, make_loop, make_session
 from tests.ledgers import make_part, make_run
-from tests.records import make_steps
-from tests.rules.sessions import only
+from tests.records import make_operation, make_steps
+from tests.rules.sessions import only, session_of, source
 
 
 def compiled(seconds: float, count: int | None = 8, **overrides: Any) -> RunPart:
@@ -32,8 +33,27 @@ def test_a_model_for_each_fold_is_built_once_and_set_back() -> None:
     assert "set_weights(initial)" in finding.advice
     # One of the eight stays.
     assert finding.saved_s == pytest.approx(35.0)
-    assert finding.speedup_at_most == pytest.approx(8.0)
+    assert finding.predicted_speedup == pytest.approx(8.0)
     assert finding.evidence["traces"] == 8
+
+
+def test_code_to_paste_names_the_line_and_the_model_and_sets_the_optimizer_back() -> None:
+    advice = only(repeated_compile, session_with(compiled(40.0))).advice
+    assert "compile one `Sequential` before the loop around line 20" in advice
+    assert "`model.optimizer.build(model.trainable_variables)`" in advice
+    assert "zip(model.optimizer.variables, fresh): v.assign(value)" in advice
+    loop = make_loop(keras=make_keras(optimizer=None))
+    plain = session_with(compiled(40.0)).model_copy(update={"loops": [loop]})
+    assert "optimizer" not in only(repeated_compile, plain).advice
+
+
+def test_what_compiling_takes_is_a_prediction_and_never_a_trial() -> None:
+    session = session_with(compiled(40.0))
+    (finding,) = concluded(session, [only(repeated_compile, session)]).findings
+    assert finding.trial.state == "not_tried"
+    assert "ledger" in str(finding.trial.reason)
+    assert finding.for_run is not None
+    assert (finding.for_run.basis, finding.for_run.after_s) == ("predicted", 65.0)
 
 
 def test_a_function_made_in_a_loop_is_moved_out_of_it() -> None:
@@ -42,6 +62,62 @@ def test_a_function_made_in_a_loop_is_moved_out_of_it() -> None:
     assert "`train_step` was traced 8 times" in finding.advice
     assert "outside of any loop" in finding.advice
     assert "set_weights" not in finding.advice
+
+
+LENGTHS = (
+    "(TensorSpec(shape=(None, None), dtype=tf.int32, name=None), "
+    "TensorSpec(shape=(None,), dtype=tf.float32, name=None))"
+)
+STEP = "train.py:7 train_step"
+
+
+def on_many_lengths(spec: str = LENGTHS, batching: str = "padded_batch", **loop: Any) -> Session:
+    values = {"kind": "eager", "keras": None, "element_spec": spec, "step_functions": [STEP]}
+    return session_of(
+        source(),
+        make_operation("batched", batching, line=9),
+        loops=[make_loop(**{**values, **loop})],
+        run=make_run(compiled(30.0, 20, what="train_step", line=7)),
+    )
+
+
+def test_a_function_that_is_traced_for_each_length_keeps_two_traces() -> None:
+    finding = only(repeated_compile, on_many_lengths())
+    assert finding.status == "fail"
+    assert "as its batches vary in length" in finding.advice
+    assert "`@tf.function(reduce_retracing=True)` at line 7" in finding.advice
+    assert "behind `padded_batch` at line 9: `.map(lambda x, y: (tf.pad(x," in finding.advice
+    # Of twenty traces, two stay.
+    assert finding.saved_s == pytest.approx(27.0)
+    assert finding.predicted_speedup == pytest.approx(10.0)
+
+
+def test_buckets_are_padded_to_their_boundaries() -> None:
+    advice = only(repeated_compile, on_many_lengths(batching="bucket_by_sequence_length")).advice
+    assert "`bucket_by_sequence_length` at line 9 few boundaries" in advice
+    assert "`pad_to_bucket_boundary=True`" in advice
+
+
+def test_batches_of_another_form_are_padded_by_their_author() -> None:
+    images = "TensorSpec(shape=(None, None, None, 3), dtype=tf.float32, name=None)"
+    advice = only(repeated_compile, on_many_lengths(images)).advice
+    assert "pad to multiples of 64 behind `padded_batch` at line 9." in advice
+    assert "lambda" not in advice
+    assert "Under XLA" not in only(repeated_compile, on_many_lengths(batching="batch")).advice
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        {"spec": "TensorSpec(shape=(None, 40), dtype=tf.int32, name=None)"},
+        {"step_functions": ["train.py:70 train_step"]},
+        {"role": "validation"},
+    ],
+)
+def test_other_functions_are_told_of_python_numbers_as_well(loop: dict[str, Any]) -> None:
+    finding = only(repeated_compile, on_many_lengths(**loop))
+    assert "in place of Python numbers" in finding.advice
+    assert finding.saved_s == pytest.approx(28.5)
 
 
 def test_all_places_are_added_up_and_the_worst_is_named() -> None:
