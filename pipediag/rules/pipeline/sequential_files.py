@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import cpus
-from pipediag.facts.pipeline import call_name, costlier, delay_ms, operations, place_name
+from pipediag.facts.pipeline import call_name, costlier, delay_ms, operations
 from pipediag.facts.step import class_ms
-from pipediag.rules.pipeline.opened_in_turn import opened_at_once, opens_in_turn
+from pipediag.rules.pipeline.files_at_once import files_at_once, how_many, read_in_turn
 from pipediag.rules.prediction import FORECAST, less_input
 from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta, Prediction
-from pipediag.session.edits import AUTOTUNE, Change, Edit, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -46,8 +45,6 @@ META = Meta(
     tried_when_informing=True,
 )
 
-MOST_FILES = 16
-
 _WARM = (
     "The files come from the page cache, where reading several at once made things slower when it "
     "was measured: test it on data that is not in memory."
@@ -59,19 +56,10 @@ def check(session: Session) -> list[Finding]:
     readers = operations(session, *READERS)
     if not readers:
         return [META.finding("not-applicable", "The pipeline reads no files with a reader.")]
-    sequential = [op for op in readers if _is_sequential(session, op)]
+    sequential = [op for op in readers if read_in_turn(session, op)]
     if not sequential:
         return [META.finding("pass", "")]
     return [_finding(session, op) for op in sequential]
-
-
-def _is_sequential(session: Session, op: Operation) -> bool:
-    outer = session.operation(op.inside_function_of)
-    if outer is not None:
-        return opens_in_turn(outer)
-    files = op.parameters.get("file_count")
-    several = files is None or (isinstance(files, int) and files > 1)
-    return several and op.parameters.get("num_parallel_reads") in (None, 1)
 
 
 def _finding(session: Session, op: Operation) -> Finding:
@@ -90,13 +78,13 @@ def _finding(session: Session, op: Operation) -> Finding:
     }
     if weight.status == "inconclusive":
         # The step waits for input, and only what reading takes of that is not known.
-        edit = _edit(session, op, outer)
+        edit = files_at_once(session, op, META.id)
         said = f"{weight.sentence} A trial with several files at once tells."
         return META.finding("informative", said, op=op, evidence=evidence, edit=edit)
     if weight.status != "fail":
         return META.finding(weight.status, weight.sentence, op=op, evidence=evidence)
     if not packed and disk is not None and disk < FROM_DISK.value:
-        edit = _edit(session, op, outer)
+        edit = files_at_once(session, op, META.id)
         return META.finding("informative", _WARM, op=op, evidence=evidence, edit=edit)
     return META.finding(
         "fail",
@@ -104,28 +92,8 @@ def _finding(session: Session, op: Operation) -> Finding:
         op=op,
         evidence=evidence,
         own_prediction=_prediction(session, delay, packed),
-        edit=_edit(session, op, outer),
+        edit=files_at_once(session, op, META.id),
     )
-
-
-def _edit(session: Session, op: Operation, outer: Operation | None) -> Edit:
-    """Several files at once: by the reader itself, or by the operation that opens them."""
-    change: Change
-    if outer is None:
-        change = SetParameters(op.id, {"num_parallel_reads": AUTOTUNE})
-        label = f"num_parallel_reads=AUTOTUNE on the {place_name(op)}"
-    else:
-        change, label = opened_at_once(outer, _files_at_once(session), AUTOTUNE, "files")
-    return Edit(
-        id=f"{META.id}:{op.id}",
-        label=label,
-        changes=(change,),
-        caveat="Measured on files as they are by then: what was read before may lie in memory.",
-    )
-
-
-def _files_at_once(session: Session) -> int:
-    return max(2, min(MOST_FILES, int(cpus(session))))
 
 
 def _disk_percent(session: Session, op: Operation) -> float | None:
@@ -146,7 +114,7 @@ def _advice(session: Session, op: Operation, outer: Operation | None) -> str:
     if outer.kind == "interleave":
         return f"Give {call_name(outer)} `num_parallel_calls=tf.data.AUTOTUNE`, {free}."
     return (
-        f"Replace {call_name(outer)} by `interleave(..., cycle_length={_files_at_once(session)}, "
+        f"Replace {call_name(outer)} by `interleave(..., cycle_length={how_many(session)}, "
         f"num_parallel_calls=tf.data.AUTOTUNE)`, {free}."
     )
 

@@ -26,6 +26,7 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.facts.run import starts_s
 from pipediag.rules.pipeline.epoch_ends import saved_of_first_batches_s, without_first_batches
+from pipediag.rules.pipeline.smaller_buffer import smaller_buffer, smaller_size
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, Move
 from pipediag.session.findings import Finding
@@ -33,7 +34,7 @@ from pipediag.session.loops import LoopTime
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import RUNS_A_FUNCTION
-from pipediag.vocabulary import Scalar
+from pipediag.vocabulary import EffectOnResults, Scalar
 
 FILL_SHARE = Threshold(
     "time to fill the buffer",
@@ -62,9 +63,10 @@ META = Meta(
     "element costs above the shuffle.",
     why="A shuffle hands out nothing until its buffer is full, and it fills anew in each epoch: "
     "buffer size times the time of one element, with nothing trained meanwhile.",
-    edit="Shuffle before the costly map (paths, ids or records in place of decoded elements).",
+    edit="Shuffle before the costly map (paths, ids or records in place of decoded elements). A "
+    "smaller buffer where the shuffle can't stand anywhere else.",
     cost="Elements come in another order. Before a cache, the order would be frozen: keep it "
-    "behind.",
+    "behind. A smaller buffer mixes less.",
     prediction="The whole loop over the loop without the fills, where its length is known. Where "
     "the ends of epochs were seen, the work of the fills is done beside the steps instead, and "
     "they take as long as it does. The ceiling of the step does not bound it.",
@@ -72,11 +74,14 @@ META = Meta(
     thresholds=(FIRST_BATCHES, FILL_SHARE, FILL_STEPS, SHUFFLE_PART),
     severity="warn",
     effect_on_results="same up to order or rounding",
+    tried_when_informing=True,
 )
 
 _NOT_MOVED = (
     "The shuffle can't be moved above what makes its elements: others come in there than go out."
 )
+_NOT_OF_A_SMALLER = Prediction(None, "How much of the wait a smaller buffer leaves, a trial tells.")
+_MIXES_LESS: EffectOnResults = "changes a hyper-parameter"
 _WORK_LEFT = " What makes them would then set the pace of the steps: make that cheaper as well."
 
 
@@ -185,22 +190,44 @@ def _by_costs(
         return META.finding("pass", "", op=op, evidence=evidence)
     if not costly:
         advice = (
-            f"Filling {call_name(op)} took {fill_ms / 1000:.1f} s, with nothing costly above it: a "
-            "smaller buffer fills sooner and shuffles less."
+            f"Filling {call_name(op)} took {fill_ms / 1000:.1f} s, with nothing costly above it: "
+            f"{_smaller(session, op)} fills sooner and shuffles less."
         )
-        return META.finding("informative", advice, op=op, evidence=evidence)
+        return META.finding(
+            "informative",
+            advice,
+            op=op,
+            evidence=evidence,
+            effect=_MIXES_LESS,
+            edit=smaller_buffer(session, op, META.id),
+        )
     slowest = max(costly, key=lambda other: delay_ms(session, other) or 0.0)
+    moved = _edit(session, op, slowest)
+    smaller = None if moved is not None else smaller_buffer(session, op, META.id)
+    at_most: float | None = None
+    advice = _advice(op, slowest, fill_ms) + (_WORK_LEFT if "work_left_s" in evidence else "")
+    if smaller is not None:
+        advice += f" Until then, {_smaller(session, op)} fills sooner and shuffles less."
+        at_most = prediction.speedup if prediction is not None else None
+        prediction = _NOT_OF_A_SMALLER
     return META.finding(
         "fail",
-        _advice(op, slowest, fill_ms) + (_WORK_LEFT if "work_left_s" in evidence else ""),
+        advice,
         op=op,
         evidence=evidence,
         own_prediction=prediction,
-        edit=_edit(session, op, slowest),
+        effect=None if smaller is None else _MIXES_LESS,
+        edit=moved or smaller,
         untried=_NOT_MOVED,
         part="epoch_start",
         saved_s=saved_s,
+        speedup_at_most=at_most,
     )
+
+
+def _smaller(session: Session, op: Operation) -> str:
+    size = smaller_size(session, op)
+    return "a smaller buffer" if size is None else f"a buffer of {size}"
 
 
 def _edit(session: Session, op: Operation, slowest: Operation) -> Edit | None:

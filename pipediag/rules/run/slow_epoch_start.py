@@ -8,12 +8,17 @@ from pipediag.facts.epochs import seen_time
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.pipeline import call_name, operations
 from pipediag.facts.run import later_starts_s, starts_s, whole_in_words
+from pipediag.rules.pipeline.files_at_once import files_at_once, read_in_turn
+from pipediag.rules.pipeline.smaller_buffer import smaller_buffer, smaller_size
 from pipediag.rules.rule import Meta
 from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, NOTABLE, THRESHOLDS, weigh
+from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run
 from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import READERS
+from pipediag.vocabulary import EffectOnResults
 
 LOADING = Threshold(
     "a generator's first batch beside the wait of a steady step",
@@ -32,7 +37,8 @@ META = Meta(
     "line, buffers fill from nothing, and no step runs meanwhile.",
     edit="One pipeline through all epochs: `repeat()` at its end, before `prefetch`, and "
     "`steps_per_epoch` in `fit` (or a count of steps in your loop). Load what a generator needs "
-    "once, outside of it. A smaller shuffle buffer fills sooner.",
+    "once, outside of it. A smaller shuffle buffer fills sooner; several files are opened sooner "
+    "at once than in turn.",
     cost="With `repeat()` the end of the data is no longer the end of an epoch: its steps have to "
     "be "
     "counted. A smaller buffer shuffles less.",
@@ -43,7 +49,8 @@ META = Meta(
     severity="warn",
     effect_on_results="same up to order or rounding",
     yields_to=("missing-cache", "slow-shuffle-fill", "sequential-files"),
-    untried="A trial compares steady steps, and the wait comes before them.",
+    untried="Each block of a trial begins with an iterator of its own, as an epoch does now, so it "
+    "can't show one that runs through.",
 )
 
 
@@ -52,6 +59,9 @@ class _Cure:
     advice: str
     hides: bool
     """Whether the work stays, and only runs beside what else there is in an epoch."""
+    edit: Edit | None = None
+    effect: EffectOnResults | None = None
+    """Of the edit, where that is not the rule's."""
 
 
 def check(session: Session) -> list[Finding]:
@@ -91,6 +101,8 @@ def check(session: Session) -> list[Finding]:
                 "times": sum(row.count or 0 for row in rows) or None,
             },
             own_prediction=NOT_PREDICTED,
+            effect=cure.effect if cure else None,
+            edit=cure.edit if cure else None,
             part="epoch_start",
             saved_s=weight.saved_s,
             speedup_at_most=weight.speedup_at_most,
@@ -154,16 +166,31 @@ def _cure(session: Session) -> _Cure | None:
             hides=False,
         )
     if shuffles:
-        op = call_name(shuffles[0])
-        return _Cure(
-            f"{op} fills its buffer anew in each epoch: a smaller one fills sooner. {repeated}",
-            hides=False,
-        )
-    if any(op.kind in READERS for op in written):
-        return _Cure(
-            "The files are opened anew in each epoch: several at once "
-            "(`interleave(..., num_parallel_calls=tf.data.AUTOTUNE)`), or a `cache()` if they fit "
-            f"in memory. {repeated}",
-            hides=True,
-        )
+        return _smaller_buffer(session, shuffles[0], repeated)
+    readers = [op for op in written if op.kind in READERS]
+    if readers:
+        return _files_at_once(session, readers, repeated)
     return _Cure(repeated, hides=True)
+
+
+def _smaller_buffer(session: Session, shuffle: Operation, repeated: str) -> _Cure:
+    size = smaller_size(session, shuffle)
+    smaller = "a smaller one" if size is None else f"one of {size}"
+    return _Cure(
+        f"{call_name(shuffle)} fills its buffer anew in each epoch: {smaller} fills sooner. "
+        f"{repeated}",
+        hides=False,
+        edit=smaller_buffer(session, shuffle, META.id),
+        effect="changes a hyper-parameter" if size is not None else None,
+    )
+
+
+def _files_at_once(session: Session, readers: list[Operation], repeated: str) -> _Cure:
+    in_turn = next((op for op in readers if read_in_turn(session, op)), None)
+    return _Cure(
+        "The files are opened anew in each epoch: several at once "
+        "(`interleave(..., num_parallel_calls=tf.data.AUTOTUNE)`), or a `cache()` if they fit "
+        f"in memory. {repeated}",
+        hides=True,
+        edit=files_at_once(session, in_turn, META.id, whole_epoch=True) if in_turn else None,
+    )

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from pipediag.rules.pipeline import slow_shuffle_fill
-from pipediag.session.edits import Move
+from pipediag.rules.pipeline.smaller_buffer import smaller_buffer, smaller_size
+from pipediag.session.edits import Edit, Move, SetParameters
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_keras, make_loop, make_session
@@ -69,6 +70,66 @@ def test_without_costly_work_above_it_only_informs() -> None:
     assert only(slow_shuffle_fill, session).status == "informative"
 
 
+def test_a_smaller_buffer_is_tried_in_whole_epochs_where_nothing_can_be_moved() -> None:
+    """A tenth of 4000, as that holds eight batches of 32 and a hundredth of the data."""
+    cheap = session_with(source(self_ms_per_step=8.0), shuffle(4000), batch(), fill_ms=1000.0)
+    finding = only(slow_shuffle_fill, cheap)
+    assert "a buffer of 400 fills sooner and shuffles less" in finding.advice
+    assert finding.edit == Edit(
+        id="slow-shuffle-fill:buffer:shuffle",
+        label="a buffer of 400 for the shuffle in line 8",
+        changes=(SetParameters("shuffle", {"buffer_size": 400}),),
+        check="shape",
+        caveat="It counts time; how well the model learns from data that is mixed less is not "
+        "measured.",
+        whole_epoch=True,
+    )
+    assert finding.effect_on_results == "changes a hyper-parameter"
+
+
+def test_behind_a_generator_a_smaller_buffer_is_tried_and_not_predicted() -> None:
+    generator = make_operation("gen", "from_generator", elements=32.0, self_ms_per_step=8.0)
+    session = session_with(generator, shuffle(4000), batch(), fill_ms=1000.0)
+    finding = only(slow_shuffle_fill, session)
+    assert finding.status == "fail"
+    assert "Until then, a buffer of 400 fills sooner" in finding.advice
+    assert finding.edit is not None
+    assert finding.edit.changes == (SetParameters("shuffle", {"buffer_size": 400}),)
+    assert finding.effect_on_results == "changes a hyper-parameter"
+    assert finding.predicted_speedup is None
+    assert finding.speedup_at_most == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize(
+    ("buffer", "data", "size", "edited"),
+    [
+        (4000, 10_000, 32, 400),
+        # Eight batches of 100.
+        (4000, 10_000, 100, 800),
+        # A hundredth of the data.
+        (4000, 100_000, 32, 1000),
+        # A buffer holds no more than there is.
+        (100_000, 6000, 32, 600),
+        # Half of it saves too little to mix less for.
+        (500, 10_000, 32, None),
+        (511, 10_000, 32, None),
+        (512, 10_000, 32, 256),
+    ],
+)
+def test_how_much_smaller(buffer: int, data: int, size: int, edited: int | None) -> None:
+    session = session_of(source(cardinality=data), shuffle(buffer), batch(size))
+    op = session.operation("shuffle")
+    assert op is not None
+    assert smaller_size(session, op) == edited
+
+
+def test_without_a_batch_behind_it_no_size_is_known() -> None:
+    session = session_of(source(), shuffle(4000))
+    op = session.operation("shuffle")
+    assert op is not None
+    assert smaller_buffer(session, op, "rule") is None
+
+
 @pytest.mark.parametrize(
     "session",
     [
@@ -112,7 +173,8 @@ def test_the_shuffle_is_tried_above_the_map_in_whole_epochs() -> None:
 
 def test_a_shuffle_stays_behind_what_hands_on_other_elements() -> None:
     parts = make_operation("parts", "flat_map", line=13)
-    session = session_with(source(self_ms_per_step=0.0), slow_map(), parts, shuffle(), batch())
+    first = source(self_ms_per_step=0.0)
+    session = session_with(first, slow_map(), parts, shuffle(500), batch())
     finding = only(slow_shuffle_fill, session)
     assert finding.status == "fail"
     assert finding.edit is None

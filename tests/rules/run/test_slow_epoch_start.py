@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules.run import slow_epoch_start
+from pipediag.session.edits import AUTOTUNE, SetParameters
 from pipediag.session.ledger import RunPart
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -67,6 +68,27 @@ def test_a_buffer_of_cheap_elements_is_made_smaller() -> None:
     finding = only(slow_epoch_start, session_with(waits(40.0), source(), shuffle, batch()))
     assert finding.status == "fail"
     assert "a smaller one fills sooner" in finding.advice
+    assert finding.edit is None
+    assert "begins with an iterator of its own" in str(finding.trial.reason)
+
+
+def test_a_smaller_buffer_is_tried_in_whole_epochs() -> None:
+    shuffle = make_operation("shuffle", "shuffle", line=9, parameters={"buffer_size": 5000})
+    finding = only(slow_epoch_start, session_with(waits(40.0), source(), shuffle, batch()))
+    assert "one of 500 fills sooner" in finding.advice
+    assert finding.edit is not None
+    assert finding.edit.changes == (SetParameters("shuffle", {"buffer_size": 500}),)
+    assert finding.edit.whole_epoch
+    assert finding.effect_on_results == "changes a hyper-parameter"
+
+
+def test_several_files_are_opened_at_once_in_whole_epochs() -> None:
+    edit = only(slow_epoch_start, session_with(waits(40.0))).edit
+    assert edit is not None
+    assert edit.changes == (SetParameters("read", {"num_parallel_reads": AUTOTUNE}),)
+    assert edit.whole_epoch
+    alone = READER.model_copy(update={"parameters": {"file_count": 1}})
+    assert only(slow_epoch_start, session_with(waits(40.0), alone, batch())).edit is None
 
 
 def test_a_long_first_wait_alone_stays() -> None:
