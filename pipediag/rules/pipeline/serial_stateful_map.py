@@ -96,12 +96,12 @@ def _finding(session: Session, op: Operation) -> Finding:
         op=op,
         evidence=evidence,
         own_prediction=remedy.prediction,
-        effect="same results" if _only_looks_up(op.function) else None,
+        effect="same results" if only_looks_up(op.function) else None,
         edit=remedy.edit,
     )
 
 
-def _only_looks_up(function: OperationFunction) -> bool:
+def only_looks_up(function: OperationFunction) -> bool:
     """Elements keep their order, so calls without side effects give the same results."""
     changes = (
         uses(function, PYTHON_OPERATIONS) or uses(function, VARIABLES) or draws_random(function)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pipediag.facts.evaluations import loop_at
 from pipediag.facts.limits import INPUT_WAIT, Threshold
-from pipediag.rules.rule import Meta
-from pipediag.rules.run.evaluated_data import TITLE, Cure, cure_of, what_its_data_lacks
+from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.run.evaluated_data import cures_of, what_its_data_lacks
+from pipediag.rules.run.evaluation_cure import Cure
 from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, THRESHOLDS, weigh
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run, RunPart
@@ -18,6 +19,8 @@ OFTEN = Threshold(
     "times",
     "own choice: once before and once after a training is what it takes to compare",
 )
+EVERY = 5
+"""Evaluations of which one is kept, in what is said of fewer. Own choice."""
 META = Meta(
     id="costly-evaluation",
     name="Costly evaluation",
@@ -32,17 +35,20 @@ META = Meta(
     "on all of the data.",
     edit="Evaluate every few epochs (`validation_freq`) or on a part (`validation_steps`), in "
     "larger "
-    "batches. Where its steps wait for data that is made anew each time: end its pipeline with "
-    "`.cache()`.",
+    "batches. Where its steps wait for data: end its pipeline with `.cache()` if it is made anew "
+    "each time, give parallel calls to a map that TensorFlow keeps serial, and a `prefetch` where "
+    "TensorFlow is kept from appending one.",
     cost="Callbacks that watch a validation metric, as EarlyStopping does, see it less often. A "
     "part "
     "of the data tells less exactly. A cache takes memory for every element.",
-    prediction=AT_MOST,
+    prediction=f"{AT_MOST} What every fifth evaluation would save follows from the ledger. A "
+    "prefetch leaves the longer of the wait and the rest of a step.",
     needs=("loop", "run"),
     thresholds=(OFTEN, INPUT_WAIT, *THRESHOLDS),
     severity="warn",
     effect_on_results="same results",
-    untried="Only you know how often you need to know, and a trial compares steps.",
+    untried="Only you know how often you need to know: to evaluate less changes what you and your "
+    "callbacks see, so that is not tried.",
 )
 
 
@@ -57,18 +63,22 @@ def check(session: Session) -> list[Finding]:
     for row in rows:
         count = _count(row, loop_at(session, row)) if run.scope == "run" else None
         found.append(_finding(session, run, row, count))
-        cure = cure_of(session, row)
-        if cure is not None and count != 1:
-            found.append(_of_its_data(run, row, cure, count))
+        cures = cures_of(session, row)
+        found += [_of_its_data(run, row, cure, count) for cure in cures if _comes(cure, count)]
     return [one for one in found if one.status != "pass"] or [
         META.finding("pass", "", part="evaluation")
     ]
 
 
+def _comes(cure: Cure, count: int | None) -> bool:
+    """Whether any evaluation would gain; one that is the only one fills a cache for none."""
+    return count != 1 or not cure.fills_first
+
+
 def _of_its_data(run: Run, row: RunPart, cure: Cure, count: int | None) -> Finding:
-    """At the line of what is made anew; the first evaluation fills the cache."""
-    later = 1.0 if count is None else 1.0 - 1.0 / count
-    saved_s = row.seconds * cure.wait_percent / 100.0 * later
+    """At the line of what is waited for; the first evaluation fills a cache."""
+    gaining = 1.0 if count is None or not cure.fills_first else 1.0 - 1.0 / count
+    saved_s = row.seconds * cure.saved_percent / 100.0 * gaining
     weight = weigh(run, [row], saved_s)
     advice = cure.advice if weight.status == "fail" else f"{weight.sentence} {cure.advice}"
     return META.finding(
@@ -76,14 +86,14 @@ def _of_its_data(run: Run, row: RunPart, cure: Cure, count: int | None) -> Findi
         "" if weight.status == "pass" else advice,
         op_id=cure.work.id,
         place=(cure.work.file, cure.work.line),
-        title=TITLE,
+        title=cure.title,
         evidence={
             **weight.evidence,
             "times": count,
             "evaluation_wait_percent": cure.wait_percent,
             "cache_bytes": cure.bytes,
         },
-        own_prediction=NOT_PREDICTED,
+        own_prediction=NOT_PREDICTED if cure.speedup is None else Prediction(cure.speedup),
         effect=cure.effect,
         edit=cure.edit,
         untried=cure.untried,
@@ -95,11 +105,12 @@ def _of_its_data(run: Run, row: RunPart, cure: Cure, count: int | None) -> Findi
 
 def _finding(session: Session, run: Run, row: RunPart, count: int | None) -> Finding:
     loop = loop_at(session, row)
+    every_fifth = _every_fifth(run, row, count)
     seldom = count is not None and count < OFTEN.value
     # Of what comes often, one has to remain.
     saved_s = row.seconds if seldom or count is None else row.seconds * (1.0 - 1.0 / count)
     weight = weigh(run, [row], saved_s)
-    status, advice = weight.status, _advice(session, row, loop)
+    status, advice = weight.status, _advice(session, row, loop, every_fifth)
     if status == "fail" and seldom:
         status = "informative"
         times = "once" if count == 1 else f"{count} times"
@@ -129,17 +140,29 @@ def _count(row: RunPart, loop: Loop | None) -> int | None:
     return row.count
 
 
-def _advice(session: Session, row: RunPart, loop: Loop | None) -> str:
+def _every_fifth(run: Run, row: RunPart, count: int | None) -> str:
+    """What the run would be with a fifth of the evaluations, by Amdahl's law."""
+    if count is None or count < EVERY:
+        return ""
+    saved_s = row.seconds * (1.0 - (count // EVERY) / count)
+    after_s = run.whole_s - saved_s
+    return (
+        f" Every fifth alone takes {saved_s:.1f} s off the run, which is then "
+        f"{run.whole_s / after_s:.2f}x as fast."
+    )
+
+
+def _advice(session: Session, row: RunPart, loop: Loop | None, every_fifth: str) -> str:
     diagnosed = session.diagnosed_loop()
     assert diagnosed is not None
     if (row.file, row.line) == (diagnosed.file, diagnosed.line) and diagnosed.kind == "keras":
         less = (
-            "Validate every few epochs (`validation_freq=5`), or on a part of the data "
+            f"Validate every few epochs (`validation_freq={EVERY}`), or on a part of the data "
             "(`validation_steps`)"
         )
     else:
         less = f"{_named(row)}: do it every few epochs, or on a part of the data"
-    return f"{less}.{_batches(loop)}{what_its_data_lacks(session, loop)}"
+    return f"{less}.{every_fifth}{_batches(loop)}{what_its_data_lacks(session, loop)}"
 
 
 def _named(row: RunPart) -> str:

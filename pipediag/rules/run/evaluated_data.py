@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from pipediag.facts.evaluations import (
     cache_place,
@@ -21,7 +20,13 @@ from pipediag.facts.machine import available_bytes
 from pipediag.facts.pipeline import call_name, place_name, prefetch_switched_off_in
 from pipediag.rules.pipeline.cached_elements import FILL_S, LEAST_BATCHES
 from pipediag.rules.pipeline.missing_cache import MEMORY
-from pipediag.rules.pipeline.serial_stateful_map import is_serial_and_stateful
+from pipediag.rules.run.evaluated_ahead import (
+    calls_at_once,
+    end_without_prefetch,
+    made_ahead,
+    serial_maps,
+)
+from pipediag.rules.run.evaluation_cure import Cure
 from pipediag.session.edits import Edit, Insert
 from pipediag.session.ledger import RunPart
 from pipediag.session.loops import Loop
@@ -35,42 +40,41 @@ _PYTHON = "It calls Python, and only you know whether that gives the same in eve
 _SIZE = "How many elements a cache of it would hold is not known."
 
 
-@dataclass(frozen=True)
-class Cure:
-    """A cache, and what it would keep."""
-
-    work: Operation
-    """What is made anew each time."""
-    wait_percent: float
-    """Of the evaluation's steps."""
-    bytes: int | None
-    advice: str
-    effect: EffectOnResults
-    edit: Edit | None
-    untried: str | None
-
-
-def cure_of(session: Session, row: RunPart) -> Cure | None:
-    """A cache that would end what the evaluation there waits for; None where none would."""
+def cures_of(session: Session, row: RunPart) -> list[Cure]:
+    """What would end, or shorten, what the evaluation there waits for; none where it does not."""
     loop = loop_at(session, row)
     if loop is None or loop.pipeline is None:
+        return []
+    waits = wait_percent(loop)
+    if waits is None or waits < INPUT_WAIT.value:
+        return []
+    assert loop.evaluation is not None
+    cures = [
+        _cached(session, loop, loop.pipeline, waits),
+        *(calls_at_once(session, loop, op, waits) for op in serial_maps(loop.pipeline)),
+        made_ahead(session, loop.pipeline, loop.evaluation, waits),
+    ]
+    return [cure for cure in cures if cure is not None]
+
+
+def _cached(session: Session, loop: Loop, pipeline: Pipeline, waits: float) -> Cure | None:
+    work = repeated_work(pipeline)
+    place = cache_place(pipeline, work) if work is not None else None
+    if work is None or place is None or not _fits(session, place):
         return None
-    waits, work = wait_percent(loop), repeated_work(loop.pipeline)
-    if waits is None or waits < INPUT_WAIT.value or work is None:
-        return None
-    place = cache_place(loop.pipeline, work)
-    if place is None or not _fits(session, place):
-        return None
-    python = calls_python_above(loop.pipeline, place)
-    edit = None if python else _edit(loop, loop.pipeline, place)
+    python = calls_python_above(pipeline, place)
+    edit = None if python else _edit(loop, pipeline, place)
     return Cure(
+        title=TITLE,
         work=work,
         wait_percent=waits,
+        saved_percent=waits,
         bytes=held_bytes(place),
-        advice=_advice(loop.pipeline, work, place, waits),
-        effect=_effect(loop.pipeline, place),
+        advice=_advice(pipeline, work, place, waits),
+        effect=_effect(pipeline, place),
         edit=edit,
         untried=_PYTHON if python else None if edit else _SIZE,
+        fills_first=True,
     )
 
 
@@ -85,13 +89,13 @@ def what_its_data_lacks(session: Session, loop: Loop | None) -> str:
     work = repeated_work(pipeline)
     if work is not None:
         said += _of_a_cache(session, pipeline, work, known=waits is not None)
-    for op in pipeline.ops:
-        if op.kind == "map" and not op.made_by_framework and is_serial_and_stateful(op):
+    if waits is None:
+        for op in serial_maps(pipeline):
             said += (
                 f" Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`: TensorFlow runs it "
                 "one call at a time."
             )
-    return said + _of_a_prefetch(session, pipeline)
+    return said + _of_a_prefetch(session, pipeline, known=waits is not None)
 
 
 def _of_a_cache(session: Session, pipeline: Pipeline, work: Operation, *, known: bool) -> str:
@@ -113,15 +117,15 @@ def _of_a_cache(session: Session, pipeline: Pipeline, work: Operation, *, known:
     )
 
 
-def _of_a_prefetch(session: Session, pipeline: Pipeline) -> str:
+def _of_a_prefetch(session: Session, pipeline: Pipeline, *, known: bool) -> str:
     """Only where TensorFlow was kept from appending one."""
-    switch = prefetch_switched_off_in(session, pipeline)
-    written = [op for op in pipeline.ops if not op.made_by_framework]
-    last = next((op for op in reversed(written) if op.kind != "with_options"), None)
-    if switch is None or last is None or last.kind == "prefetch":
+    switch, last = prefetch_switched_off_in(session, pipeline), end_without_prefetch(pipeline)
+    if switch is None or last is None:
         return ""
     if session.environment.tf_data_debug_mode:
         return f" `{switch}` drops every prefetch of it."
+    if known:
+        return ""
     return (
         f" `{switch}` keeps TensorFlow from prefetching: end with `.prefetch(tf.data.AUTOTUNE)` "
         f"behind {call_name(last)}."

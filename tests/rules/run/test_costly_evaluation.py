@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules.run import costly_evaluation
-from pipediag.session.edits import Edit, Insert
+from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunPart
 from pipediag.session.loops import Evaluation, Loop
@@ -42,6 +42,19 @@ def test_validation_in_fit_is_done_less_often() -> None:
     # One of twenty stays.
     assert finding.saved_s == pytest.approx(38.0)
     assert finding.speedup_at_most == pytest.approx(20.0)
+
+
+def test_what_fewer_evaluations_come_to_is_said_and_not_tried() -> None:
+    """Four of twenty take 8 of 40 s, of a run of 100 s."""
+    finding = only(costly_evaluation, session_with(evaluated(40.0)))
+    assert "Every fifth alone takes 32.0 s off the run, which is then 1.47x" in finding.advice
+    assert finding.edit is None
+    assert finding.trial.reason == (
+        "Only you know how often you need to know: to evaluate less changes what you and your "
+        "callbacks see, so that is not tried."
+    )
+    few = only(costly_evaluation, session_with(evaluated(40.0, count=4)))
+    assert "Every fifth" not in few.advice
 
 
 def test_an_own_call_is_named_as_it_is_written() -> None:
@@ -244,21 +257,80 @@ def test_a_cache_that_saves_little_of_the_run_only_informs() -> None:
     assert len(findings_of(validation(evaluation=hardly))) == 1
 
 
-def test_a_map_that_tensorflow_keeps_serial_is_named() -> None:
-    ops = decoding(stateful=True, graph_ops={"LookupTableFindV2": 1})
-    often, _ = findings_of(validation(ending(before=ops)))
-    assert "Give `map` at line 31 `num_parallel_calls=tf.data.AUTOTUNE`" in often.advice
+LOOKUP = {"stateful": True, "graph_ops": {"LookupTableFindV2": 1}}
+
+
+def test_a_map_that_tensorflow_keeps_serial_is_tried_in_parallel() -> None:
+    _, cache, calls = findings_of(validation(ending(before=decoding(**LOOKUP))))
+    assert cache.title != calls.title
+    assert (calls.status, calls.part, calls.line) == ("fail", "evaluation", 31)
+    assert calls.advice.startswith("Give `map` at line 31 `num_parallel_calls=tf.data.AUTOTUNE`")
+    assert calls.effect_on_results == "same results"
+    assert calls.edit == Edit(
+        id="costly-evaluation:parallel:v2",
+        label="num_parallel_calls=AUTOTUNE on the map in line 31, for the evaluation",
+        changes=(SetParameters("v2", {"num_parallel_calls": AUTOTUNE}),),
+        loop_id="loop_1",
+    )
+    # Of 40 s, 80 % are waits, which as many calls as there are CPUs divide.
+    assert calls.saved_s == pytest.approx(40.0 * 0.8 / 2)
+
+
+def test_what_is_parallel_already_is_left_alone() -> None:
+    ops = decoding(**LOOKUP)
     given = ops[1].model_copy(update={"parameters": {"num_parallel_calls": -1}})
-    often, _ = findings_of(validation(ending(before=[ops[0], given, ops[2]])))
-    assert "num_parallel_calls" not in often.advice
+    assert len(findings_of(validation(ending(before=[ops[0], given, ops[2]])))) == 2
+
+
+@pytest.mark.parametrize(
+    ("graph_ops", "effect"),
+    [
+        ({"EagerPyFunc": 1}, "not known"),
+        ({"RandomUniform": 1}, "same up to order or rounding"),
+    ],
+)
+def test_what_is_random_or_python_s_is_not_promised_to_stay(
+    graph_ops: dict[str, int], effect: str
+) -> None:
+    ops = decoding(stateful=True, graph_ops=graph_ops)
+    found = findings_of(validation(ending(before=ops)))
+    assert [one.effect_on_results for one in found if "call at a time" in one.title] == [effect]
+
+
+def test_one_evaluation_gains_from_parallel_calls_as_any() -> None:
+    found = findings_of(validation(ending(before=decoding(**LOOKUP))), count=1)
+    assert [one.status for one in found] == ["informative", "fail"]
+
+
+def test_where_the_wait_is_not_known_a_serial_map_is_named() -> None:
+    loop = validation(ending(before=decoding(**LOOKUP)), evaluation=UNTOLD)
+    (often,) = findings_of(loop)
+    assert "Give `map` at line 31 `num_parallel_calls=tf.data.AUTOTUNE`" in often.advice
+
+
+OFF = {"optimization.apply_default_optimizations": False}
 
 
 def test_a_prefetch_is_advised_only_where_tensorflow_appends_none() -> None:
-    assert "prefetch" not in findings_of(validation())[0].advice
-    off = {"optimization.apply_default_optimizations": False}
-    pipeline = ending().model_copy(update={"options": off})
-    assert "end with `.prefetch(tf.data.AUTOTUNE)` behind `batch` at line 32" in (
-        findings_of(validation(pipeline))[0].advice
-    )
-    pipeline = ending(written("v4", "prefetch", 33, "v3")).model_copy(update={"options": off})
-    assert "prefetch" not in findings_of(validation(pipeline))[0].advice
+    assert not any("prefetch" in one.advice for one in findings_of(validation()))
+    half = Evaluation(steps=32, step_ms=10.0, consumer_ms=5.0)
+    off = ending().model_copy(update={"options": OFF})
+    _, cache, ahead = findings_of(validation(off, evaluation=half))
+    assert "prefetch" not in cache.advice
+    assert "End with `.prefetch(tf.data.AUTOTUNE)` behind `batch` at line 32" in ahead.advice
+    # Of 10 ms 5 are waits, which fit beside the others.
+    assert ahead.predicted_speedup == pytest.approx(2.0)
+    assert ahead.saved_s == pytest.approx(20.0)
+    assert (ahead.edit, ahead.effect_on_results) == (None, "same results")
+    assert "nothing is evaluated for a trial" in str(ahead.trial.reason)
+
+
+def test_a_prefetch_that_stands_is_not_advised() -> None:
+    pipeline = ending(written("v4", "prefetch", 33, "v3")).model_copy(update={"options": OFF})
+    assert not any("prefetch" in one.advice for one in findings_of(validation(pipeline)))
+
+
+def test_where_the_wait_is_not_known_a_prefetch_is_named() -> None:
+    pipeline = ending().model_copy(update={"options": OFF})
+    (often,) = findings_of(validation(pipeline, evaluation=UNTOLD))
+    assert "end with `.prefetch(tf.data.AUTOTUNE)` behind `batch` at line 32" in often.advice
