@@ -137,6 +137,14 @@ def bottleneck(pipeline: Pipeline | None) -> Operation | None:
     return next((op for op in pipeline.ops if op.id == pipeline.bottleneck_op_id), None)
 
 
+def last_before_prefetch(session: Session) -> Operation | None:
+    """The last operation but for a prefetch, which is to stay at the end."""
+    op = last_operation(session)
+    while op is not None and op.kind == "prefetch" and len(op.parent_ids) == 1:
+        op = session.operation(op.parent_ids[0])
+    return op
+
+
 def last_operation(session: Session) -> Operation | None:
     """The operation that hands batches to the loop, as it was written."""
     ops = session.pipeline.ops if session.pipeline else []

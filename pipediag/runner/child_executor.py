@@ -42,7 +42,8 @@ class ChildExecutor:
         return list(self.caveats)
 
     def block(self, arm: Arm, seconds: float, epoch_examples: float | None = None) -> Block:
-        return self._block(RunBlock(arm.name, seconds, epoch_examples))
+        through = epoch_examples is not None and arm.runs_through
+        return self._block(RunBlock(arm.name, seconds, epoch_examples, through))
 
     def pull(self, arm: Arm, seconds: float) -> Block:
         return self._block(Pull(arm.name, seconds))

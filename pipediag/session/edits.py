@@ -173,6 +173,8 @@ class Edit:
     """Whether it may only be tried where the script is stopped afterwards."""
     whole_epoch: bool = False
     """Whether steps alone can't show what it does: it changes when an epoch's first batch comes."""
+    runs_through: bool = False
+    """Whether its pipeline is one of all epochs, so that only steps beyond an end show it."""
     loop_id: str | None = None
     """The loop whose pipeline it changes, where that is not the diagnosed one."""
 

@@ -174,6 +174,9 @@ class RunBlock:
     seconds: float
     epoch_examples: float | None = None
     """Where a whole epoch counts: how many it has, beyond which the block does not go."""
+    runs_through: bool = False
+    """Whether the arm's iterator hands out the next epoch behind this one: of such the block is as
+    many steps as one has, from the second on, so that an end is among them."""
 
 
 @dataclass(frozen=True)

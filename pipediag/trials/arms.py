@@ -15,6 +15,8 @@ class Arm:
     name: str
     changes: tuple[Change, ...] = ()
     check: Check | None = None
+    runs_through: bool = False
+    """Whether one iterator of it hands out all epochs, one behind the other."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class Candidate:
 
     @property
     def arm(self) -> Arm:
-        return Arm(self.edit.id, self.edit.changes, self.edit.check)
+        return Arm(self.edit.id, self.edit.changes, self.edit.check, self.edit.runs_through)
 
     @property
     def changes_model(self) -> bool:
@@ -56,6 +56,7 @@ def together(chosen: Iterable[Candidate]) -> Arm:
         " + ".join(one.edit.id for one in listed),
         tuple(change for one in listed for change in one.edit.changes),
         _check_for(listed),
+        any(one.edit.runs_through for one in listed),
     )
 
 

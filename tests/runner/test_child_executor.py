@@ -53,6 +53,16 @@ def test_a_block_of_the_loop_and_one_of_the_pipeline_are_asked_for() -> None:
     ]
 
 
+@pytest.mark.parametrize(("epoch", "through"), [(640.0, True), (None, False)])
+def test_a_pipeline_through_all_epochs_is_one_where_epochs_count(
+    epoch: float | None, through: bool
+) -> None:
+    child = Child(BlockRun("through", 5, 160, 7))
+    ChildExecutor(child).block(Arm("through", runs_through=True), 0.4, epoch)
+    ((asked, _),) = child.asked
+    assert asked == RunBlock("through", 0.4, epoch, runs_through=through)
+
+
 def test_what_the_child_refuses_is_refused_with_its_reason() -> None:
     refusing = ChildExecutor(Child(ArmRefused("without", "It can't be cached.")))
 

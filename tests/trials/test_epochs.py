@@ -115,3 +115,16 @@ def test_an_edit_of_whole_epochs_is_not_tried_on_steps() -> None:
 
     assert outcome.trials["cache"].state == "not_tried"
     assert "whole epochs were not tried" in str(outcome.trials["cache"].reason)
+
+
+def test_the_end_of_an_epoch_stands_for_its_start_where_a_pipeline_runs_through() -> None:
+    """Twenty steps took 2 s in all, whichever of them waited."""
+    block = Block(20 * 32, 20, 2 * S, first_ns=S // 10, first_batches=1)
+    assert TrainingEpochs(640.0).examples_per_s(block) == pytest.approx(320.0)
+
+
+def test_an_edit_that_runs_through_is_asked_for_as_such() -> None:
+    edit = make_edit("through", whole_epoch=True, runs_through=True)
+    executor = SlowStart(step_ms=10.0)
+    try_edits(executor, [make_finding(edit)], epoch_examples=10 * BATCH)
+    assert {arm.name for arm in executor.prepared if arm.runs_through} == {"through"}

@@ -19,7 +19,7 @@ from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trainer import Variants
 from pipediag.capture.trying.arms import Arm, Arms
 from pipediag.capture.trying.as_it_is import AsItIs
-from pipediag.capture.trying.blocks import MeasuredSteps, TimedBlock, Warmup
+from pipediag.capture.trying.blocks import EpochWithin, MeasuredSteps, TimedBlock, Warmup
 from pipediag.capture.trying.step_limit import (
     STEP_LIMIT_S,
     DidNotComeBackError,
@@ -76,7 +76,7 @@ class Answering:
         self._consumer: Consumer | None = None
         self._preparing = 0
         self._asked: RunBlock | None = None
-        self._block: TimedBlock | None = None
+        self._block: EpochWithin | TimedBlock | None = None
         self._restarts = 0
         self._failure: str | None = None
         self.limit = StepLimit(loop.runtime.cancellation()) if goes_on else None
@@ -200,13 +200,16 @@ class Answering:
     def _start_block(self, command: RunBlock) -> None:
         began_ns = time.monotonic_ns()
         arm = self._start(command.arm)
-        epoch_steps = None
-        if command.epoch_examples is not None:
-            batches = math.ceil(command.epoch_examples / arm.rows)
-            epoch_steps = max(1, batches // arm.batches_per_step - 1)
-        self._block = TimedBlock(
-            began_ns, int(command.seconds * 1e9), self._clock.settled_ns, epoch_steps
-        )
+        settled_ns, wanted_ns = self._clock.settled_ns, int(command.seconds * 1e9)
+        if command.epoch_examples is None:
+            self._block = TimedBlock(began_ns, wanted_ns, settled_ns)
+            return
+        batches = math.ceil(command.epoch_examples / arm.rows)
+        steps = max(1, batches // arm.batches_per_step)
+        if command.runs_through:
+            self._block = EpochWithin(steps, settled_ns)
+        else:
+            self._block = TimedBlock(began_ns, wanted_ns, settled_ns, max(1, steps - 1))
 
     def _limited(self, work: Callable[[], None]) -> None:
         """Do what may hang; a script that goes on afterwards must not hang with it."""

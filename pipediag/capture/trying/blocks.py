@@ -57,6 +57,37 @@ class MeasuredSteps:
 
 
 @dataclass
+class EpochWithin:
+    """As many steps as an epoch has, of an iterator that runs through all epochs.
+
+    They begin behind the first one, whose wait no later epoch has, so that the end of an epoch and
+    what comes of it are among them.
+    """
+
+    steps_wanted: int
+    settled_ns: Callable[[int], int]
+    """When an accelerator is through with the step that ended then."""
+    first_ns: int | None = None
+    """One of its steps, in the mean: none of them waits more than the others for a start."""
+    steps: int = 0
+    elapsed_ns: int = 0
+    warms_up: bool = False
+    _since_ns: int | None = None
+
+    def step(self, now_ns: int, continuous: bool) -> bool:  # noqa: ARG002
+        """A step ended; returns whether the block is over."""
+        if self._since_ns is None:
+            self._since_ns = self.settled_ns(now_ns)
+            return False
+        self.steps += 1
+        if self.steps < self.steps_wanted:
+            return False
+        self.elapsed_ns = self.settled_ns(now_ns) - self._since_ns
+        self.first_ns = self.elapsed_ns // self.steps
+        return True
+
+
+@dataclass
 class TimedBlock:
     """A block from its fresh iterator on: the step that waits for the first batch, then others.
 

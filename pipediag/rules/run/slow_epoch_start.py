@@ -8,6 +8,7 @@ from pipediag.facts.epochs import seen_time
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.pipeline import call_name, operations
 from pipediag.facts.run import later_starts_s, starts_s, whole_in_words
+from pipediag.rules.pipeline.all_epochs import run_through
 from pipediag.rules.pipeline.files_at_once import files_at_once, read_in_turn
 from pipediag.rules.pipeline.smaller_buffer import smaller_buffer, smaller_size
 from pipediag.rules.rule import Meta
@@ -49,8 +50,8 @@ META = Meta(
     severity="warn",
     effect_on_results="same up to order or rounding",
     yields_to=("missing-cache", "slow-shuffle-fill", "sequential-files"),
-    untried="Each block of a trial begins with an iterator of its own, as an epoch does now, so it "
-    "can't show one that runs through.",
+    untried="An epoch of one pipeline through all of them has to be run from end to end, several "
+    "times, which is tried only where that is quick.",
 )
 
 
@@ -152,6 +153,7 @@ def _cure(session: Session) -> _Cure | None:
     written = operations(session)
     if not written:
         return None
+    through = run_through(session, META.id)
     generators = [op for op in written if op.kind == "from_generator"]
     shuffles = [op for op in written if op.kind == "shuffle"]
     repeated = (
@@ -164,33 +166,39 @@ def _cure(session: Session) -> _Cure | None:
             f"{op} starts its generator anew in each epoch: load what it needs once, outside of "
             f"the function. {repeated}",
             hides=False,
+            edit=through,
         )
     if shuffles:
-        return _smaller_buffer(session, shuffles[0], repeated)
+        return _smaller_buffer(session, shuffles[0], repeated, through)
     readers = [op for op in written if op.kind in READERS]
     if readers:
-        return _files_at_once(session, readers, repeated)
-    return _Cure(repeated, hides=True)
+        return _files_at_once(session, readers, repeated, through)
+    return _Cure(repeated, hides=True, edit=through)
 
 
-def _smaller_buffer(session: Session, shuffle: Operation, repeated: str) -> _Cure:
+def _smaller_buffer(
+    session: Session, shuffle: Operation, repeated: str, through: Edit | None
+) -> _Cure:
+    """One pipeline through all epochs goes first, as it mixes as before."""
     size = smaller_size(session, shuffle)
     smaller = "a smaller one" if size is None else f"one of {size}"
     return _Cure(
         f"{call_name(shuffle)} fills its buffer anew in each epoch: {smaller} fills sooner. "
         f"{repeated}",
         hides=False,
-        edit=smaller_buffer(session, shuffle, META.id),
-        effect="changes a hyper-parameter" if size is not None else None,
+        edit=through or smaller_buffer(session, shuffle, META.id),
+        effect="changes a hyper-parameter" if size is not None and through is None else None,
     )
 
 
-def _files_at_once(session: Session, readers: list[Operation], repeated: str) -> _Cure:
+def _files_at_once(
+    session: Session, readers: list[Operation], repeated: str, through: Edit | None
+) -> _Cure:
     in_turn = next((op for op in readers if read_in_turn(session, op)), None)
     return _Cure(
         "The files are opened anew in each epoch: several at once "
         "(`interleave(..., num_parallel_calls=tf.data.AUTOTUNE)`), or a `cache()` if they fit "
         f"in memory. {repeated}",
         hides=True,
-        edit=files_at_once(session, in_turn, META.id, whole_epoch=True) if in_turn else None,
+        edit=files_at_once(session, in_turn, META.id, whole_epoch=True) if in_turn else through,
     )

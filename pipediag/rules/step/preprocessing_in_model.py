@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_BOUND
-from pipediag.facts.pipeline import call_name, last_operation, place_name
+from pipediag.facts.pipeline import call_name, last_before_prefetch, place_name
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta, Place
 from pipediag.session.edits import Edit, MoveLayers
@@ -58,7 +58,7 @@ def check(session: Session) -> list[Finding]:
         return [META.finding("pass", quick, place=place, evidence=evidence)]
     if waits := input_first(session):
         return [META.finding("pass", waits, place=place, evidence=evidence)]
-    after = _last_before_prefetch(session)
+    after = last_before_prefetch(session)
     why_untried = _why_untried(keras) or (None if after else _NOWHERE)
     edit = _edit(layers, after) if after is not None and why_untried is None else None
     advice = f"{_advice(layers, after)} {why_untried or _code(layers)}"
@@ -103,14 +103,6 @@ def _why_untried(keras: KerasUse) -> str | None:
             "stands before them, too, if it is not trained."
         )
     return None
-
-
-def _last_before_prefetch(session: Session) -> Operation | None:
-    """Behind which the layers belong: a prefetch at the end is to stay there."""
-    op = last_operation(session)
-    while op is not None and op.kind == "prefetch" and len(op.parent_ids) == 1:
-        op = session.operation(op.parent_ids[0])
-    return op
 
 
 def _edit(layers: list[InputLayer], after: Operation) -> Edit:

@@ -19,6 +19,7 @@ from pipediag.session.messages import (
     EndTrials,
     Prepare,
     Prepared,
+    RunBlock,
     TrialsOver,
 )
 from tests.capture.instruments import consumer_of
@@ -103,6 +104,20 @@ def test_while_the_parent_decides_the_scripts_own_iterator_is_back(stage: Stage)
     stage.step(trials, times=WARM_STEPS + 10)
 
     assert seen == [InPlace.OWN] * 3
+
+
+def test_of_a_pipeline_through_all_epochs_a_block_is_as_many_steps_as_one_has(
+    stage: Stage,
+) -> None:
+    """Ten steps of two batches of four examples, behind a first one."""
+    stage.parent.asks.append(RunBlock("base", 1, epoch_examples=80, runs_through=True))
+    trials = stage.prepared()
+    stage.step(trials, times=10)
+    assert stage.told == []
+    stage.step(trials)
+
+    tenth = SECOND // 10
+    assert stage.told == [BlockRun("base", 20, 80, SECOND, first_ns=tenth, first_batches=2)]
 
 
 # A function that is traced.

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipediag.capture.trying.blocks import MeasuredSteps, TimedBlock, Warmup
+from pipediag.capture.trying.blocks import EpochWithin, MeasuredSteps, TimedBlock, Warmup
 
 MS = 1_000_000
 
@@ -99,3 +99,15 @@ def test_without_an_epoch_the_first_step_is_a_part_of_the_warm_up() -> None:
     block = timed(first_ms=290, step_ms=10, epoch_steps=None)
 
     assert (block.first_ns, block.steps, block.elapsed_ns) == (290 * MS, 40, 400 * MS)
+
+
+def test_of_a_pipeline_through_all_epochs_an_end_counts_and_no_start() -> None:
+    """Nine steps of 10 ms and one that waits for what comes of an epoch's end."""
+    block, now = EpochWithin(10, lambda now_ns: now_ns + 1), 900 * MS
+    for step_ms in (0, *[10] * 4, 210, *[10] * 4):
+        now += step_ms * MS
+        assert not block.step(now, continuous=True)
+    assert block.step(now + 10 * MS, continuous=False)
+
+    assert (block.steps, block.elapsed_ns, block.first_ns) == (10, 300 * MS, 30 * MS)
+    assert not block.warms_up

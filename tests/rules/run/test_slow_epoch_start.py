@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from pipediag.rules.pipeline.all_epochs import run_through
 from pipediag.rules.run import slow_epoch_start
-from pipediag.session.edits import AUTOTUNE, SetParameters
+from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetParameters
 from pipediag.session.ledger import RunPart
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -15,6 +16,10 @@ from tests.records import make_breakdown, make_operation
 from tests.rules.sessions import batch, only, session_of, source
 
 READER = make_operation("read", "TFRecordDataset", line=5)
+
+
+LONG: dict[str, Any] = {"epochs_planned": 10}
+"""Epochs of 6 s of steps, too long to be run through several times."""
 
 
 def waits(seconds: float, **overrides: Any) -> RunPart:
@@ -65,16 +70,79 @@ def test_a_generator_loads_once() -> None:
 
 def test_a_buffer_of_cheap_elements_is_made_smaller() -> None:
     shuffle = make_operation("shuffle", "shuffle", line=9)
-    finding = only(slow_epoch_start, session_with(waits(40.0), source(), shuffle, batch()))
+    session = session_with(waits(40.0), source(), shuffle, batch(), **LONG)
+    finding = only(slow_epoch_start, session)
     assert finding.status == "fail"
     assert "a smaller one fills sooner" in finding.advice
     assert finding.edit is None
-    assert "begins with an iterator of its own" in str(finding.trial.reason)
+    assert "run from end to end" in str(finding.trial.reason)
+
+
+THROUGH = Edit(
+    id="slow-epoch-start:repeat:batch",
+    label="one pipeline through all epochs, by a repeat behind the batch in line 9",
+    changes=(Insert("batch", "repeat"),),
+    caveat="Measured from the second step of an epoch to the second of the next.",
+    whole_epoch=True,
+    runs_through=True,
+)
+
+
+def test_one_pipeline_through_all_epochs_is_tried_where_they_are_short() -> None:
+    """Twenty epochs take 80 s of steps, and then 20 s of waits are a fifth of the run."""
+    ahead = make_operation("ahead", "prefetch", line=10)
+    for op in (
+        make_operation("gen", "from_generator", line=8),
+        make_operation("shuffle", "shuffle", line=9, parameters={"buffer_size": 5000}),
+        source(),
+    ):
+        first = [op] if op.kind != "shuffle" else [source(), op]
+        session = session_with(waits(20.0), *first, batch(), ahead, first_batch_ms=1000.0)
+        finding = only(slow_epoch_start, session)
+        assert (finding.status, finding.edit) == ("fail", THROUGH)
+        assert finding.effect_on_results == "same up to order or rounding"
+
+
+def test_files_are_opened_at_once_rather_than_through_all_epochs() -> None:
+    session = session_with(waits(20.0), READER, batch(), first_batch_ms=1000.0)
+    edit = only(slow_epoch_start, session).edit
+    assert edit is not None
+    assert not edit.runs_through
+    at_once = READER.model_copy(update={"parameters": {"num_parallel_reads": -1}})
+    session = session_with(waits(20.0), at_once, batch(), first_batch_ms=1000.0)
+    assert only(slow_epoch_start, session).edit == THROUGH
+
+
+@pytest.mark.parametrize(
+    ("steps_s", "scope", "epochs", "tried"),
+    [
+        (80.0, "run", 20, True),
+        (80.2, "run", 20, False),
+        (4.0, "epoch", None, True),
+        (4.1, "epoch", None, False),
+        (4.0, "1000_steps", None, False),
+        (4.0, "run", None, False),
+    ],
+)
+def test_how_short_an_epoch_has_to_be(
+    steps_s: float, scope: str, epochs: int | None, tried: bool
+) -> None:
+    run = make_run(whole_s=steps_s, scope=scope, epochs_planned=epochs, epochs_seen=None)
+    session = session_of(source(), batch(), run=run, loops=[make_loop()])
+    assert (run_through(session, "rule") is not None) is tried
+
+
+def test_a_pipeline_that_repeats_itself_is_left_alone() -> None:
+    run = make_run(whole_s=20.0)
+    endless = make_operation("repeat", "repeat", line=8)
+    session = session_of(source(), endless, batch(), run=run, loops=[make_loop()])
+    assert run_through(session, "rule") is None
 
 
 def test_a_smaller_buffer_is_tried_in_whole_epochs() -> None:
     shuffle = make_operation("shuffle", "shuffle", line=9, parameters={"buffer_size": 5000})
-    finding = only(slow_epoch_start, session_with(waits(40.0), source(), shuffle, batch()))
+    session = session_with(waits(40.0), source(), shuffle, batch(), **LONG)
+    finding = only(slow_epoch_start, session)
     assert "one of 500 fills sooner" in finding.advice
     assert finding.edit is not None
     assert finding.edit.changes == (SetParameters("shuffle", {"buffer_size": 500}),)
@@ -88,7 +156,8 @@ def test_several_files_are_opened_at_once_in_whole_epochs() -> None:
     assert edit.changes == (SetParameters("read", {"num_parallel_reads": AUTOTUNE}),)
     assert edit.whole_epoch
     alone = READER.model_copy(update={"parameters": {"file_count": 1}})
-    assert only(slow_epoch_start, session_with(waits(40.0), alone, batch())).edit is None
+    session = session_with(waits(40.0), alone, batch(), **LONG)
+    assert only(slow_epoch_start, session).edit is None
 
 
 def test_a_long_first_wait_alone_stays() -> None:
