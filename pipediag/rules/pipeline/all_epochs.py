@@ -14,9 +14,15 @@ choice, for a budget of a minute."""
 
 
 def run_through(session: Session, rule: str) -> Edit | None:
-    """A `repeat` at the end, before a prefetch; None where there is one, or an epoch is long."""
+    """A `repeat` at the end, before a prefetch; None where there is one, or an epoch is long.
+
+    None too where nothing says how many steps an epoch has: with a few too many, the pipeline as
+    written would come to an end within its block as well.
+    """
     loop, run, last = session.diagnosed_loop(), session.run, last_before_prefetch(session)
     if loop is None or run is None or last is None or operations(session, "repeat"):
+        return None
+    if loop.planned_steps is None and not (loop.keras and loop.keras.steps_per_epoch):
         return None
     epoch_s = _epoch_s(loop, run)
     if epoch_s is None or epoch_s > LONGEST_EPOCH_S:

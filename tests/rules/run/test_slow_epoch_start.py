@@ -10,7 +10,7 @@ from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetParameters
 from pipediag.session.ledger import RunPart
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import make_loop, make_loop_time
+from tests.factories import make_keras, make_loop, make_loop_time
 from tests.ledgers import make_part, make_run
 from tests.records import make_breakdown, make_operation
 from tests.rules.sessions import batch, only, session_of, source
@@ -130,6 +130,14 @@ def test_how_short_an_epoch_has_to_be(
     run = make_run(whole_s=steps_s, scope=scope, epochs_planned=epochs, epochs_seen=None)
     session = session_of(source(), batch(), run=run, loops=[make_loop()])
     assert (run_through(session, "rule") is not None) is tried
+
+
+def test_an_epoch_of_nobody_knows_how_many_steps_is_not_tried() -> None:
+    unknown = make_loop(planned_steps=None)
+    told = make_loop(planned_steps=None, keras=make_keras(steps_per_epoch=40))
+    for loop, tried in ((unknown, False), (told, True)):
+        session = session_of(source(), batch(), run=make_run(whole_s=20.0), loops=[loop])
+        assert (run_through(session, "rule") is not None) is tried
 
 
 def test_a_pipeline_that_repeats_itself_is_left_alone() -> None:
