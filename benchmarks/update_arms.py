@@ -63,7 +63,7 @@ class Framework:
 def main(plan_json: str) -> None:
     """Time the arms of the plan."""
     plan = Plan(**json.loads(plan_json))
-    print(json.dumps(asdict(_framework())))
+    print(json.dumps(asdict(framework())))
     steps = {arm: training_step(plan, arm) for arm in plan.arms}
     for step in steps.values():
         run_steps(step, 0.0, WARMUP_STEPS)
@@ -92,10 +92,10 @@ def training_step(plan: Plan, arm: str) -> Callable[[], Any]:
     import tensorflow as tf
 
     ids = keras.Input((IDS,), dtype="int32")
-    words = embedding(plan)(ids)
+    words = lookup_layer(plan.lookup)(plan.rows, plan.dim)(ids)
     result = keras.layers.Dense(1)(keras.layers.GlobalAveragePooling1D()(words))
     model = keras.Model(ids, result)
-    optimizer = made(plan, arm)
+    optimizer = optimizer_of(plan.optimizer, plan.arguments, arm)
     variables = model.trainable_variables
     optimizer.build(variables)
     drawn = np.random.default_rng(0).integers(0, plan.rows, (BATCHES, BATCH, IDS), dtype=np.int32)
@@ -111,8 +111,8 @@ def training_step(plan: Plan, arm: str) -> Callable[[], Any]:
     return lambda: step(next(batches))
 
 
-def embedding(plan: Plan) -> Any:
-    """The layer that looks up rows."""
+def lookup_layer(lookup: str) -> Any:
+    """The class of the layer that looks up rows, by a plan's word."""
     import keras
     import tensorflow as tf
 
@@ -120,22 +120,22 @@ def embedding(plan: Plan) -> Any:
         def call(self, inputs: Any) -> Any:
             return tf.nn.embedding_lookup(self.embeddings.value, inputs)
 
-    kind = RowLookup if plan.lookup == "rows" else keras.layers.Embedding
-    return kind(plan.rows, plan.dim)
+    return RowLookup if lookup == "rows" else keras.layers.Embedding
 
 
-def made(plan: Plan, arm: str) -> Any:
-    """The optimizer of an arm."""
+def optimizer_of(name: str, arguments: dict[str, Any], arm: str) -> Any:
+    """The optimizer of an arm, by the name that Keras has for its own."""
     import keras
 
     import pipediag.optimizers
 
     if arm == "keras":
-        return getattr(keras.optimizers, plan.optimizer)(**plan.arguments)
-    return getattr(pipediag.optimizers, f"Lazy{plan.optimizer}")(**plan.arguments)
+        return getattr(keras.optimizers, name)(**arguments)
+    return getattr(pipediag.optimizers, f"Lazy{name}")(**arguments)
 
 
-def _framework() -> Framework:
+def framework() -> Framework:
+    """What runs here."""
     import platform
 
     import keras

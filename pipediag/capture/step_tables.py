@@ -6,7 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pipediag.session.recorded_tables import RecordedTableUse, RecordedVariable
+from pipediag.session.recorded_tables import (
+    RecordedSoftmax,
+    RecordedTableUse,
+    RecordedVariable,
+)
 
 
 class UnreadableStepError(Exception):
@@ -82,6 +86,10 @@ class StepTables(Protocol):
     @property
     def vocabulary_operations(self) -> Sequence[str]:
         """Operations that compute a number for each of many classes, by name."""
+
+    @property
+    def softmaxes(self) -> Sequence[RecordedSoftmax]:
+        """Of its losses, those that are taken over all rows of a weight."""
 
     def of_batch(self, batch: Any) -> Any:
         """What to compute ids from, where the step draws its batch itself.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipediag.facts.machine import available_bytes
+from pipediag.rules.embedding.optimizer_arguments import updates_whole_tables
 from pipediag.session.edits import Edit, SetModel
 from pipediag.session.model import Session
-from pipediag.vocabulary import ROW_WISE_OPTIMIZERS
+from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
 STEPS_PER_CALL = 16
 PROFILE_ALONE = "A profile alone holds nothing to try it on."
@@ -80,6 +83,9 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
     if loop is None or loop.keras is None or session.environment.legacy_keras:
         return None
     row_wise = ROW_WISE_OPTIMIZERS.get(loop.keras.optimizer or "")
+    if "gradient_accumulation_steps" in loop.keras.optimizer_settings:
+        # Refused by those that are row-wise.
+        row_wise = None
     slots = sum(table.slot_bytes or 0 for table in session.embeddings)
     if row_wise is None or slots > SLOTS_TWICE * available_bytes(session):
         return Edit(
@@ -90,11 +96,36 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
             "optimizer is not measured. SGD updates the other layers as well.",
             once=True,
         )
+    averages = "use_ema" in loop.keras.optimizer_settings
     return Edit(
         id=rule,
-        label=f"{row_wise} in place of {loop.keras.optimizer}",
+        label=f"{row_wise} in place of {loop.keras.optimizer}"
+        + (", without `use_ema`" if averages else ""),
         changes=(SetModel({"optimizer": "row_wise"}),),
         caveat="Averages of rows that a batch does not hold stay as they are, so training goes "
         "another way; how well the model then learns is not measured.",
         once=True,
+    )
+
+
+def without_table_terms(session: Session, rule: str) -> Edit | None:
+    """No regulariser and no constraint on a table, and rows alone updated; None where
+    `row_wise_update` is, as each of the two passes over the table while the other is there."""
+    update = row_wise_update(session, rule)
+    loop = session.diagnosed_loop()
+    if update is None or loop is None or loop.keras is None:
+        return None
+    settings: dict[str, Scalar] = {"table_terms_left_out": True}
+    label = "no regulariser and no constraint on embeddings"
+    if updates_whole_tables(loop.keras):
+        for change in update.changes:
+            assert isinstance(change, SetModel)
+            settings |= change.settings
+        label = f"{label}, {update.label}"
+    return replace(
+        update,
+        label=label,
+        changes=(SetModel(settings),),
+        caveat="What takes the place of the regulariser or the constraint is left out; how well "
+        "the model then learns is not measured.",
     )

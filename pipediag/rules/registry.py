@@ -8,6 +8,7 @@ from pipediag.rules.device.registry import DEVICE_RULES
 from pipediag.rules.embedding import (
     colliding_ids,
     frozen_table_with_slots,
+    full_softmax,
     ids_outside_table,
     masked_token,
     regularized_table,
@@ -106,6 +107,7 @@ RULES: tuple[Rule, ...] = (
     dense_embedding_update,
     regularized_table,
     table_copied_on_lookup,
+    full_softmax,
     frozen_table_with_slots,
     slow_start,
     repeated_compile,

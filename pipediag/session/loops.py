@@ -6,7 +6,7 @@ from typing import Literal
 
 from pipediag.session.pipeline import Pipeline
 from pipediag.session.record import Record
-from pipediag.vocabulary import LoopKind, LoopRole, Scalar
+from pipediag.vocabulary import LoopKind, LoopRole, Scalar, SparseOrDense
 
 
 class Callback(Record):
@@ -24,6 +24,23 @@ class InputLayer(Record):
     """Whether it sees nothing but inputs, as they are or prepared by such a layer."""
     handed_on: bool
     """Whether what it gives goes on to the rest of the model."""
+
+
+class Softmax(Record):
+    """A loss of the traced step that takes a softmax over all rows of a weight."""
+
+    weights: str
+    """Name of the variable."""
+    classes: int
+    features: int
+    """Numbers that each class is multiplied with."""
+    positions: int | None = None
+    """Places of an example that have a softmax each; None where that is not fixed."""
+    labels: SparseOrDense
+    """Whether a label is the class itself, or a number for each."""
+    device: str | None = None
+    compiled: bool = False
+    """Whether XLA compiles it."""
 
 
 class KerasUse(Record):
@@ -123,6 +140,8 @@ class Loop(Record):
     keras: KerasUse | None = None
     step_functions: list[str] = []
     element_spec: str | None = None
+    softmaxes: list[Softmax] = []
+    """Of the losses of its traced step."""
     untried: str | None = None
     """Why no trial could be made in it, where that is not the whole run's reason."""
     beside: str | None = None

@@ -91,6 +91,24 @@ class RecordedIds:
 
 
 @dataclass
+class RecordedSoftmax:
+    """A loss of a traced step that takes a softmax over all rows of a weight."""
+
+    weights: str
+    """Name of the variable."""
+    classes: int
+    features: int
+    """Numbers that each class is multiplied with."""
+    positions: int | None
+    """Places of an example that have a softmax each; None where that is not fixed."""
+    labels: SparseOrDense
+    """Whether a label is the class itself, or a number for each."""
+    device: str | None
+    compiled: bool
+    """Whether XLA compiles it."""
+
+
+@dataclass
 class RecordedVariable:
     """An embedding table of a model that was trained."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipediag.session.recorded_tables import RecordedVariable
+from pipediag.session.recorded_tables import RecordedSoftmax, RecordedVariable
 from pipediag.session.recorded_widening import RecordedWidening
 from pipediag.vocabulary import LoopKind, LoopRole, RecordedOutcome, Scalar, WindowKind
 
@@ -217,6 +217,7 @@ class RecordedLoop:
     """Id of another training loop that another thread ran at the same time."""
     evaluation: RecordedEvaluation | None = None
     """Of a loop that evaluates, in its first evaluation that is long enough."""
+    softmaxes: list[RecordedSoftmax] = field(default_factory=list)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from pipediag.measures.loop.time import seen_s, time_missing, time_of
 from pipediag.measures.pipeline.operations import written_pipeline
 from pipediag.measures.recorded_windows import step_ms
 from pipediag.measures.step.differential import FEWEST_STEPS
-from pipediag.session.loops import Evaluation, KerasUse, Loop
+from pipediag.session.loops import Evaluation, KerasUse, Loop, Softmax
 from pipediag.session.recording import RecordedEvaluation, RecordedLoop, Recording
 from pipediag.vocabulary import EVALUATING
 
@@ -97,6 +97,7 @@ def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
         step_functions=loop.step_functions,
         beside=loop.beside,
         element_spec=loop.element_spec,
+        softmaxes=[Softmax.model_validate(asdict(one)) for one in loop.softmaxes],
         untried=loop.untried,
         root_op_id=loop.root_op_id,
         pipeline=written_pipeline(recording, loop) if loop.role in EVALUATING else None,

@@ -9,6 +9,9 @@ _ROW_WISE = frozenset({"SGD"})
 """Optimizers of Keras that, without these arguments, update the rows of a sparse gradient alone.
 Read from traced steps on Keras 3.15: Adagrad writes rows, too, but scans its sums in full."""
 
+_STAY = ("use_ema", "gradient_accumulation_steps")
+"""Those that let a row-wise optimizer pass over the whole table, too."""
+
 _INSTEAD = {
     "momentum": "leave `momentum` out, or take `pipediag.optimizers.LazySGD`",
     "weight_decay": (
@@ -31,6 +34,18 @@ def arguments_named(session: Session) -> str | None:
     loop = session.diagnosed_loop()
     names = _set(loop.keras) if loop and loop.keras else []
     return ", ".join(names) or None
+
+
+def updates_whole_tables(keras: KerasUse) -> bool:
+    """Whether it does so with a gradient that comes as rows, too."""
+    return keras.optimizer not in _ROW_WISE or bool(_set(keras))
+
+
+def to_add(keras: KerasUse | None) -> str:
+    """What else to leave out, where another optimizer alone would still pass over the table."""
+    set_ones = keras.optimizer_settings if keras else {}
+    named = [f"`{name}`" for name in _STAY if name in set_ones]
+    return f" Leave {' and '.join(named)} out, too." if named else ""
 
 
 def to_drop(keras: KerasUse) -> str | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pipediag.facts.embedding_cost import parts_ms
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
 from pipediag.rules.embedding.computed_tables import computed_percent, judged_by_compute
+from pipediag.rules.embedding.optimizer_arguments import updates_whole_tables
 from pipediag.rules.embedding.sizes import LARGE, large, names_of
+from pipediag.rules.model_edits import NO_MODEL_EDIT, without_table_terms
 from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.vocabulary import Scalar, TablePart
+from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar, TablePart
 
 COMPUTE = Threshold(
     "device compute",
@@ -38,7 +40,6 @@ META = Meta(
     severity="warn",
     effect_on_results="changes a hyper-parameter",
     frees=("device_compute",),
-    untried="A model's regularisers and constraints can't be taken out while it is trained.",
 )
 _NOT_MEASURED = "The step without them was not measured."
 
@@ -63,11 +64,23 @@ def _finding(session: Session, table: Embedding) -> Finding:
         META,
         session,
         COMPUTE,
-        _advice(table),
+        f"{_advice(table)}{_and_rows(session)}",
         evidence,
         took_ms=parts_ms(session, [table], _parts(table)),
         missing=_NOT_MEASURED,
+        edit=without_table_terms(session, META.id),
+        untried=NO_MODEL_EDIT,
     )
+
+
+def _and_rows(session: Session) -> str:
+    """What else is needed, as the optimizer passes over the table, too."""
+    loop = session.diagnosed_loop()
+    if loop is None or loop.keras is None or not updates_whole_tables(loop.keras):
+        return ""
+    row_wise = ROW_WISE_OPTIMIZERS.get(loop.keras.optimizer or "")
+    by = f"`pipediag.optimizers.{row_wise}`" if row_wise else "SGD"
+    return f" {loop.keras.optimizer} passes over it, too: update its rows alone, by {by}."
 
 
 def _parts(table: Embedding) -> tuple[TablePart, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipediag.facts.embedding_cost import parts_ms
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
 from pipediag.rules.embedding.computed_tables import computed_percent, judged_by_compute
-from pipediag.rules.embedding.optimizer_arguments import arguments_named, to_drop
+from pipediag.rules.embedding.optimizer_arguments import arguments_named, to_add, to_drop
 from pipediag.rules.embedding.sizes import LARGE, large, names_of
 from pipediag.rules.model_edits import NO_MODEL_EDIT, row_wise_update
 from pipediag.rules.rule import Meta
@@ -97,6 +97,7 @@ def _instead(session: Session) -> str:
     return without or (
         f"Update those alone: with `pipediag.optimizers.{row_wise}`, which is row-wise, or with "
         "SGD without momentum, weight decay or a norm over all gradients."
+        f"{to_add(loop.keras if loop else None)}"
     )
 
 

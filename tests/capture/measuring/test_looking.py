@@ -15,9 +15,11 @@ from pipediag.capture.measuring import diagnosis as module
 from pipediag.capture.measuring.diagnosis import Phase
 from pipediag.capture.step_tables import LookedUp, Passage, UnreadableStepError
 from pipediag.capture.watching.looking import ScriptsOwnError, look_at_next
-from pipediag.session.recorded_tables import RecordedTableUse, RecordedVariable
+from pipediag.session.recorded_tables import RecordedSoftmax, RecordedTableUse, RecordedVariable
 from tests.capture.instruments import FakeSampler
 from tests.capture.measuring.test_diagnosis import Measured
+
+TOY_SOFTMAX = RecordedSoftmax("words", 10, 4, 1, "sparse", None, compiled=False)
 
 
 class ToyTable:
@@ -45,6 +47,7 @@ class ToyTables:
 
     def __init__(self) -> None:
         self.tables = [ToyTable()]
+        self.softmaxes = [TOY_SOFTMAX]
 
     def of_batch(self, batch: Any) -> Any:
         if batch == "strange":
@@ -83,6 +86,7 @@ def test_the_step_draws_the_batches_that_it_would_have_drawn(measured: Measured)
     assert drawn == [[1, 2], [3, 3], [4, 5], [6, 7]]
     assert measured.diagnosis.phase is not Phase.LOOK
     assert measured.consumer.stand_in.stage is Stage.OWN
+    assert measured.loop.record.softmaxes == [TOY_SOFTMAX]
     (table,) = measured.recording.variables
     assert table.use is not None
     assert table.ids is not None

@@ -5,9 +5,16 @@ from typing import Any
 import pytest
 
 from pipediag.rules.embedding import regularized_table as rule
+from pipediag.session.edits import SetModel
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from tests.factories import make_embedding, make_embedding_cost, make_session
+from tests.factories import (
+    make_embedding,
+    make_embedding_cost,
+    make_keras,
+    make_loop,
+    make_session,
+)
 from tests.records import make_breakdown
 from tests.rules.limits import Limit, names_of, stands
 from tests.rules.sessions import keeps_up, only, run
@@ -27,7 +34,8 @@ CONSTRAINED = {"regularizer": None, "constraint": "MaxNorm", "gradient": "sparse
 
 def session_with(*tables: dict[str, Any], **overrides: Any) -> Session:
     made = [make_embedding(**{**REGULARISED, **table}) for table in tables]
-    return make_session(embeddings=made, **{**keeps_up(), **overrides})
+    usual = {**keeps_up(), "loops": [make_loop(keras=make_keras(optimizer="SGD"))]}
+    return make_session(embeddings=made, **{**usual, **overrides})
 
 
 def finding_with(**overrides: Any) -> Finding:
@@ -42,6 +50,33 @@ def test_a_regulariser_over_a_large_table_fails() -> None:
     assert "`activity_regularizer` instead" in finding.advice
     assert "makes 896 MB of tensors" in finding.advice
     assert finding.effect_on_results == "changes a hyper-parameter"
+    assert finding.edit is not None
+    assert finding.edit.changes == (SetModel({"table_terms_left_out": True}),)
+    assert finding.edit.label == "no regulariser and no constraint on embeddings"
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "said", "used"),
+    [
+        ("Adam", "by `pipediag.optimizers.LazyAdam`", "row_wise"),
+        ("Ftrl", "by SGD", "sgd"),
+    ],
+)
+def test_an_optimizer_that_passes_over_the_table_too_gives_way_with_it(
+    optimizer: str, said: str, used: str
+) -> None:
+    loops = [make_loop(keras=make_keras(optimizer=optimizer))]
+    finding = only(rule, session_with({}, loops=loops))
+
+    assert f"{optimizer} passes over it, too: update its rows alone, {said}." in finding.advice
+    assert finding.edit is not None
+    assert finding.edit.changes == (SetModel({"table_terms_left_out": True, "optimizer": used}),)
+
+
+def test_a_loop_of_one_s_own_is_not_tried() -> None:
+    finding = only(rule, session_with({}, loops=[make_loop(kind="eager", keras=None)]))
+
+    assert finding.edit is None
     assert finding.trial.reason is not None
 
 

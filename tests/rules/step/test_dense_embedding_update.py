@@ -172,6 +172,16 @@ def test_adam_with_such_an_argument_is_still_adam() -> None:
 
     assert "LazyAdam" in finding.advice
     assert "Adam alone" not in finding.advice
+    assert "out, too" not in finding.advice
+
+
+def test_averages_of_the_weights_are_left_out_with_another_optimizer() -> None:
+    adam = make_keras(optimizer="Adam", optimizer_settings={"use_ema": True})
+    finding = only(dense_embedding_update, session_with({}, loops=[make_loop(keras=adam)]))
+
+    assert "Leave `use_ema` out, too." in finding.advice
+    assert finding.edit is not None
+    assert finding.edit.label == "LazyAdam in place of Adam, without `use_ema`"
 
 
 def test_the_measured_share_says_what_it_takes_and_the_most_that_it_can_buy() -> None:

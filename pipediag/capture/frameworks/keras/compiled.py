@@ -8,6 +8,7 @@ from typing import Any
 from pipediag.capture.frameworks.keras.layer_policies import LayerPolicies
 from pipediag.capture.frameworks.keras.leaves_traces import compiling_runs_the_scripts_code
 from pipediag.capture.frameworks.keras.other_optimizers import OptimizerInPlace
+from pipediag.capture.frameworks.keras.table_terms import TableTerms
 from pipediag.capture.frameworks.keras.without_input_layers import WithoutInputLayers
 from pipediag.capture.replay import MOVED_LAYERS, NotReplayableError
 from pipediag.capture.trainer import Settings
@@ -15,7 +16,8 @@ from pipediag.capture.trainer import Settings
 _ATTRIBUTES = ("jit_compile", "run_eagerly", "steps_per_execution")
 _POLICY = "dtype_policy"
 _OPTIMIZER = "optimizer"
-_SETTINGS = (*_ATTRIBUTES, _POLICY, _OPTIMIZER, MOVED_LAYERS)
+_TERMS_LEFT_OUT = "table_terms_left_out"
+_SETTINGS = (*_ATTRIBUTES, _POLICY, _OPTIMIZER, _TERMS_LEFT_OUT, MOVED_LAYERS)
 _TRAINER = "keras.src.backend.tensorflow.trainer"
 
 
@@ -34,9 +36,10 @@ class CompiledVariants:
         self._shortened = WithoutInputLayers(model)
         if self._supported:
             self._own = {name: getattr(model, name) for name in _ATTRIBUTES}
-            self._own |= {_POLICY: None, _OPTIMIZER: None, MOVED_LAYERS: ()}
+            self._own |= {_POLICY: None, _OPTIMIZER: None, _TERMS_LEFT_OUT: False, MOVED_LAYERS: ()}
             self._policies = LayerPolicies(model)
             self._optimizer = OptimizerInPlace(model)
+            self._terms = TableTerms(model)
             self._functions[_key(self._own)] = model.train_function
         self._current = self._own
 
@@ -55,6 +58,8 @@ class CompiledVariants:
             raise NotReplayableError(f"A model can't be compiled with other {', '.join(unknown)}.")
         if _OPTIMIZER in settings:
             self._optimizer.check(settings[_OPTIMIZER])
+        if settings.get(_TERMS_LEFT_OUT):
+            self._terms.check()
         if settings.get("jit_compile") and not self._compiles_with_xla():
             raise NotReplayableError("A layer of the model does not support XLA.")
         self._shortened.check(settings.get(MOVED_LAYERS, ()))
@@ -85,6 +90,7 @@ class CompiledVariants:
             setattr(model, name, wanted[name])
         self._policies.use(wanted[_POLICY])
         self._optimizer.use(wanted[_OPTIMIZER])
+        self._terms.leave_out(bool(wanted[_TERMS_LEFT_OUT]))
         if key not in self._functions:
             self._functions[key] = self._guarded(self._made(wanted))
         model.train_function = self._functions[key]

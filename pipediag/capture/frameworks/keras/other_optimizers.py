@@ -13,6 +13,8 @@ SGD = "sgd"
 ROW_WISE = "row_wise"
 """The same rule as the model's own, for the rows of the batch alone."""
 
+_REFUSED = ("gradient_accumulation_steps", "loss_scale_factor")
+"""Arguments that those of `pipediag.optimizers` refuse."""
 _RATE = 0.01
 """Of steps whose results are put back: it only has to keep numbers finite."""
 
@@ -37,6 +39,11 @@ class OptimizerInPlace:
             raise NotReplayableError(
                 f"There is no row-wise optimizer in place of {type(self._own).__name__}."
             )
+        if name == ROW_WISE and any(getattr(self._own, one, None) for one in _REFUSED):
+            raise NotReplayableError(
+                "No row-wise optimizer accumulates gradients or scales the loss, as the model's "
+                "own does."
+            )
 
     def use(self, name: str | None) -> None:
         """An optimizer by its name; None is the model's own."""
@@ -50,7 +57,7 @@ class OptimizerInPlace:
             other.build(self._model.trainable_variables)
             if name == ROW_WISE:
                 # It goes on from the averages that there are, as the model's own would.
-                for mine, theirs in zip(other.variables, self._own.variables, strict=True):
+                for mine, theirs in zip(other.variables, self._kept(), strict=True):
                     mine.assign(theirs)
             self._made[name] = other
         return self._made[name]
@@ -65,7 +72,15 @@ class OptimizerInPlace:
         # Found as the script would find it, so that it is what the script can have.
         ours = importlib.import_module("pipediag.optimizers")
         kind = getattr(ours, ROW_WISE_OPTIMIZERS[type(self._own).__name__])
-        return kind.from_config({**self._own.get_config(), "name": "pipediag_row_wise"})
+        # Averages of the weights pass over the whole table, whatever updates it.
+        changed = {"name": "pipediag_row_wise", "use_ema": False}
+        return kind.from_config({**self._own.get_config(), **changed})
+
+    def _kept(self) -> list[Any]:
+        """Variables of the model's own optimizer, but for averages of the weights."""
+        averages = getattr(self._own, "_model_variables_moving_average", None) or []
+        left_out = {id(one) for one in averages}
+        return [one for one in self._own.variables if id(one) not in left_out]
 
     def _rate(self) -> float:
         try:

@@ -17,7 +17,7 @@ def known_tables(model: Any) -> list[KnownTable]:
     slots = _slots_by_shape(optimizer)
     return [
         KnownTable(_variable(layer), _record(layer, slots, optimizer))
-        for layer in _embeddings(model)
+        for layer in embeddings_of(model)
     ]
 
 
@@ -35,7 +35,8 @@ def vocabularies(model: Any) -> list[Vocabulary]:
     return found
 
 
-def _embeddings(model: Any) -> Iterator[Any]:
+def embeddings_of(model: Any) -> Iterator[Any]:
+    """Its Embedding layers that are built, and those of classes made of that."""
     for layer in _layers(model):
         bases = (base.__name__ for base in type(layer).__mro__)
         if _EMBEDDING in bases and layer.built:

@@ -58,9 +58,27 @@ class Policies:
         Policies.used.append(policy)
 
 
+class Terms:
+    """Regularisers of its embeddings."""
+
+    used: list[bool]
+    there = True
+
+    def __init__(self, _: Any) -> None:
+        Terms.used = []
+
+    def check(self) -> None:
+        if not Terms.there:
+            raise NotReplayableError("No embedding has a regulariser or a constraint.")
+
+    def leave_out(self, wanted: bool) -> None:
+        Terms.used.append(wanted)
+
+
 @pytest.fixture(autouse=True)
 def _policies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LayerPolicies", Policies)
+    monkeypatch.setattr(module, "TableTerms", Terms)
 
 
 @pytest.fixture
@@ -149,6 +167,20 @@ def test_layers_compute_in_another_format_only_where_that_is_asked_for() -> None
     variants.use({})
 
     assert Policies.used == ["mixed_bfloat16", None, None]
+
+
+def test_regularisers_are_left_out_only_where_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    variants, _ = variants_of(Model())
+    variants.check({"table_terms_left_out": True})
+    variants.use({"table_terms_left_out": True})
+    variants.use({})
+    assert Terms.used == [True, False]
+
+    monkeypatch.setattr(Terms, "there", False)
+    with pytest.raises(NotReplayableError, match="No embedding has a regulariser"):
+        variants.check({"table_terms_left_out": True})
 
 
 def test_a_step_that_fails_is_told_and_made_as_the_user_compiled_it() -> None:

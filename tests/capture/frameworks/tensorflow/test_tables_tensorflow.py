@@ -113,7 +113,56 @@ step = TracedTables([train])
 told("own loop", step.tables[0], step.of_call(train, batch[:1], {"wanted": batch[1]}))
 print(json.dumps({"name": "another", "given": step.of_call(told, batch, {})}))
 
+def of_classes(*last, labels="sparse_categorical_crossentropy", **options):
+    body = [keras.Input((5,), dtype="int32"), layers.Embedding(rows, 3)]
+    model = keras.Sequential([*body, *last])
+    model.compile("adam", labels, **options)
+    model.make_train_function()
+    shape = model.output_shape[:-1] if labels.startswith("sparse") else model.output_shape
+    wanted = np.zeros([8, *shape[1:]], "float32")
+    model.train_function(iter(tf.data.Dataset.from_tensors((batch[0], wanted)).repeat()))
+    seen = [cell.cell_contents for cell in model.train_function.__closure__]
+    return TracedTables([one for one in seen if hasattr(one, "_list_all_concrete_functions")])
+
+def softmax(name, step):
+    found = [[one.classes, one.features, one.positions, one.labels, one.compiled]
+        for one in step.softmaxes]
+    print(json.dumps({"name": name, "softmaxes": found}))
+
+def dense(activation=None, words=70):
+    return layers.Dense(words, activation=activation)
+
+softmax("activation", of_classes(layers.Flatten(), dense("softmax")))
+softmax("own activation", of_classes(layers.Flatten(), dense(), layers.Softmax()))
+softmax("one-hot", of_classes(
+    layers.Flatten(), dense("softmax"), labels="categorical_crossentropy"))
+softmax("each word", of_classes(dense("softmax")))
+softmax("xla", of_classes(layers.Flatten(), dense("softmax"), jit_compile=True))
+
+tied, biases = tf.Variable(tf.random.normal((70, 3))), tf.Variable(tf.zeros(70))
+
+@tf.function
+def tied_step(ids, wanted):
+    with tf.GradientTape() as tape:
+        vectors = tf.reduce_mean(tf.nn.embedding_lookup(tied, ids), axis=1)
+        logits = tf.matmul(vectors, tied, transpose_b=True) / 0.5
+        loss = tf.nn.sparse_softmax_cross_entropy_with_logits(wanted, logits)
+    adam.apply_gradients(zip(tape.gradient(loss, [tied]), [tied]))
+
+@tf.function
+def sampled_step(ids, wanted):
+    with tf.GradientTape() as tape:
+        vectors = tf.reduce_mean(tf.nn.embedding_lookup(tied, ids), axis=1)
+        loss = tf.nn.sampled_softmax_loss(tied, biases, wanted[:, None], vectors, 7, 70)
+    adam.apply_gradients(zip(tape.gradient(loss, [tied]), [tied]))
+
+adam = keras.optimizers.Adam()
+for name, function in [("tied", tied_step), ("sampled", sampled_step)]:
+    function(tf.constant(x), tf.zeros(8, tf.int64))
+    softmax(name, TracedTables([function]))
+
 keras.mixed_precision.set_global_policy("mixed_bfloat16")
+softmax("sixteen bits", of_classes(layers.Flatten(), dense(), layers.Softmax(dtype="float32")))
 rows, x = 2000, np.arange(1000, 1040).reshape(8, 5)
 batch = (tf.constant(x), tf.constant(y))
 step, given = stepped(simple(), "adam")
@@ -333,3 +382,20 @@ def test_logits_and_their_loss_are_the_vocabularys(steps: dict[str, dict[str, An
 
     assert {"MatMul", "SparseSoftmaxCrossEntropyWithLogits"} <= set(found["types"])
     assert not any("adam" in name for name in found["names"])
+@pytest.mark.parametrize(
+    ("name", "softmaxes"),
+    [
+        ("activation", [[70, 15, 1, "sparse", False]]),
+        ("own activation", [[70, 15, 1, "sparse", False]]),
+        ("one-hot", [[70, 15, 1, "dense", False]]),
+        ("each word", [[70, 3, 5, "sparse", False]]),
+        ("xla", [[70, 15, 1, "sparse", True]]),
+        ("tied", [[70, 3, 1, "sparse", False]]),
+        ("sixteen bits", [[70, 15, 1, "sparse", False]]),
+        ("sampled", []),
+    ],
+)
+def test_losses_that_take_a_softmax_over_all_rows_of_a_weight(
+    steps: dict[str, dict[str, Any]], name: str, softmaxes: list[Any]
+) -> None:
+    assert steps[name]["softmaxes"] == softmaxes

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pipediag.capture.frameworks.tensorflow.tables.copies import of_all_devices
 from pipediag.capture.frameworks.tensorflow.tables.ids import (
     NotFromABatchError,
     cast_of,
@@ -19,6 +20,7 @@ from pipediag.capture.frameworks.tensorflow.tables.parts import (
     event_names,
     once,
 )
+from pipediag.capture.frameworks.tensorflow.tables.softmax import softmaxes_in
 from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
     At,
     Unfolded,
@@ -33,7 +35,7 @@ from pipediag.capture.frameworks.tensorflow.tables.work import (
     writes_of,
 )
 from pipediag.capture.step_tables import LookedUp, Passage, UnreadableStepError
-from pipediag.session.recorded_tables import RecordedTableUse, RecordedVariable
+from pipediag.session.recorded_tables import RecordedSoftmax, RecordedTableUse, RecordedVariable
 from pipediag.tensorflow_names import LOOKUP
 from pipediag.vocabulary import SparseOrDense, TablePart
 
@@ -61,6 +63,8 @@ class TracedTables:
         for table in self.tables:
             table.use.operations = _by_part(labels, id(table.variable))
         self.vocabulary_operations = [name for name in labels if labels[name] == _VOCABULARY]
+        seen = {id(weight): one for step in self._steps for weight, one in step.softmaxes}
+        self.softmaxes: Sequence[RecordedSoftmax] = list(seen.values())
 
     def of_batch(self, batch: Any) -> Given:
         """By the operation that hands the step its batch."""
@@ -91,6 +95,7 @@ class _Step:
         variables = {id(one.handle): one for one in _variables_of(concrete)}
         writes = writes_of(unfolded)
         whole = WholeTables(unfolded)
+        self.softmaxes = list(softmaxes_in(unfolded, variables))
         self.tables = [
             TracedTable(unfolded, variables[handle], found, writes, whole)
             for handle, found in lookups.items()
@@ -149,7 +154,7 @@ class TracedTable:
         writes: Writes,
         whole: WholeTables,
     ) -> None:
-        self.variable = _whole(variable)
+        self.variable = of_all_devices(variable)
         self._step = step
         self._lookups = lookups
         self._handle = variable.handle
@@ -199,7 +204,7 @@ def _each_once(steps: Sequence[_Step]) -> list[TracedTable]:
     """Each table in the step that trains it, if one does; of a strategy's copies, the first."""
     found: dict[int, TracedTable] = {}
     for table in (one for step in steps for one in step.tables):
-        whole = id(_whole(table.variable))
+        whole = id(of_all_devices(table.variable))
         known = found.get(whole)
         if known is None or (known.use.gradient is None and table.use.gradient is not None):
             found[whole] = table
@@ -221,14 +226,6 @@ def _by_part(labels: dict[str, _Label | None], table: int) -> dict[TablePart, li
         if label is not None and label != _VOCABULARY and label[0] == table:
             found.setdefault(label[1], []).append(name)
     return found
-
-
-def _whole(variable: Any) -> Any:
-    """What a strategy made of it, one copy a device; itself otherwise."""
-    # Which of the two TensorFlow keeps it at depends on its version.
-    at_handle = getattr(variable.handle, "_distributed_container", None)
-    container = at_handle or getattr(variable, "_distributed_container", None)
-    return variable if container is None else container() or variable
 
 
 def _step_of(function: Any) -> _Step | None:

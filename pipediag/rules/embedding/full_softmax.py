@@ -1,0 +1,144 @@
+"""A loss that takes a softmax over all classes of a large vocabulary for a few labels."""
+
+from __future__ import annotations
+
+from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
+from pipediag.facts.machine import cpus
+from pipediag.rules.embedding.computed_tables import computed_percent, judged_by_compute
+from pipediag.rules.rule import Meta
+from pipediag.session.findings import Finding
+from pipediag.session.loops import Loop, Softmax
+from pipediag.session.model import Session
+from pipediag.vocabulary import Scalar
+
+CLASSES = Threshold(
+    "classes of a large vocabulary",
+    1000.0,
+    "classes",
+    "own choice: a few hundred are drawn in place of all, so that of fewer little is saved",
+)
+CPU_RATE = Threshold(
+    "rate at which a CPU's core is taken to multiply",
+    0.2,
+    "billion operations a ms",
+    "own choice: more than AVX-512 does at 3 GHz, 192 billion a second; others take longer",
+)
+GPU_RATE = Threshold(
+    "rate at which a GPU is taken to multiply",
+    500.0,
+    "billion operations a ms",
+    "own choice: NVIDIA states 495 trillion a second for an H100 in TF32; others take longer",
+)
+COMPUTE = Threshold(
+    "device compute",
+    30.0,
+    "% of the step",
+    "own choice: the products are computed on the device, and below this even all of them gain "
+    "little",
+)
+_SAMPLED = 512
+"""Own choice of classes to draw, for the advice: as few as leave the products small beside those of
+a vocabulary of ten thousands."""
+_PER_PRODUCT = 2
+"""A multiplication and an addition."""
+_PRODUCTS = 3
+"""The logits, and the gradients of what they are made of: features and weights."""
+META = Meta(
+    id="full-softmax",
+    name="Full softmax",
+    title_failed="Each step takes a softmax over a whole vocabulary",
+    title_passed="No softmax over a large vocabulary takes a part of the step that matters",
+    looks_at="The graph of the traced step: whether the logits of a softmax cross-entropy are a "
+    "product with a variable that has a row for each of very many classes, and how many "
+    "multiplications that takes.",
+    why="The logits of all classes, their gradient and that of all weights are computed for one "
+    "right class an example, in time that grows with the vocabulary. Labels as integers in place "
+    "of one-hot ones save input, not this.",
+    edit="`tf.nn.sampled_softmax_loss` in training, with a few hundred drawn classes beside the "
+    "right ones, and the full softmax to evaluate; docs/embeddings.md has the code.",
+    cost="The loss is an estimate whose gradient is biased, the more so the fewer are drawn; its "
+    "value can't be compared with that of the full softmax. The sampler takes low ids for frequent "
+    "ones.",
+    prediction="None: the step with a sampled softmax was not measured. The share that is stated "
+    "is the least that the products can take.",
+    needs=("loop", "steps", "breakdown"),
+    thresholds=(CLASSES, CPU_RATE, GPU_RATE, OPERATION_SHARE, COMPUTE, INPUT_BOUND),
+    severity="warn",
+    effect_on_results="changes a hyper-parameter",
+    frees=("device_compute",),
+    untried="It changes the loss and how the last weights are kept; pipediag can't do that for "
+    "you.",
+)
+
+
+def check(session: Session) -> list[Finding]:
+    """One finding for each such loss of the diagnosed loop."""
+    loop = session.diagnosed_loop()
+    all_of_them = loop.softmaxes if loop else []
+    found = [one for one in all_of_them if one.classes >= CLASSES.value]
+    if loop is None or not all_of_them:
+        return [META.finding("not-applicable", "No softmax loss was seen in a traced step.")]
+    if not found:
+        most = max(one.classes for one in all_of_them)
+        return [META.finding("pass", "", evidence={"classes": most})]
+    return [_finding(session, loop, one) for one in found]
+
+
+def _finding(session: Session, loop: Loop, softmax: Softmax) -> Finding:
+    percent = _least_percent(session, loop, softmax)
+    evidence = _evidence(session, softmax, percent)
+    advice = _advice(softmax, percent)
+    if percent < OPERATION_SHARE.value:
+        unsure = "How much of the step that takes was not measured."
+        return META.finding("informative", f"{advice} {unsure}", evidence=evidence)
+    return judged_by_compute(
+        META,
+        session,
+        COMPUTE,
+        advice,
+        evidence,
+        missing="The step with a sampled softmax was not measured.",
+    )
+
+
+def _least_percent(session: Session, loop: Loop, softmax: Softmax) -> float:
+    """Of the step, at a rate that is hardly surpassed; of one place an example where it is not
+    known how many there are."""
+    examples = loop.batch_size or (session.steps.batch_size if session.steps else None) or 1
+    products = examples * (softmax.positions or 1) * softmax.features * softmax.classes
+    billions = _PRODUCTS * _PER_PRODUCT * products / 1e9
+    step = session.steps.mean_ms if session.steps else 0.0
+    return min(100.0, 100.0 * billions / _rate(session, softmax) / step) if step else 0.0
+
+
+def _rate(session: Session, softmax: Softmax) -> float:
+    if "GPU" in (softmax.device or ""):
+        loop = session.diagnosed_loop()
+        return GPU_RATE.value * (loop.replicas if loop else 1)
+    return CPU_RATE.value * cpus(session)
+
+
+def _advice(softmax: Softmax, percent: float) -> str:
+    return (
+        f"The loss multiplies by all {softmax.classes} classes of `{softmax.weights}` in each "
+        f"step, forwards and for two gradients{_taking(percent)}. Train "
+        f"with `tf.nn.sampled_softmax_loss(weights, biases, labels, inputs, {_SAMPLED}, "
+        f"{softmax.classes})` on weights of the shape ({softmax.classes}, {softmax.features}), "
+        "and evaluate with the full softmax; docs/embeddings.md has the code. The loss is then an "
+        "estimate: validate what the model learns."
+    )
+
+
+def _taking(percent: float) -> str:
+    return f", which takes {percent:.0f} % of it at least" if percent >= 1 else ""
+
+
+def _evidence(session: Session, softmax: Softmax, percent: float) -> dict[str, Scalar]:
+    return {
+        "weights": softmax.weights,
+        "classes": softmax.classes,
+        "features": softmax.features,
+        "labels": softmax.labels,
+        "least_percent_of_step": percent,
+        "device_compute_percent": computed_percent(session),
+    }

@@ -1,0 +1,103 @@
+"""A real Keras model trained otherwise than its script asked for: what passes over its table."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.tensorflow
+
+MODELS = """
+import json
+import keras
+import numpy as np
+import tensorflow as tf
+from pipediag.capture.frameworks.keras.compiled import CompiledVariants
+from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
+
+layers, optimizers = keras.layers, keras.optimizers
+data = tf.data.Dataset.from_tensors((np.ones((8, 5), "int32"), np.ones((8, 1), "float32"))).repeat()
+
+def stepped(model):
+    model.train_function(iter(data))
+    cells = [model.train_function]
+    functions = []
+    while cells:
+        for cell in getattr(cells.pop(), "__closure__", None) or ():
+            try:
+                value = cell.cell_contents
+            except ValueError:
+                continue
+            if hasattr(value, "_list_all_concrete_functions"):
+                functions.append(value)
+            elif callable(value):
+                cells.append(value)
+    use = TracedTables(functions).tables[0].use
+    return {"gradient": use.gradient, "whole": use.writes_whole,
+        "operations": sorted(use.whole_table_operations)}
+
+def told(name, optimizer, settings, **options):
+    ids = keras.Input((5,), dtype="int32")
+    vectors = layers.Flatten()(layers.Embedding(50, 3, **options)(ids))
+    model = keras.Model(ids, layers.Dense(1)(vectors))
+    model.compile(optimizer, "mse")
+    model.make_train_function()
+    model.train_function(iter(data))
+    failed = []
+    variants = CompiledVariants(model, failed.append)
+    variants.check(settings)
+    before = stepped(model)
+    variants.use(settings)
+    during = stepped(model)
+    variants.use({})
+    model.make_train_function(force=True)
+    after = stepped(model)
+    print(json.dumps({"name": name, "before": before, "during": during, "after": after,
+        "failed": [str(one) for one in failed], "own": model.optimizer is optimizer}))
+
+alone = {"table_terms_left_out": True}
+both = {**alone, "optimizer": "row_wise"}
+told("regulariser", optimizers.SGD(), alone, embeddings_regularizer="l2")
+told("constraint", optimizers.SGD(), alone, embeddings_constraint="max_norm")
+told("regulariser under adam", optimizers.Adam(), both, embeddings_regularizer="l2")
+told("averaged", optimizers.Adam(use_ema=True), {"optimizer": "row_wise"})
+told("decayed", optimizers.SGD(weight_decay=0.1), {"optimizer": "row_wise"})
+told("norm of all", optimizers.Adam(global_clipnorm=1.0), {"optimizer": "row_wise"})
+"""
+
+
+@pytest.fixture(scope="module")
+def models() -> dict[str, dict[str, Any]]:
+    said = subprocess.run(
+        [sys.executable, "-c", MODELS], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert said.returncode == 0, said.stderr
+    lines = [json.loads(line) for line in said.stdout.splitlines() if line.startswith("{")]
+    return {line["name"]: line for line in lines}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "regulariser",
+        "constraint",
+        "regulariser under adam",
+        "averaged",
+        "decayed",
+        "norm of all",
+    ],
+)
+def test_a_trial_leaves_nothing_that_passes_over_the_table(
+    models: dict[str, dict[str, Any]], name: str
+) -> None:
+    model = models[name]
+
+    assert model["failed"] == []
+    assert model["before"]["whole"] or model["before"]["operations"]
+    assert model["during"] == {"gradient": "sparse", "whole": False, "operations": []}
+    assert model["after"] == model["before"]
+    assert model["own"]

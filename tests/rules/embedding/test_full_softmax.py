@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.rules.embedding import full_softmax as rule
+from pipediag.session.findings import Finding
+from pipediag.session.loops import Softmax
+from pipediag.session.model import Session
+from tests.factories import make_loop, make_session
+from tests.records import make_breakdown
+from tests.rules.limits import Limit, names_of, stands
+from tests.rules.sessions import keeps_up, only, run
+
+WORDS: dict[str, Any] = {
+    "weights": "dense/kernel",
+    "classes": 50_000,
+    "features": 128,
+    "positions": 1,
+    "labels": "sparse",
+    "device": "/job:localhost/replica:0/task:0/device:CPU:0",
+}
+
+
+def session_with(*softmaxes: dict[str, Any], batch_size: int = 8, **overrides: Any) -> Session:
+    made = [Softmax(**{**WORDS, **one}) for one in softmaxes]
+    loops = [make_loop(softmaxes=made, batch_size=batch_size)]
+    return make_session(**{**keeps_up(), "loops": loops, **overrides})
+
+
+def finding_with(batch_size: int = 8, **softmax: Any) -> Finding:
+    return only(rule, session_with(softmax, batch_size=batch_size))
+
+
+def share_of(finding: Finding) -> float:
+    share = finding.evidence["least_percent_of_step"]
+    assert isinstance(share, float)
+    return share
+
+
+def test_a_softmax_over_a_vocabulary_fails() -> None:
+    finding = finding_with()
+
+    assert (finding.status, finding.severity) == ("fail", "warn")
+    assert "all 50000 classes of `dense/kernel`" in finding.advice
+    assert "inputs, 512, 50000)` on weights of the shape (50000, 128)" in finding.advice
+    assert finding.effect_on_results == "changes a hyper-parameter"
+    assert finding.predicted_speedup is None
+    assert finding.trial.reason is not None
+
+
+def test_the_least_that_it_takes_is_stated() -> None:
+    """Six operations for each weight and example, by cores that do 200 billion a second."""
+    cores = make_session().environment.cores
+
+    expected = 100 * 6 * 8 * 128 * 50_000 / (cores * 200e9) / 10e-3
+    assert share_of(finding_with()) == pytest.approx(expected, rel=1e-3)
+
+
+def test_each_word_of_a_text_has_one() -> None:
+    one, twenty = (finding_with(batch_size=1, positions=count) for count in (1, 20))
+    unknown = finding_with(batch_size=1, positions=None)
+
+    assert share_of(twenty) == pytest.approx(20 * share_of(one), rel=1e-3)
+    assert unknown.evidence == one.evidence
+
+
+def test_a_gpu_multiplies_faster_than_it_can_be_told_to_matter() -> None:
+    finding = finding_with(device="/job:localhost/replica:0/task:0/device:GPU:0")
+
+    assert finding.status == "informative"
+    assert "was not measured" in finding.advice
+
+
+def test_each_loss_has_its_own() -> None:
+    assert len(run(rule, session_with({}, {"weights": "other"}))) == 2
+
+
+def test_a_step_without_one() -> None:
+    assert only(rule, session_with()).status == "not-applicable"
+    assert only(rule, make_session(**keeps_up())).status == "not-applicable"
+
+
+def test_where_input_decides_it_only_informs() -> None:
+    waits = session_with({}, breakdown=make_breakdown(input_wait=50.0, device_compute=40.0))
+
+    assert only(rule, waits).status == "informative"
+    assert "deal with the input first" in only(rule, waits).advice
+
+
+def of_share(percent: float) -> Finding:
+    """A softmax that takes that much of a step of 10 ms."""
+    operations = percent / 100 * 10e-3 * make_session().environment.cores * 200e9
+    return finding_with(batch_size=1, features=1, classes=2_000, positions=round(operations / 12e3))
+
+
+LIMITS = [
+    Limit(rule, rule.OPERATION_SHARE, of_share, "fail", "informative"),
+    Limit(
+        rule,
+        rule.CLASSES,
+        lambda classes: finding_with(batch_size=100_000, classes=int(classes)),
+        "fail",
+        "pass",
+    ),
+    Limit(
+        rule,
+        rule.COMPUTE,
+        lambda percent: only(
+            rule,
+            session_with({}, breakdown=make_breakdown(input_wait=1.0, device_compute=percent)),
+        ),
+        "fail",
+        "informative",
+    ),
+]
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=names_of(LIMITS))
+def test_a_limit(limit: Limit) -> None:
+    stands(limit)
