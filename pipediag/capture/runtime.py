@@ -36,6 +36,8 @@ class DatasetFacts:
     root: Any = None
     """Its last operation, as the plan knows it; None where it is none of a plan's."""
     options: Mapping[str, Scalar] = field(default_factory=dict)
+    strategy: str | None = None
+    """Class of what distributes it to its replicas."""
 
 
 class Cancellation(Protocol):

@@ -68,6 +68,20 @@ def in_sixteen_bits(session: Session, rule: str, policy: str) -> Edit | None:
     )
 
 
+def in_single_precision(session: Session, rule: str) -> Edit | None:
+    """Layers under a policy for 16 bits in 32; None where the loop is not Keras'."""
+    loop = session.diagnosed_loop()
+    if loop is None or loop.keras is None or session.environment.legacy_keras:
+        return None
+    return Edit(
+        id=rule,
+        label="float32 for all layers under a mixed policy",
+        changes=(SetModel({"dtype_policy": "float32"}),),
+        caveat="A scaling of the loss, which `compile` has added, stays.",
+        once=True,
+    )
+
+
 SLOTS_TWICE = 0.25
 """Part of the available memory that a second set of the optimizer's slots may take in a trial. Own
 choice: what else an arm needs comes on top."""

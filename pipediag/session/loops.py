@@ -137,6 +137,8 @@ class Loop(Record):
     updates_variables: bool = False
     iterators: int = 1
     replicas: int = 1
+    strategy: str | None = None
+    """Class of what distributes its batches to the replicas."""
     keras: KerasUse | None = None
     step_functions: list[str] = []
     element_spec: str | None = None

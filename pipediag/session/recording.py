@@ -217,6 +217,8 @@ class RecordedLoop:
     """Id of another training loop that another thread ran at the same time."""
     evaluation: RecordedEvaluation | None = None
     """Of a loop that evaluates, in its first evaluation that is long enough."""
+    strategy: str | None = None
+    """Class of what distributes its batches to the replicas."""
     softmaxes: list[RecordedSoftmax] = field(default_factory=list)
 
 

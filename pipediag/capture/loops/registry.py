@@ -151,6 +151,7 @@ class LoopRegistry:
     def _describe_pipeline(self, loop: Loop, dataset: Any) -> None:
         record, facts = loop.record, loop.runtime.describe_dataset(dataset)
         record.replicas = facts.replicas
+        record.strategy = facts.strategy
         record.element_spec = facts.element_spec
         if facts.root is None:
             return

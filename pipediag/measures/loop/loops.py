@@ -93,6 +93,7 @@ def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
         updates_variables=loop.updates_variables,
         iterators=loop.iterators,
         replicas=loop.replicas,
+        strategy=loop.strategy,
         keras=KerasUse.model_validate(asdict(loop.keras)) if loop.keras else None,
         step_functions=loop.step_functions,
         beside=loop.beside,

@@ -21,6 +21,7 @@ from pipediag.reporters.words import (
     headline,
     idle_time,
     labels,
+    memory_words,
     phases,
     pipeline_estimate,
     pipeline_rows,
@@ -70,6 +71,7 @@ def _body_context(session: Session) -> dict[str, Any]:
     parts = run_parts.parts_of(session.run) if session.run else []
     return {
         "session": session,
+        "memory_plan": memory_words.plan_of(session),
         "sections": list(Session.model_fields),
         "places": places,
         "segments": charts.breakdown_segments(session.breakdown) if session.breakdown else [],
@@ -118,6 +120,7 @@ def _environment() -> Environment:
         labels=labels,
         embeddings=embedding_rows,
         step_parts=step_parts,
+        memory=memory_words,
         interval=quantities.interval,
         evidence=evidence,
         whisker=charts.whisker,

@@ -9,12 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from pipediag.reporters.terminal.encoded import Encoded, held, prose
+from pipediag.reporters.words import memory_words
 from pipediag.reporters.words.quantities import NOTHING, byte_count, number, percent
-from pipediag.session.memory_plan import MemoryPlan, Room, TablePlan, WayOut
+from pipediag.session.memory_plan import MemoryPlan, TablePlan, WayOut
 
 _MAX_WIDTH = 120
 _TABLES_WITH_WAYS = 3
-_BASIS = {"given": "as given", "measured": "as measured"}
 
 
 def render(plan: MemoryPlan, console: Console, *, verbose: bool = False) -> None:
@@ -33,7 +33,7 @@ def render(plan: MemoryPlan, console: Console, *, verbose: bool = False) -> None
 def _sections(plan: MemoryPlan, shown: list[TablePlan]) -> Iterator[RenderableType]:
     yield _headline(plan)
     yield _prose(
-        "Activations, the data and what TensorFlow itself takes come on top."
+        memory_words.ON_TOP
         + (
             f" As far as the run was seen, its process took {byte_count(plan.process_peak_bytes)} "
             "of the host at its peak, all included."
@@ -44,11 +44,7 @@ def _sections(plan: MemoryPlan, shown: list[TablePlan]) -> Iterator[RenderableTy
     yield Text()
     yield Text("In memory", "bold")
     yield _parts(plan)
-    yield _prose(
-        f"Together {byte_count(plan.building_bytes)} while the model is built, "
-        f"{byte_count(plan.training_bytes)} in a step, {byte_count(plan.checkpoint_bytes)} in a "
-        "checkpoint."
-    )
+    yield _prose(memory_words.together(plan))
     if plan.rest_missing:
         yield _prose(plan.rest_missing)
     for table in shown:
@@ -65,20 +61,12 @@ def _sections(plan: MemoryPlan, shown: list[TablePlan]) -> Iterator[RenderableTy
 
 
 def _headline(plan: MemoryPlan) -> Text:
-    when = "while it is built" if plan.building_bytes > plan.training_bytes else "in a step"
-    needed = Text(held(f"Training takes {byte_count(plan.peak_bytes)} at its peak, {when}"), "bold")
+    needed = Text(held(memory_words.peak(plan)), "bold")
     for room in plan.rooms:
         style = "green" if room.fits else "red"
         needed.append("; ")
-        needed.append(held(_room(room)), style)
+        needed.append(held(memory_words.room(room)), style)
     return needed.append(".")
-
-
-def _room(room: Room) -> str:
-    has = f"the {room.where} has {byte_count(room.bytes)}, {_BASIS[room.basis]}"
-    if room.fits:
-        return has
-    return f"{has}: {byte_count(room.needed_bytes - room.bytes)} too little"
 
 
 def _parts(plan: MemoryPlan) -> Table:

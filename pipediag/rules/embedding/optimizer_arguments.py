@@ -12,6 +12,8 @@ Read from traced steps on Keras 3.15: Adagrad writes rows, too, but scans its su
 _STAY = ("use_ema", "gradient_accumulation_steps")
 """Those that let a row-wise optimizer pass over the whole table, too."""
 
+_SCALES_THE_LOSS = "LossScaleOptimizer"
+
 _INSTEAD = {
     "momentum": "leave `momentum` out, or take `pipediag.optimizers.LazySGD`",
     "weight_decay": (
@@ -45,7 +47,13 @@ def to_add(keras: KerasUse | None) -> str:
     """What else to leave out, where another optimizer alone would still pass over the table."""
     set_ones = keras.optimizer_settings if keras else {}
     named = [f"`{name}`" for name in _STAY if name in set_ones]
-    return f" Leave {' and '.join(named)} out, too." if named else ""
+    said = f" Leave {' and '.join(named)} out, too." if named else ""
+    if keras is not None and keras.optimizer == _SCALES_THE_LOSS:
+        said += (
+            " The scaling of the loss looks for numbers that are not finite in a tensor as large "
+            "as the table: `mixed_bfloat16` needs none."
+        )
+    return said
 
 
 def to_drop(keras: KerasUse) -> str | None:

@@ -11,6 +11,7 @@ from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.session.edits import Edit, SetParameters
 from pipediag.session.findings import Finding
+from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import BATCHING
@@ -24,7 +25,7 @@ FIXED_COST = Threshold(
 BATCH = Threshold(
     "batch size",
     256.0,
-    "examples",
+    "examples a replica",
     "own measurements on a small embedding model: 32 to 128 gave 2.7 times the examples per "
     "second, 32 to 512 five times",
 )
@@ -34,8 +35,9 @@ META = Meta(
     title_failed="The batch is small for the fixed cost of a step",
     title_passed="The batch is large enough for the fixed cost of a step",
     looks_at="The part of the step that does not grow with the batch (dispatch and Python), and "
-    "the batch size.",
-    why="That part is paid once a step, however many examples it trains.",
+    "the batch size; of several replicas, what each of them gets of it.",
+    why="That part is paid once a step, however many examples it trains. A strategy divides the "
+    "batch of the pipeline among its replicas, each of which pays it.",
     edit="A batch four times as large.",
     cost="Fewer updates an epoch: learning rate and number of epochs must be tuned again, and "
     "accuracy may suffer. More memory.",
@@ -58,12 +60,17 @@ def check(session: Session) -> list[Finding]:
     assert steps is not None
     size = steps.batch_size or loop.batch_size
     percent = class_percent(session, CALL_CLASSES) - callbacks_percent(session)
-    evidence = {"batch_size": size, "fixed_cost_percent": percent, "step_ms": steps.mean_ms}
+    evidence = {
+        "batch_size": size,
+        "replicas": loop.replicas,
+        "fixed_cost_percent": percent,
+        "step_ms": steps.mean_ms,
+    }
     if size is None:
         return [META.finding("inconclusive", "The batch size is not known.", evidence=evidence)]
     batch = next(iter(reversed(operations(session, *BATCHING))), None)
     place: Place = (batch.file, batch.line) if batch else (loop.file, loop.line)
-    if size >= BATCH.value or percent < FIXED_COST.value:
+    if size / loop.replicas >= BATCH.value or percent < FIXED_COST.value:
         return [META.finding("pass", "", place=place, evidence=evidence)]
     if waits := input_first(session):
         return [META.finding("informative", waits, op=batch, place=place, evidence=evidence)]
@@ -71,7 +78,7 @@ def check(session: Session) -> list[Finding]:
         META.finding(
             "fail",
             f"Try a batch of {FACTOR * size} in place of {size}, and tune the learning rate again: "
-            f"{percent:.0f} % of the step is paid whatever the batch holds.",
+            f"{percent:.0f} % of the step is paid whatever the batch holds.{_divided(loop, size)}",
             op=batch,
             place=place,
             evidence=evidence,
@@ -80,6 +87,12 @@ def check(session: Session) -> list[Finding]:
             untried="Keras or your own code makes the batches, where a trial can't change them.",
         )
     ]
+
+
+def _divided(loop: Loop, size: int) -> str:
+    if loop.replicas == 1:
+        return ""
+    return f" Each of {loop.replicas} replicas gets {size / loop.replicas:g} examples of it."
 
 
 def _edit(batch: Operation) -> Edit | None:

@@ -376,3 +376,17 @@ def test_what_the_parts_of_a_step_cost_stands_behind_the_tables() -> None:
     assert "What each part of a step costs is not known: No profile." in (
         page_of(untold).root.words()
     )
+
+
+def test_a_large_table_has_its_memory_and_the_ways_out() -> None:
+    large = factories.make_embedding(
+        layer="items", table_bytes=256_000_000, slot_bytes=512_000_000, gradient="sparse"
+    )
+    page = page_of(factories.make_session(embeddings=[large]))
+
+    assert "Memory" in [heading.text for heading in page.find("h3")]
+    assert "Training takes " in page.root.words()
+    captions = [caption.text for caption in page.find("caption")]
+    assert any("What would be left of items on the device" in caption for caption in captions)
+    small = page_of(factories.make_session(embeddings=[factories.make_embedding()]))
+    assert "Memory" not in [heading.text for heading in small.find("h3")]

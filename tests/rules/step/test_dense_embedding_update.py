@@ -175,6 +175,14 @@ def test_adam_with_such_an_argument_is_still_adam() -> None:
     assert "out, too" not in finding.advice
 
 
+def test_a_scaled_loss_passes_over_the_table_too() -> None:
+    scaled = make_keras(optimizer="LossScaleOptimizer")
+    finding = only(dense_embedding_update, session_with({}, loops=[make_loop(keras=scaled)]))
+
+    assert finding.advice.startswith("LossScaleOptimizer passes over all 500000 rows")
+    assert "`mixed_bfloat16` needs none" in finding.advice
+
+
 def test_averages_of_the_weights_are_left_out_with_another_optimizer() -> None:
     adam = make_keras(optimizer="Adam", optimizer_settings={"use_ema": True})
     finding = only(dense_embedding_update, session_with({}, loops=[make_loop(keras=adam)]))

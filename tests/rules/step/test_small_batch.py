@@ -65,3 +65,14 @@ def test_batches_that_keras_makes_are_not_tried() -> None:
     finding = only(small_batch, make_session(breakdown=FIXED, pipeline=None))
     assert finding.edit is None
     assert "Keras or your own code makes the batches" in str(finding.trial.reason)
+
+
+def test_each_replica_gets_a_part_of_the_batch() -> None:
+    """A batch that is large enough for one device is small for four."""
+    loops, steps = [make_loop(replicas=4)], make_steps(batch_size=512)
+    finding = only(small_batch, make_session(breakdown=FIXED, loops=loops, steps=steps))
+
+    assert finding.status == "fail"
+    assert "Each of 4 replicas gets 128 examples of it." in finding.advice
+    enough = make_session(breakdown=FIXED, loops=loops, steps=make_steps(batch_size=1024))
+    assert only(small_batch, enough).status == "pass"

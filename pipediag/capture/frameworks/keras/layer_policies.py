@@ -5,29 +5,36 @@ from __future__ import annotations
 from typing import Any
 
 _PLAIN = "float32"
+_MIXED = "mixed_"
 
 
 class LayerPolicies:
-    """Lets layers compute in 16 bits, with the variables they have.
+    """Lets layers compute in 16 bits, with the variables they have, or again in 32.
 
-    Left alone are layers whose policy the user chose, and those whose results are the model's:
-    losses are computed from these, and Keras' guide keeps them in float32.
+    In 32 are those under a mixed policy. In 16 are all but layers whose policy the user chose, and
+    those whose results are the model's: losses are computed from these, and Keras' guide keeps them
+    in float32.
     """
 
     def __init__(self, model: Any) -> None:
         layers = list(model._flatten_layers(include_self=True))
         last = _last_layers(model)
-        self._layers = [
-            (layer, layer.dtype_policy)
-            for layer in layers
-            if layer.dtype_policy.name == _PLAIN and not any(layer is one for one in last)
+        owned = [(layer, layer.dtype_policy) for layer in layers]
+        self._plain = [
+            (layer, own)
+            for layer, own in owned
+            if own.name == _PLAIN and not any(layer is one for one in last)
         ]
+        self._mixed = [(layer, own) for layer, own in owned if own.name.startswith(_MIXED)]
 
     def use(self, policy: str | None) -> None:
-        """A policy by its name, as `mixed_bfloat16`; None is the layers' own."""
-        wanted = None if policy is None else self._named(policy)
-        for layer, own in self._layers:
-            layer.dtype_policy = own if wanted is None else wanted
+        """A policy by its name, as `mixed_bfloat16` or `float32`; None is the layers' own."""
+        for layer, own in (*self._plain, *self._mixed):
+            layer.dtype_policy = own
+        if policy is not None:
+            wanted = self._named(policy)
+            for layer, _ in self._mixed if policy == _PLAIN else self._plain:
+                layer.dtype_policy = wanted
 
     @staticmethod
     def _named(policy: str) -> Any:

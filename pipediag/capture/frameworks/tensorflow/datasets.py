@@ -17,10 +17,11 @@ def facts_of(dataset: Any) -> DatasetFacts:
     original = getattr(dataset, "_original_dataset", dataset)
     strategy = getattr(dataset, "_strategy", None)
     replicas = strategy.num_replicas_in_sync if strategy is not None else 1
+    name = type(strategy).__name__ if strategy is not None else None
     spec = str(dataset.element_spec)
     if not hasattr(original, "_inputs"):
-        return DatasetFacts(spec, replicas)
-    return DatasetFacts(spec, replicas, original, _options_of(original))
+        return DatasetFacts(spec, replicas, strategy=name)
+    return DatasetFacts(spec, replicas, original, _options_of(original), name)
 
 
 def _options_of(dataset: Any) -> dict[str, Scalar]:

@@ -1,0 +1,44 @@
+"""A memory plan in words, for the terminal and the page."""
+
+from __future__ import annotations
+
+from pipediag.facts.memory_plan import plan_memory
+from pipediag.reporters.words.quantities import byte_count
+from pipediag.session.memory_plan import MemoryPlan, Room
+from pipediag.session.model import Session
+
+_BASIS = {"given": "as given", "measured": "as measured"}
+_WORTH_A_PLAN = 10_000_000
+"""Bytes of a table. Own choice: smaller ones are in no memory's way."""
+
+
+def plan_of(session: Session) -> MemoryPlan | None:
+    """The plan of a run that has a table worth one."""
+    largest = max((table.table_bytes for table in session.embeddings), default=0)
+    return plan_memory(session) if largest >= _WORTH_A_PLAN else None
+
+
+def peak(plan: MemoryPlan) -> str:
+    """What training takes, as a sentence without its end."""
+    when = "while it is built" if plan.building_bytes > plan.training_bytes else "in a step"
+    return f"Training takes {byte_count(plan.peak_bytes)} at its peak, {when}"
+
+
+def room(one: Room) -> str:
+    """What a memory has, and what it lacks."""
+    has = f"the {one.where} has {byte_count(one.bytes)}, {_BASIS[one.basis]}"
+    if one.fits:
+        return has
+    return f"{has}: {byte_count(one.needed_bytes - one.bytes)} too little"
+
+
+def together(plan: MemoryPlan) -> str:
+    """Sums of all parts."""
+    return (
+        f"Together {byte_count(plan.building_bytes)} while the model is built, "
+        f"{byte_count(plan.training_bytes)} in a step, {byte_count(plan.checkpoint_bytes)} in a "
+        "checkpoint."
+    )
+
+
+ON_TOP = "Activations, the data and what TensorFlow itself takes come on top."
