@@ -36,6 +36,8 @@ class RecordedTableUse:
     """Times that a step copies the whole table to look rows up in it."""
     operations: dict[TablePart, list[str]] = field(default_factory=dict)
     """Operations of the step, by the part of what the table costs; with the calls they are in."""
+    exchanged: SparseOrDense | None = None
+    """How replicas exchange its gradient; None where there is one replica."""
 
 
 @dataclass

@@ -56,6 +56,7 @@ def _describe(variable: RecordedVariable) -> Embedding:
         gradient_spread=use.gradient_spread if use else None,
         copied_on_lookup=use.copied_on_lookup if use else None,
         copied_bytes_per_step=table * use.copies if use else None,
+        exchanged=use.exchanged if use else None,
         regularizer=variable.regularizer,
         constraint=variable.constraint,
         idle_slot_bytes=variable.idle_slot_bytes,

@@ -19,7 +19,9 @@ import tensorflow as tf
 from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
 from pipediag.optimizers import LazyAdam
 
-rows, layers = 50, keras.layers
+tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0],
+    [tf.config.LogicalDeviceConfiguration(), tf.config.LogicalDeviceConfiguration()])
+rows, layers, optimizers = 50, keras.layers, keras.optimizers
 x = np.random.default_rng(0).integers(0, rows, (8, 5))
 y = np.zeros((8, 1), "float32")
 batch = (tf.constant(x), tf.constant(y))
@@ -160,6 +162,27 @@ adam = keras.optimizers.Adam()
 for name, function in [("tied", tied_step), ("sampled", sampled_step)]:
     function(tf.constant(x), tf.zeros(8, tf.int64))
     softmax(name, TracedTables([function]))
+
+for name, given, options in [
+    ("mirrored", optimizers.Adam(), {}),
+    ("mirrored sgd", optimizers.SGD(), {}),
+    ("mirrored norm of all", optimizers.SGD(global_clipnorm=1.0), {}),
+    ("mirrored clipped", optimizers.SGD(clipnorm=1.0), {}),
+    ("mirrored regularised", optimizers.SGD(), {"embeddings_regularizer": "l2"}),
+]:
+    strategy = tf.distribute.MirroredStrategy(["/CPU:0", "/CPU:1"])
+    config = keras.optimizers.serialize(given)
+    with strategy.scope():
+        model = simple(integers, **options)
+        model.compile(keras.optimizers.deserialize(config), "mse")
+    model.make_train_function()
+    data = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensors(batch).repeat())
+    model.train_function(iter(data))
+    seen = [cell.cell_contents for cell in model.train_function.__closure__]
+    step = TracedTables([one for one in seen if hasattr(one, "_list_all_concrete_functions")])
+    (table,) = step.tables
+    print(json.dumps({"name": name, "exchanged": table.use.exchanged, "slots": table.use.slots,
+        "gradient": table.use.gradient, "softmaxes": len(step.softmaxes)}))
 
 keras.mixed_precision.set_global_policy("mixed_bfloat16")
 softmax("sixteen bits", of_classes(layers.Flatten(), dense(), layers.Softmax(dtype="float32")))
@@ -399,3 +422,19 @@ def test_losses_that_take_a_softmax_over_all_rows_of_a_weight(
     steps: dict[str, dict[str, Any]], name: str, softmaxes: list[Any]
 ) -> None:
     assert steps[name]["softmaxes"] == softmaxes
+
+
+@pytest.mark.parametrize(
+    ("name", "exchanged", "slots"),
+    [
+        ("mirrored", "sparse", 2),  # made dense on each device, after the exchange
+        ("mirrored sgd", "sparse", 0),
+        ("mirrored clipped", "sparse", 0),
+        ("mirrored norm of all", "dense", 0),
+        ("mirrored regularised", "dense", 0),
+    ],
+)
+def test_how_replicas_exchange_the_gradient_of_a_table(
+    steps: dict[str, dict[str, Any]], name: str, exchanged: str, slots: int
+) -> None:
+    assert (steps[name]["exchanged"], steps[name]["slots"]) == (exchanged, slots)

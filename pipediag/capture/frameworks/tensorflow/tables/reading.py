@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pipediag.capture.frameworks.tensorflow.tables.copies import of_all_devices
+from pipediag.capture.frameworks.tensorflow.tables.copies import beside, copies_of, of_all_devices
 from pipediag.capture.frameworks.tensorflow.tables.ids import (
     NotFromABatchError,
     cast_of,
@@ -265,7 +265,10 @@ def _use_of(
     slots = [
         handles[other]
         for other in work.variables
-        if other != own and other in handles and handles[other] in writes
+        if other != own
+        and other in handles
+        and handles[other] in writes
+        and beside(variable, handles[other])
     ]
     changed = {own, *map(id, slots)}
     return RecordedTableUse(
@@ -274,6 +277,7 @@ def _use_of(
         lookups=len(lookups),
         copied_on_lookup=any(lookup.read is not None for lookup in lookups),
         copies=_copies(lookups) if own in writes.rows else 0,
+        exchanged=_exchanged(variable, work) if variable.handle in writes else None,
         gradient=_gradient(work, own, writes) if variable.handle in writes else None,
         gradient_spread=work.spread,
         writes_rows=bool(changed & writes.rows),
@@ -284,6 +288,12 @@ def _use_of(
         slots=len(slots),
         slot_bytes=sum(map(bytes_behind, slots)),
     )
+
+
+def _exchanged(variable: Any, work: WholeTable) -> SparseOrDense | None:
+    if copies_of(variable) < 2:
+        return None
+    return "dense" if work.exchanged else "sparse"
 
 
 def _copies(lookups: list[Lookup]) -> int:

@@ -27,6 +27,9 @@ _WRITES_ROWS = re.compile(r"ResourceScatter\w+|ResourceSparseApply\w+")
 _WRITES_ALL = re.compile(r"Assign(Add|Sub)?VariableOp|ResourceApply\w+")
 SPREADS = frozenset({"UnsortedSegmentSum", "TensorScatterUpdate", "TensorScatterAdd", "ScatterNd"})
 """What makes a tensor of the table's size out of the rows of a gradient."""
+_ADDS_UP = "AddN"
+_COLLECTIVE = re.compile(r"Collective(Reduce|AllToAll)|Nccl(AllReduce|Reduce)")
+_REPLICA = re.compile(r"(?:^|/)replica_(\d+)/")
 _COUNTS = frozenset({"Size", "Shape", "StridedSlice", "Cast", "Identity"})
 _MAKES_NOTHING = frozenset({"ReadVariableOp", "Identity", "IdentityN", "Placeholder", "Const"})
 """What hands on a tensor, or the variable's own memory."""
@@ -48,6 +51,8 @@ class WholeTable:
     """Ids of the handles of variables of that shape which it is computed with."""
     spread: bool = False
     """Whether rows of a gradient were spread over a tensor of the table's size."""
+    exchanged: bool = False
+    """Whether a tensor of the table's size is added up over replicas."""
     dense_gradient: bool = False
     """Whether a gradient of the table's size was computed, as a regulariser's is."""
 
@@ -101,8 +106,9 @@ class WholeTables:
         }
         table.temporary_bytes = sum(sizes.values())
         table.temporary_peak_bytes = Liveness(self._step).peak_bytes(made, sizes) if made else 0
-        for _, op, _ in made:
+        for frame, op, _ in made:
             table.operations[op.type] += 1
+            table.exchanged |= _adds_up_replicas(self._step, frame, op)
             if op.type in SPREADS:
                 table.spread = True
             elif in_gradients(op):
@@ -206,6 +212,22 @@ def _read_for_rows(step: Unfolded, frame: Frame, op: Any, shape: tuple[int, ...]
 def _rows_of(step: Unfolded, frame: Frame, op: Any) -> _Key:
     """Which rows of a variable it gathers or writes, as a key of the tensor that says so."""
     return _key(step, At(frame, op.inputs[1]))
+
+
+def _adds_up_replicas(step: Unfolded, frame: Frame, op: Any) -> bool:
+    """Whether it joins what several replicas have computed, or asks the others for theirs."""
+    if _COLLECTIVE.match(op.type):
+        return True
+    if op.type != _ADDS_UP:
+        return False
+    made_by = (step.source(At(frame, one)).op.name for one in op.inputs)
+    return len({_replica(name) for name in made_by}) > 1
+
+
+def _replica(name: str) -> str:
+    """The number of the replica whose operation has that name; TensorFlow names no first one."""
+    found = _REPLICA.search(name)
+    return found[1] if found else "0"
 
 
 def _key(step: Unfolded, at: At) -> _Key:
