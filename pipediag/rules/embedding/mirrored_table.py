@@ -47,6 +47,7 @@ META = Meta(
     severity="warn",
     effect_on_results="changes a hyper-parameter",
     frees=("collective", "device_compute"),
+    yields_to=("dense-embedding-update", "regularized-table"),
     untried="Steps of several replicas are not held for trials.",
 )
 
