@@ -6,6 +6,7 @@ from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
+from pipediag.vocabulary import Scalar
 
 META = Meta(
     id="lone-replica",
@@ -38,7 +39,11 @@ def check(session: Session) -> list[Finding]:
     if loop.strategy is None:
         return [META.finding("not-applicable", "No strategy distributes the training.")]
     gpus = sum(device.kind.upper() == "GPU" for device in session.environment.devices)
-    evidence = {"strategy": loop.strategy, "replicas": loop.replicas, "gpus": gpus}
+    evidence: dict[str, Scalar] = {
+        "strategy": loop.strategy,
+        "replicas": loop.replicas,
+        "gpus": gpus,
+    }
     place = (loop.file, loop.line)
     if loop.replicas > 1:
         return [META.finding("pass", "", place=place, evidence=evidence)]

@@ -12,7 +12,9 @@ class TableTerms:
     """Lets a model train without what passes over its whole tables beside their update."""
 
     def __init__(self, model: Any) -> None:
-        variables = [getattr(layer, "_embeddings", None) for layer in embeddings_of(model)]
+        variables: list[Any] = [
+            getattr(layer, "_embeddings", None) for layer in embeddings_of(model)
+        ]
         self._own = [
             (variable, variable.regularizer, variable.constraint)
             for variable in variables
