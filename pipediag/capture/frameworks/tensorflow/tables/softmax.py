@@ -98,8 +98,8 @@ def _handle_behind(step: Unfolded, at: At) -> Any:
 
 def _last(at: At) -> int | None:
     """Its numbers for each class, or whatever its last dimension is."""
-    lengths: list[int | None] = at.tensor.shape.as_list() if at.tensor.shape.rank else [None]
-    return lengths[-1]
+    last = at.tensor.shape.as_list()[-1] if at.tensor.shape.rank else None
+    return None if last is None else int(last)
 
 
 def _positions(way: list[At]) -> int | None:
