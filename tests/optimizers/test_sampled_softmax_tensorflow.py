@@ -31,7 +31,7 @@ def test_it_learns_with_drawn_classes_and_is_evaluated_with_all(model: Any) -> N
     ids[:, 1:] = ids[:, :1]
     labels = ids[:, 0]
     before = model.evaluate(ids, labels, verbose=0)
-    model.fit(ids, labels, batch_size=64, epochs=12, verbose=0)
+    model.fit(ids, labels, batch_size=64, epochs=40, verbose=0)
     after = model.evaluate(ids, labels, verbose=0)
 
     assert before == pytest.approx(np.log(3_000), abs=0.1)

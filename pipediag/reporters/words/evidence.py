@@ -224,7 +224,6 @@ LABELS: Mapping[str, _Shown] = {
     "times": _Shown("comes", "times"),
     "took_ms_per_step": _Shown("it takes", "ms per step"),
     "took_percent_of_step": _Shown("it takes", _OF_STEP),
-    "tried": _Shown("tried", "changes"),
     "trace_count": _Shown("traced in all", "times"),
     "traces": _Shown("traced", "times"),
     "training_thread_in": _Shown("meanwhile the training thread is in"),

@@ -29,6 +29,18 @@ GPU_RATE = Threshold(
     "billion operations a ms",
     "own choice: NVIDIA states 495 trillion a second for an H100 in TF32; others take longer",
 )
+CPU_MEMORY = Threshold(
+    "rate at which a CPU's memory is taken to be read and written",
+    20.0,
+    "MB a ms",
+    "own measurement on two cores: a copy of 256 MB, which reads and writes them, took 24 ms",
+)
+GPU_MEMORY = Threshold(
+    "rate at which a GPU's memory is taken to be read and written",
+    4000.0,
+    "MB a ms",
+    "own choice: NVIDIA states 4.8 TB a second for an H200; others take longer",
+)
 COMPUTE = Threshold(
     "device compute",
     30.0,
@@ -43,6 +55,11 @@ _PER_PRODUCT = 2
 """A multiplication and an addition."""
 _PRODUCTS = 3
 """The logits, and the gradients of what they are made of: features and weights."""
+_LOGITS_PASSED = 5
+"""Logits are written and read, their gradient is written and read by two products."""
+_WEIGHTS_PASSED = 5
+"""Weights are read by two products, their gradient is written and read, and they are written."""
+_NUMBER_BYTES = 4
 META = Meta(
     id="full-softmax",
     name="Full softmax",
@@ -50,7 +67,7 @@ META = Meta(
     title_passed="No softmax over a large vocabulary takes a part of the step that matters",
     looks_at="The graph of the traced step: whether the logits of a softmax cross-entropy are a "
     "product with a variable that has a row for each of very many classes, and how many "
-    "multiplications that takes.",
+    "multiplications and numbers in memory that takes.",
     why="The logits of all classes, their gradient and that of all weights are computed for one "
     "right class an example, in time that grows with the vocabulary. Labels as integers in place "
     "of one-hot ones save input, not this.",
@@ -60,9 +77,18 @@ META = Meta(
     "value can't be compared with that of the full softmax. The sampler takes low ids for frequent "
     "ones.",
     prediction="None: the step with a sampled softmax was not measured. The share that is stated "
-    "is the least that the products can take.",
+    "is the least that its products and its memory can take.",
     needs=("loop", "steps", "breakdown"),
-    thresholds=(CLASSES, CPU_RATE, GPU_RATE, OPERATION_SHARE, COMPUTE, INPUT_BOUND),
+    thresholds=(
+        CLASSES,
+        CPU_RATE,
+        GPU_RATE,
+        CPU_MEMORY,
+        GPU_MEMORY,
+        OPERATION_SHARE,
+        COMPUTE,
+        INPUT_BOUND,
+    ),
     severity="warn",
     effect_on_results="changes a hyper-parameter",
     frees=("device_compute",),
@@ -102,20 +128,33 @@ def _finding(session: Session, loop: Loop, softmax: Softmax) -> Finding:
 
 
 def _least_percent(session: Session, loop: Loop, softmax: Softmax) -> float:
-    """Of the step, at a rate that is hardly surpassed; of one place an example where it is not
+    """Of the step, at rates that are hardly surpassed; of one place an example where it is not
     known how many there are."""
     examples = loop.batch_size or (session.steps.batch_size if session.steps else None) or 1
-    products = examples * (softmax.positions or 1) * softmax.features * softmax.classes
-    billions = _PRODUCTS * _PER_PRODUCT * products / 1e9
+    logits = examples * (softmax.positions or 1) * softmax.classes
+    took = _multiplying_ms(session, softmax, logits) + _moving_ms(softmax, logits)
     step = session.steps.mean_ms if session.steps else 0.0
-    return min(100.0, 100.0 * billions / _rate(session, softmax) / step) if step else 0.0
+    return min(100.0, 100.0 * took / loop.replicas / step) if step else 0.0
 
 
-def _rate(session: Session, softmax: Softmax) -> float:
-    if "GPU" in (softmax.device or ""):
-        loop = session.diagnosed_loop()
-        return GPU_RATE.value * (loop.replicas if loop else 1)
-    return CPU_RATE.value * cpus(session)
+def _multiplying_ms(session: Session, softmax: Softmax, logits: int) -> float:
+    billions = _PRODUCTS * _PER_PRODUCT * logits * softmax.features / 1e9
+    rate = GPU_RATE.value if _on_gpu(softmax) else CPU_RATE.value * cpus(session)
+    return billions / rate
+
+
+def _moving_ms(softmax: Softmax, logits: int) -> float:
+    """Nothing where XLA compiles it, which may join what else goes through memory."""
+    if softmax.compiled:
+        return 0.0
+    weights = softmax.classes * softmax.features
+    numbers = _LOGITS_PASSED * logits + _WEIGHTS_PASSED * weights
+    rate = GPU_MEMORY.value if _on_gpu(softmax) else CPU_MEMORY.value
+    return numbers * _NUMBER_BYTES / 1e6 / rate
+
+
+def _on_gpu(softmax: Softmax) -> bool:
+    return "GPU" in (softmax.device or "")
 
 
 def _advice(softmax: Softmax, percent: float) -> str:

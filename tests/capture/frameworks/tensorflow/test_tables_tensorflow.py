@@ -163,14 +163,17 @@ for name, function in [("tied", tied_step), ("sampled", sampled_step)]:
     function(tf.constant(x), tf.zeros(8, tf.int64))
     softmax(name, TracedTables([function]))
 
-for name, given, options in [
+for name, given, options, *added_up in [
     ("mirrored", optimizers.Adam(), {}),
+    ("mirrored on one", optimizers.SGD(global_clipnorm=1.0), {},
+        tf.distribute.ReductionToOneDevice()),
+    ("mirrored sgd on one", optimizers.SGD(), {}, tf.distribute.ReductionToOneDevice()),
     ("mirrored sgd", optimizers.SGD(), {}),
     ("mirrored norm of all", optimizers.SGD(global_clipnorm=1.0), {}),
     ("mirrored clipped", optimizers.SGD(clipnorm=1.0), {}),
     ("mirrored regularised", optimizers.SGD(), {"embeddings_regularizer": "l2"}),
 ]:
-    strategy = tf.distribute.MirroredStrategy(["/CPU:0", "/CPU:1"])
+    strategy = tf.distribute.MirroredStrategy(["/CPU:0", "/CPU:1"], *added_up)
     config = keras.optimizers.serialize(given)
     with strategy.scope():
         model = simple(integers, **options)
@@ -433,6 +436,8 @@ def test_losses_that_take_a_softmax_over_all_rows_of_a_weight(
         ("mirrored sgd", "sparse", 0),
         ("mirrored clipped", "sparse", 0),
         ("mirrored norm of all", "dense", 0),
+        ("mirrored on one", "dense", 0),
+        ("mirrored sgd on one", "sparse", 0),
         ("mirrored regularised", "dense", 0),
     ],
 )

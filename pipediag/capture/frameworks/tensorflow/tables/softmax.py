@@ -110,4 +110,4 @@ def _positions(way: list[At]) -> int | None:
     within = [at.tensor.shape.as_list()[1:-1] for at in way]
     if any(length is None for lengths in within for length in lengths):
         return None
-    return max(math.prod(lengths) for lengths in within)
+    return max(int(math.prod(lengths)) for lengths in within)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipediag.capture.frameworks.tensorflow.tables.exchange import exchanged
 from pipediag.capture.frameworks.tensorflow.tables.liveness import Liveness, Made
 from pipediag.capture.frameworks.tensorflow.tables.lookups import GATHERS_ROWS, in_gradients
 from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
@@ -27,9 +28,6 @@ _WRITES_ROWS = re.compile(r"ResourceScatter\w+|ResourceSparseApply\w+")
 _WRITES_ALL = re.compile(r"Assign(Add|Sub)?VariableOp|ResourceApply\w+")
 SPREADS = frozenset({"UnsortedSegmentSum", "TensorScatterUpdate", "TensorScatterAdd", "ScatterNd"})
 """What makes a tensor of the table's size out of the rows of a gradient."""
-_ADDS_UP = "AddN"
-_COLLECTIVE = re.compile(r"Collective(Reduce|AllToAll)|Nccl(AllReduce|Reduce)")
-_REPLICA = re.compile(r"(?:^|/)replica_(\d+)/")
 _COUNTS = frozenset({"Size", "Shape", "StridedSlice", "Cast", "Identity"})
 _MAKES_NOTHING = frozenset({"ReadVariableOp", "Identity", "IdentityN", "Placeholder", "Const"})
 """What hands on a tensor, or the variable's own memory."""
@@ -89,6 +87,7 @@ class WholeTables:
 
     def __init__(self, step: Unfolded) -> None:
         self._step = step
+        self._exchanged = list(exchanged(step))
         self._read: dict[tuple[int, ...], _OfShape] = {}
 
     def of(self, handle: Any, shape: tuple[int, ...]) -> WholeTable:
@@ -106,13 +105,17 @@ class WholeTables:
         }
         table.temporary_bytes = sum(sizes.values())
         table.temporary_peak_bytes = Liveness(self._step).peak_bytes(made, sizes) if made else 0
-        for frame, op, _ in made:
+        for _, op, _ in made:
             table.operations[op.type] += 1
-            table.exchanged |= _adds_up_replicas(self._step, frame, op)
             if op.type in SPREADS:
                 table.spread = True
             elif in_gradients(op):
                 table.dense_gradient = True
+        table.exchanged = any(
+            found.groups.of(_key(self._step, at)) == group
+            for _, at in self._exchanged
+            if _has_shape(self._step, at, shape)
+        )
         members = found.groups.members(group)
         table.variables = {key[1] for key in members if key[0] == "variable"}
         return table
@@ -125,7 +128,10 @@ class WholeTables:
 
     def _of_shape(self, shape: tuple[int, ...]) -> _OfShape:
         if shape not in self._read:
-            self._read[shape] = _of_shape(self._step, shape)
+            found = self._read[shape] = _of_shape(self._step, shape)
+            for pair in self._exchanged:
+                if all(_has_shape(self._step, one, shape) for one in pair):
+                    found.groups.join([_key(self._step, one) for one in pair])
         return self._read[shape]
 
 
@@ -212,22 +218,6 @@ def _read_for_rows(step: Unfolded, frame: Frame, op: Any, shape: tuple[int, ...]
 def _rows_of(step: Unfolded, frame: Frame, op: Any) -> _Key:
     """Which rows of a variable it gathers or writes, as a key of the tensor that says so."""
     return _key(step, At(frame, op.inputs[1]))
-
-
-def _adds_up_replicas(step: Unfolded, frame: Frame, op: Any) -> bool:
-    """Whether it joins what several replicas have computed, or asks the others for theirs."""
-    if _COLLECTIVE.match(op.type):
-        return True
-    if op.type != _ADDS_UP:
-        return False
-    made_by = (step.source(At(frame, one)).op.name for one in op.inputs)
-    return len({_replica(name) for name in made_by}) > 1
-
-
-def _replica(name: str) -> str:
-    """The number of the replica whose operation has that name; TensorFlow names no first one."""
-    found = _REPLICA.search(name)
-    return found[1] if found else "0"
 
 
 def _key(step: Unfolded, at: At) -> _Key:
