@@ -129,9 +129,9 @@ class WholeTables:
     def _of_shape(self, shape: tuple[int, ...]) -> _OfShape:
         if shape not in self._read:
             found = self._read[shape] = _of_shape(self._step, shape)
-            for pair in self._exchanged:
-                if all(_has_shape(self._step, one, shape) for one in pair):
-                    found.groups.join([_key(self._step, one) for one in pair])
+            for before, after in self._exchanged:
+                if _has_shape(self._step, after, shape):
+                    found.groups.join([_key(self._step, before), _key(self._step, after)])
         return self._read[shape]
 
 
