@@ -22,7 +22,8 @@ def with_vectors(sentences, targets):
     return tf.gather(matrix, sentences), targets
 
 
-dataset = tf.data.Dataset.from_tensor_slices((tokens, labels)).shuffle(4000).batch(256)
+dataset = tf.data.Dataset.from_tensor_slices((tokens, labels)).shuffle(4000)
+dataset = dataset.batch(256, drop_remainder=True)
 dataset = dataset.map(with_vectors)  # pipediag: culprit
 
 model = keras.Sequential(

@@ -430,18 +430,20 @@ def test_losses_that_take_a_softmax_over_all_rows_of_a_weight(
 
 
 @pytest.mark.parametrize(
-    ("name", "exchanged", "slots"),
+    ("name", "exchanged", "gradient", "slots"),
     [
-        ("mirrored", "sparse", 2),  # made dense on each device, after the exchange
-        ("mirrored sgd", "sparse", 0),
-        ("mirrored clipped", "sparse", 0),
-        ("mirrored norm of all", "dense", 0),
-        ("mirrored on one", "dense", 0),
-        ("mirrored sgd on one", "sparse", 0),
-        ("mirrored regularised", "dense", 0),
+        ("mirrored", "sparse", "sparse", 2),  # made dense on each device, after the exchange
+        ("mirrored sgd", "sparse", "sparse", 0),
+        ("mirrored clipped", "sparse", "sparse", 0),
+        ("mirrored norm of all", "dense", "sparse", 0),
+        ("mirrored on one", "dense", "sparse", 0),
+        ("mirrored sgd on one", "sparse", "sparse", 0),
+        ("mirrored regularised", "dense", "dense", 0),
     ],
 )
 def test_how_replicas_exchange_the_gradient_of_a_table(
-    steps: dict[str, dict[str, Any]], name: str, exchanged: str, slots: int
+    steps: dict[str, dict[str, Any]], name: str, exchanged: str, gradient: str, slots: int
 ) -> None:
-    assert (steps[name]["exchanged"], steps[name]["slots"]) == (exchanged, slots)
+    step = steps[name]
+
+    assert (step["exchanged"], step["gradient"], step["slots"]) == (exchanged, gradient, slots)

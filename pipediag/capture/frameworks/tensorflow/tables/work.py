@@ -229,8 +229,10 @@ def _has_shape(step: Unfolded, at: At, shape: tuple[int, ...]) -> bool:
     if at.tensor.shape.rank != len(shape):
         return False
     found = tuple(at.tensor.shape.as_list())
-    if found != (None, *shape[1:]) or at.op.type not in SPREADS:
+    if found == shape or found[0] is not None or at.op.type not in SPREADS:
         return found == shape
+    if any(one not in (None, length) for one, length in zip(found, shape, strict=True)):
+        return False
     return not _of_different_ids(step, at)
 
 
