@@ -13,7 +13,7 @@ DIMENSION = 64
 CONTEXT = 4
 
 rng = np.random.default_rng(51)
-contexts = (rng.zipf(1.2, size=(25_600, CONTEXT)) % VOCABULARY).astype("int32")
+contexts = (rng.zipf(1.2, size=(12_800, CONTEXT)) % VOCABULARY).astype("int32")
 targets = contexts[:, 0]
 dataset = tf.data.Dataset.from_tensor_slices((contexts, targets)).shuffle(4000).batch(128)
 
