@@ -129,17 +129,17 @@ def without_table_terms(session: Session, rule: str) -> Edit | None:
     loop = session.diagnosed_loop()
     if update is None or loop is None or loop.keras is None:
         return None
-    settings: dict[str, Scalar] = {"table_terms_left_out": True}
+    others: dict[str, Scalar] = {}
     label = "no regulariser and no constraint on embeddings"
     if updates_whole_tables(loop.keras):
         for change in update.changes:
             assert isinstance(change, SetModel)
-            settings |= change.settings
+            others |= change.settings
         label = f"{label}, {update.label}"
     return replace(
         update,
         label=label,
-        changes=(SetModel(settings),),
+        changes=(SetModel({"table_terms_left_out": True, **others}),),
         caveat="What takes the place of the regulariser or the constraint is left out; how well "
         "the model then learns is not measured.",
     )
