@@ -54,7 +54,14 @@ def check(session: Session) -> list[Finding]:
     """One finding for each callback, function or stretch of lines that takes a notable part."""
     run = session.run
     assert run is not None
-    rows = [row for row in run.parts if row.part == "epoch_end"]
+    # At its own line a loop that evaluates lets go of its iterator, which is no end of an epoch.
+    others = {
+        (loop.file, loop.line)
+        for loop in session.loops
+        if loop.role != "training" and loop.kind != "keras"
+    }
+    ends = [row for row in run.parts if row.part == "epoch_end"]
+    rows = [row for row in ends if row.line is None or (row.file, row.line) not in others]
     loops = {(loop.file, loop.line) for loop in session.loops if loop.role == "training"}
     named = [row for row in rows if row.what is not None and (row.file, row.line) not in loops]
     found = [_finding(session, run, block) for block in blocks_of(named)]

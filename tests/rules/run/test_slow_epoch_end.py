@@ -7,7 +7,7 @@ import pytest
 from pipediag.rules.run import slow_epoch_end
 from pipediag.session.ledger import OWN_LINE, RunPart, callback_words
 from pipediag.session.model import Session
-from tests.factories import make_session
+from tests.factories import make_loop, make_session
 from tests.ledgers import make_part, make_run
 from tests.rules.sessions import only, run
 
@@ -48,6 +48,16 @@ def test_a_callback_of_kerass_is_looked_for_where_it_is_given() -> None:
 def test_one_of_that_name_that_the_user_wrote_is_the_user_s() -> None:
     finding = only(slow_epoch_end, session_with(callback(40.0, "ModelCheckpoint")))
     assert (finding.line, "save_best_only" in finding.advice) == (30, False)
+
+
+@pytest.mark.parametrize(("kind", "status"), [("eager", "pass"), ("keras", "fail")])
+def test_a_loop_that_evaluates_lets_go_of_its_iterator_at_its_own_line(
+    kind: str, status: str
+) -> None:
+    line = callback(9.0, what=OWN_LINE, line=31, count=None)
+    validation = make_loop(id="loop_1", kind=kind, role="validation", diagnosed=False, line=31)
+    session = make_session(run=make_run(line, whole_s=80.0), loops=[make_loop(), validation])
+    assert only(slow_epoch_end, session).status == status
 
 
 def test_lines_of_a_function_are_one_finding() -> None:
