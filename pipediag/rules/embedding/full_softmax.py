@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipediag.facts.embedding_cost import part_ms
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import cpus
 from pipediag.rules.embedding.computed_tables import computed_percent, judged_by_compute
@@ -77,7 +78,8 @@ META = Meta(
     "value can't be compared with that of the full softmax. The sampler takes low ids for frequent "
     "ones.",
     prediction="None: the step with a sampled softmax was not measured. The share that is stated "
-    "is the least that its products and its memory can take.",
+    "is measured where the profile tells logits and loss from the rest of the step; else it is the "
+    "least that its products and its memory can take.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(
         CLASSES,
@@ -114,7 +116,8 @@ def _finding(session: Session, loop: Loop, softmax: Softmax) -> Finding:
     percent = _least_percent(session, loop, softmax)
     evidence = _evidence(session, softmax, percent)
     advice = _advice(softmax, percent)
-    if percent < OPERATION_SHARE.value:
+    took_ms = _took_ms(session, loop)
+    if took_ms is None and percent < OPERATION_SHARE.value:
         unsure = "How much of the step that takes was not measured."
         return META.finding("informative", f"{advice} {unsure}", evidence=evidence)
     return judged_by_compute(
@@ -123,8 +126,14 @@ def _finding(session: Session, loop: Loop, softmax: Softmax) -> Finding:
         COMPUTE,
         advice,
         evidence,
+        took_ms=took_ms,
         missing="The step with a sampled softmax was not measured.",
     )
+
+
+def _took_ms(session: Session, loop: Loop) -> float | None:
+    """Of a step, as profiled; None where it was not told, or there is another such loss."""
+    return part_ms(session, "vocabulary") or None if len(loop.softmaxes) == 1 else None
 
 
 def _least_percent(session: Session, loop: Loop, softmax: Softmax) -> float:

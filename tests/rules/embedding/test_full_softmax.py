@@ -9,7 +9,7 @@ from pipediag.rules.embedding import full_softmax as rule
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Softmax
 from pipediag.session.model import Session
-from tests.factories import make_loop, make_session
+from tests.factories import make_embedding_cost, make_loop, make_session
 from tests.records import make_breakdown
 from tests.rules.limits import Limit, names_of, stands
 from tests.rules.sessions import keeps_up, only, run
@@ -49,6 +49,17 @@ def test_a_softmax_over_a_vocabulary_fails() -> None:
     assert finding.effect_on_results == "changes a hyper-parameter"
     assert finding.predicted_speedup is None
     assert finding.trial.reason is not None
+
+
+def test_what_the_profile_tells_of_it_goes_before_the_least_that_it_can_take() -> None:
+    small = {"classes": 20_000, "features": 8, "compiled": True}
+    told = {"embedding_cost": make_embedding_cost(("vocabulary", 6.0), ("rest", 3.0))}
+
+    assert only(rule, session_with(small)).status == "informative"
+    finding = only(rule, session_with(small, **told))
+    assert finding.status == "fail"
+    assert finding.evidence["took_ms_per_step"] == 6.0
+    assert only(rule, session_with(small, batch_size=1, **told)).status == "fail"
 
 
 def test_the_least_that_it_takes_is_stated() -> None:

@@ -410,6 +410,8 @@ def test_logits_and_their_loss_are_the_vocabularys(steps: dict[str, dict[str, An
 
     assert {"MatMul", "SparseSoftmaxCrossEntropyWithLogits"} <= set(found["types"])
     assert not any("adam" in name for name in found["names"])
+
+
 @pytest.mark.parametrize(
     ("name", "softmaxes"),
     [
