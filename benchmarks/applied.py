@@ -11,11 +11,8 @@ A promise is kept where its interval and that of the ratio overlap.
 from __future__ import annotations
 
 import os
-import random
-import subprocess
 import sys
 import tempfile
-import time
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,9 +24,11 @@ import click
 
 from benchmarks.machine import machine_of
 from benchmarks.samples import RunFailedError, analyze
+from pipediag.errors import PipediagError
+from pipediag.runner.native_runs import kept, obtained
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
-from pipediag.trials.statistics import Estimate, estimate
+from pipediag.trials.statistics import Estimate
 
 EDITS = Path(__file__).with_suffix(".toml")
 SAMPLES = Path(__file__).parents[1] / "sample_pipelines"
@@ -57,10 +56,7 @@ class Applied:
     @property
     def kept(self) -> bool:
         """Whether the two intervals overlap."""
-        if self.promised is None:
-            return False
-        low, high = self.promised.ci95 or (self.promised.speedup, self.promised.speedup)
-        return low <= self.obtained.high and self.obtained.low <= high
+        return self.promised is not None and kept(self.promised, self.obtained)
 
 
 def edited(name: str, changes: Sequence[dict[str, str]]) -> str:
@@ -90,50 +86,22 @@ def promise(session: Session, rules: Sequence[str]) -> RunGain | None:
     return together.for_run if together is not None and set(together.findings) == ids else None
 
 
-def obtained(scripts: tuple[Path, Path], rounds: int) -> Estimate:
-    """Wall time of the script over that of its copy; each round runs both, in random order.
-
-    Raises:
-        RunFailedError: one of them ends with an error.
-    """
-    order = random.Random(1)
-    ratios = []
-    for _ in range(rounds):
-        walls = {script: _wall_s(script) for script in order.sample(scripts, 2)}
-        ratios.append(walls[scripts[0]] / walls[scripts[1]])
-    return estimate(ratios)
-
-
-def _wall_s(script: Path) -> float:
-    began = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-        check=False,
-    )
-    if done.returncode != 0:
-        raise RunFailedError(f"{script.name} ended with {done.returncode}: {done.stderr[-300:]}")
-    return time.monotonic() - began
-
-
 def apply(
     name: str, known: dict[str, Any], folder: Path, rounds: int, budget_s: float
 ) -> tuple[Applied, str]:
     """Analyse, edit, run both; the second of what is returned is the machine in words.
 
     Raises:
-        RunFailedError: one of the runs failed.
+        RunFailedError: the analysis failed.
+        PipediagError: one of the native runs failed.
     """
     script, copy = SAMPLES / f"{name}.py", folder / f"{name}_edited.py"
     copy.write_text(edited(name, known["edits"]), encoding="utf-8")
     session = analyze(script, folder / name, budget_s)
     promised = promise(session, known["rules"])
-    return Applied(name, promised, obtained((script, copy), rounds)), machine_of(
-        session.environment
-    )
+    quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    found = obtained((script, copy), rounds, env=quiet, timeout_s=LIMIT_S)
+    return Applied(name, promised, found), machine_of(session.environment)
 
 
 def line(one: Applied) -> str:
@@ -198,7 +166,7 @@ def main(rounds: int, budget: float, table: Path | None, names: tuple[str, ...])
         for name in names or known:
             try:
                 one, machine = apply(name, known[name], Path(folder), rounds, budget)
-            except RunFailedError as error:
+            except (RunFailedError, PipediagError) as error:
                 click.echo(f"fail {name}: {error}")
                 continue
             found.append(one)

@@ -15,7 +15,7 @@ from pipediag.cli.main import COMMANDS
 HEAVY = {"tensorflow", "keras", "jax", "pandas", "scipy"}
 LIBRARIES = {
     *"numpy scipy pydantic pydantic_core msgspec jinja2 markupsafe google rich click".split(),
-    *"psutil pynvml wrapt tensorflow keras tf_keras jax".split(),
+    *"libcst psutil pynvml wrapt tensorflow keras tf_keras jax".split(),
 }
 
 PROBE = """

@@ -89,6 +89,11 @@ SECONDS = click.FloatRange(min=0)
     help="So many runs, one after the other, each into its own directory: for `pipediag compare`.",
 )
 @click.option(
+    "--no-source",
+    is_flag=True,
+    help="Keep the script's code out of session and report; there is no patch then.",
+)
+@click.option(
     "--fail-on",
     type=click.Choice(["error", "warn"]),
     help="Hold the session against the limits of [tool.pipediag] as well.",
@@ -205,6 +210,7 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         budget_s=options["budget"],
         rerun=options["rerun"],
         script_output_to_stderr=options["json_mode"],
+        source=not options["no_source"],
     )
     if options["quiet"]:
         return analyse(request, lambda _event: None)

@@ -46,6 +46,8 @@ class AnalysisRequest:
     rerun: bool = False
     """Run a script that was over too soon a second time, for trials only."""
     script_output_to_stderr: bool = False
+    source: bool = True
+    """Whether the session may hold code of the script; without it there is no patch."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,10 @@ def _run(
 
         waiting = child_that_waits(started_ns)
         session = diagnose(output.capture, waiting, sampler.so_far(), settings)
+        if not request.source:
+            from pipediag.runner.source_patches import without_source
+
+            session = without_source(session)
         # From here on nothing that was measured can be lost, whatever a trial does. The file is
         # named, as the script may have removed the directory.
         save_session(session, output.path / SESSION_FILE)
@@ -179,7 +185,14 @@ def _conclude(
 ) -> Session:
     from pipediag.runner.conclusion import record
 
-    recorded = record(settings, run, output, budget_s=request.budget_s, rerun=request.rerun)
+    recorded = record(
+        settings,
+        run,
+        output,
+        budget_s=request.budget_s,
+        rerun=request.rerun,
+        source=request.source,
+    )
     if not request.rerun:
         return recorded.session
     return _run_again(request, settings, recorded, run, output, on_progress)
@@ -216,7 +229,8 @@ def _run_again(
         again.discard_capture()
     if second is None:
         return first.session
-    return with_second_run(first, settings, second, output)
+    since_s = run.began_s if request.source else None
+    return with_second_run(first, settings, second, output, patches_since_s=since_s)
 
 
 def _report(session: Session, output: OutputDirectory) -> None:

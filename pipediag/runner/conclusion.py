@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pipediag.facts.second_run import edits_for_held_loop, edits_for_second_run, ended_well
 from pipediag.runner.diagnosis import diagnose
 from pipediag.runner.output import OutputDirectory
+from pipediag.runner.source_patches import with_patches, without_source
 from pipediag.runner.supervisor import ChildResult
 from pipediag.runner.tried_session import with_remark, with_trials
 from pipediag.runner.written_files import MOST_NAMED, sentence, written_since
@@ -58,11 +59,19 @@ class Recorded:
 
 
 def record(
-    settings: RunSettings, run: EndedRun, output: OutputDirectory, *, budget_s: float, rerun: bool
+    settings: RunSettings,
+    run: EndedRun,
+    output: OutputDirectory,
+    *,
+    budget_s: float,
+    rerun: bool,
+    source: bool = True,
 ) -> Recorded:
     """Save the session of a run; what was recorded is kept where that fails."""
     with _keeping_the_recording(output):
         untried = diagnose(output.capture, run.child, run.host, settings)
+        if not source:
+            untried = without_source(untried)
         recording = read_recording(output.capture / RECORDING_FILE) if rerun else None
         outcomes, fault = (run.tried.outcomes, run.tried.fault) if run.tried else ({}, None)
         session = with_trials(untried, outcomes, _missing(fault, budget_s))
@@ -71,6 +80,8 @@ def record(
             session = _with_written_files(
                 session, settings, run.began_s, output, "The script was stopped."
             )
+        if source:
+            session = with_patches(session, run.began_s)
         save_session(session, output.path / SESSION_FILE)
         output.keep_trace()
     output.discard_capture()
@@ -78,9 +89,17 @@ def record(
 
 
 def with_second_run(
-    first: Recorded, settings: RunSettings, second: SecondRun, output: OutputDirectory
+    first: Recorded,
+    settings: RunSettings,
+    second: SecondRun,
+    output: OutputDirectory,
+    *,
+    patches_since_s: float | None = None,
 ) -> Session:
-    """The session of the first run with what the second one showed, saved in its place."""
+    """The session of the first run with what the second one showed, saved in its place.
+
+    Patches are of files that have not been changed since a time of day; None makes none.
+    """
     loop = first.session.diagnosed_loop()
     outcome = second.outcomes.get(loop.id) if loop is not None else None
     session = first.session
@@ -95,6 +114,8 @@ def with_second_run(
         session = _with_written_files(
             session, settings, second.began_s, output, "The script was stopped in its second run."
         )
+    if patches_since_s is not None:
+        session = with_patches(session, patches_since_s)
     save_session(session, output.path / SESSION_FILE)
     return session
 

@@ -11,6 +11,7 @@ from importlib import import_module
 NEEDED = (
     "pipediag.runner.diagnosis",
     "pipediag.runner.tried_session",
+    "pipediag.runner.source_patches",
     "pipediag.reporters.tables.csv",
     "pipediag.reporters.html.page",
     "pipediag.reporters.terminal.summary",

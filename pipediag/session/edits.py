@@ -149,8 +149,9 @@ KINDS: tuple[Kind, ...] = (
     Kind(SkipCallback, _MODEL),
     Kind(MoveLayers, _ELEMENTS | _MODEL),
 )
-"""All there are. A new one is applied in capture/replay/changes.py and forecast/changes.py too;
-whoever tells kinds apart raises for one that it does not know."""
+"""All there are. A new one is applied in capture/replay/changes.py and forecast/changes.py too, and
+written into source in patching/writing.py; whoever tells kinds apart raises for one that it does
+not know."""
 
 Check = Literal["equal", "shape"]
 """What must hold on real elements before an edit is timed: the same batches as before, or batches

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipediag.session.edits import Edit
 from pipediag.session.ledger import RunGain
+from pipediag.session.patches import Patch
 from pipediag.session.record import Record
 from pipediag.session.trials import NOT_TRIED, Trial
 from pipediag.vocabulary import (
@@ -69,6 +70,9 @@ class Finding(Record):
     """What the speed-up comes to in all of the run; None where that is not known."""
     edit: Edit | None = None
     """What the advice would change, in a form that a trial can apply."""
+    patch: Patch | None = None
+    """The edit as a change of the source, or why there is none; None where there is no edit, where
+    a trial refuted it, and where the run was to leave source out (`--no-source`)."""
     trial: Trial = NOT_TRIED
     needs_first: str | None = None
     """A rule whose finding must be dealt with before this one."""

@@ -16,6 +16,7 @@ from pipediag.session.findings import Finding, Verdict
 from pipediag.session.host import Host, HostSample
 from pipediag.session.ledger import Run
 from pipediag.session.loops import Loop
+from pipediag.session.patches import Patch
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.record import Record
 from pipediag.session.run import Environment, OtherProcesses, OtherUse, ProfilerConflict, Script
@@ -123,6 +124,10 @@ class Session(Record):
     `basis` as in a trial, and `dropped`: edits that are left out, each with its reason. `null` as
     long as no edit was confirmed."""
     combined_missing: str | None = None
+    patch: Patch | None = None
+    """All confirmed edits as one change of the source: `diff`, the `files` with the hash of what
+    was measured, and the edits that are `left_out`, each with the reason and code to paste. `null`
+    where none was confirmed, or `--no-source` was given. `pipediag fix` prints and applies it."""
     pipeline_alone: PipelineAlone | None = None
     """The pipeline without its consumer: ms per batch, 95 % interval, blocks."""
     pipeline_alone_missing: str | None = None

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from pipediag.encoding.html import shown
 from pipediag.facts.step import uneven
-from pipediag.reporters.html import charts, trial_chart
+from pipediag.reporters.html import charts, source_lines, trial_chart
 from pipediag.reporters.html.embedded import embed
 from pipediag.reporters.words import (
     device_summary,
@@ -115,6 +115,7 @@ def _environment() -> Environment:
         microseconds=quantities.microseconds,
         duration=quantities.duration,
         shown_iterator=idle_time.shown_iterator,
+        trusted=Markup,
     )
     environment.globals.update(
         labels=labels,
@@ -139,6 +140,10 @@ def _environment() -> Environment:
         made_of=pipeline_estimate.made_of,
         spent=headline.spent,
         trial_chart=trial_chart.trial_chart,
+        marked_call=source_lines.marked,
+        patch_lines=source_lines.patch_lines,
+        patch_link=source_lines.patch_link,
+        most_patch_lines=source_lines.MOST_LINES,
         trial_words=TRIAL_WORDS,
         confirmed_above=WORTHWHILE,
         parallel_calls=pipeline_rows.parallel_calls,

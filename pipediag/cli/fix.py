@@ -1,0 +1,170 @@
+"""`pipediag fix`: the confirmed edits of a session as a patch, applied or verified on request."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipediag.cli.say import deliver, say
+from pipediag.errors import ExitStatus, PipediagError
+
+if TYPE_CHECKING:
+    from pipediag.session.model import Session
+    from pipediag.session.patches import LeftOut, Patch
+
+_COLORS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@click.command(name="fix")
+@click.argument("session", metavar="[SESSION]", required=False, type=Path)
+@click.option("--apply", is_flag=True, help="Write the change into the files that were measured.")
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Run the script and a patched copy natively, in turn, and compare with the promise.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=2),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="With --verify: runs of each.",
+)
+@click.pass_context
+def command(
+    ctx: click.Context, session: Path | None, apply: bool, verify: bool, rounds: int
+) -> None:
+    """Print the confirmed edits of a session as a patch of the script.
+
+    SESSION is a session.json or the directory that holds it; without it, the newest report below
+    reports/. Nothing is changed without --apply.
+    """
+    from pipediag.session.store import load_session
+
+    path = session or _newest()
+    loaded = load_session(path, tell=say)
+    patch = _patch(loaded, path)
+    if patch is None:
+        say("No edit was confirmed, so there is nothing to change.")
+        return
+    if patch.diff is not None:
+        deliver(_shown(patch.diff, ctx.color))
+    for each in patch.left_out:
+        _say_left_out(loaded, each)
+    if patch.diff is None:
+        say("None of the confirmed edits can be written by a patch.")
+        return
+    if not (apply or verify):
+        return
+    contents = _contents(loaded, patch)
+    status = _verify(loaded, contents, rounds) if verify else ExitStatus.DONE
+    if apply:
+        from pipediag.patching.applying import write_files
+
+        write_files(contents)
+        for name in contents:
+            say(f"changed {name}")
+    ctx.exit(status)
+
+
+def _newest() -> Path:
+    from pipediag.facts.report_directory import REPORTS
+    from pipediag.session.files import SESSION_FILE
+
+    found = list(Path(REPORTS).glob(f"*/{SESSION_FILE}"))
+    if not found:
+        raise PipediagError(
+            f"There is no report below {REPORTS}/. Name a session.json, or the directory that "
+            "`pipediag analyze` wrote."
+        )
+    newest = max(found, key=lambda file: file.stat().st_mtime)
+    say(f"pipediag: the newest report is in {newest.parent}")
+    return newest
+
+
+def _patch(session: Session, path: Path) -> Patch | None:
+    confirmed = any(
+        finding.edit is not None and finding.trial.state == "confirmed"
+        for finding in session.findings
+    )
+    if confirmed and session.patch is None:
+        raise PipediagError(
+            f"{path} does not hold the source that was measured: it was written with --no-source, "
+            "or by an older pipediag. Analyse the script again."
+        )
+    return session.patch
+
+
+def _shown(diff: str, color: bool | None) -> str:
+    """For a pipe as it is; for a terminal in colours."""
+    from pipediag.encoding.diff import applicable
+
+    text = applicable(diff)
+    if not (sys.stdout.isatty() if color is None else color):
+        return text
+    return "".join(
+        click.style(line, fg=_COLORS.get(line[:1])) + "\n"
+        for line in text.removesuffix("\n").split("\n")
+    )
+
+
+def _say_left_out(session: Session, left: LeftOut) -> None:
+    labels = {f.edit.id: f.edit.label for f in session.findings if f.edit is not None}
+    say(f"Not in the patch: {labels.get(left.edit, left.edit)}. {left.reason}")
+    if left.snippet:
+        say("\n".join(f"    {line}" for line in left.snippet.split("\n")))
+
+
+def _contents(session: Session, patch: Patch) -> Mapping[str, bytes]:
+    """The files as the patch makes them, made anew from the edits.
+
+    Raises:
+        PipediagError: the files are not those that were measured, or another change than the one
+            that is printed would come out.
+    """
+    from pipediag.patching.applying import measured_files
+    from pipediag.patching.making import make_patch
+
+    files = measured_files(patch)
+    edits = {finding.edit.id: finding.edit for finding in session.findings if finding.edit}
+    chosen = [edits[id] for id in patch.edits if id in edits]
+    made, contents = make_patch(session, chosen, files.__getitem__)
+    if _changes(made.diff) != _changes(patch.diff) or set(contents) != set(files):
+        raise PipediagError(
+            "This pipediag makes another change of these edits than the session holds. Nothing was "
+            "changed. Analyse the script again, or apply what is printed by hand."
+        )
+    return contents
+
+
+def _changes(diff: str | None) -> list[str]:
+    """A diff without its file names, which depend on where it is made."""
+    return [line for line in (diff or "").split("\n") if not line.startswith(("--- ", "+++ "))]
+
+
+def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> ExitStatus:
+    """Say what was promised and what was obtained; a broken promise fails."""
+    from pipediag.reporters.words.run_parts import gain
+    from pipediag.runner.native_runs import kept
+    from pipediag.runner.patched_run import measured, promised
+
+    def tell(script: Path, wall_s: float) -> None:
+        say(f"ran {script.name}: {wall_s:.1f} s")
+
+    promise = promised(session)
+    found = measured(session, contents, rounds, tell)
+    say(f"Promised: {gain(promise) or 'nothing for the run was measured'}.")
+    say(f"Obtained: {found} for the run, from start to exit, in {rounds} rounds.")
+    if promise is None:
+        return ExitStatus.INCONCLUSIVE
+    if kept(promise, found):
+        say("The two intervals overlap: the promise is kept.")
+        return ExitStatus.DONE
+    more = found.low > promise.speedup
+    say("It obtains more than was promised." if more else "It obtains less than was promised.")
+    return ExitStatus.DONE if more else ExitStatus.GATE_FAILED

@@ -1,0 +1,100 @@
+"""Arguments of a call, set in the source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import libcst as cst
+
+from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.source import Change, Source, Span, called_name, insertion, replaced
+
+POSITIONS: Mapping[str, tuple[str, ...]] = {
+    "map": ("map_func", "num_parallel_calls", "deterministic"),
+    "flat_map": ("map_func",),
+    "interleave": (
+        "map_func",
+        "cycle_length",
+        "block_length",
+        "num_parallel_calls",
+        "deterministic",
+    ),
+    "batch": ("batch_size", "drop_remainder", "num_parallel_calls", "deterministic"),
+    "padded_batch": ("batch_size", "padded_shapes", "padding_values", "drop_remainder"),
+    "ragged_batch": ("batch_size", "drop_remainder"),
+    "rebatch": ("batch_size", "drop_remainder"),
+    "shuffle": ("buffer_size", "seed", "reshuffle_each_iteration"),
+    "prefetch": ("buffer_size",),
+    "TFRecordDataset": ("filenames", "compression_type", "buffer_size", "num_parallel_reads"),
+    "TextLineDataset": ("filenames", "compression_type", "buffer_size", "num_parallel_reads"),
+    "FixedLengthRecordDataset": (
+        "filenames",
+        "record_bytes",
+        "header_bytes",
+        "footer_bytes",
+        "buffer_size",
+        "compression_type",
+        "num_parallel_reads",
+    ),
+    "compile": ("optimizer", "loss"),
+}
+"""Parameters of what is called, as far as they may be given by position."""
+
+_REST_OF_LINE = re.compile(rb"[ \t]*(#[^\r\n]*)?\r?\n")
+
+
+def argument(call: cst.Call, name: str, called: str | None = None) -> cst.Arg | None:
+    """The argument that is given for a parameter, or None.
+
+    Raises:
+        NotPatchableError: some are given by `*` or `**`, so that it can't be known.
+    """
+    if any(arg.star for arg in call.args):
+        raise NotPatchableError("Its arguments are given by `*` or `**`.")
+    named = called_name(call)
+    order = POSITIONS.get(called or (named.value if named else ""), ())
+    for index, arg in enumerate(call.args):
+        given = arg.keyword.value if arg.keyword else order[index] if index < len(order) else None
+        if given == name:
+            return arg
+    return None
+
+
+def with_arguments(source: Source, call: cst.Call, values: Mapping[str, str]) -> list[Change]:
+    """Set parameters of a call to what these texts say.
+
+    Raises:
+        NotPatchableError: what is given already can't be known.
+    """
+    changes = []
+    added = []
+    for name, text in values.items():
+        given = argument(call, name)
+        if given is not None:
+            changes.append(replaced(source.span(given.value), text))
+        else:
+            added.append(f"{name}={text}")
+    return [*changes, *_added(source, call, added)]
+
+
+def _added(source: Source, call: cst.Call, texts: Sequence[str]) -> list[Change]:
+    if not texts:
+        return []
+    if not call.args:
+        return [insertion(source.span(call).end - 1, ", ".join(texts))]
+    last = call.args[-1]
+    span = source.span(last)
+    if source.data[source.line_start(span.start) : span.start].strip():
+        return [insertion(span.end, "".join(f", {text}" for text in texts))]
+    return [_on_own_lines(source, last, span, texts)]
+
+
+def _on_own_lines(source: Source, last: cst.Arg, span: Span, texts: Sequence[str]) -> Change:
+    """As the last argument stands on a line of its own."""
+    indent, newline = source.indent(span.start), source.newline
+    comma = source.data.find(b",", span.end) + 1
+    if isinstance(last.comma, cst.Comma) and _REST_OF_LINE.match(source.data, comma):
+        lines = "".join(f"{indent}{text},{newline}" for text in texts)
+        return insertion(source.next_line(comma), lines)
+    return insertion(span.end, "".join(f",{newline}{indent}{text}" for text in texts))

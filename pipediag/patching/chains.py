@@ -1,0 +1,151 @@
+"""Operations of a pipeline inserted, taken out, moved and replaced in the source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import libcst as cst
+
+from pipediag.patching.arguments import with_arguments
+from pipediag.patching.names import bound, tensorflow
+from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.source import Change, Piece, Source, Span, insertion, link, replaced
+from pipediag.patching.statements import (
+    Statement,
+    assigns,
+    behind,
+    block_of,
+    chain_up,
+    deleted,
+    rebinds,
+    starts_with_its_name,
+    statement_of,
+    whole_lines,
+)
+
+_REST_OF_LINE = re.compile(rb"[ \t]*(#[^\r\n]*)?(?=\r?\n)")
+
+
+def inserted(source: Source, after: cst.Call, call: str) -> list[Change]:
+    """A new operation behind a call: `.cache()`, or a line of its own in a list of such lines."""
+    found = assigns(source, after)
+    if found is not None and starts_with_its_name(source, after):
+        statement, name = found
+        return [behind(source, statement, [f"{name} = {name}{call}"])]
+    return [_appended(source, after, [call.encode()])]
+
+
+def _appended(source: Source, after: cst.Call, pieces: list[Piece]) -> Change:
+    """A link of a chain behind a call, on a line of its own where the chain is written so."""
+    end = source.span(after).end
+    blanks = _blanks(source, after)
+    if "\n" not in blanks:
+        return Change(Span(end, end), tuple(pieces))
+    if "\\" not in blanks:
+        rest = _REST_OF_LINE.match(source.data, end)
+        end = end if rest is None else rest.end()
+        blanks = source.newline + blanks.rpartition("\n")[2]
+    return Change(Span(end, end), (blanks.encode(), *pieces))
+
+
+def _blanks(source: Source, call: cst.Call) -> str:
+    """What stands before the dots of the chain that the call is a link of."""
+    links = [call.func, source.parent(call)]
+    for each in links:
+        if isinstance(each, cst.Attribute):
+            blanks = source.module.code_for_node(each.dot.whitespace_before)
+            if "\n" in blanks:
+                return blanks
+    return ""
+
+
+def removed(source: Source, call: cst.Call) -> list[Change]:
+    """An operation taken out of its chain."""
+    found = rebinds(source, call)
+    return [deleted(source, found[0]) if found else Change(link(source, call))]
+
+
+def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
+    """An operation with its arguments put behind another call of its chain.
+
+    Raises:
+        NotPatchableError: they are not on one chain, or what its arguments name is something else
+            in the other place.
+    """
+    down = source.span(after).end > source.span(call).end
+    chain_up(source, *((after, call) if down else (call, after)))
+    here, there = statement_of(source, call), statement_of(source, after)
+    if here is not there:
+        _check_names(source, call, here, there)
+    alone, target = rebinds(source, call), assigns(source, after)
+    if alone and target and alone[1] == target[1] and starts_with_its_name(source, after):
+        lines = whole_lines(source, here)
+        at = source.next_line(source.span(there).end)
+        if not source.data[:at].endswith(b"\n") or not source.data[: lines.end].endswith(b"\n"):
+            raise NotPatchableError("The file does not end with a line's end.")
+        return [Change(lines), Change(Span(at, at), (lines,))]
+    text = _bare(source, link(source, call))
+    return [*removed(source, call), _appended(source, after, [text])]
+
+
+def _bare(source: Source, whole: Span) -> Span:
+    """A link without the blanks before its dot; a comment before it stays where it is."""
+    dot = source.data.find(b".", whole.start)
+    before = source.data[whole.start : dot]
+    if before.strip(b" \t\r\n\\"):
+        raise NotPatchableError("A comment stands within the chain.")
+    return Span(dot, whole.end)
+
+
+def _check_names(source: Source, call: cst.Call, here: Statement, there: Statement) -> None:
+    block = block_of(source, here)
+    if there not in block:
+        raise NotPatchableError("The two calls do not stand in the same block.")
+    first, last = sorted((block.index(here), block.index(there)))
+    given = set().union(*(bound(source, each) for each in block[first : last + 1]))
+    used = {
+        node.value
+        for arg in call.args
+        for node in source.nodes
+        if isinstance(node, cst.Name) and arg in source.ancestors(node)
+    }
+    if given & used:
+        name = sorted(given & used)[0]
+        raise NotPatchableError(f"`{name}` gets its value between the two places.")
+
+
+def renamed(source: Source, call: cst.Call, kind: str, values: Mapping[str, str]) -> list[Change]:
+    """Another operation with the same arguments, and some set."""
+    if not isinstance(call.func, cst.Attribute):
+        raise NotPatchableError("It is not called as a method of a dataset.")
+    name = source.span(call.func.attr)
+    return [replaced(name, kind), *with_arguments(source, call, values)]
+
+
+def called_by_readers(source: Source, call: cst.Call, values: Mapping[str, str]) -> list[Change]:
+    """An interleave whose function is called by those who read, several at a time."""
+    module = tensorflow(source)
+    if module is None or not call.args or call.args[0].star:
+        raise NotPatchableError("How the file calls TensorFlow is not known.")
+    first = call.args[0]
+    if first.keyword is not None and first.keyword.value != "map_func":
+        raise NotPatchableError("Its function is not its first argument.")
+    start = source.span(first.value).start
+    end = source.span(first).end
+    opening = f"lambda *element: {module}.data.Dataset.from_tensors(element).flat_map("
+    return [
+        *renamed(source, call, "interleave", {}),
+        insertion(start, opening),
+        *_closed(source, call, end, values),
+    ]
+
+
+def _closed(source: Source, call: cst.Call, end: int, values: Mapping[str, str]) -> list[Change]:
+    """The bracket behind the function, and the arguments; both may belong to the same place."""
+    changes = with_arguments(source, call, values)
+    close = next((each for each in changes if each.span == Span(end, end)), None)
+    if close is None:
+        return [insertion(end, ")"), *changes]
+    others = [each for each in changes if each is not close]
+    return [Change(close.span, (b")", *close.by)), *others]

@@ -1,0 +1,122 @@
+"""How a Keras model is compiled, set in the source."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from pipediag.patching.arguments import argument, with_arguments
+from pipediag.patching.names import last_import, references
+from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.source import Change, Source, called_name, insertion, replaced
+from pipediag.patching.statements import Statement, assigned, before, behind, receiver
+from pipediag.session.loops import KerasUse
+from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
+
+_PLAIN = ("steps_per_execution", "jit_compile", "run_eagerly")
+_NOT_LAZY = ("gradient_accumulation_steps", "loss_scale_factor")
+"""Arguments of Keras' optimizers that those of `pipediag.optimizers` do not take."""
+
+
+def compiled(
+    source: Source, line: int | None, keras: KerasUse, settings: dict[str, Scalar]
+) -> list[Change]:
+    """The model that the loop on this line trains, compiled with other settings.
+
+    Raises:
+        NotPatchableError: the call of `compile` is not known, or a setting is no argument of it.
+    """
+    if "dtype_policy" in settings:
+        raise NotPatchableError(
+            "The policy holds for all layers but the last, which only their author can name."
+        )
+    call = _compile(source, line)
+    changes: list[Change] = []
+    plain = {name: repr(value) for name, value in settings.items() if name in _PLAIN}
+    changes.extend(with_arguments(source, call, plain))
+    if (optimizer := settings.get("optimizer")) is not None:
+        changes.extend(_optimizer(source, call, keras, optimizer))
+    if len(plain) + ("optimizer" in settings) != len(settings):
+        raise NotPatchableError("That setting is no argument of `compile`.")
+    return changes
+
+
+def _compile(source: Source, line: int | None) -> cst.Call:
+    """The one call of `compile` that can have made the model.
+
+    Where the file compiles several, it is that of the name on which the loop's line calls a method.
+    """
+    calls = [call for call in source.calls.values() if _compiles(call)]
+    if len(calls) > 1:
+        trained = {
+            source.code(root)
+            for call in source.calls.values()
+            if source.line(call) == line and (root := receiver(call)) is not None
+        }
+        calls = [call for call in calls if source.code(receiver(call) or call) in trained]
+    if len(calls) != 1:
+        count = f"{len(calls)} models" if calls else "no model that the loop is known to train"
+        raise NotPatchableError(f"The file compiles {count}.")
+    return calls[0]
+
+
+def _compiles(call: cst.Call) -> bool:
+    name, root = called_name(call), receiver(call)
+    if name is None or name.value != "compile" or root is None:
+        return False
+    return not (isinstance(root, cst.Name) and root.value in ("re", "regex"))
+
+
+def _optimizer(source: Source, call: cst.Call, keras: KerasUse, wanted: Scalar) -> list[Change]:
+    if wanted != "row_wise":
+        return with_arguments(source, call, {"optimizer": f'"{_identifier(wanted)}"'})
+    lazy = ROW_WISE_OPTIMIZERS.get(keras.optimizer or "")
+    if lazy is None:
+        raise NotPatchableError("That optimizer has no row-wise form.")
+    given = argument(call, "optimizer")
+    if given is None:
+        raise NotPatchableError("The call names no optimizer.")
+    change = _lazy(source, given.value, keras.optimizer or "", lazy)
+    return [change, _imported(source, lazy, change.span.start)]
+
+
+def _identifier(value: Scalar) -> str:
+    if not isinstance(value, str) or not value.isidentifier():
+        raise NotPatchableError("That is no optimizer.")
+    return value
+
+
+def _lazy(source: Source, value: cst.BaseExpression, name: str, lazy: str) -> Change:
+    """The optimizer's row-wise form with the same arguments, where the value is made."""
+    if isinstance(value, cst.Name):
+        value = _made_once(source, value.value)
+    if isinstance(value, cst.SimpleString):
+        return replaced(source.span(value), f"{lazy}()")
+    called = called_name(value) if isinstance(value, cst.Call) else None
+    if not isinstance(value, cst.Call) or called is None or called.value != name:
+        raise NotPatchableError(f"What it is given is not made by a call of `{name}`.")
+    if any(argument(value, refused) is not None for refused in _NOT_LAZY):
+        raise NotPatchableError(f"{lazy} takes not all of its arguments.")
+    return replaced(source.span(value.func), lazy)
+
+
+def _made_once(source: Source, name: str) -> cst.BaseExpression:
+    values = [
+        found[1]
+        for node in source.nodes
+        if (found := assigned(node)) is not None and found[0] == name
+    ]
+    if len(values) != 1 or len(references(source, name)) != 1:
+        raise NotPatchableError(f"`{name}` is not made in one place and used in one.")
+    return values[0]
+
+
+def _imported(source: Source, lazy: str, use: int) -> Change:
+    """Its import behind the last one; Keras must have been imported by then, as the script does."""
+    line = f"from pipediag.optimizers import {lazy}"
+    last = last_import(source, use)
+    if last is not None:
+        return behind(source, last, [line])
+    first = source.module.body[0]
+    if not isinstance(first, Statement):
+        return insertion(0, f"{line}{source.newline}")
+    return before(source, first, [line])

@@ -1,0 +1,90 @@
+"""Options of a dataset, set in the source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import libcst as cst
+
+from pipediag.patching.arguments import argument
+from pipediag.patching.chains import inserted
+from pipediag.patching.names import free_name, references, tensorflow
+from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.source import Change, Source, replaced
+from pipediag.patching.statements import assigned, assigns, before, behind, statement_of
+from pipediag.vocabulary import Scalar
+
+EXPERIMENTAL = ("optimization", "distribute", "slack")
+"""What a session calls by the name it will have: TensorFlow still has `experimental_` before it."""
+_DOTTED = re.compile(r"[a-z_]+(\.[a-z_]+)*")
+
+
+def attribute(name: str) -> str:
+    """An option's name as it is written: `experimental_optimization.map_fusion`."""
+    return f"experimental_{name}" if name.partition(".")[0] in EXPERIMENTAL else name
+
+
+def with_options(source: Source, last: cst.Call, options: Mapping[str, Scalar]) -> list[Change]:
+    """Options of the pipeline that ends with this call: those set in the file are set otherwise."""
+    changes: list[Change] = []
+    missing: list[str] = []
+    for name, value in options.items():
+        if not _DOTTED.fullmatch(name):
+            raise NotPatchableError("An option of that name can't be written.")
+        written = attribute(name)
+        given = _given(source, written)
+        if given is not None:
+            changes.append(replaced(source.span(given), repr(value)))
+        else:
+            missing.append(f"{written} = {value!r}")
+    return [*changes, *_added(source, last, missing)] if missing else changes
+
+
+def _given(source: Source, written: str) -> cst.BaseExpression | None:
+    """What the file gives this option of whatever object, where it does so once."""
+    values = [
+        node.value
+        for node in source.nodes
+        if isinstance(node, cst.Assign)
+        and isinstance(node.targets[0].target, cst.Attribute)
+        and source.code(node.targets[0].target).endswith(f".{written}")
+    ]
+    if len(values) > 1:
+        raise NotPatchableError(f"The file sets `{written}` in several places.")
+    return values[0] if values else None
+
+
+def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
+    name = last.func
+    if isinstance(name, cst.Attribute) and name.attr.value == "with_options":
+        return _to_those_it_has(source, last, lines)
+    module = tensorflow(source)
+    if module is None:
+        raise NotPatchableError("How the file calls TensorFlow is not known.")
+    options = free_name(source, "options")
+    made = [f"{options} = {module}.data.Options()", *(f"{options}.{line}" for line in lines)]
+    found = assigns(source, last)
+    if found is not None:
+        statement, variable = found
+        with_them = f"{variable} = {variable}.with_options({options})"
+        return [behind(source, statement, [*made, with_them])]
+    statement_ = statement_of(source, last)
+    return [before(source, statement_, made), *inserted(source, last, f".with_options({options})")]
+
+
+def _to_those_it_has(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
+    given = argument(last, "options") or (last.args[0] if last.args else None)
+    if given is None or not isinstance(given.value, cst.Name):
+        raise NotPatchableError("Its options have no name to set one by.")
+    name = given.value.value
+    made = [
+        node
+        for node in source.nodes
+        if isinstance(node, cst.SimpleStatementLine)
+        and (found := assigned(node)) is not None
+        and found[0] == name
+    ]
+    if len(made) != 1 or not references(source, name):
+        raise NotPatchableError(f"`{name}` is not made in one place.")
+    return [before(source, statement_of(source, last), [f"{name}.{line}" for line in lines])]

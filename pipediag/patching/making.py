@@ -1,0 +1,70 @@
+"""From edits of a session to one patch of the user's source files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+
+from pipediag.patching.diff import unified
+from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.snippets import snippet
+from pipediag.patching.workspace import Workspace
+from pipediag.patching.writing import write
+from pipediag.session.edits import Change, Edit, as_written
+from pipediag.session.model import Session
+from pipediag.session.patches import LeftOut, Patch, PatchedFile
+
+Read = Callable[[str], bytes]
+"""The bytes of a source file as it was measured; raises NotPatchableError where they are gone."""
+
+
+def make_patch(
+    session: Session, edits: Sequence[Edit], read: Read
+) -> tuple[Patch, dict[str, bytes]]:
+    """The edits as a patch, and the files as it makes them.
+
+    An edit that can't be written down, by itself or beside those before it, is left out, with the
+    reason and code to paste.
+    """
+    before: dict[str, bytes] = {}
+
+    def remembered(path: str) -> bytes:
+        if path not in before:
+            before[path] = read(path)
+        return before[path]
+
+    kept: list[Edit] = []
+    left_out: list[LeftOut] = []
+    after: Mapping[str, bytes] = {}
+    for edit in edits:
+        try:
+            after = _changed(session, [*kept, edit], remembered)
+            kept.append(edit)
+        except NotPatchableError as error:
+            code = snippet(session, edit.changes)
+            left_out.append(LeftOut(edit=edit.id, reason=str(error), snippet=code))
+    changed = {path: data for path, data in after.items() if data != before[path]}
+    patch = Patch(
+        edits=[edit.id for edit in kept],
+        diff="".join(unified(path, before[path], changed[path]) for path in sorted(changed))
+        or None,
+        files=[
+            PatchedFile(path=path, sha256=hashlib.sha256(before[path]).hexdigest())
+            for path in sorted(changed)
+        ],
+        left_out=left_out,
+    )
+    return patch, changed
+
+
+def _changed(session: Session, edits: Sequence[Edit], read: Read) -> dict[str, bytes]:
+    changes: list[Change] = []
+    for edit in edits:
+        changes.extend(
+            written for each in edit.changes if (written := as_written(each)) not in changes
+        )
+    workspace = Workspace(session, read)
+    write(workspace, changes)
+    if not workspace.has_changed:
+        raise NotPatchableError("The source says so already.")
+    return workspace.contents()

@@ -1,0 +1,114 @@
+"""Names of a file: what TensorFlow is called there, where a name is used, which are free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from pipediag.patching.source import Source
+from pipediag.session.edits import AUTOTUNE
+from pipediag.vocabulary import Scalar
+
+_TUNED = ("num_parallel_calls", "num_parallel_reads", "buffer_size", "cycle_length")
+
+
+def tensorflow(source: Source) -> str | None:
+    """What the module TensorFlow is called at the file's outermost level, or None."""
+    for statement in _top_imports(source):
+        for small in statement.body:
+            if not isinstance(small, cst.Import):
+                continue
+            for alias in small.names:
+                if source.code(alias.name) == "tensorflow":
+                    return alias.evaluated_alias or "tensorflow"
+    return None
+
+
+def _top_imports(source: Source) -> Iterator[cst.SimpleStatementLine]:
+    for statement in source.module.body:
+        if isinstance(statement, cst.SimpleStatementLine) and any(
+            isinstance(small, cst.Import | cst.ImportFrom) for small in statement.body
+        ):
+            yield statement
+
+
+def last_import(source: Source, before: int) -> cst.SimpleStatementLine | None:
+    """The last import at the outermost level that stands before an offset."""
+    found = [each for each in _top_imports(source) if source.span(each).end <= before]
+    return found[-1] if found else None
+
+
+def written(source: Source, name: str, value: Scalar) -> str:
+    """A parameter's value as source."""
+    if value == AUTOTUNE and value is not True and name in _TUNED:
+        module = tensorflow(source)
+        return f"{module}.data.AUTOTUNE" if module else str(AUTOTUNE)
+    return f'"{value}"' if isinstance(value, str) and value.isidentifier() else repr(value)
+
+
+def names(source: Source) -> set[str]:
+    """Every name that occurs in the file."""
+    return {node.value for node in source.nodes if isinstance(node, cst.Name)}
+
+
+def free_name(source: Source, wanted: str) -> str:
+    """The wanted name, or one like it, that does not occur in the file."""
+    taken = names(source)
+    for name in (wanted, f"dataset_{wanted}"):
+        if name not in taken:
+            return name
+    number = 2
+    while f"dataset_{wanted}_{number}" in taken:
+        number += 1
+    return f"dataset_{wanted}_{number}"
+
+
+def references(source: Source, name: str, within: cst.CSTNode | None = None) -> list[cst.Name]:
+    """Where a variable of that name is read: no definition, no target, no attribute, no keyword."""
+    return [
+        node
+        for node in source.nodes
+        if isinstance(node, cst.Name)
+        and node.value == name
+        and _is_read(source, node)
+        and (within is None or within in source.ancestors(node))
+    ]
+
+
+def _is_read(source: Source, node: cst.Name) -> bool:
+    parent = source.parent(node)
+    if isinstance(parent, cst.Attribute):
+        return parent.value is node
+    if isinstance(parent, cst.Arg):
+        return parent.value is node
+    return not isinstance(
+        parent, cst.AssignTarget | cst.Param | cst.FunctionDef | cst.ClassDef | cst.ImportAlias
+    )
+
+
+def bound(source: Source, statement: cst.CSTNode) -> set[str]:
+    """Names that a statement, or what is in it, gives a value."""
+    found: set[str] = set()
+    for node in source.nodes:
+        if node is not statement and statement not in source.ancestors(node):
+            continue
+        if isinstance(node, cst.FunctionDef | cst.ClassDef):
+            found.add(node.name.value)
+        elif isinstance(node, cst.ImportAlias):
+            found.add(node.evaluated_alias or source.code(node.name).partition(".")[0])
+        elif isinstance(
+            node, cst.AssignTarget | cst.AnnAssign | cst.AugAssign | cst.For | cst.NamedExpr
+        ):
+            found |= _names_in(source, node.target)
+        elif isinstance(node, cst.AsName):
+            found |= _names_in(source, node.name)
+    return found
+
+
+def _names_in(source: Source, target: cst.CSTNode) -> set[str]:
+    return {
+        node.value
+        for node in source.nodes
+        if isinstance(node, cst.Name) and (node is target or target in source.ancestors(node))
+    }

@@ -1,0 +1,118 @@
+"""Which call in the source made an operation of a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import libcst as cst
+
+from pipediag.patching.names import references
+from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.source import Source, called_name
+from pipediag.session.pipeline import Operation
+
+
+def anchored(source: Source, ops: Sequence[Operation]) -> tuple[Source, dict[str, str]]:
+    """The source with the calls of these operations found; for each that was not, why."""
+    anchors: dict[str, int] = {}
+    reasons: dict[str, str] = {}
+    for op in ops:
+        twins = [each for each in ops if (each.line, each.kind) == (op.line, op.kind)]
+        try:
+            anchors[op.id] = _offset(source, op, twins)
+        except NotPatchableError as error:
+            reasons[op.id] = str(error)
+    return replace(source, anchors=anchors), reasons
+
+
+def _offset(source: Source, op: Operation, twins: Sequence[Operation]) -> int:
+    candidates = _candidates(source, op)
+    if not candidates:
+        raise NotPatchableError(
+            f"Line {op.line} calls no `{op.kind}`: the pipeline is made elsewhere."
+        )
+    if len(candidates) == 1:
+        return candidates[0]
+    if len(twins) != len(candidates) or not _one_chain(source, candidates):
+        raise NotPatchableError(
+            f"Line {op.line} calls `{op.kind}` more than once, and which of them it is can't be "
+            "told."
+        )
+    return candidates[[each.id for each in twins].index(op.id)]
+
+
+def _candidates(source: Source, op: Operation) -> list[int]:
+    """Offsets of calls of that name on the line: of the name, else of the call, else below it.
+
+    Python gives the line of a method's name; of the whole call where that has arguments by stars;
+    and of the statement for what AutoGraph has converted.
+    """
+    named = [(n, call) for n, call in source.calls.items() if _called(call) == op.kind]
+    by_name = [n for n, call in named if source.line(_name(call)) == op.line]
+    by_call = [n for n, call in named if source.line(call) == op.line]
+    by_statement = [n for n, call in named if _statement_line(source, call) == op.line]
+    return sorted(by_name or by_call or by_statement)
+
+
+def _called(call: cst.Call) -> str:
+    return _name(call).value
+
+
+def _name(call: cst.Call) -> cst.Name:
+    name = called_name(call)
+    assert name is not None
+    return name
+
+
+def _statement_line(source: Source, call: cst.Call) -> int | None:
+    above = source.ancestors(call)
+    statement = next((each for each in above if isinstance(each, cst.SimpleStatementLine)), None)
+    return source.line(statement) if statement is not None else None
+
+
+def _one_chain(source: Source, offsets: Sequence[int]) -> bool:
+    """Whether each is called on what the one before it in the text gives."""
+    calls = [source.calls[offset] for offset in offsets]
+    return all(
+        isinstance(below.func, cst.Attribute)
+        and (below.func.value is above or below.func.value in source.ancestors(above))
+        for above, below in pairwise(calls)
+    )
+
+
+_LOOPS = (cst.While, cst.CompFor)
+_DEPTH = 8
+"""Of functions that call one another; no pipeline is made so deep."""
+
+
+def refuse_repeated(source: Source, call: cst.CSTNode, depth: int = 0) -> None:
+    """Raises NotPatchableError where the call may be made several times: each is another pipeline.
+
+    A function that is handed to another one, as to `flat_map`, counts as called in that place.
+    """
+    node = call
+    for above in source.ancestors(call):
+        if isinstance(above, _LOOPS) or (isinstance(above, cst.For) and node is not above.iter):
+            raise NotPatchableError("The call stands in a loop, which makes a pipeline each time.")
+        if isinstance(above, cst.GeneratorExp | cst.BaseComp):
+            raise NotPatchableError("The call stands in a comprehension.")
+        if isinstance(above, cst.FunctionDef):
+            _refuse_called_often(source, above, depth)
+            return
+        node = above
+
+
+def _refuse_called_often(source: Source, function: cst.FunctionDef, depth: int) -> None:
+    name = function.name.value
+    if isinstance(source.parent(source.parent(function) or function), cst.ClassDef):
+        return
+    used = references(source, name)
+    if len(used) > 1:
+        raise NotPatchableError(
+            f"The function `{name}` that makes it is used in {len(used)} places, and only one of "
+            "them was measured."
+        )
+    if used and depth < _DEPTH:
+        refuse_repeated(source, used[0], depth + 1)

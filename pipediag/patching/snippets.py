@@ -1,0 +1,136 @@
+"""Changes as code to put in by hand, where the source can't be changed safely."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pipediag.patching.dataset_options import attribute
+from pipediag.session.edits import (
+    AUTOTUNE,
+    Change,
+    Insert,
+    Move,
+    MoveLayers,
+    Remove,
+    Replace,
+    SetModel,
+    SetOptions,
+    SetParameters,
+    SkipCallback,
+    as_written,
+)
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
+from pipediag.vocabulary import Scalar
+
+
+def snippet(session: Session, changes: Sequence[Change]) -> str | None:
+    """Code that does what the changes do; None where no code says it."""
+    lines = [line for change in changes for line in _lines(session, as_written(change))]
+    return "\n".join(lines) or None
+
+
+def _lines(session: Session, change: Change) -> list[str]:
+    for kind, lines in _BY_KIND:
+        if isinstance(change, kind):
+            return lines(session, change)
+    raise TypeError(f"{type(change).__name__} is no kind of change that is known.")
+
+
+def _set(session: Session, change: SetParameters) -> list[str]:
+    return [f".{_kind(session, change.op_id)}(..., {_arguments(change.parameters)})"]
+
+
+def _inserted(session: Session, change: Insert) -> list[str]:
+    behind = _place(session, change.after)
+    if change.kind == "prefetch_to_device":
+        device = repr(change.parameters.get("device"))
+        return [f".apply(tf.data.experimental.prefetch_to_device({device}))  # behind {behind}"]
+    return [f".{change.kind}({_arguments(change.parameters)})  # behind {behind}"]
+
+
+def _moved(session: Session, change: Move) -> list[str]:
+    return [f".{_kind(session, change.op_id)}(...)  # behind {_place(session, change.after)}"]
+
+
+def _removed(session: Session, change: Remove) -> list[str]:
+    return [f"# without {_place(session, change.op_id)}"]
+
+
+def _skipped(_session: Session, _change: SkipCallback) -> list[str]:
+    return ["if batch % 100:", "    return"]
+
+
+def _layers(session: Session, change: MoveLayers) -> list[str]:
+    place = _place(session, change.after)
+    return [f"# layers {', '.join(change.layers)} in a map behind {place}"]
+
+
+def _replaced(session: Session, change: Replace) -> list[str]:
+    if change.kind == "PyDataset":
+        return [f"super().__init__({_arguments(change.parameters)})"]
+    if change.kind == "parallel_flat_map":
+        made = "lambda *x: tf.data.Dataset.from_tensors(x).flat_map(f)"
+        return [f".interleave({made}, {_arguments(change.parameters)})"]
+    if change.kind == "bucket_by_sequence_length" or _kind(session, change.op_id) != "flat_map":
+        return []
+    return [f".{change.kind}(..., {_arguments(change.parameters)})"]
+
+
+def _options(_session: Session, change: SetOptions) -> list[str]:
+    lines = [f"options.{attribute(name)} = {value!r}" for name, value in change.options.items()]
+    return ["options = tf.data.Options()", *lines, "dataset = dataset.with_options(options)"]
+
+
+def _model(_session: Session, change: SetModel) -> list[str]:
+    settings = dict(change.settings)
+    policy = settings.pop("dtype_policy", None)
+    lines = [f'keras.config.set_dtype_policy("{policy}")'] if isinstance(policy, str) else []
+    return [*lines, f"model.compile(..., {_arguments(settings)})"] if settings else lines
+
+
+def _arguments(values: dict[str, Scalar]) -> str:
+    return ", ".join(f"{name}={_value(name, value)}" for name, value in values.items())
+
+
+def _value(name: str, value: Scalar) -> str:
+    tuned = value == AUTOTUNE and (name.startswith("num_parallel") or name == "buffer_size")
+    return "tf.data.AUTOTUNE" if tuned else repr(value)
+
+
+def _place(session: Session, op_id: str) -> str:
+    op = find(session, op_id)
+    if op is None:
+        return "it"
+    return f"the {op.kind} in line {op.line}" if op.line else f"the {op.kind}"
+
+
+def _kind(session: Session, op_id: str) -> str:
+    op = find(session, op_id)
+    return op.kind if op is not None else "map"
+
+
+def find(session: Session, op_id: str) -> Operation | None:
+    """An operation of the diagnosed loop or of one that evaluates."""
+    return next((op for op in every(session) if op.id == op_id), None)
+
+
+def every(session: Session) -> list[Operation]:
+    """The operations of all loops whose pipelines are known, each once."""
+    pipelines = [session.pipeline, *(loop.pipeline for loop in session.loops)]
+    ops = {op.id: op for pipeline in pipelines if pipeline is not None for op in pipeline.ops}
+    return list(ops.values())
+
+
+_BY_KIND: tuple[tuple[type[Change], Callable[[Session, Any], list[str]]], ...] = (
+    (SetParameters, _set),
+    (Insert, _inserted),
+    (Move, _moved),
+    (Remove, _removed),
+    (Replace, _replaced),
+    (SetOptions, _options),
+    (SetModel, _model),
+    (SkipCallback, _skipped),
+    (MoveLayers, _layers),
+)

@@ -1,0 +1,254 @@
+"""A source file as bytes with a syntax tree over it: what is not changed stays byte for byte.
+
+Changes are made to the text, at places that the tree tells, so that comments, line ends, tabs and
+whatever else the tree does not mean stay as they are. Calls are known by the offset of the called
+name; a change carries these offsets along, so that several can follow one another.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import tokenize
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import libcst as cst
+from libcst.metadata import (
+    ByteSpanPositionProvider,
+    MetadataWrapper,
+    ParentNodeProvider,
+    PositionProvider,
+)
+
+from pipediag.patching.refusal import NotPatchableError
+
+
+class Span(NamedTuple):
+    """A stretch of a file's text, in bytes of UTF-8."""
+
+    start: int
+    end: int
+
+
+Piece = bytes | Span
+"""New text, or text that stands elsewhere in the file and is taken from there."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A stretch of the text and what comes in its place."""
+
+    span: Span
+    by: tuple[Piece, ...] = ()
+
+
+def insertion(offset: int, text: str) -> Change:
+    """New text before the offset."""
+    return Change(Span(offset, offset), (text.encode(),))
+
+
+def replaced(span: Span, text: str) -> Change:
+    """New text in place of the span's."""
+    return Change(span, (text.encode(),))
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file, as it was or as changes have made it."""
+
+    path: str
+    data: bytes
+    """The text in UTF-8, without a byte order mark."""
+    encoding: str
+    bom: bytes = b""
+    anchors: Mapping[str, int] = field(default_factory=dict)
+    """Where the called name of an operation, by its id, begins."""
+
+    @classmethod
+    def of(cls, path: str, content: bytes) -> Source:
+        """The file of that content.
+
+        Raises:
+            NotPatchableError: it is no Python that could be taken apart and put together again.
+        """
+        try:
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+            bom = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
+            text = content[len(bom) :].decode(encoding.removesuffix("-sig"))
+            source = cls(path, text.encode(), encoding.removesuffix("-sig"), bom)
+            whole = source.module.code == text
+        except (SyntaxError, UnicodeError, LookupError, cst.ParserSyntaxError) as error:
+            raise NotPatchableError(f"{path} can't be read as Python.") from error
+        if not whole:
+            raise NotPatchableError(f"{path} is written in a way that can't be kept.")
+        return source
+
+    @property
+    def content(self) -> bytes:
+        """The file's bytes."""
+        return self.bom + self.data.decode().encode(self.encoding)
+
+    @property
+    def text(self) -> str:
+        return self.data.decode()
+
+    @cached_property
+    def module(self) -> cst.Module:
+        return self._wrapper.module
+
+    @cached_property
+    def _wrapper(self) -> MetadataWrapper:
+        return MetadataWrapper(cst.parse_module(self.text), unsafe_skip_copy=True)
+
+    @cached_property
+    def _spans(self) -> Mapping[cst.CSTNode, object]:
+        return self._wrapper.resolve(ByteSpanPositionProvider)
+
+    @cached_property
+    def _lines(self) -> Mapping[cst.CSTNode, object]:
+        return self._wrapper.resolve(PositionProvider)
+
+    @cached_property
+    def _parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
+        return self._wrapper.resolve(ParentNodeProvider)
+
+    @cached_property
+    def nodes(self) -> list[cst.CSTNode]:
+        """Every node, in the order of the text."""
+        return list(self._walk(self.module))
+
+    def _walk(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        yield node
+        for child in node.children:
+            yield from self._walk(child)
+
+    @cached_property
+    def calls(self) -> dict[int, cst.Call]:
+        """Calls of something that has a name, by the offset of that name."""
+        return {
+            self.span(name).start: node
+            for node in self.nodes
+            if isinstance(node, cst.Call) and (name := called_name(node)) is not None
+        }
+
+    def span(self, node: cst.CSTNode) -> Span:
+        """Where the node stands, without parentheses around it."""
+        found = self._spans[node]
+        start: int = found.start  # type: ignore[attr-defined]
+        return Span(start, start + found.length)  # type: ignore[attr-defined]
+
+    def line(self, node: cst.CSTNode) -> int:
+        """The number of the line on which the node begins."""
+        line: int = self._lines[node].start.line  # type: ignore[attr-defined]
+        return line
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        return self._parents.get(node)
+
+    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """From the node's parent up to the module."""
+        above = self.parent(node)
+        while above is not None:
+            yield above
+            above = self.parent(above)
+
+    def code(self, node: cst.CSTNode) -> str:
+        """The node's text, without parentheses around it."""
+        return self.at(self.span(node))
+
+    def at(self, span: Span) -> str:
+        return self.data[span.start : span.end].decode()
+
+    def call(self, op_id: str) -> cst.Call:
+        """The call that makes an operation.
+
+        Raises:
+            NotPatchableError: an earlier change has taken it away.
+        """
+        call = self.calls.get(self.anchors.get(op_id, -1))
+        if call is None:
+            raise NotPatchableError("Two of the changes are about the same call.")
+        return call
+
+    @property
+    def newline(self) -> str:
+        """How lines end here."""
+        first = self.data.find(b"\n")
+        return "\r\n" if first > 0 and self.data[first - 1 : first] == b"\r" else "\n"
+
+    def line_start(self, offset: int) -> int:
+        return self.data.rfind(b"\n", 0, offset) + 1
+
+    def next_line(self, offset: int) -> int:
+        """The offset at which the next line begins; the end of the text on the last one."""
+        end = self.data.find(b"\n", offset)
+        return len(self.data) if end < 0 else end + 1
+
+    def indent(self, offset: int) -> str:
+        """The blanks with which the line of the offset begins."""
+        start = self.line_start(offset)
+        line = self.data[start:offset]
+        return line[: len(line) - len(line.lstrip(b" \t"))].decode()
+
+    def changed(self, changes: Sequence[Change]) -> Source:
+        """The source after changes of stretches that do not overlap.
+
+        Raises:
+            NotPatchableError: they overlap, or what comes out is no Python.
+        """
+        pieces = _pieces(changes, len(self.data))
+        parts: list[bytes] = []
+        anchors: dict[str, int] = {}
+        at = 0
+        for piece in pieces:
+            part = piece if isinstance(piece, bytes) else self.data[piece.start : piece.end]
+            if isinstance(piece, Span):
+                for op_id, offset in self.anchors.items():
+                    if piece.start <= offset < piece.end:
+                        anchors[op_id] = at + offset - piece.start
+            parts.append(part)
+            at += len(part)
+        after = replace(self, data=b"".join(parts), anchors=anchors)
+        try:
+            with warnings.catch_warnings():
+                # Of what the user wrote, which is none of ours to tell.
+                warnings.simplefilter("ignore")
+                compile(after.text, self.path, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            raise NotPatchableError("What would come out is no Python.") from error
+        return after
+
+
+def _pieces(changes: Sequence[Change], length: int) -> list[Piece]:
+    pieces: list[Piece] = []
+    at = 0
+    for change in sorted(changes, key=lambda each: (each.span.start, each.span.end)):
+        if change.span.start < at:
+            raise NotPatchableError("Two of the changes are about the same place.")
+        pieces.append(Span(at, change.span.start))
+        pieces.extend(change.by)
+        at = change.span.end
+    return [*pieces, Span(at, length)]
+
+
+def called_name(call: cst.Call) -> cst.Name | None:
+    """The name that is called: `map` of `dataset.map(f)`; None where it has none."""
+    if isinstance(call.func, cst.Attribute):
+        return call.func.attr
+    return call.func if isinstance(call.func, cst.Name) else None
+
+
+def link(source: Source, call: cst.Call) -> Span:
+    """A method's call without what it is called on: `.map(f)`, with the blanks before the dot.
+
+    Raises:
+        NotPatchableError: it is no call of a method.
+    """
+    if not isinstance(call.func, cst.Attribute):
+        raise NotPatchableError("It is not called as a method of a dataset.")
+    dot = source.module.code_for_node(call.func.dot).encode()
+    return Span(source.span(call.func.attr).start - len(dot), source.span(call).end)

@@ -1,0 +1,174 @@
+"""The statements that calls stand in, and how they hang together."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from pipediag.patching.names import references
+from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.source import Change, Source, Span
+
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+
+
+def statement_of(source: Source, node: cst.CSTNode) -> Statement:
+    """The statement that the node is a part of; with a colon, where it stands in its head.
+
+    Raises:
+        NotPatchableError: it shares its line with others.
+    """
+    for above in source.ancestors(node):
+        if isinstance(above, cst.SimpleStatementSuite):
+            break
+        if isinstance(above, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            if isinstance(above, cst.SimpleStatementLine) and len(above.body) > 1:
+                break
+            return above
+    raise NotPatchableError("It shares its line with another statement.")
+
+
+def block_of(source: Source, statement: Statement) -> list[cst.CSTNode]:
+    """The statements among which it stands."""
+    parent = source.parent(statement)
+    if isinstance(parent, cst.Module | cst.IndentedBlock):
+        return list(parent.body)
+    return [statement]
+
+
+def assigned(statement: cst.CSTNode) -> tuple[str, cst.BaseExpression] | None:
+    """Name and value of `name = value`; None for any other statement."""
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return None
+    small = statement.body[0]
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+        return None
+    target = small.targets[0].target
+    return (target.value, small.value) if isinstance(target, cst.Name) else None
+
+
+def assigns(source: Source, call: cst.Call) -> tuple[cst.SimpleStatementLine, str] | None:
+    """Statement and name where the call is all of what the statement gives the name."""
+    statement = next(
+        (each for each in source.ancestors(call) if isinstance(each, cst.SimpleStatementLine)), None
+    )
+    given = assigned(statement) if statement is not None else None
+    if statement is None or given is None or given[1] is not call:
+        return None
+    return statement, given[0]
+
+
+def receiver(call: cst.Call) -> cst.BaseExpression | None:
+    """What a method is called on."""
+    return call.func.value if isinstance(call.func, cst.Attribute) else None
+
+
+def rebinds(source: Source, call: cst.Call) -> tuple[cst.SimpleStatementLine, str] | None:
+    """The statement `name = name.op(...)` of which the call is all, with the name."""
+    found = assigns(source, call)
+    root = receiver(call)
+    if found is None or not isinstance(root, cst.Name) or root.value != found[1]:
+        return None
+    return found
+
+
+def starts_with_its_name(source: Source, call: cst.Call) -> bool:
+    """Whether the statement has the form `name = name....`."""
+    found = assigns(source, call)
+    root: cst.BaseExpression | None = call
+    while isinstance(root, cst.Call):
+        root = receiver(root)
+    return found is not None and isinstance(root, cst.Name) and root.value == found[1]
+
+
+def whole_lines(source: Source, statement: Statement) -> Span:
+    """All of the lines of a statement, with the comment behind it and the last line's end."""
+    span = source.span(statement)
+    return Span(source.line_start(span.start), source.next_line(span.end))
+
+
+def deleted(source: Source, statement: Statement) -> Change:
+    """The statement taken out.
+
+    Raises:
+        NotPatchableError: nothing would be left of its block.
+    """
+    if len(block_of(source, statement)) == 1:
+        raise NotPatchableError("Nothing would be left of its block.")
+    return Change(whole_lines(source, statement))
+
+
+def behind(source: Source, statement: Statement, lines: list[str]) -> Change:
+    """New lines behind a statement, as far in as it is."""
+    span = source.span(statement)
+    indent, newline = source.indent(span.start), source.newline
+    at = source.next_line(span.end)
+    text = "".join(f"{indent}{line}{newline}" for line in lines)
+    if not source.data[:at].endswith(b"\n"):
+        text = newline + text.removesuffix(newline)
+    return Change(Span(at, at), (text.encode(),))
+
+
+def before(source: Source, statement: Statement, lines: list[str]) -> Change:
+    """New lines before a statement, as far in as it is."""
+    start = source.span(statement).start
+    indent = source.indent(start)
+    text = "".join(f"{indent}{line}{source.newline}" for line in lines)
+    at = source.line_start(start)
+    return Change(Span(at, at), (text.encode(),))
+
+
+def chain_up(source: Source, below: cst.Call, above: cst.Call) -> list[cst.Call]:
+    """The calls from one up to another, each called on what the one above it gives.
+
+    Variables between them must be read once: what else reads one would get other elements.
+
+    Raises:
+        NotPatchableError: they are not written as one chain in one block.
+    """
+    chain = [below]
+    while chain[-1] is not above:
+        root = receiver(chain[-1])
+        if isinstance(root, cst.Name):
+            root = _value_of(source, root)
+        if not isinstance(root, cst.Call):
+            raise NotPatchableError("The two calls are not written as one chain.")
+        chain.append(root)
+    return chain
+
+
+def _value_of(source: Source, name: cst.Name) -> cst.BaseExpression:
+    """What was last given to a variable in the block, where nothing else has read it."""
+    statement = statement_of(source, name)
+    block = block_of(source, statement)
+    index = block.index(statement)
+    given = [n for n in range(index) if _gives(block[n], name.value)]
+    if not given:
+        raise NotPatchableError("The two calls are not written as one chain.")
+    ends = [n for n in range(index, len(block)) if _gives(block[n], name.value)]
+    last = ends[0] if ends else len(block) - 1
+    read = [
+        node
+        for each in block[given[-1] + 1 : last + 1]
+        for node in references(source, name.value, within=each)
+    ]
+    elsewhere = not ends and _read_in_functions(source, name.value, block)
+    if read != [name] or elsewhere:
+        raise NotPatchableError(f"Other code reads `{name.value}` between the two calls.")
+    found = assigned(block[given[-1]])
+    assert found is not None
+    return found[1]
+
+
+def _gives(statement: cst.CSTNode, name: str) -> bool:
+    found = assigned(statement)
+    return found is not None and found[0] == name
+
+
+def _read_in_functions(source: Source, name: str, block: list[cst.CSTNode]) -> bool:
+    """Whether a function that is defined beside the block reads the variable, at whatever time."""
+    functions = [each for each in block if isinstance(each, cst.FunctionDef)]
+    return any(
+        references(source, name, within=function)
+        for function in functions
+        if name not in {param.name.value for param in function.params.params}
+    )

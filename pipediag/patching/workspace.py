@@ -1,0 +1,78 @@
+"""The source files of a session's calls, while changes are made to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import libcst as cst
+
+from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.sites import anchored
+from pipediag.patching.snippets import every, find
+from pipediag.patching.source import Change, Source
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
+
+
+class Workspace:
+    """Files as they were measured, and as the changes so far have made them."""
+
+    def __init__(self, session: Session, read: Callable[[str], bytes]) -> None:
+        self.session = session
+        self._read = read
+        self._sources: dict[str, Source] = {}
+        self._reasons: dict[str, str] = {}
+        self.has_changed = False
+
+    def source(self, path: str | None) -> Source:
+        """The file as it is by now.
+
+        Raises:
+            NotPatchableError: it can't be read, or is none of the user's.
+        """
+        if path is None:
+            raise NotPatchableError("Which line it is made in was not recorded.")
+        if not path.endswith((".py", ".pyw")):
+            raise NotPatchableError(f"{Path(path).name} is no Python file.")
+        if path not in self._sources:
+            ops = [op for op in every(self.session) if op.file == path]
+            source, reasons = anchored(Source.of(path, self._read(path)), ops)
+            self._sources[path] = source
+            self._reasons.update(reasons)
+        return self._sources[path]
+
+    def operation(self, op_id: str) -> Operation:
+        """The operation as it was recorded.
+
+        Raises:
+            NotPatchableError: there is none, or the framework made it.
+        """
+        op = find(self.session, op_id)
+        if op is None:
+            raise NotPatchableError("The operation is none that was recorded.")
+        if op.made_by_framework or op.inserted_by_tensorflow:
+            raise NotPatchableError(f"The framework makes the `{op.kind}`, not your code.")
+        return op
+
+    def call(self, op_id: str) -> tuple[Source, cst.Call]:
+        """The file and the call that makes an operation.
+
+        Raises:
+            NotPatchableError: it can't be found there.
+        """
+        op = self.operation(op_id)
+        source = self.source(op.file)
+        if op_id in self._reasons:
+            raise NotPatchableError(self._reasons[op_id])
+        return source, source.call(op_id)
+
+    def change(self, source: Source, changes: list[Change]) -> None:
+        """Make changes to a file."""
+        after = source.changed(changes)
+        self.has_changed = self.has_changed or after.data != source.data
+        self._sources[source.path] = after
+
+    def contents(self) -> dict[str, bytes]:
+        """The bytes of every file that was looked at."""
+        return {path: source.content for path, source in self._sources.items()}

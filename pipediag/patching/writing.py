@@ -1,0 +1,233 @@
+"""Each kind of change, written into the source: as a trial makes them, in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import libcst as cst
+
+from pipediag.patching.arguments import argument, with_arguments
+from pipediag.patching.chains import called_by_readers, inserted, moved, removed, renamed
+from pipediag.patching.compiled_model import compiled
+from pipediag.patching.dataset_options import with_options
+from pipediag.patching.names import references, written
+from pipediag.patching.pydataset import with_workers
+from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.sites import refuse_repeated
+from pipediag.patching.snippets import every
+from pipediag.patching.source import Source
+from pipediag.patching.workspace import Workspace
+from pipediag.session.edits import (
+    Change,
+    Insert,
+    Move,
+    MoveLayers,
+    Remove,
+    Replace,
+    SetModel,
+    SetOptions,
+    SetParameters,
+    SkipCallback,
+)
+from pipediag.session.loops import Loop
+from pipediag.session.pipeline import Operation
+from pipediag.vocabulary import Scalar
+
+_ADDED = frozenset("batch cache prefetch rebatch repeat shard shuffle skip take unbatch".split())
+_PARALLEL = frozenset({"num_parallel_calls", "num_parallel_reads"})
+"""Parameters that change how fast elements come and not which: they may hold for more pipelines
+than the one that was measured."""
+
+
+def write(workspace: Workspace, changes: Sequence[Change]) -> None:
+    """Write all of the changes into the files.
+
+    Raises:
+        NotPatchableError: one of them can't be written; the workspace is of no use any more.
+    """
+    workers = [each for each in changes if isinstance(each, Replace) and each.kind == "PyDataset"]
+    if workers:
+        # What else there is imitates what Keras does by itself when it has workers.
+        changes = workers
+    _refuse_same_place(changes)
+    if not all(any(matches(change) for matches, _ in _PASSES) for change in changes):
+        raise NotPatchableError("Pipediag can't write a change of that kind.")
+    for matches, write_one in _PASSES:
+        for change in changes:
+            if matches(change):
+                write_one(workspace, change)
+
+
+def _refuse_same_place(changes: Sequence[Change]) -> None:
+    """Of two that move behind the same call, each edit would have its own stand first."""
+    places = [change.after for change in changes if isinstance(change, Move)]
+    if len(set(places)) < len(places):
+        raise NotPatchableError("Two of the changes move calls to the same place.")
+
+
+def _set(workspace: Workspace, change: SetParameters) -> None:
+    source, call = workspace.call(change.op_id)
+    if not set(change.parameters) <= _PARALLEL:
+        refuse_repeated(source, call)
+    if "batch_size" in change.parameters:
+        _check_batch_size(source, call)
+    workspace.change(source, with_arguments(source, call, _texts(source, change.parameters)))
+
+
+def _check_batch_size(source: Source, call: cst.Call) -> None:
+    """Raises NotPatchableError where something else counts batches of the size that it is."""
+    given = argument(call, "batch_size")
+    if given is None or not isinstance(given.value, cst.Integer | cst.Name):
+        raise NotPatchableError("How the batch size is made up is not known.")
+    if isinstance(given.value, cst.Name) and len(references(source, given.value.value)) > 1:
+        raise NotPatchableError(f"`{given.value.value}` says more than the size of these batches.")
+    counted = ("steps_per_epoch", "validation_steps")
+    if any(
+        arg.keyword is not None and arg.keyword.value in counted
+        for each in source.calls.values()
+        for arg in each.args
+    ):
+        raise NotPatchableError("`steps_per_epoch` counts batches and would have to change too.")
+
+
+def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
+    if not all(name.isidentifier() for name in values):
+        raise NotPatchableError("An argument of that name can't be written.")
+    return {name: written(source, name, value) for name, value in values.items()}
+
+
+def _insert(workspace: Workspace, change: Insert) -> None:
+    source, call = workspace.call(change.after)
+    refuse_repeated(source, call)
+    readers = [op for op in every(workspace.session) if change.after in op.parent_ids]
+    if len(readers) > 1:
+        raise NotPatchableError("More than one operation reads from there.")
+    parameters = dict(change.parameters)
+    if change.kind == "prefetch_to_device":
+        raise NotPatchableError("The copy to a device must stay the pipeline's end.")
+    if parameters.pop("on_disk", False):
+        raise NotPatchableError("Where the file of the cache may lie is yours to say.")
+    if change.kind not in _ADDED:
+        raise NotPatchableError(f"A {change.kind} can't be written as one call.")
+    given = ", ".join(_argument(*each) for each in _texts(source, parameters).items())
+    workspace.change(source, inserted(source, call, f".{change.kind}({given})"))
+
+
+def _argument(name: str, text: str) -> str:
+    return text if name in ("buffer_size", "batch_size", "count") else f"{name}={text}"
+
+
+def _move(workspace: Workspace, change: Move) -> None:
+    op, target = workspace.operation(change.op_id), workspace.operation(change.after)
+    if op.file != target.file or op.inside_function_of != target.inside_function_of:
+        raise NotPatchableError("The two calls do not stand in the same function.")
+    source, call = workspace.call(change.op_id)
+    _, after = workspace.call(change.after)
+    refuse_repeated(source, call)
+    if target.id not in op.parent_ids:
+        workspace.change(source, moved(source, call, after))
+
+
+def _remove(workspace: Workspace, change: Remove) -> None:
+    source, call = workspace.call(change.op_id)
+    refuse_repeated(source, call)
+    workspace.change(source, removed(source, call))
+
+
+def _replace(workspace: Workspace, change: Replace) -> None:
+    if change.kind == "PyDataset":
+        _use_workers(workspace, change)
+        return
+    op = workspace.operation(change.op_id)
+    if op.kind == "from_generator":
+        raise NotPatchableError("How its data can be divided only you know.")
+    source, call = workspace.call(change.op_id)
+    refuse_repeated(source, call)
+    values = _texts(source, change.parameters)
+    if (op.kind, change.kind) in (("flat_map", "interleave"), ("batch", "rebatch")):
+        changes = renamed(source, call, change.kind, values)
+    elif change.kind == "parallel_flat_map" and op.kind in ("flat_map", "interleave"):
+        changes = called_by_readers(source, call, values)
+    else:
+        raise NotPatchableError(f"What stands for the `{op.kind}` takes more than one call.")
+    workspace.change(source, changes)
+
+
+def _use_workers(workspace: Workspace, change: Replace) -> None:
+    loop = _loop(workspace)
+    assert loop.keras is not None
+    source = workspace.source(loop.keras.source_file or loop.file)
+    values = _texts(source, change.parameters)
+    workspace.change(source, with_workers(source, loop.keras.source, values))
+
+
+def _loop(workspace: Workspace) -> Loop:
+    loop = workspace.session.diagnosed_loop()
+    if loop is None or loop.keras is None:
+        raise NotPatchableError("The loop is none of Keras'.")
+    return loop
+
+
+def _options(workspace: Workspace, change: SetOptions) -> None:
+    last = _last(workspace)
+    source, call = workspace.call(last.id)
+    refuse_repeated(source, call)
+    workspace.change(source, with_options(source, call, change.options))
+
+
+def _last(workspace: Workspace) -> Operation:
+    """What the user's own pipeline ends with."""
+    pipeline = workspace.session.pipeline
+    own = [
+        op
+        for op in (pipeline.ops if pipeline else [])
+        if not (op.made_by_framework or op.inserted_by_tensorflow or op.inside_function_of)
+    ]
+    read = {parent for op in own for parent in op.parent_ids}
+    ends = [op for op in own if op.id not in read]
+    if len(ends) != 1:
+        raise NotPatchableError("Where the pipeline ends is not known.")
+    return ends[0]
+
+
+def _compile(workspace: Workspace, change: SetModel) -> None:
+    loop = _loop(workspace)
+    assert loop.keras is not None
+    source = workspace.source(loop.file)
+    workspace.change(source, compiled(source, loop.line, loop.keras, change.settings))
+
+
+def _skip(_workspace: Workspace, _change: SkipCallback) -> None:
+    raise NotPatchableError("Whether its work is needed at each batch only you know.")
+
+
+def _layers(_workspace: Workspace, _change: MoveLayers) -> None:
+    raise NotPatchableError("The model has to be built without these layers, and saved with them.")
+
+
+def _of(*kinds: type[Change]) -> Callable[[Change], bool]:
+    return lambda change: isinstance(change, kinds)
+
+
+def _is_prefetch(change: Change) -> bool:
+    return isinstance(change, Insert) and change.kind == "prefetch"
+
+
+def _is_other_insert(change: Change) -> bool:
+    return isinstance(change, Insert) and change.kind != "prefetch"
+
+
+_PASSES: tuple[tuple[Callable[[Change], bool], Callable[[Workspace, Any], None]], ...] = (
+    (_of(SkipCallback), _skip),
+    (_of(MoveLayers), _layers),
+    (_of(SetParameters), _set),
+    (_of(Replace), _replace),
+    (_is_prefetch, _insert),
+    (_of(Move), _move),
+    (_is_other_insert, _insert),
+    (_of(Remove), _remove),
+    (_of(SetOptions), _options),
+    (_of(SetModel), _compile),
+)
+"""In the order of capture/replay/changes.py."""

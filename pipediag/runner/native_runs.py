@@ -1,0 +1,81 @@
+"""A script and an edited copy of it, run natively in turn: what the edit obtains for a run."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from pipediag.errors import ExitStatus, PipediagError
+from pipediag.session.ledger import RunGain
+from pipediag.trials.statistics import Estimate, estimate
+
+_LONGEST_REASON = 300
+"""Characters of what a failed script said last."""
+
+
+def obtained(
+    scripts: tuple[Path, Path],
+    rounds: int,
+    *,
+    args: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
+    tell: Callable[[Path, float], None] = lambda _script, _wall_s: None,
+) -> Estimate:
+    """Wall time of the script over that of its copy; each round runs both, in random order.
+
+    Args:
+        scripts: the script, and its copy.
+        rounds: two at least.
+        args: of the script, the same for both.
+        env: the whole environment; None is ours.
+        timeout_s: for one run.
+        tell: is given each run's script and wall time, in seconds.
+
+    Raises:
+        PipediagError: one of them ends with an error, or not in time; with the exit status 3.
+    """
+    order = random.Random(1)
+    ratios = []
+    for _ in range(rounds):
+        walls = {}
+        for script in order.sample(scripts, 2):
+            walls[script] = _wall_s(script, args, env, timeout_s)
+            tell(script, walls[script])
+        ratios.append(walls[scripts[0]] / walls[scripts[1]])
+    return estimate(ratios)
+
+
+def _wall_s(
+    script: Path, args: Sequence[str], env: Mapping[str, str] | None, timeout_s: float | None
+) -> float:
+    began = time.monotonic()
+    try:
+        done = subprocess.run(
+            [sys.executable, str(script), *args],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=timeout_s,
+            env=env,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        said = f"{script.name} had not ended after {error.timeout:g} s."
+        raise PipediagError(said, ExitStatus.SCRIPT_FAILED) from error
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip()[-_LONGEST_REASON:]
+        raise PipediagError(
+            f"{script.name} ended with {done.returncode}: {said}", ExitStatus.SCRIPT_FAILED
+        )
+    return time.monotonic() - began
+
+
+def kept(promised: RunGain, found: Estimate) -> bool:
+    """Whether the interval of what was promised and that of what was obtained overlap."""
+    low, high = promised.ci95 or (promised.speedup, promised.speedup)
+    return low <= found.high and found.low <= high

@@ -1,0 +1,94 @@
+"""The edits of a session as patches of the source that was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipediag.patching.making import make_patch
+from pipediag.patching.refusal import NotPatchableError
+from pipediag.session.edits import Edit
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.patches import LeftOut, Patch
+from pipediag.session.pipeline import Pipeline
+
+MOST_BYTES = 2_000_000
+"""Of a source file; what is longer was written by a program, and takes minutes to take apart."""
+
+
+def with_patches(session: Session, began_s: float) -> Session:
+    """The session with each edit that may still be worth it as a patch, and the confirmed ones as
+    one.
+
+    Args:
+        session: as concluded.
+        began_s: time of day at which the script was started; files changed since are left alone.
+    """
+    findings = [
+        finding
+        if finding.edit is None or finding.dropped
+        else finding.model_copy(update={"patch": _patch(session, [finding.edit], began_s)})
+        for finding in session.findings
+    ]
+    confirmed = confirmed_edits(session)
+    together = _patch(session, confirmed, began_s) if confirmed else None
+    return session.model_copy(update={"findings": findings, "patch": together})
+
+
+def confirmed_edits(session: Session) -> list[Edit]:
+    """What to change: all that were confirmed and, as far as they were tried so, help together."""
+    dropped = {each.edit for each in session.combined.dropped} if session.combined else set()
+    return [
+        finding.edit
+        for finding in session.findings
+        if finding.edit is not None and _to_apply(finding) and finding.edit.id not in dropped
+    ]
+
+
+def _to_apply(finding: Finding) -> bool:
+    return finding.trial.state == "confirmed" and finding.effect_on_results != "not safe here"
+
+
+def _patch(session: Session, edits: list[Edit], began_s: float) -> Patch:
+    def read(path: str) -> bytes:
+        return as_measured(path, began_s)
+
+    try:
+        return make_patch(session, edits, read)[0]
+    except Exception as error:  # noqa: BLE001 - a session must not be lost for its patch
+        reason = f"Pipediag itself failed at it ({type(error).__name__}); please report that."
+        return Patch(left_out=[LeftOut(edit=edit.id, reason=reason) for edit in edits])
+
+
+def as_measured(path: str, began_s: float) -> bytes:
+    """The bytes of a source file that has not been changed since.
+
+    Raises:
+        NotPatchableError: it has been, or it can't be read.
+    """
+    file = Path(path)
+    try:
+        known = file.stat()
+        if known.st_mtime > began_s:
+            raise NotPatchableError(f"{file.name} was changed while it was measured.")
+        if known.st_size > MOST_BYTES or not file.is_file():
+            raise NotPatchableError(f"{file.name} is too large to be taken apart.")
+        return file.read_bytes()
+    except OSError as error:
+        raise NotPatchableError(f"{file.name} can't be read any more.") from error
+
+
+def without_source(session: Session) -> Session:
+    """The session without any of the script's code."""
+    loops = [
+        loop.model_copy(update={"pipeline": _without_code(loop.pipeline)}) for loop in session.loops
+    ]
+    pipeline = _without_code(session.pipeline)
+    return session.model_copy(update={"pipeline": pipeline, "loops": loops})
+
+
+def _without_code(pipeline: Pipeline | None) -> Pipeline | None:
+    if pipeline is None:
+        return None
+    ops = [op.model_copy(update={"code": None}) for op in pipeline.ops]
+    return pipeline.model_copy(update={"ops": ops})

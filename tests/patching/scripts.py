@@ -1,0 +1,96 @@
+"""Sessions about a few lines of source, whose operations are named by where they stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pipediag.patching.making import make_patch
+from pipediag.session.edits import Change, Edit
+from pipediag.session.loops import Loop
+from pipediag.session.model import Session
+from pipediag.session.patches import Patch
+from pipediag.session.pipeline import Operation
+from tests.factories import make_keras, make_loop, make_session
+from tests.records import make_operation, make_pipeline
+
+SCRIPT = "/work/train.py"
+
+
+def line_of(text: str, needle: str) -> int:
+    """The number of the one line that holds the needle."""
+    found = [n for n, line in enumerate(text.split("\n"), 1) if needle in line]
+    assert len(found) == 1, (needle, found)
+    return found[0]
+
+
+def op(text: str, kind: str, needle: str | None = None, **overrides: Any) -> Operation:
+    """An operation of that kind, called on the line with the needle."""
+    line = line_of(text, needle if needle is not None else f"{kind}(")
+    values = {"file": SCRIPT, "line": line, **overrides}
+    return make_operation(values.pop("id", kind), kind, **values)
+
+
+def chained(*ops: Operation) -> list[Operation]:
+    """Each reads from the one before it that is no part of another one's function."""
+    linked: list[Operation] = []
+    last: Operation | None = None
+    for one in ops:
+        if one.inside_function_of is None:
+            linked.append(
+                one.model_copy(update={"parent_ids": [last.id]} if last is not None else {})
+            )
+            last = one
+        else:
+            linked.append(one)
+    return linked
+
+
+def session_of(text: str, *ops: Operation, keras: dict[str, Any] | None = None) -> Session:
+    """The script's session; its loop stands in the line that calls `fit`, where there is one."""
+    fit = [n for n, line in enumerate(text.split("\n"), 1) if ".fit(" in line]
+    loop: Loop = make_loop(
+        file=SCRIPT, line=fit[-1] if fit else None, keras=make_keras(**(keras or {}))
+    )
+    pipeline = make_pipeline(ops=chained(*ops), bottleneck_op_id=None)
+    return make_session(pipeline=pipeline, loops=[loop])
+
+
+def patch(
+    text: str,
+    ops: list[Operation],
+    *changes: Change,
+    keras: dict[str, Any] | None = None,
+    content: bytes | None = None,
+) -> tuple[Patch, str]:
+    """The changes as a patch of the text, and the text after it, as it was where it has none."""
+    made, contents = make_patch(
+        session_of(text, *ops, keras=keras),
+        [Edit("edit", "an edit", changes)],
+        lambda _path: text.encode() if content is None else content,
+    )
+    after = contents.get(SCRIPT, text.encode() if content is None else content)
+    return made, after.decode()
+
+
+def patched(text: str, ops: list[Operation], *changes: Change, **given: Any) -> str:
+    """The text after the changes, which must be possible."""
+    made, after = patch(text, ops, *changes, **given)
+    assert made.left_out == []
+    assert made.diff is not None
+    compile(after, SCRIPT, "exec")
+    return after
+
+
+def refused(text: str, ops: list[Operation], *changes: Change, **given: Any) -> str:
+    """Why the changes can't be written into the text, which stays as it is."""
+    made, after = patch(text, ops, *changes, **given)
+    assert made.diff is None
+    assert after == text
+    (left,) = made.left_out
+    return left.reason
+
+
+def source_file(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path

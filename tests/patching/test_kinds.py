@@ -1,0 +1,334 @@
+"""Each kind of change on a script of a few lines: before and after."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.session.edits import (
+    AUTOTUNE,
+    KINDS,
+    Change,
+    Insert,
+    Move,
+    MoveLayers,
+    Remove,
+    Replace,
+    SetModel,
+    SetOptions,
+    SetParameters,
+    SkipCallback,
+)
+from pipediag.session.pipeline import Operation
+from tests.patching.scripts import op, patched, refused
+
+HEAD = "import tensorflow as tf\n\n"
+REBOUND = (
+    HEAD
+    + """ds = tf.data.Dataset.range(9)
+ds = ds.shuffle(9)  # all of them
+ds = ds.map(f)  # costs much
+ds = ds.batch(3)
+model.compile("adam", loss="mse")
+model.fit(ds)
+"""
+)
+CHAINED = (
+    HEAD
+    + """ds = (
+    tf.data.Dataset.range(9)
+    .shuffle(9)  # all of them
+    .map(f)  # costs much
+    .batch(3)
+)
+model.compile(
+    optimizer=keras.optimizers.Adam(1e-3),
+    loss="mse",
+)
+model.fit(ds)
+"""
+)
+ONE_LINE = (
+    HEAD
+    + """ds = tf.data.Dataset.range(9).shuffle(9).map(f).batch(3)
+for batch in ds:
+    step(batch)
+"""
+)
+
+
+def ops(text: str) -> list[Operation]:
+    kinds = ("range", "shuffle", "map", "batch")
+    return [op(text, kind, f"{kind}(" if kind != "range" else "Dataset.range(") for kind in kinds]
+
+
+PARALLEL = SetParameters("map", {"num_parallel_calls": AUTOTUNE})
+CACHE = Insert("map", "cache", {"elements": 9})
+BEHIND = Move("shuffle", "map")
+
+TABLE: list[tuple[str, str, tuple[Change, ...], str, str]] = [
+    (
+        "an argument",
+        REBOUND,
+        (PARALLEL,),
+        "ds.map(f)",
+        "ds.map(f, num_parallel_calls=tf.data.AUTOTUNE)",
+    ),
+    (
+        "an argument in a chain",
+        CHAINED,
+        (PARALLEL,),
+        ".map(f)",
+        ".map(f, num_parallel_calls=tf.data.AUTOTUNE)",
+    ),
+    (
+        "an argument by position",
+        REBOUND,
+        (SetParameters("shuffle", {"buffer_size": 5}),),
+        "shuffle(9)",
+        "shuffle(5)",
+    ),
+    (
+        "a batch size",
+        REBOUND,
+        (SetParameters("batch", {"batch_size": 12}),),
+        "batch(3)",
+        "batch(12)",
+    ),
+    (
+        "a cache on a line of its own",
+        REBOUND,
+        (CACHE,),
+        "ds = ds.map(f)  # costs much\n",
+        "ds = ds.map(f)  # costs much\nds = ds.cache()\n",
+    ),
+    (
+        "a cache in a chain of lines",
+        CHAINED,
+        (CACHE,),
+        ".map(f)  # costs much\n",
+        ".map(f)  # costs much\n    .cache()\n",
+    ),
+    ("a cache in one line", ONE_LINE, (CACHE,), ".map(f)", ".map(f).cache()"),
+    (
+        "a prefetch at the end",
+        ONE_LINE,
+        (Insert("batch", "prefetch", {"buffer_size": AUTOTUNE}),),
+        ".batch(3)",
+        ".batch(3).prefetch(tf.data.AUTOTUNE)",
+    ),
+    (
+        "a line moved",
+        REBOUND,
+        (BEHIND,),
+        "ds = ds.shuffle(9)  # all of them\nds = ds.map(f)  # costs much\n",
+        "ds = ds.map(f)  # costs much\nds = ds.shuffle(9)  # all of them\n",
+    ),
+    ("a call moved down", ONE_LINE, (BEHIND,), ".shuffle(9).map(f)", ".map(f).shuffle(9)"),
+    (
+        "a call moved up",
+        ONE_LINE,
+        (Move("batch", "range"),),
+        ".shuffle(9).map(f).batch(3)",
+        ".batch(3).shuffle(9).map(f)",
+    ),
+    (
+        "a shuffle behind a new cache",
+        ONE_LINE,
+        (BEHIND, CACHE),
+        ".shuffle(9).map(f)",
+        ".map(f).cache().shuffle(9)",
+    ),
+    (
+        "a shuffle behind a new cache, line by line",
+        REBOUND,
+        (CACHE, BEHIND),
+        "ds = ds.shuffle(9)  # all of them\nds = ds.map(f)  # costs much\n",
+        "ds = ds.map(f)  # costs much\nds = ds.cache()\nds = ds.shuffle(9)  # all of them\n",
+    ),
+    (
+        "a line taken out",
+        REBOUND,
+        (Remove("shuffle"),),
+        "ds = ds.shuffle(9)  # all of them\n",
+        "",
+    ),
+    ("a call taken out", ONE_LINE, (Remove("shuffle"),), ".shuffle(9)", ""),
+    (
+        "a rebatch in place of a batch",
+        REBOUND,
+        (Replace("batch", "rebatch", {"batch_size": 3, "drop_remainder": False}),),
+        "ds.batch(3)",
+        "ds.rebatch(3, drop_remainder=False)",
+    ),
+    (
+        "options behind the last line",
+        REBOUND,
+        (SetOptions({"threading.private_threadpool_size": 16}),),
+        "ds = ds.batch(3)\n",
+        "ds = ds.batch(3)\noptions = tf.data.Options()\n"
+        "options.threading.private_threadpool_size = 16\nds = ds.with_options(options)\n",
+    ),
+    (
+        "an option that is still experimental",
+        REBOUND,
+        (SetOptions({"optimization.inject_prefetch": True}),),
+        "ds = ds.batch(3)\n",
+        "ds = ds.batch(3)\noptions = tf.data.Options()\n"
+        "options.experimental_optimization.inject_prefetch = True\nds = ds.with_options(options)\n",
+    ),
+    (
+        "a setting of the model",
+        REBOUND,
+        (SetModel({"steps_per_execution": 16}),),
+        'loss="mse")',
+        'loss="mse", steps_per_execution=16)',
+    ),
+    (
+        "a setting on a line of its own",
+        CHAINED,
+        (SetModel({"jit_compile": True}),),
+        '    loss="mse",\n',
+        '    loss="mse",\n    jit_compile=True,\n',
+    ),
+    ("plain SGD", REBOUND, (SetModel({"optimizer": "sgd"}),), '"adam"', '"sgd"'),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "old", "new"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE]
+)
+def test_a_change_is_written(text: str, changes: tuple[Change, ...], old: str, new: str) -> None:
+    assert text.count(old) == 1
+    assert patched(text, ops(text), *changes) == text.replace(old, new)
+
+
+def test_a_row_wise_optimizer_keeps_its_arguments() -> None:
+    after = patched(CHAINED, ops(CHAINED), SetModel({"optimizer": "row_wise"}))
+    assert "    optimizer=LazyAdam(1e-3),\n" in after
+    assert after.startswith(
+        "import tensorflow as tf\nfrom pipediag.optimizers import LazyAdam\n\nds"
+    )
+
+
+def test_a_row_wise_optimizer_stands_for_a_name() -> None:
+    after = patched(REBOUND, ops(REBOUND), SetModel({"optimizer": "row_wise"}))
+    assert 'model.compile(LazyAdam(), loss="mse")' in after
+
+
+NESTED = (
+    HEAD
+    + """def rows(path):
+    return tf.data.TFRecordDataset(path).map(parse)
+
+
+ds = files.flat_map(rows)
+ds = ds.batch(3)
+"""
+)
+
+
+def nested() -> list[Operation]:
+    return [
+        op(NESTED, "flat_map", id="outer"),
+        op(NESTED, "TFRecordDataset", inside_function_of="outer"),
+        op(NESTED, "map", ".map(parse)", inside_function_of="outer"),
+        op(NESTED, "batch"),
+    ]
+
+
+def test_an_interleave_stands_for_a_flat_map() -> None:
+    change = Replace("outer", "interleave", {"cycle_length": 8, "num_parallel_calls": AUTOTUNE})
+    assert (
+        "ds = files.interleave(rows, cycle_length=8, num_parallel_calls=tf.data.AUTOTUNE)\n"
+        in patched(NESTED, nested(), change)
+    )
+
+
+def test_a_function_is_called_by_those_who_read() -> None:
+    change = Replace("outer", "parallel_flat_map", {"cycle_length": 4, "num_parallel_calls": 4})
+    assert (
+        "files.interleave(lambda *element: tf.data.Dataset.from_tensors(element).flat_map(rows), "
+        "cycle_length=4, num_parallel_calls=4)" in patched(NESTED, nested(), change)
+    )
+
+
+def test_a_map_within_another_function_is_given_an_argument() -> None:
+    after = patched(NESTED, nested(), PARALLEL)
+    assert ".map(parse, num_parallel_calls=tf.data.AUTOTUNE)\n" in after
+
+
+WORKERS = Replace("generator", "PyDataset", {"workers": 16, "max_queue_size": 32})
+PYDATASET = """import keras
+
+
+class Rows(keras.utils.PyDataset):
+    def __init__(self, table):
+        super().__init__()
+        self.table = table
+
+
+model.fit(Rows(table))
+"""
+
+
+def workers(text: str) -> str:
+    made = op(text, "from_generator", ".fit(", id="generator", made_by_framework=True)
+    ahead = op(text, "prefetch", ".fit(", made_by_framework=True)
+    changes = (WORKERS, Remove("prefetch"), SetOptions({"autotune.enabled": False}))
+    return patched(text, [made, ahead], *changes, keras={"source": "Rows"})
+
+
+def test_a_pydataset_hands_its_workers_to_keras() -> None:
+    expected = "super().__init__(workers=16, max_queue_size=32)"
+    assert workers(PYDATASET) == PYDATASET.replace("super().__init__()", expected)
+
+
+def test_a_pydataset_without_a_constructor_is_given_them_where_it_is_made() -> None:
+    text = "import keras\n\n\nclass Rows(Base):\n    size = 3\n\n\nmodel.fit(Rows())\n"
+    assert "model.fit(Rows(workers=16, max_queue_size=32))" in workers(text)
+
+
+def test_an_option_that_the_file_sets_is_set_otherwise() -> None:
+    text = REBOUND.replace(
+        "model.compile", "o = tf.data.Options()\no.autotune.enabled = False\nmodel.compile"
+    )
+    after = patched(text, ops(text), SetOptions({"autotune.enabled": True}))
+    assert after == text.replace("enabled = False", "enabled = True")
+
+
+def test_an_option_joins_those_that_the_pipeline_has() -> None:
+    text = REBOUND.replace(
+        "model.compile", "o = tf.data.Options()\nds = ds.with_options(o)\nmodel.compile"
+    )
+    all_ops = [*ops(text), op(text, "with_options")]
+    after = patched(text, all_ops, SetOptions({"deterministic": False}))
+    assert "o.deterministic = False\nds = ds.with_options(o)\n" in after
+
+
+UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
+    ("a callback's hooks", (SkipCallback("Save", "t.py", 3),), "only you know"),
+    ("layers of the model", (MoveLayers(("text",), "batch"),), "without these layers"),
+    ("sixteen bits", (SetModel({"dtype_policy": "mixed_bfloat16"}),), "all layers but the last"),
+    ("buckets", (Replace("batch", "bucket_by_sequence_length", {"buckets": 8}),), "one call"),
+    ("a cache on disk", (Insert("map", "cache", {"elements": 9, "on_disk": True}),), "yours"),
+    ("a copy to a device", (Insert("batch", "prefetch_to_device", {"device": "/GPU:0"}),), "end"),
+    ("what is no operation", (Insert("map", "x;import os", {}),), "one call"),
+    ("what is no argument", (SetParameters("map", {"a=1,b": 1}),), "argument"),
+    ("what is no option", (SetOptions({"a = 1;b": 1}),), "option"),
+    ("an operation that is not known", (Remove("other"),), "recorded"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"), [row[1:] for row in UNWRITABLE], ids=[row[0] for row in UNWRITABLE]
+)
+def test_what_can_not_be_written_is_said(changes: tuple[Change, ...], reason: str) -> None:
+    assert reason in refused(REBOUND, ops(REBOUND), *changes)
+
+
+def test_every_kind_of_change_is_in_these_tables() -> None:
+    made: set[type[Any]] = {type(each) for row in TABLE for each in row[2]}
+    made |= {type(each) for row in UNWRITABLE for each in row[1]}
+    assert made == {kind.made for kind in KINDS}
