@@ -107,10 +107,15 @@ def _shown(diff: str, color: bool | None) -> str:
     text = applicable(diff)
     if not (sys.stdout.isatty() if color is None else color):
         return text
-    return "".join(
-        click.style(line, fg=_COLORS.get(line[:1])) + "\n"
-        for line in text.removesuffix("\n").split("\n")
-    )
+    return "".join(_colored(line) + "\n" for line in text.removesuffix("\n").split("\n"))
+
+
+def _colored(line: str) -> str:
+    if line.startswith(("--- ", "+++ ")):
+        return click.style(line, bold=True)
+    color = _COLORS.get(line[:1])
+    text = line.removesuffix("\r")
+    return click.style(text, fg=color) if color else text
 
 
 def _say_left_out(session: Session, left: LeftOut) -> None:

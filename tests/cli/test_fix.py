@@ -1,0 +1,181 @@
+"""`pipediag fix`: what it prints, what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pipediag.cli.fix import command
+from pipediag.cli.main import pipediag as group
+from pipediag.errors import ExitStatus, PipediagError
+from pipediag.runner.source_patches import with_patches
+from pipediag.session.edits import Change, Edit, Insert, Remove, SkipCallback
+from pipediag.session.ledger import RunGain
+from pipediag.session.model import Session
+from pipediag.session.run import Script
+from pipediag.session.store import save_session
+from pipediag.session.trials import Trial
+from tests.factories import make_finding, make_session
+from tests.records import make_operation, make_pipeline
+
+TEXT = "class Data:\r\n\tdef cache(self): return self\r\nds = Data()\r\nds = ds.cache()\r\n"
+REMOVED = TEXT.replace("ds = ds.cache()\r\n", "")
+CONFIRMED = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(1.9, 2.1))
+LATER = 4e9
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "train.py"
+    file.write_bytes(TEXT.encode())
+    file.chmod(0o750)
+    return file
+
+
+def session(script: Path, change: Change, speedup: float = 2.0) -> Session:
+    op = make_operation("cache", "cache", file=str(script), line=4)
+    gain = RunGain(
+        speedup=speedup,
+        ci95=(speedup / 1.1, speedup * 1.1),
+        before_s=10.0,
+        after_s=10.0 / speedup,
+        basis="measured",
+        scope="run",
+    )
+    edit = Edit("edit", "the cache left out", (change,))
+    return make_session(
+        script=Script(path=str(script), args=[], outcome="stopped"),
+        pipeline=make_pipeline(ops=[op], bottleneck_op_id=None),
+        findings=[make_finding(edit=edit, trial=CONFIRMED, for_run=gain)],
+    )
+
+
+def saved(script: Path, change: Change | None = None, speedup: float = 2.0) -> Path:
+    made = with_patches(session(script, change or Remove("cache"), speedup), LATER)
+    return save_session(made, script.parent)
+
+
+def fix(*arguments: object) -> Result:
+    return CliRunner().invoke(command, [str(each) for each in arguments])
+
+
+def test_prints_the_patch_and_changes_nothing(script: Path) -> None:
+    result = fix(saved(script))
+    assert result.exit_code == 0
+    assert result.stdout_bytes == (
+        b"--- a/train.py\n+++ b/train.py\n@@ -1,4 +1,3 @@\n class Data:\r\n"
+        b" \tdef cache(self): return self\r\n ds = Data()\r\n-ds = ds.cache()\r\n"
+    )
+    assert script.read_bytes() == TEXT.encode()
+
+
+def test_what_is_printed_is_what_patch_takes(script: Path, tmp_path: Path) -> None:
+    diff = fix(saved(script)).stdout_bytes
+    (tmp_path / "it.patch").write_bytes(diff)
+    subprocess.run(["git", "apply", "it.patch"], cwd=tmp_path, check=True, timeout=60)
+    assert script.read_bytes() == REMOVED.encode()
+
+
+def test_only_a_terminal_gets_colours(script: Path) -> None:
+    path = saved(script)
+    coloured = CliRunner().invoke(group, ["--color", "always", "fix", str(path)], color=True)
+    assert "\x1b[31m-ds = ds.cache()\x1b[0m" in coloured.stdout
+    assert "\x1b[" not in CliRunner().invoke(group, ["fix", str(path)], color=True).stdout
+
+
+def test_applies_what_it_printed_and_keeps_mode_and_line_ends(script: Path) -> None:
+    result = fix(saved(script), "--apply")
+    assert result.exit_code == 0
+    assert script.read_bytes() == REMOVED.encode()
+    assert stat.S_IMODE(script.stat().st_mode) == 0o750
+    assert sorted(each.name for each in script.parent.iterdir()) == ["session.json", "train.py"]
+    assert "changed" in result.stderr
+
+
+def test_a_link_stays_a_link(script: Path) -> None:
+    real = script.with_name("real.py")
+    script.rename(real)
+    script.symlink_to(real)
+    fix(saved(script), "--apply")
+    assert script.is_symlink()
+    assert real.read_bytes() == REMOVED.encode()
+
+
+def test_an_edited_file_is_not_touched(script: Path) -> None:
+    path = saved(script)
+    script.write_bytes(TEXT.encode() + b"# mine\r\n")
+    result = fix(path, "--apply")
+    assert isinstance(result.exception, PipediagError)
+    assert "is not what was measured" in str(result.exception)
+    assert script.read_bytes().endswith(b"# mine\r\n")
+
+
+def test_a_session_whose_patch_says_something_else_is_not_applied(script: Path) -> None:
+    path = saved(script)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("-ds = ds.cache()", "-ds = something()"), encoding="utf-8")
+    result = fix(path, "--apply")
+    assert "makes another change" in str(result.exception)
+    assert script.read_bytes() == TEXT.encode()
+
+
+def test_an_older_session_is_refused_with_a_sentence(script: Path) -> None:
+    path = save_session(session(script, Remove("cache")), script.parent)
+    result = fix(path)
+    assert isinstance(result.exception, PipediagError)
+    assert result.exception.status == ExitStatus.USAGE
+    assert "Analyse the script again" in str(result.exception)
+
+
+def test_nothing_confirmed_is_nothing_to_change(tmp_path: Path) -> None:
+    result = fix(save_session(make_session(), tmp_path))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "nothing to change" in result.stderr
+
+
+def test_what_can_not_be_written_comes_with_code_to_paste(script: Path) -> None:
+    result = fix(saved(script, SkipCallback("Save", "train.py", 3)), "--apply")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "only you know" in result.stderr
+    assert "    if batch % 100:" in result.stderr
+
+
+def test_the_newest_report_is_taken_where_none_is_named(script: Path) -> None:
+    for name, age in (("old", 100), ("new", 1)):
+        (script.parent / "reports" / name).mkdir(parents=True)
+        change = Remove("cache") if name == "new" else Insert("cache", "cache")
+        made = with_patches(session(script, change), LATER)
+        file = save_session(made, script.parent / "reports" / name)
+        os.utime(file, (2e9 - age, 2e9 - age))
+    result = fix()
+    assert "-ds = ds.cache()" in result.stdout
+
+
+def test_without_any_report_it_says_what_to_name(script: Path) -> None:
+    assert "Name a session.json" in str(fix().exception)
+
+
+def test_verifies_by_running_both(script: Path) -> None:
+    """The cache of this script sleeps: without it the run is ten times as fast."""
+    text = TEXT.replace("return self", "__import__('time').sleep(1.5); return self")
+    script.write_bytes(text.encode())
+    result = fix(saved(script, speedup=20.0), "--verify", "--rounds", "2")
+    assert "Promised: 20" in result.stderr
+    assert "Obtained:" in result.stderr
+    assert result.exit_code in (0, 1)
+    assert script.read_bytes() == text.encode()
+    assert sorted(each.name for each in script.parent.iterdir()) == ["session.json", "train.py"]
+
+
+def test_a_script_that_fails_verifies_nothing(script: Path) -> None:
+    script.write_bytes(TEXT.encode() + b"raise SystemExit(5)\r\n")
+    result = fix(saved(script), "--verify", "--apply")
+    assert isinstance(result.exception, PipediagError)
+    assert result.exception.status == ExitStatus.SCRIPT_FAILED
+    assert b"ds.cache()" in script.read_bytes()

@@ -1,0 +1,90 @@
+"""A patch on the page, and which call of a line is meant."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from pipediag.reporters.html.page import render
+from pipediag.reporters.html.source_lines import marked, patch_lines, patch_link
+from pipediag.session.edits import Edit, Insert
+from pipediag.session.patches import LeftOut, Patch
+from tests.factories import make_finding, make_session
+from tests.records import make_operation
+from tests.reporters.html.pages import Page
+
+DIFF = """--- a/t.py
++++ b/t.py
+@@ -1,2 +1,3 @@
+ ds = ds.map(f)
++ds = ds.cache()
+ ds = ds.batch(2)
+@@ -9,1 +10,1 @@
+-m.compile('<b>')
++m.compile('sgd')
+"""
+EDIT = Edit("cache", "a cache", (Insert("map", "cache"),))
+
+
+def shown(patch: Patch) -> Page:
+    return Page(render(make_session(findings=[make_finding(edit=EDIT, patch=patch)])))
+
+
+def test_a_diff_stands_under_its_finding_and_can_be_saved() -> None:
+    page = shown(Patch(edits=["cache"], diff=DIFF))
+    (block,) = [each for each in page.find("pre") if each.attributes.get("class") == "diff"]
+    assert [span.text.rstrip("\n") for span in block.find("span")] == [
+        " ds = ds.map(f)",
+        "+ds = ds.cache()",
+        " ds = ds.batch(2)",
+        "…",
+        "-m.compile('<b>')",
+        "+m.compile('sgd')",
+    ]
+    (link,) = [each for each in page.find("a") if "download" in each.attributes]
+    address = link.attributes["href"] or ""
+    assert base64.b64decode(address.partition("base64,")[2]).decode() == DIFF
+    assert link.attributes["download"] == "serial-stateful-map.patch"
+
+
+def test_what_can_not_be_written_stands_there_as_code_to_paste() -> None:
+    left = LeftOut(edit="cache", reason="The call stands in a loop.", snippet=".cache()")
+    page = shown(Patch(left_out=[left]))
+    assert "The call stands in a loop. By hand:" in page.root.words()
+    assert [each.words().strip() for each in page.find("pre")] == [".cache()"]
+
+
+def test_the_patch_of_all_is_offered_where_it_is_more_than_one_edit() -> None:
+    together = Patch(edits=["a", "b"], diff=DIFF)
+    page = Page(render(make_session(findings=[make_finding()], patch=together)))
+    names = [each.attributes["download"] for each in page.find("a")]
+    assert names == ["pipediag.patch"]
+
+
+def test_what_acts_in_a_diff_is_spelled_out() -> None:
+    (line,) = patch_lines("+\x1b[2J\u202e\n")
+    assert line.text == "+\\x1b[2J\\u202e"
+
+
+def test_a_patch_that_would_fill_the_page_is_no_link() -> None:
+    assert patch_link("+x\n" * 20_000) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "expected"),
+    [
+        (
+            "ds.map(f(1), n=')').batch(2)",
+            "map",
+            "ds.<mark>map(f(1), n=&#39;)&#39;)</mark>.batch(2)",
+        ),
+        ("ds = a.zip(b).batch(2)  # x", "batch", "ds = a.zip(b).<mark>batch(2)</mark>  # x"),
+        ("x = read(p).map(  # (", "map", "x = read(p).<mark>map(  </mark># ("),
+        ("ds = ds.map(f)", "map", "ds = ds.map(f)"),
+        ("ds.map(f).map(g)", "map", "ds.map(f).map(g)"),
+        ("make(<b>)(x)", "map", "make(&lt;b&gt;)(x)"),
+    ],
+)
+def test_the_call_is_marked_where_a_line_has_others(code: str, kind: str, expected: str) -> None:
+    assert str(marked(make_operation(kind=kind, code=code))) == expected
