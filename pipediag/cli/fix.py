@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pipediag.session.model import Session
     from pipediag.session.patches import LeftOut, Patch
 
+_HARMLESS = ("same results", "same up to order or rounding")
 _COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -54,6 +55,7 @@ def command(
         return
     if patch.diff is not None:
         deliver(_shown(patch.diff, ctx.color))
+        _say_effects(loaded, patch)
     for each in patch.left_out:
         _say_left_out(loaded, each)
     if patch.diff is None:
@@ -116,6 +118,14 @@ def _colored(line: str) -> str:
     color = _COLORS.get(line[:1])
     text = line.removesuffix("\r")
     return click.style(text, fg=color) if color else text
+
+
+def _say_effects(session: Session, patch: Patch) -> None:
+    """What in the patch changes more than the time that a run takes."""
+    for finding in session.findings:
+        edit, effect = finding.edit, finding.effect_on_results
+        if edit is not None and edit.id in patch.edits and effect not in (None, *_HARMLESS):
+            say(f"{edit.label}: {effect}.")
 
 
 def _say_left_out(session: Session, left: LeftOut) -> None:

@@ -29,6 +29,7 @@ def compiled(
         raise NotPatchableError(
             "The policy holds for all layers but the last, which only their author can name."
         )
+    _refuse_set_elsewhere(source, settings)
     call = _compile(source, line)
     changes: list[Change] = []
     plain = {name: repr(value) for name, value in settings.items() if name in _PLAIN}
@@ -38,6 +39,17 @@ def compiled(
     if len(plain) + ("optimizer" in settings) != len(settings):
         raise NotPatchableError("That setting is no argument of `compile`.")
     return changes
+
+
+def _refuse_set_elsewhere(source: Source, settings: dict[str, Scalar]) -> None:
+    """Raises NotPatchableError where the file sets outside of `compile` what that would set, too."""
+    given = {
+        node.targets[0].target.attr.value
+        for node in source.nodes
+        if isinstance(node, cst.Assign) and isinstance(node.targets[0].target, cst.Attribute)
+    }
+    for name in sorted(given & set(settings)):
+        raise NotPatchableError(f"The file sets `{name}` outside of `compile`, too.")
 
 
 def _compile(source: Source, line: int | None) -> cst.Call:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from pipediag.patching.names import references
+from pipediag.patching.names import bound, references
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.source import Change, Source, Span
 
@@ -144,6 +144,8 @@ def _value_of(source: Source, name: cst.Name) -> cst.BaseExpression:
     given = [n for n in range(index) if _gives(block[n], name.value)]
     if not given:
         raise NotPatchableError("The two calls are not written as one chain.")
+    if any(name.value in bound(source, each) for each in block[given[-1] + 1 : index]):
+        raise NotPatchableError(f"`{name.value}` is given its value in more than one place.")
     ends = [n for n in range(index, len(block)) if _gives(block[n], name.value)]
     last = ends[0] if ends else len(block) - 1
     read = [

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import libcst as cst
 
 from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.sites import anchored
+from pipediag.patching.sites import anchored, refuse_repeated
 from pipediag.patching.snippets import every, find
 from pipediag.patching.source import Change, Source
 from pipediag.session.model import Session
@@ -23,6 +24,7 @@ class Workspace:
         self._read = read
         self._sources: dict[str, Source] = {}
         self._reasons: dict[str, str] = {}
+        self._shared: set[str] = set()
         self.has_changed = False
 
     def source(self, path: str | None) -> Source:
@@ -40,6 +42,8 @@ class Workspace:
             source, reasons = anchored(Source.of(path, self._read(path)), ops)
             self._sources[path] = source
             self._reasons.update(reasons)
+            calls = Counter(source.anchors.values())
+            self._shared.update(id for id, call in source.anchors.items() if calls[call] > 1)
         return self._sources[path]
 
     def operation(self, op_id: str) -> Operation:
@@ -66,6 +70,21 @@ class Workspace:
         if op_id in self._reasons:
             raise NotPatchableError(self._reasons[op_id])
         return source, source.call(op_id)
+
+    def only_call(self, op_id: str) -> tuple[Source, cst.Call]:
+        """The same of a call that has made no other operation than the one that was measured.
+
+        Raises:
+            NotPatchableError: it may have, or it can't be found.
+        """
+        source, call = self.call(op_id)
+        refuse_repeated(source, call)
+        if op_id in self._shared:
+            raise NotPatchableError(
+                f"Line {self.operation(op_id).line} was run for several pipelines, and only one of "
+                "them was measured."
+            )
+        return source, call
 
     def change(self, source: Source, changes: list[Change]) -> None:
         """Make changes to a file."""

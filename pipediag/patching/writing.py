@@ -14,7 +14,6 @@ from pipediag.patching.dataset_options import with_options
 from pipediag.patching.names import references, written
 from pipediag.patching.pydataset import with_workers
 from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.sites import refuse_repeated
 from pipediag.patching.snippets import every
 from pipediag.patching.source import Source
 from pipediag.patching.workspace import Workspace
@@ -67,9 +66,8 @@ def _refuse_same_place(changes: Sequence[Change]) -> None:
 
 
 def _set(workspace: Workspace, change: SetParameters) -> None:
-    source, call = workspace.call(change.op_id)
-    if not set(change.parameters) <= _PARALLEL:
-        refuse_repeated(source, call)
+    shared = set(change.parameters) <= _PARALLEL
+    source, call = (workspace.call if shared else workspace.only_call)(change.op_id)
     if "batch_size" in change.parameters:
         _check_batch_size(source, call)
     workspace.change(source, with_arguments(source, call, _texts(source, change.parameters)))
@@ -98,8 +96,7 @@ def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
 
 
 def _insert(workspace: Workspace, change: Insert) -> None:
-    source, call = workspace.call(change.after)
-    refuse_repeated(source, call)
+    source, call = workspace.only_call(change.after)
     readers = [op for op in every(workspace.session) if change.after in op.parent_ids]
     if len(readers) > 1:
         raise NotPatchableError("More than one operation reads from there.")
@@ -122,16 +119,14 @@ def _move(workspace: Workspace, change: Move) -> None:
     op, target = workspace.operation(change.op_id), workspace.operation(change.after)
     if op.file != target.file or op.inside_function_of != target.inside_function_of:
         raise NotPatchableError("The two calls do not stand in the same function.")
-    source, call = workspace.call(change.op_id)
+    source, call = workspace.only_call(change.op_id)
     _, after = workspace.call(change.after)
-    refuse_repeated(source, call)
     if target.id not in op.parent_ids:
         workspace.change(source, moved(source, call, after))
 
 
 def _remove(workspace: Workspace, change: Remove) -> None:
-    source, call = workspace.call(change.op_id)
-    refuse_repeated(source, call)
+    source, call = workspace.only_call(change.op_id)
     workspace.change(source, removed(source, call))
 
 
@@ -142,8 +137,7 @@ def _replace(workspace: Workspace, change: Replace) -> None:
     op = workspace.operation(change.op_id)
     if op.kind == "from_generator":
         raise NotPatchableError("How its data can be divided only you know.")
-    source, call = workspace.call(change.op_id)
-    refuse_repeated(source, call)
+    source, call = workspace.only_call(change.op_id)
     values = _texts(source, change.parameters)
     if (op.kind, change.kind) in (("flat_map", "interleave"), ("batch", "rebatch")):
         changes = renamed(source, call, change.kind, values)
@@ -171,8 +165,7 @@ def _loop(workspace: Workspace) -> Loop:
 
 def _options(workspace: Workspace, change: SetOptions) -> None:
     last = _last(workspace)
-    source, call = workspace.call(last.id)
-    refuse_repeated(source, call)
+    source, call = workspace.only_call(last.id)
     workspace.change(source, with_options(source, call, change.options))
 
 

@@ -146,6 +146,14 @@ def test_what_can_not_be_written_comes_with_code_to_paste(script: Path) -> None:
     assert "    if batch % 100:" in result.stderr
 
 
+def test_what_changes_results_is_said_beside_the_patch(script: Path) -> None:
+    made = session(script, Remove("cache"))
+    finding = made.findings[0].model_copy(update={"effect_on_results": "changes a hyper-parameter"})
+    made = with_patches(made.model_copy(update={"findings": [finding]}), LATER)
+    result = fix(save_session(made, script.parent))
+    assert "the cache left out: changes a hyper-parameter." in result.stderr
+
+
 def test_the_newest_report_is_taken_where_none_is_named(script: Path) -> None:
     for name, age in (("old", 100), ("new", 1)):
         (script.parent / "reports" / name).mkdir(parents=True)

@@ -46,6 +46,13 @@ def test_a_pipeline_that_may_be_made_several_times_is_left_alone(text: str, reas
     assert reason in refused(HEAD + text, map_in(HEAD + text), CACHE)
 
 
+def test_a_line_that_was_run_for_several_pipelines_is_left_alone() -> None:
+    text = HEAD + "def make(files):\n    return read(files).map(f)\n"
+    twins = [op(text, "map", id="map"), op(text, "map", id="of_validation")]
+    assert "several pipelines" in refused(text, twins, CACHE)
+    assert "num_parallel_calls" in patched(text, twins, PARALLEL)
+
+
 def test_parallel_calls_may_hold_for_every_pipeline_that_a_function_makes() -> None:
     text = HEAD + "def make(x):\n    return read(x).map(f)\n\n\na = make(x)\nb = make(y)\n"
     assert "num_parallel_calls" in patched(text, map_in(text), PARALLEL)
@@ -96,6 +103,17 @@ def test_a_moved_call_whose_elements_others_read_stays() -> None:
     text = HEAD + "ds = ds.shuffle(9)\nfirst = next(iter(ds))\nds = ds.map(f)\n"
     both = [op(text, "shuffle"), op(text, "map")]
     assert "`ds`" in refused(text, both, Move("shuffle", "map"))
+
+
+def test_a_moved_call_whose_variable_a_condition_gives_stays() -> None:
+    text = HEAD + "ds = ds.shuffle(9)\nif small:\n    ds = other\nds = ds.map(f)\n"
+    both = [op(text, "shuffle"), op(text, "map")]
+    assert "more than one place" in refused(text, both, Move("shuffle", "map"))
+
+
+def test_a_setting_that_the_model_is_given_elsewhere_stays() -> None:
+    text = "m.compile('sgd')\nm.run_eagerly = True\nm.fit(ds)\n"
+    assert "`run_eagerly`" in refused(text, [], SetModel({"run_eagerly": False}))
 
 
 def test_a_call_moves_along_variables_that_are_read_once() -> None:

@@ -9,6 +9,7 @@ from pipediag.facts.order import in_order
 from pipediag.session.edits import Edit, Insert, SetModel, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.session.patches import LeftOut, Patch
 from pipediag.session.trials import (
     Combined,
     DroppedEdit,
@@ -244,3 +245,29 @@ def pipeline_only() -> Session:
         differential=None,
         differential_missing="The loop went on by itself.",
     )
+
+
+DIFF = """--- a/train.py
++++ b/train.py
+@@ -10,4 +10,5 @@
+ dataset = tf.data.Dataset.from_tensor_slices((features, labels))
+-dataset = dataset.map(augment)  # a line that is longer than a narrow window, as many are there
++dataset = dataset.map(augment, num_parallel_calls=16)  # a line that is longer than a window
++dataset = dataset.cache()
+ dataset = dataset.batch(32)
+"""
+
+
+def patched() -> Session:
+    """Findings with a patch, with code to paste, and a patch of all."""
+    session = everything_tried()
+    by_hand = Patch(
+        left_out=[LeftOut(edit="e", reason="The call stands in a loop.", snippet=".cache()")]
+    )
+    patches = [Patch(edits=[PARALLEL.id], diff=DIFF), by_hand]
+    findings = [
+        finding.model_copy(update={"patch": patches[index]}) if index < len(patches) else finding
+        for index, finding in enumerate(session.findings)
+    ]
+    together = Patch(edits=[PARALLEL.id, CACHE.id], diff=DIFF)
+    return session.model_copy(update={"findings": findings, "patch": together})

@@ -38,12 +38,14 @@ def _thinner(session: Session) -> list[tuple[str, dict[str, Any]]]:
     steps = session.steps.model_copy(update={"samples_ms": []}) if session.steps else None
     trials = session.trials.model_copy(update={"blocks": []}) if session.trials else None
     devices = [device.model_copy(update={"gaps": []}) for device in session.devices]
+    findings = [finding.model_copy(update={"patch": None}) for finding in session.findings]
     return [
         ("single steps (in steps.csv)", {"step_rows": []}),
         ("host samples (in host.csv)", {"host_samples": []}),
         ("step times (in steps.csv)", {"steps": steps}),
         ("blocks of the trials (in trials.csv)", {"trials": trials, "evaluation_trials": []}),
         ("idle gaps (in gaps.csv)", {"devices": devices}),
+        ("patches (in session.json)", {"patch": None, "findings": findings}),
         (
             "the pipeline (in pipeline.csv)",
             {"pipeline": None, "pipeline_missing": "See pipeline.csv."},

@@ -12,11 +12,11 @@ from markupsafe import Markup, escape
 from pipediag.encoding.diff import applicable
 from pipediag.session.pipeline import Operation
 
-MOST_LINES = 60
+MOST_LINES = 40
 """Of one patch; the file that is offered has all of them."""
-MOST_LINKED_BYTES = 40_000
+MOST_LINKED_BYTES = 6_000
 """Of a patch that the page offers as a file, which is in the page once more for that."""
-_LONGEST_LINE = 240
+_LONGEST_LINE = 200
 _CALL = re.compile(r"\b[A-Za-z_]\w*\(")
 _QUOTES = "'\""
 

@@ -35,6 +35,7 @@ SESSIONS: dict[str, Callable[[], Session]] = {
     "hostile": sessions.hostile,
     "enormous": sessions.enormous,
     "everything tried": trial_sessions.everything_tried,
+    "patches": trial_sessions.patched,
 }
 
 

@@ -1,0 +1,168 @@
+"""The edits that are confirmed on samples and benchmark scripts, as patches of these scripts.
+
+Their operations are read from the source here, as a recording would name them: each by the line on
+which its name stands. Which edits are confirmed, the expectations beside the scripts say.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import benchmarks
+from pipediag.session.edits import (
+    AUTOTUNE,
+    Change,
+    Insert,
+    Move,
+    Replace,
+    SetModel,
+    SetOptions,
+    SetParameters,
+    SkipCallback,
+)
+from pipediag.session.pipeline import Operation
+from tests.patching.effect import effect_of
+from tests.patching.scripts import SCRIPT, patch
+from tests.records import make_operation
+from tests.samples.expectation import SAMPLES, all_expectations
+
+AT_ONCE = {"cycle_length": 16, "num_parallel_calls": 16}
+POOL = SetOptions({"threading.private_threadpool_size": 16})
+TUNED = SetParameters("map", {"num_parallel_calls": AUTOTUNE})
+CACHE = Insert("map", "cache", {"elements": 64})
+BEHIND = Move("shuffle", "map")
+VECTOR = Move("map", "batch")
+BIGGER = SetParameters("batch", {"batch_size": 128})
+SEVERAL = SetModel({"steps_per_execution": 16})
+WORKERS = Replace("source", "PyDataset", {"workers": 16, "max_queue_size": 32})
+DEFAULTS = SetOptions({"optimization.apply_default_optimizations": True, "autotune.enabled": True})
+
+CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
+    ("batch_callback", "batch-callback"): (SkipCallback("WeightMonitor", SCRIPT, 25),),
+    ("blocking_numpy_function", "serial-stateful-map"): (
+        SetParameters("map", {"num_parallel_calls": 16}),
+        POOL,
+    ),
+    ("decoy_cached_already", "missing-cache"): (CACHE,),
+    ("decoy_cached_already", "per-element-map"): (VECTOR,),
+    ("decoy_small_batch_waits", "serial-stateful-map"): (TUNED, POOL),
+    ("disabled_defaults", "disabled-defaults"): (DEFAULTS,),
+    ("disabled_defaults", "missing-cache"): (BEHIND, CACHE),
+    ("eager_fit", "eager-execution"): (SetModel({"run_eagerly": False}),),
+    ("generator_waits_and_parses", "waiting-generator"): (
+        Replace("from_generator", "interleave", {"cycle_length": 2, "num_parallel_calls": 2}),
+        POOL,
+    ),
+    ("host_overhead", "host-overhead"): (SEVERAL,),
+    ("jpeg_loop_single_call", "missing-cache"): (BEHIND, CACHE),
+    ("jpeg_loop_single_call", "single-call-map"): (TUNED,),
+    ("large_table_adam", "dense-embedding-update"): (SetModel({"optimizer": "row_wise"}),),
+    ("missing_cache", "missing-cache"): (CACHE,),
+    ("missing_prefetch", "disabled-defaults"): (
+        SetOptions({"optimization.inject_prefetch": True}),
+    ),
+    ("missing_prefetch", "missing-prefetch"): (
+        Insert("with_options", "prefetch", {"buffer_size": AUTOTUNE}),
+    ),
+    ("missing_prefetch", "serial-stateful-map"): (TUNED,),
+    ("nested_map", "nested-map"): (TUNED,),
+    ("nested_map", "sequential-files"): (
+        Replace("flat_map", "interleave", {"cycle_length": 2, "num_parallel_calls": AUTOTUNE}),
+    ),
+    ("per_element_map", "missing-cache"): (CACHE,),
+    ("per_element_map", "per-element-map"): (VECTOR,),
+    ("pydataset_store", "pydataset-workers"): (WORKERS,),
+    ("random_augmentation", "serial-stateful-map"): (TUNED,),
+    ("shards_in_flat_map", "serial-flat-map"): (
+        Replace("flat_map", "parallel_flat_map", {**AT_ONCE}),
+        POOL,
+    ),
+    ("shuffled_whole_data", "missing-cache"): (CACHE,),
+    ("single_call_map", "missing-cache"): (BEHIND, CACHE),
+    ("single_call_map", "single-call-map"): (TUNED,),
+    ("slow_embedding_basic", "host-overhead"): (SEVERAL,),
+    ("slow_embedding_basic", "small-batch"): (BIGGER,),
+    ("small_batch", "host-overhead"): (SEVERAL,),
+    ("small_batch", "small-batch"): (BIGGER,),
+    ("string_lookup", "missing-cache"): (BEHIND, CACHE),
+    ("string_lookup", "serial-stateful-map"): (TUNED,),
+    ("table_copied_on_lookup", "table-copied-on-lookup"): (SetModel({"jit_compile": True}),),
+    ("text_padded_batch", "missing-cache"): (BEHIND, CACHE),
+    ("tfrecord_parse_each", "missing-cache"): (CACHE,),
+    ("tfrecord_parse_each", "per-element-map"): (VECTOR,),
+    ("waiting_generators", "waiting-generator"): (Replace("flat_map", "interleave", AT_ONCE), POOL),
+    ("waiting_map_pool", "waiting-map-pool"): (
+        SetParameters("map", {"num_parallel_calls": 16}),
+        POOL,
+    ),
+}
+"""By script and rule, the changes that the rule's edit is made of there."""
+
+BY_HAND = {
+    ("batch_callback", "batch-callback"),
+    ("generator_waits_and_parses", "waiting-generator"),
+}
+"""What only the author of the script can write."""
+GOAL = 0.8
+SCRIPTS = Path(benchmarks.__file__).parent / "scripts"
+
+EXPECTED = {
+    expected.name: expected
+    for folder in (SAMPLES, SCRIPTS)
+    for expected in all_expectations(folder)
+}
+
+
+def operations(text: str) -> list[Operation]:
+    """Every call that makes a dataset or an operation of one, in the order of the data.
+
+    Those in functions are of datasets only where a flat_map is there to call the function.
+    """
+    nodes = list(ast.walk(ast.parse(text)))
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    inner = {line for f in functions for line in range(f.lineno, (f.end_lineno or 0) + 1)}
+    called = [
+        ((node.end_lineno or 0, node.end_col_offset or 0), node.func.end_lineno, node.func.attr)
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ]
+    outer = "flat_map" if any(kind == "flat_map" for _, _, kind in called) else None
+    return [
+        make_operation(
+            kind, kind, file=SCRIPT, line=line, inside_function_of=outer if line in inner else None
+        )
+        for _, line, kind in sorted(called)
+        if kind in DATASETS and (outer is not None or line not in inner)
+    ]
+
+
+DATASETS = frozenset(
+    "batch cache flat_map from_generator from_tensor_slices interleave map padded_batch prefetch "
+    "range repeat shuffle TFRecordDataset with_options".split()
+)
+
+
+@pytest.mark.parametrize(("script", "rule"), CONFIRMED, ids=lambda each: each)
+def test_a_confirmed_edit_is_a_patch_or_code_to_paste(script: str, rule: str) -> None:
+    text = EXPECTED[script].script.read_text(encoding="utf-8")
+    keras = {"source": "Stored", "source_file": SCRIPT, "optimizer": "Adam"}
+    found, after = patch(text, operations(text), *CONFIRMED[script, rule], keras=keras)
+    if (script, rule) in BY_HAND:
+        assert found.diff is None
+        assert found.left_out[0].reason
+        return
+    assert found.left_out == []
+    compile(after, script, "exec")
+    assert effect_of(after) != effect_of(text) or rule == "pydataset-workers"
+
+
+def test_these_are_the_edits_that_are_expected_to_be_confirmed() -> None:
+    expected = {(name, rule) for name, one in EXPECTED.items() for rule in one.trials.confirmed}
+    assert set(CONFIRMED) == expected
+
+
+def test_most_of_them_are_patches() -> None:
+    assert 1 - len(BY_HAND) / len(CONFIRMED) >= GOAL
