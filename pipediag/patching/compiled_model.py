@@ -42,7 +42,7 @@ def compiled(
 
 
 def _refuse_set_elsewhere(source: Source, settings: dict[str, Scalar]) -> None:
-    """Raises NotPatchableError where the file sets outside of `compile` what that would set, too."""
+    """Raises NotPatchableError where the file sets outside of `compile` what that would set."""
     given = {
         node.targets[0].target.attr.value
         for node in source.nodes

@@ -41,7 +41,12 @@ def patch_lines(diff: str) -> list[PatchLine]:
             lines.append(PatchLine("removed", text))
         elif text.startswith(" "):
             lines.append(PatchLine("same", text))
-    return lines
+    return _without_blank_ends(lines)
+
+
+def _without_blank_ends(lines: list[PatchLine]) -> list[PatchLine]:
+    shown = [n for n, line in enumerate(lines) if line.kind != "same" or line.text.strip()]
+    return lines[shown[0] : shown[-1] + 1] if shown else []
 
 
 def patch_link(diff: str) -> str | None:

@@ -17,13 +17,14 @@ from tests.reporters.html.pages import Page
 DIFF = """--- a/t.py
 +++ b/t.py
 @@ -1,2 +1,3 @@
+~
  ds = ds.map(f)
 +ds = ds.cache()
  ds = ds.batch(2)
 @@ -9,1 +10,1 @@
 -m.compile('<b>')
 +m.compile('sgd')
-"""
+""".replace("~", " ")
 EDIT = Edit("cache", "a cache", (Insert("map", "cache"),))
 
 
