@@ -50,6 +50,7 @@ def write(workspace: Workspace, changes: Sequence[Change]) -> None:
         # What else there is imitates what Keras does by itself when it has workers.
         changes = workers
     _refuse_same_place(changes)
+    _refuse_contradictions(changes)
     if not all(any(matches(change) for matches, _ in _PASSES) for change in changes):
         raise NotPatchableError("Pipediag can't write a change of that kind.")
     for matches, write_one in _PASSES:
@@ -63,6 +64,31 @@ def _refuse_same_place(changes: Sequence[Change]) -> None:
     places = [change.after for change in changes if isinstance(change, Move)]
     if len(set(places)) < len(places):
         raise NotPatchableError("Two of the changes move calls to the same place.")
+
+
+def _refuse_contradictions(changes: Sequence[Change]) -> None:
+    """As a trial of both refuses them: what one edit gives a value, no other may give another."""
+    given: dict[tuple[str, str], Scalar] = {}
+    for change in changes:
+        for place, values in _settings(change):
+            for name, value in values.items():
+                if given.setdefault((place, name), value) != value:
+                    raise NotPatchableError(f"Two of the changes set `{name}` to other values.")
+    gone = {change.op_id for change in changes if isinstance(change, Remove)}
+    if any(isinstance(c, SetParameters | Move | Replace) and c.op_id in gone for c in changes):
+        raise NotPatchableError("One of the changes leaves out what another one changes.")
+
+
+def _settings(change: Change) -> list[tuple[str, dict[str, Scalar]]]:
+    match change:
+        case SetParameters():
+            return [(change.op_id, change.parameters)]
+        case SetOptions():
+            return [("options", change.options)]
+        case SetModel():
+            return [("model", change.settings)]
+        case _:
+            return []
 
 
 def _set(workspace: Workspace, change: SetParameters) -> None:

@@ -11,6 +11,9 @@ from pipediag.runner.analysis import AnalysisRequest, analyse
 from pipediag.runner.output import prepare_output
 from pipediag.runner.second_run import FirstRun
 from pipediag.session import files
+from tests.factories import make_finding, make_session
+from tests.records import make_operation, make_pipeline
+from tests.trials.bench import make_edit
 
 
 @pytest.fixture
@@ -117,3 +120,22 @@ def test_without_anything_to_try_a_script_is_run_once(script: str) -> None:
     assert Path("runs").read_text() == "run "
     assert result.session.script.second_run is None
     assert not [name for name in _names("out") if name.startswith(".")]
+
+
+@pytest.mark.parametrize("source", [True, False])
+def test_a_session_holds_source_and_patches_unless_told_otherwise(
+    script: str, monkeypatch: pytest.MonkeyPatch, source: bool
+) -> None:
+    op = make_operation("map", "map", file=str(Path(script).resolve()), line=1, code="pass")
+    measured = make_session(
+        pipeline=make_pipeline(ops=[op], bottleneck_op_id=None),
+        findings=[make_finding(edit=make_edit("map"))],
+    )
+    monkeypatch.setattr("pipediag.runner.conclusion.diagnose", lambda *_: measured)
+
+    result = analyse(AnalysisRequest(script=script, output=Path("out"), source=source), _ignore)
+
+    (finding,) = result.session.findings
+    assert (finding.patch is not None) == source
+    assert result.session.pipeline is not None
+    assert [each.code for each in result.session.pipeline.ops] == ["pass" if source else None]

@@ -77,6 +77,11 @@ def test_more_calls_in_flight_are_confirmed_and_head_the_report(tmp_path: Path) 
     assert finding.trial.speedup > 2  # eight calls of 2 ms that wait; sixteen threads
     assert session.combined is not None
     assert session.combined.findings == [finding.edit.id if finding.edit else None]
+    assert session.patch is not None
+    assert session.patch.left_out == []
+    assert "range(10**6).map(lookup, num_parallel_calls=16).batch(8)  # culprit" in (
+        session.patch.diff or ""
+    )
     assert session.trials is not None
     assert {block.arm for block in session.trials.blocks} >= {"base", "serial-stateful-map:op2"}
     assert session.findings[0] == finding

@@ -1,0 +1,118 @@
+"""Several edits as one patch, in whatever order they come, and what of them is left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipediag.patching.diff import unified
+from pipediag.patching.making import make_patch
+from pipediag.session.edits import (
+    Edit,
+    Insert,
+    Move,
+    Remove,
+    SetModel,
+    SetOptions,
+    SetParameters,
+    SkipCallback,
+)
+from tests.factories import make_loop
+from tests.patching.scripts import SCRIPT, op, session_of
+from tests.records import make_pipeline
+
+TEXT = """import tensorflow as tf
+
+ds = tf.data.Dataset.range(9)
+ds = ds.map(f)
+ds = ds.batch(3)
+model.compile("sgd")
+val = tf.data.Dataset.range(5).batch(5)
+model.fit(ds, validation_data=val)
+"""
+OPS = [
+    op(TEXT, "range", "range(9)"),
+    op(TEXT, "map", ".map("),
+    op(TEXT, "batch", ".batch(3)"),
+]
+VECTOR = Edit("vector", "", (Move("map", "batch"),))
+CACHE = Edit("cache", "", (Insert("map", "cache", {"elements": 3}),))
+CALLS = Edit("calls", "", (SetParameters("map", {"num_parallel_calls": 4}),))
+POOL = Edit("pool", "", (SetOptions({"threading.private_threadpool_size": 16}),))
+STEPS = Edit("steps", "", (SetModel({"steps_per_execution": 16}),))
+SKIP = Edit("skip", "", (SkipCallback("Save", None, None),))
+
+
+def made(*edits: Edit) -> tuple[list[str], list[str], str]:
+    """Ids of those that are in the patch, of those that are left out, and the text after it."""
+    found, contents = make_patch(session_of(TEXT, *OPS), edits, lambda _: TEXT.encode())
+    left = [each.edit for each in found.left_out]
+    return found.edits, left, contents.get(SCRIPT, TEXT.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "edits", [(VECTOR, CACHE, CALLS), (CALLS, CACHE, VECTOR), (CACHE, VECTOR, CALLS)]
+)
+def test_the_order_of_edits_does_not_matter(edits: tuple[Edit, ...]) -> None:
+    """A cache behind a map goes with the map, as in a trial of both."""
+    lines = "ds = ds.batch(3)\nds = ds.map(f, num_parallel_calls=4)\nds = ds.cache()\n"
+    together, left_out, after = made(*edits)
+    assert together == [edit.id for edit in edits]
+    assert left_out == []
+    assert after == TEXT.replace("ds = ds.map(f)\nds = ds.batch(3)\n", lines)
+
+
+def test_pipeline_and_model_are_changed_together() -> None:
+    together, _, after = made(CALLS, POOL, STEPS)
+    assert together == ["calls", "pool", "steps"]
+    assert "ds = ds.batch(3)\noptions = tf.data.Options()\n" in after
+    assert 'model.compile("sgd", steps_per_execution=16)\n' in after
+
+
+def test_what_can_not_be_written_leaves_the_others_in() -> None:
+    together, left_out, after = made(SKIP, CALLS)
+    assert (together, left_out) == (["calls"], ["skip"])
+    assert "num_parallel_calls=4" in after
+
+
+def test_of_two_that_contradict_each_other_the_first_stays() -> None:
+    gone = Edit("gone", "", (Remove("map"),))
+    eight = Edit("eight", "", (SetParameters("map", {"num_parallel_calls": 8}),))
+    assert made(CALLS, eight)[:2] == (["calls"], ["eight"])
+    assert made(CALLS, gone)[:2] == (["calls"], ["gone"])
+    assert made(gone, gone)[0] == ["gone", "gone"]
+
+
+def test_what_stands_there_already_is_no_patch() -> None:
+    same = Edit("same", "", (SetParameters("batch", {"batch_size": 3}),))
+    assert made(same)[:2] == ([], ["same"])
+
+
+def test_the_data_of_a_validation_is_cached_in_its_own_pipeline() -> None:
+    val = [
+        op(TEXT, "range", "range(5)", id="val_range"),
+        op(TEXT, "batch", ".batch(5)", id="val", parent_ids=["val_range"]),
+    ]
+    session = session_of(TEXT, *OPS)
+    pipeline = make_pipeline(ops=val, bottleneck_op_id=None)
+    evaluates = make_loop(id="loop_1", role="validation", diagnosed=False, pipeline=pipeline)
+    session = session.model_copy(update={"loops": [*session.loops, evaluates]})
+    edit = Edit("val", "", (Insert("val", "cache", {"elements": 2}),), loop_id="loop_1")
+    _, contents = make_patch(session, [edit], lambda _: TEXT.encode())
+    assert contents[SCRIPT].decode() == TEXT.replace(".batch(5)", ".batch(5).cache()")
+
+
+def test_files_are_named_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    inside = unified(str(tmp_path / "a" / "t.py"), b"x\n", b"y\n").split("\n")
+    assert inside[:2] == ["--- a/a/t.py", "+++ b/a/t.py"]
+    outside = unified("/elsewhere/t.py", b"x\n", b"y\n").split("\n")
+    assert outside[:2] == ["--- a/elsewhere/t.py", "+++ b/elsewhere/t.py"]
+
+
+def test_only_what_ends_a_line_for_patch_does_so() -> None:
+    diff = unified("t.py", b"a = '\x0c\xe2\x80\xa8'\nb\n", b"a = '\x0c\xe2\x80\xa8'\nc\n")
+    assert diff.split("\n")[3:] == [" a = '\x0c\u2028'", "-b", "+c", ""]
