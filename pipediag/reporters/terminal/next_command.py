@@ -21,7 +21,8 @@ class NextCommand:
 
 
 def next_command(session: Session, output_directory: Path | None) -> NextCommand | None:
-    """What to run next: again with more steps, again with trials, again after an edit, or the gate.
+    """What to run next: again with more steps or with trials, the confirmed edits' patch, again after an
+    edit, or the gate.
 
     None where no step was measured: the same command would end the same way.
     """
@@ -34,9 +35,11 @@ def next_command(session: Session, output_directory: Path | None) -> NextCommand
         )
     if edits_for_second_run(session):
         return NextCommand("To try it in the loop", _analyze(session, output_directory, "--rerun"))
+    target = str(output_directory or _default_directory(session))
+    if session.patch is not None and session.patch.diff is not None:
+        return NextCommand("The change as a patch", shlex.join(["pipediag", "fix", target]))
     if any(finding.status == "fail" for finding in session.findings):
         return NextCommand("After the edit", _analyze(session, output_directory))
-    target = str(output_directory or _default_directory(session))
     return NextCommand("To keep it so in CI", shlex.join(["pipediag", "check", target]))
 
 

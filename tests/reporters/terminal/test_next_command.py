@@ -6,6 +6,7 @@ import pytest
 
 from pipediag.facts.report_directory import default_directory
 from pipediag.reporters.terminal.next_command import NextCommand, next_command
+from pipediag.session.patches import Patch
 from pipediag.session.run import Script
 from tests import factories, records
 from tests.reporters import sessions
@@ -77,3 +78,11 @@ def test_a_script_that_was_over_too_soon_leads_to_a_second_run() -> None:
     assert next_command(session, None) == NextCommand(
         "To try it in the loop", "pipediag analyze --rerun train.py"
     )
+
+
+def test_confirmed_edits_lead_to_their_patch() -> None:
+    written = factories.make_session(patch=Patch(edits=["map"], diff="+x\n"))
+    by_hand = factories.make_session(patch=Patch())
+
+    assert next_command(written, Path("my out")).command == "pipediag fix 'my out'"
+    assert next_command(by_hand, None).purpose == "After the edit"
