@@ -21,8 +21,8 @@ class NextCommand:
 
 
 def next_command(session: Session, output_directory: Path | None) -> NextCommand | None:
-    """What to run next: again with more steps or with trials, the confirmed edits' patch, again after an
-    edit, or the gate.
+    """What to run next: again with more steps, again with trials, the patch of the confirmed edits,
+    again after an edit, or the gate.
 
     None where no step was measured: the same command would end the same way.
     """
