@@ -33,6 +33,7 @@ IN_GRAPH = """
             with tf.GradientTape() as tape:
                 loss = tf.reduce_sum(tf.nn.embedding_lookup(table, x % 20000))
             table.scatter_sub(tape.gradient(loss, table))
+            table.assign(0.999 * table)
 
     @tf.function
     def total(batches):
@@ -180,7 +181,9 @@ def test_what_the_table_of_an_in_graph_loop_costs(in_graph: Captured) -> None:
     cost = measure_embedding_cost(in_graph.recording, loop, trace, missing, breakdown)
 
     assert isinstance(cost, EmbeddingCost)
-    assert {"lookup", "update", "rest"} <= {part.part for part in cost.parts}
+    # TensorFlow leaves operations out of a profile that took next to no time before.
+    assert "regularizer" in {part.part for part in cost.parts}
+    assert sum(part.percent for part in cost.parts) == pytest.approx(100.0)
 
 
 def test_an_in_graph_loop_that_only_reads_is_not_training(in_graph: Captured) -> None:
