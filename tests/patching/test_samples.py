@@ -46,6 +46,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
         SetParameters("map", {"num_parallel_calls": 16}),
         POOL,
     ),
+    ("decoded_then_shuffled_loop", "missing-cache"): (CACHE,),
     ("decoy_cached_already", "missing-cache"): (CACHE,),
     ("decoy_cached_already", "per-element-map"): (VECTOR,),
     ("decoy_small_batch_waits", "serial-stateful-map"): (TUNED, POOL),
@@ -76,6 +77,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("per_element_map", "per-element-map"): (VECTOR,),
     ("pydataset_store", "pydataset-workers"): (WORKERS,),
     ("random_augmentation", "serial-stateful-map"): (TUNED,),
+    ("regularized_table", "regularized-table"): (SetModel({"table_terms_left_out": True}),),
     ("shards_in_flat_map", "serial-flat-map"): (
         Replace("flat_map", "parallel_flat_map", {**AT_ONCE}),
         POOL,
@@ -104,6 +106,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
 BY_HAND = {
     ("batch_callback", "batch-callback"),
     ("generator_waits_and_parses", "waiting-generator"),
+    ("regularized_table", "regularized-table"),
 }
 """What only the author of the script can write."""
 GOAL = 0.8
