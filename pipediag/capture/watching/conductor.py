@@ -280,17 +280,24 @@ class Conductor:
             self._with.timeline.passed("aside", loop.last_ns, now_ns - (wait_ns or 0))
         if not continuous:  # and where the steps that the trials came in go on, this does nothing
             self._with.timeline.steps_begin(record.id, now_ns, wait_ns)
-        if continuous:
+        repeated = self._repeats(loop)
+        if continuous and not repeated:
             self._step_over(consumer, now_ns - loop.last_ns)
         loop.last_ns = now_ns
         loop.clock.hand_over(now_ns, wait_ns, continuous)
-        record.steps += record.batches_per_call
+        if not repeated:
+            record.steps += record.batches_per_call
         if record.first_step_ns is None:
             self._updates.tracing_ns = 0  # the step that begins may be the first to be complete
         self._diagnose(consumer, now_ns, wait_ns, continuous)
         deadline_ns = self._stopping.deadline_ns
         if deadline_ns is not None and now_ns > deadline_ns and self._active is None:
             self.stop()
+
+    def _repeats(self, loop: Loop) -> bool:
+        """Whether the loop was handed a batch again: a step that is ours, not the script's."""
+        active = self._active
+        return active is not None and active.loop is loop and bool(active.repeats)
 
     def _step_over(self, consumer: Consumer, duration_ns: int) -> None:
         loop, record = consumer.loop, consumer.loop.record

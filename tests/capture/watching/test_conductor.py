@@ -27,6 +27,20 @@ def test_a_step_that_writes_makes_its_loop_a_training(stage: Stage) -> None:
     assert consumer.loop.diagnosis is not None
 
 
+def test_steps_on_a_repeated_batch_are_none_of_the_scripts(stage: Stage) -> None:
+    consumer = stage.consumer()
+    for _ in range(3):
+        stage.step(consumer, trains=True)
+    consumer.loop.diagnosis.repeats = True
+    for _ in range(100):
+        stage.step(consumer, trains=True)
+
+    assert (consumer.loop.record.steps, consumer.loop.record.elapsed_ns) == (3, 20)
+    consumer.loop.diagnosis.repeats = False
+    stage.step(consumer, trains=True)
+    assert consumer.loop.record.steps == 4
+
+
 def test_the_last_step_of_a_training_is_not_credited_to_the_next_loop(stage: Stage) -> None:
     training, validation = stage.consumer(), stage.consumer()
     for _ in range(3):
