@@ -10,7 +10,7 @@ from typing import Literal
 from pipediag.facts.epochs import seen_time
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import Run, RunGain, RunPart
+from pipediag.session.ledger import MAKING, Run, RunGain, RunPart
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined, Trial
 from pipediag.vocabulary import RunPartName, RunScope
@@ -86,12 +86,23 @@ def later_starts_s(session: Session) -> float | None:
     run, time = session.run, seen_time(session)
     if run is None or time is None or time.first_batch_ms is None:
         return None
-    rows = _of_the_loop(session, "epoch_start")
+    rows = [row for row in _of_the_loop(session, "epoch_start") if row.what != MAKING]
     whole = sum(row.seconds for row in rows)
     if run.scope != "run":
         return whole
     later = sum(max(0, (row.count or 1) - 1) for row in rows)
     return min(whole, later * time.first_batch_ms / 1000.0)
+
+
+def making_ms(session: Session) -> float:
+    """What an epoch of the diagnosed loop takes to make its iterators, of which Keras makes two,
+    and to let the former ones go; 0 where that is not known."""
+    starts, run = _of_the_loop(session, "epoch_start"), session.run
+    making_s = sum(row.seconds for row in starts if row.what == MAKING)
+    if run is None or run.scope == "1000_steps":
+        return 0.0
+    epochs = max((row.count or 1 for row in starts if row.what != MAKING), default=1)
+    return 1000.0 * making_s / (epochs if run.scope == "run" else 1)
 
 
 def _of_the_loop(session: Session, part: RunPartName) -> list[RunPart]:
@@ -238,11 +249,14 @@ def _steps(session: Session, run: Run) -> Taken:
 
 
 def _epochs(session: Session, run: Run) -> Taken:
-    """Of the same loop, with the waits for first batches; not its very first, in which the pipeline
-    starts up."""
-    starts = _taken(run, _of_the_loop(session, "epoch_start"))
+    """Of the same loop, with the making of its iterators and the waits for first batches; not its
+    very first, in which the pipeline starts up."""
+    rows = _of_the_loop(session, "epoch_start")
+    made = _taken(run, (row for row in rows if row.what == MAKING))
+    waits = _taken(run, (row for row in rows if row.what != MAKING))
     later_s = later_starts_s(session) or 0.0
-    return _steps(session, run) + starts.share(later_s / starts.seconds if later_s else 0.0)
+    later = waits.share(later_s / waits.seconds if later_s else 0.0)
+    return _steps(session, run) + made + later
 
 
 def _idle(session: Session) -> float:

@@ -11,6 +11,8 @@ OWN_LINE = "the script's own line"
 """What a row is (`RunPart.what`) where code runs that is in no function."""
 IN_FRAMEWORK = ", in a framework's code"
 """How what a row is ends where a framework's code ran for that line, as where it builds a model."""
+MAKING = "making the iterator"
+"""What a row of an epoch's start is that is no wait for a batch."""
 READING = "reading a data set"
 """What a row is where a loop takes data before a training."""
 

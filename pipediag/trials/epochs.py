@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipediag.facts.epochs import FIRST_BATCHES, seen_time
+from pipediag.facts.run import making_ms
 from pipediag.session.model import Session
 from pipediag.trials.statistics import FEWEST_ROUNDS
 
@@ -17,17 +18,23 @@ SPARE = 0.5
 def epoch_to_try(session: Session, budget_s: float) -> float | None:
     """Examples of one epoch; None where steps are what counts, or alone can be tried.
 
-    That is so where less than `FIRST_BATCHES` of an epoch is waited for its first batch, where its
+    That is so where less than `FIRST_BATCHES` of an epoch is its start, where its
     length is not known, and where the budget has no time for the waits.
     """
     loop, steps = session.diagnosed_loop(), session.steps
-    batches, wait_ms = _batches_of_an_epoch(session), _wait_ms(session)
+    batches, wait_ms = _batches_of_an_epoch(session), _start_ms(session)
     if loop is None or steps is None or not batches or not wait_ms or not loop.batch_size:
         return None
     share = 100.0 * wait_ms / (wait_ms + batches * steps.mean_ms)
     if share < FIRST_BATCHES.value or wait_ms / 1000.0 * WAITS > SPARE * budget_s:
         return None
     return float(batches * loop.batch_size)
+
+
+def _start_ms(session: Session) -> float | None:
+    """Of an epoch: its iterators are made, and it waits for its first batch."""
+    wait_ms = _wait_ms(session)
+    return None if wait_ms is None else wait_ms + making_ms(session)
 
 
 def _wait_ms(session: Session) -> float | None:

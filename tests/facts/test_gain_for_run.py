@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.run import gain_for_run, later_starts_s, starts_s
+from pipediag.facts.run import gain_for_run, later_starts_s, making_ms, starts_s
 from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -81,6 +81,26 @@ def waiting(ends: int = 3, **ledger: Any) -> Session:
     ]
     time = make_loop_time(first_batch_ms=2000.0, epoch_ends_seen=ends)
     return make_session(run=make_run(*rows, **ledger), loops=[make_loop(time=time)])
+
+
+def test_making_an_iterator_is_no_wait() -> None:
+    making = make_part("epoch_start", 8.0, loop_id="loop_0", count=8, what="making the iterator")
+    waits = make_part("epoch_start", 10.0, loop_id="loop_0", count=4)
+    steps = make_part("steps", 30.0, loop_id="loop_0")
+    time = make_loop_time(first_batch_ms=2000.0, epoch_ends_seen=3)
+    session = make_session(run=make_run(making, waits, steps), loops=[make_loop(time=time)])
+    twice = Trial(state="confirmed", reason=None, speedup=2.0, basis="epoch")
+
+    assert later_starts_s(session) == 6.0
+    assert making_ms(session) == 2000.0
+    gain = gain_for_run(session, make_finding(part="steps", trial=twice))
+    assert gain is not None
+    others_s = 52.0  # of the steps, which make_run adds up to 100 s
+    assert gain.before_s - gain.after_s == pytest.approx((8.0 + 6.0 + 30.0 + others_s) / 2)
+    epoch = session.model_copy(update={"run": make_run(making, scope="epoch")})
+    assert making_ms(epoch) == 8000.0
+    steps_alone = session.model_copy(update={"run": make_run(making, scope="1000_steps")})
+    assert making_ms(steps_alone) == 0.0
 
 
 def test_waits_are_those_of_the_diagnosed_loop() -> None:

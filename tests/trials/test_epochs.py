@@ -12,7 +12,7 @@ from pipediag.trials.arms import Arm, Block
 from pipediag.trials.consumers import TrainingEpochs
 from pipediag.trials.epochs import epoch_to_try
 from tests.factories import make_keras, make_loop, make_loop_time, make_session
-from tests.ledgers import make_run
+from tests.ledgers import make_part, make_run
 from tests.records import make_steps
 from tests.trials.bench import BATCH, FakeExecutor, make_edit, make_finding, try_edits
 
@@ -42,6 +42,16 @@ def test_waits_have_to_be_a_part_of_the_epoch(wait_ms: float, tried: bool) -> No
 @pytest.mark.parametrize(("wait_ms", "tried"), [(3_000.0, True), (3_001.0, False)])
 def test_ten_waits_have_to_fit_into_half_of_the_budget(wait_ms: float, tried: bool) -> None:
     assert (epoch_to_try(waiting(wait_ms), 60.0) is not None) is tried
+
+
+def test_to_make_its_iterator_is_a_part_of_an_epochs_start() -> None:
+    """6 ms of waiting alone are too little of 200."""
+    made = make_part("epoch_start", 1.2, loop_id="loop_0", count=24, what="making the iterator")
+    waits = make_part("epoch_start", 0.1, loop_id="loop_0", count=12)
+    session = waiting(6.0)
+
+    assert epoch_to_try(session, 60.0) is None
+    assert epoch_to_try(session.model_copy(update={"run": make_run(made, waits)}), 60.0) == 640.0
 
 
 def test_where_no_end_of_an_epoch_was_seen_its_start_tells() -> None:

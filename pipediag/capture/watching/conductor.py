@@ -280,13 +280,10 @@ class Conductor:
             self._with.timeline.passed("aside", loop.last_ns, now_ns - (wait_ns or 0))
         if not continuous:  # and where the steps that the trials came in go on, this does nothing
             self._with.timeline.steps_begin(record.id, now_ns, wait_ns)
-        repeated = self._repeats(loop)
-        if continuous and not repeated:
-            self._step_over(consumer, now_ns - loop.last_ns)
+        if not self._repeats(loop):
+            self._count(consumer, now_ns, continuous)
         loop.last_ns = now_ns
         loop.clock.hand_over(now_ns, wait_ns, continuous)
-        if not repeated:
-            record.steps += record.batches_per_call
         if record.first_step_ns is None:
             self._updates.tracing_ns = 0  # the step that begins may be the first to be complete
         self._diagnose(consumer, now_ns, wait_ns, continuous)
@@ -298,6 +295,12 @@ class Conductor:
         """Whether the loop was handed a batch again: a step that is ours, not the script's."""
         active = self._active
         return active is not None and active.loop is loop and bool(active.repeats)
+
+    def _count(self, consumer: Consumer, now_ns: int, continuous: bool) -> None:
+        """A step of the script's begins, and one is over where nothing came between."""
+        if continuous:
+            self._step_over(consumer, now_ns - consumer.loop.last_ns)
+        consumer.loop.record.steps += consumer.loop.record.batches_per_call
 
     def _step_over(self, consumer: Consumer, duration_ns: int) -> None:
         loop, record = consumer.loop, consumer.loop.record

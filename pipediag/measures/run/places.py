@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipediag.measures.run.sweep import Segment
-from pipediag.session.ledger import READING, callback_words
+from pipediag.session.ledger import MAKING, READING, callback_words
 from pipediag.session.recording import RecordedLoop
 from pipediag.session.timeline import Span
 from pipediag.vocabulary import LoopRole, RunPartName, SpanKind
@@ -155,7 +155,7 @@ def _in_a_loop(
     loop = loops.get(span.name)
     if loop is None or loop.role == "training":
         part: RunPartName = "steps" if span.kind == "steps" else "epoch_start"
-        what = "making the iterator" if span.kind == "iterator" else None
+        what = MAKING if span.kind == "iterator" else None
         file, line = (loop.file, loop.line) if loop else (None, None)
         return Place(part, what, file, line, span.name)
     if loop.role in _LOOKS:
