@@ -8,7 +8,9 @@ from math import hypot
 from typing import Literal
 
 from pipediag.facts.epochs import seen_time
+from pipediag.facts.evaluations import CACHES
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
+from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import MAKING, Run, RunGain, RunPart
 from pipediag.session.model import Session
@@ -146,9 +148,9 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
     if run is None or finding.about_results:
         return None
     if trial.speedup is not None:
-        tried = _tried(session, run, finding)
+        tried = _kept(_tried(session, run, finding), run, finding.edit)
         return _measured(run, tried, trial) if 0.0 < tried.seconds <= run.whole_s else None
-    shortened = _shortened(session, run, finding).seconds
+    shortened = _kept(_shortened(session, run, finding), run, finding.edit).seconds
     basis: Basis = "at most" if finding.predicted_speedup is None else "predicted"
     if finding.saved_s is not None:
         return _saving(run, finding.saved_s, basis)
@@ -164,6 +166,8 @@ def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
     if run is None or combined.speedup is None:
         return None
     shortened = _epochs(session, run) if combined.basis == "epoch" else _steps(session, run)
+    edits = [one.edit for one in session.findings if one.edit and one.edit.id in combined.findings]
+    shortened = _kept(shortened, run, next(filter(_fills_a_cache, edits), None))
     if shortened.seconds <= 0.0:
         return None
     return _measured(run, shortened, combined)
@@ -234,6 +238,18 @@ def _shortened(session: Session, run: Run, finding: Finding) -> Taken:
     place = _place_of(session, finding)
     own = [row for row in rows if (row.file, row.line) == place]
     return _taken(run, own or rows)
+
+
+def _kept(shortened: Taken, run: Run, edit: Edit | None) -> Taken:
+    """Without the first epoch where that fills a cache: it takes what it took."""
+    if edit is None or edit.loop_id is not None or not _fills_a_cache(edit):
+        return shortened
+    epochs = (run.epochs_planned or run.epochs_seen or 1.0) if run.scope == "run" else None
+    return shortened if epochs is None else shortened.share(1.0 - 1.0 / max(1.0, epochs))
+
+
+def _fills_a_cache(edit: Edit) -> bool:
+    return any(isinstance(one, Insert) and one.kind in CACHES for one in edit.changes)
 
 
 def _place_of(session: Session, finding: Finding) -> tuple[str | None, int | None]:

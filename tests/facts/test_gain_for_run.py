@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.run import gain_for_run, later_starts_s, making_ms, starts_s
-from pipediag.session.edits import Edit
+from pipediag.facts.run import gain_for_run, gain_of_all, later_starts_s, making_ms, starts_s
+from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.trials import Trial
+from pipediag.session.trials import Combined, Trial
 from tests.evaluations import validation
 from tests.factories import make_finding, make_loop, make_loop_time, make_session
 from tests.ledgers import make_part, make_run
@@ -101,6 +101,42 @@ def test_making_an_iterator_is_no_wait() -> None:
     assert making_ms(epoch) == 8000.0
     steps_alone = session.model_copy(update={"run": make_run(making, scope="1000_steps")})
     assert making_ms(steps_alone) == 0.0
+
+
+def cached(loop_id: str | None = None) -> Finding:
+    edit = Edit("missing-cache:op2", "a cache", (Insert("op2", "cache"),), loop_id=loop_id)
+    twice = Trial(state="confirmed", reason=None, speedup=2.0)
+    return make_finding(part="steps", edit=edit, trial=twice)
+
+
+@pytest.mark.parametrize(
+    ("ledger", "saved_s"),
+    [
+        ({"epochs_planned": 5}, 40.0),
+        ({"epochs_planned": None, "epochs_seen": 4.0}, 37.5),
+        ({"epochs_planned": 1}, None),
+        ({"scope": "epoch"}, 50.0),
+    ],
+)
+def test_the_epoch_that_fills_a_cache_takes_what_it_took(
+    ledger: dict[str, Any], saved_s: float | None
+) -> None:
+    """All of 100 s are steps, which get twice as fast."""
+    session = make_session(run=make_run(**ledger))
+    gain = gain_for_run(session, cached())
+    if saved_s is None:
+        assert gain is None
+        return
+    assert gain is not None
+    assert gain.before_s - gain.after_s == pytest.approx(saved_s)
+
+
+def test_so_it_is_with_other_changes_beside_the_cache() -> None:
+    session = make_session(run=make_run(epochs_planned=5), findings=[cached()])
+    combined = Combined(findings=["missing-cache:op2", "other:op1"], speedup=4.0, ci95=None)
+    gain = gain_of_all(session, combined)
+    assert gain is not None
+    assert gain.after_s == pytest.approx(20.0 + 80.0 / 4)
 
 
 def test_waits_are_those_of_the_diagnosed_loop() -> None:
