@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from pipediag.__main__ import INTERRUPTED
+from pipediag.cli.fresh_runs import analyze_afresh, ended_by_somebody
 from pipediag.cli.gate_config import load_gate_config
 from pipediag.cli.say import deliver, say
 from pipediag.cli.width import fitted
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
 
 _OURS = frozenset({"repeats", "output", "fail_on", "allow_inconclusive", "config"})
 """Options that are about all runs together: a single run is not given them."""
-
-_LOOK_S = 0.2
-"""How often is looked for signals, seconds."""
 
 
 def repeat(ctx: click.Context, options: dict[str, Any]) -> int:
@@ -52,17 +48,9 @@ def repeat(ctx: click.Context, options: dict[str, Any]) -> int:
         if not options["quiet"]:
             say(f"pipediag: run {number} of {options['repeats']}, into {output}")
         status = _run([*_given(ctx), "--output", str(output)], ctx, options)
-        if status or _ended_by_somebody(output):
+        if status or ended_by_somebody(output):
             return status or INTERRUPTED
     return 0 if gate is None else _judge(directory, gate, quiet=options["quiet"])
-
-
-def _ended_by_somebody(output: Path) -> bool:
-    """Whether a signal ended the script: it may have been measured by then, and is not wanted
-    again."""
-    from pipediag.session.store import load_session
-
-    return load_session(output).script.outcome in ("interrupted", "killed")
 
 
 def _fresh_directory(options: dict[str, Any]) -> Path:
@@ -100,26 +88,9 @@ def _given(ctx: click.Context) -> list[str]:
 
 def _run(given: list[str], ctx: click.Context, options: dict[str, Any]) -> int:
     """One call of `analyze`; what it ended with, as a shell would have it."""
-    command = [sys.executable, "-m", "pipediag", "analyze", *given]
     if ctx.color is not None and options["color"] is None:
-        command += ["--color", "always" if ctx.color else "never"]
-    status = _watched([*command, options["script"], *options["args"]])
-    return status if status >= 0 else 128 - status
-
-
-def _watched(command: list[str]) -> int:
-    """Runs it; signals that others send to us alone are meant for it."""
-    from pipediag.runner.signals import HeldSignals
-
-    with (
-        HeldSignals() as signals,
-        subprocess.Popen(command, preexec_fn=signals.prepare_child) as process,  # noqa: PLW1509
-    ):
-        while True:
-            with suppress(subprocess.TimeoutExpired):
-                return process.wait(_LOOK_S)
-            for number in signals.to_forward():
-                process.send_signal(number)
+        given = [*given, "--color", "always" if ctx.color else "never"]
+    return analyze_afresh([*given, options["script"], *options["args"]])
 
 
 def _judge(directory: Path, gate: Any, *, quiet: bool) -> int:

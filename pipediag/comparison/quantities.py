@@ -35,6 +35,8 @@ class Sides:
     ratios_only: bool = False
     floor_percent: float | None = None
     """The smallest slow-down that counts, percent; None for the built-in one."""
+    looks: int = 1
+    """How often it may be asked of sessions that grow in number, each time judged."""
 
     @property
     def repeated(self) -> bool:
@@ -60,7 +62,7 @@ def quantities(sides: Sides) -> tuple[Quantity, ...]:
 
 
 def _judged_times(sides: Sides) -> Iterator[Quantity]:
-    tests = 2 if sides.repeated else 1
+    tests = (2 if sides.repeated else 1) * sides.looks
     per_example = _batches_differ(sides)
     step = _step(sides, per_example)
     run = _run(sides)
@@ -153,16 +155,17 @@ def _judged_shares(sides: Sides) -> Iterator[Quantity]:
         ("input-wait", "Input wait, of the step", values.INPUT),
         ("overhead", "Overhead, of the step", values.OVERHEAD),
     )
+    tests = len(shares) * sides.looks
     for name, label, classes in shares:
         quantity = _share(sides, name, label, classes)
         if quantity.missing is not None:
             yield replace(quantity, outcome="inconclusive")
         elif sides.repeated:
-            change = statistics.change_of_shares(*_runs(quantity), len(shares))
+            change = statistics.change_of_shares(*_runs(quantity), tests)
             yield _judged(quantity, change, SHARES["runs"])
         else:
             both = (_measured(sides.base, classes), _measured(sides.head, classes))
-            change = statistics.change_of_measured_shares(*both, len(shares))
+            change = statistics.change_of_measured_shares(*both, tests)
             yield _judged(quantity, change, SHARES["steps"])
 
 

@@ -1,0 +1,137 @@
+"""Both versions by turns on one machine, until it is decided which is slower.
+
+A round is a run of each. The order of two rounds is base, head, head, base or its mirror image, by
+the toss of a coin: what drifts steadily meets both alike, and nothing that comes and goes on the
+machine can keep step with them.
+
+From the third round on every round is judged, and the first decision ends it. Who looks that often
+at the 1 % level is wrong more often than in 1 %, so each look is given an equal part of it: that is
+the error spending of K. K. G. Lan and D. L. DeMets (Biometrika 70, 1983), as even as S. J. Pocock's
+group sequential tests (Biometrika 64, 1977). The parts are added up as Bonferroni's, which holds
+however the looks depend on one another, and whether or not the last of them is reached.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Generic, Literal, TypeVar
+
+from pipediag.comparison.result import Comparison
+from pipediag.comparison.statistics import FEWEST_RUNS
+
+Side = Literal["base", "head"]
+End = Literal["decided", "rounds", "seconds", "undecidable", "interrupted", "failed"]
+"""Why no further round was made. `undecidable`: what is judged is missing, and stays so."""
+
+T = TypeVar("T")
+Run = Callable[[Side, int, float], T]
+"""Runs a version in the round of that number, in at most so many seconds. Raises `Ended`."""
+Compare = Callable[[Sequence[T], Sequence[T]], Comparison]
+
+
+class Ended(Exception):  # noqa: N818 - it need be no error
+    """A run gave nothing to compare, and none is to follow."""
+
+    def __init__(self, why: End) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where it ends undecided."""
+
+    rounds: int
+    seconds: float
+
+    @property
+    def looks(self) -> int:
+        """How often it is judged at most."""
+        return max(1, self.rounds - FEWEST_RUNS + 1)
+
+
+@dataclass
+class Interleaved(Generic[T]):
+    """What was measured, in order, and how it ended."""
+
+    base: list[T] = field(default_factory=list)
+    head: list[T] = field(default_factory=list)
+    comparison: Comparison | None = None
+    """Of all runs; None where one side has none."""
+    end: End = "rounds"
+
+    def of(self, side: Side) -> list[T]:
+        """What was measured of one version."""
+        return self.base if side == "base" else self.head
+
+    @property
+    def rounds(self) -> int:
+        """Those that are complete."""
+        return min(len(self.base), len(self.head))
+
+
+def interleave(
+    run: Run[T],
+    compare: Compare[T],
+    limits: Limits,
+    random: Random,
+    clock: Callable[[], float] = time.monotonic,
+) -> Interleaved[T]:
+    """Runs both by turns until one of them is called slower, neither is, or a limit is reached.
+
+    `compare` must judge for as many looks as `limits` has. Ctrl-C leaves what was measured.
+    """
+    measured: Interleaved[T] = Interleaved()
+    try:
+        measured.end = _ended_by(run, compare, limits, random, clock, measured)
+    except Ended as ended:
+        measured.end = ended.why
+    except KeyboardInterrupt:
+        measured.end = "interrupted"
+    if measured.rounds:
+        measured.comparison = compare(measured.base, measured.head)
+    return measured
+
+
+def _ended_by(
+    run: Run[T],
+    compare: Compare[T],
+    limits: Limits,
+    random: Random,
+    clock: Callable[[], float],
+    measured: Interleaved[T],
+) -> End:
+    over_at = clock() + limits.seconds
+    longest = 0.0
+    for number, sides in enumerate(_orders(limits.rounds, random), 1):
+        begun = clock()
+        if begun + longest > over_at:
+            return "seconds"
+        for side in sides:
+            if (left := over_at - clock()) <= 0:
+                return "seconds"
+            measured.of(side).append(run(side, number, left))
+        longest = max(longest, clock() - begun)
+        if number >= FEWEST_RUNS and (end := _settled(compare(measured.base, measured.head))):
+            return end
+    return "rounds"
+
+
+def _orders(rounds: int, random: Random) -> Iterator[tuple[Side, Side]]:
+    both: tuple[tuple[Side, Side], ...] = (("base", "head"), ("head", "base"))
+    first = 0
+    for number in range(rounds):
+        first = random.randrange(2) if number % 2 == 0 else 1 - first
+        yield both[first]
+
+
+def _settled(comparison: Comparison) -> End | None:
+    """Whether another round would change nothing."""
+    if comparison.outcome != "inconclusive":
+        return "decided"
+    undecided = [one for one in comparison.quantities if one.outcome == "inconclusive"]
+    lacking = any(one.missing is not None for one in undecided)
+    return "undecidable" if lacking or not undecided else None
