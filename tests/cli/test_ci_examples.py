@@ -1,0 +1,225 @@
+"""The workflows of docs/ci.md, step by step as their services run them, against recorded sessions.
+
+In place of `pip` and of what measures stands what takes no time; everything else is the real one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipediag.session.model import Session
+from tests.comparison.sides import run_of
+from tests.factories import make_session
+from tests.probe import environment
+from tests.records import make_breakdown
+
+PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+LIMIT = "[tool.pipediag]\nmax-input-wait-percent = 20\n"
+"""The sessions below lie on either side of it."""
+
+PIPEDIAG = """#!{python}
+import os, shutil, subprocess, sys
+
+own = [sys.executable, "-m", "pipediag"]
+name, *rest = sys.argv[1:]
+recorded = os.environ["RECORDED"]
+if name == "ab":
+    # Three runs of each, and the comparison of them.
+    into = rest[rest.index("-o") + 1]
+    for side in ("base", "head"):
+        for number in (1, 2, 3):
+            shutil.copytree(f"{{recorded}}/{{side}}", f"{{into}}/{{side}}/run-{{number}}")
+    sys.exit(subprocess.call([*own, "compare", f"{{into}}/base", f"{{into}}/head"]))
+if name == "analyze":
+    into = rest[rest.index("-o") + 1]
+    shutil.copytree(f"{{recorded}}/head", into, dirs_exist_ok=True)
+    print("train.py has run")
+    sys.exit(subprocess.call([*own, "check", into]) if "--fail-on" in rest else 0)
+sys.exit(subprocess.call([*own, *sys.argv[1:]]))
+"""
+
+
+def of_input_wait(percent: float) -> Session:
+    breakdown = make_breakdown(input_wait=percent, device_compute=100.0 - percent)
+    return make_session(breakdown=breakdown, findings=[])
+
+
+@dataclass
+class Workplace:
+    """A checkout on a runner, where `head` was measured, and `base` before it."""
+
+    directory: Path
+    places: list[Path]
+    recorded: Path
+
+    def measured(self, head: Session, base: Session | None = None) -> None:
+        for side, session in (("head", head), ("base", base or head)):
+            folder = self.recorded / side
+            folder.mkdir(parents=True)
+            (folder / "session.json").write_text(session.model_dump_json(), encoding="utf-8")
+
+    def run(self, command: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
+        path = os.pathsep.join([*map(str, self.places), os.environ["PATH"]])
+        return subprocess.run(
+            command,
+            cwd=self.directory,
+            env={**environment(), "PATH": path, "RECORDED": str(self.recorded), **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=240,
+        )
+
+
+@pytest.fixture
+def workplace(tmp_path: Path) -> Workplace:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, text in (
+        ("pip", "#!/bin/sh\n"),
+        ("pipediag", PIPEDIAG.format(python=sys.executable)),
+    ):
+        (tools / name).write_text(text, encoding="utf-8")
+        (tools / name).chmod(stat.S_IRWXU)
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    (checkout / "pyproject.toml").write_text(LIMIT, encoding="utf-8")
+    (checkout / "train.py").write_text("", encoding="utf-8")
+    return Workplace(checkout, [tools, Path(sys.executable).parent], tmp_path / "recorded")
+
+
+def written(kind: str, holding: str) -> str:
+    """The one block of that kind that holds the text."""
+    [text] = [text for found, text in BLOCKS if found == kind and holding in text]
+    return text
+
+
+@dataclass
+class Job:
+    """What a job of GitHub Actions came to."""
+
+    failed: list[str] = field(default_factory=list)
+    output: str = ""
+    summary: str = ""
+
+
+def github(workplace: Workplace, steps: list[dict[str, Any]]) -> Job:
+    """As its runner does: bash with -e; after a failure only what is to run always."""
+    job = Job()
+    summary = workplace.directory.parent / "summary.md"
+    summary.touch()
+    for step in steps:
+        assert ("run" in step) != ("uses" in step)
+        if "uses" in step or (job.failed and step.get("if") != "always()"):
+            continue
+        done = workplace.run(["bash", "-e", "-c", step["run"]], GITHUB_STEP_SUMMARY=str(summary))
+        job.output += done.stdout + done.stderr
+        if done.returncode:
+            job.failed.append(step.get("name", step["run"]))
+    job.summary = summary.read_text(encoding="utf-8")
+    return job
+
+
+def test_actions_gate_a_pull_request(workplace: Workplace) -> None:
+    workflow = yaml.safe_load(written("yaml", "runs-on"))
+    # YAML 1.1 takes the key `on` for true.
+    assert workflow[True] == ["pull_request"]
+    workplace.measured(of_input_wait(70.0))
+    job = github(workplace, workflow["jobs"]["pipediag"]["steps"])
+
+    assert job.failed == ["Gate"]
+    assert "::error file=train.py,line=12," in job.output
+    assert "max-input-wait-percent" in job.summary
+    kept = workflow["jobs"]["pipediag"]["steps"][-1]
+    assert kept["if"] == "always()"
+    assert (workplace.directory / kept["with"]["path"] / "train" / "session.json").exists()
+
+
+def test_actions_let_pass_what_is_within_the_limits(workplace: Workplace) -> None:
+    workflow = yaml.safe_load(written("yaml", "runs-on"))
+    workplace.measured(of_input_wait(5.0))
+    job = github(workplace, workflow["jobs"]["pipediag"]["steps"])
+    assert job.failed == []
+    assert "::error" not in job.output
+    assert job.summary.startswith("## pipediag")
+
+
+@pytest.mark.parametrize(("head_ms", "fails"), [(10.0, False), (13.0, True)])
+def test_actions_compare_both_versions_in_one_job(
+    workplace: Workplace, head_ms: float, fails: bool
+) -> None:
+    steps = yaml.safe_load(written("yaml", "github.base_ref"))["steps"]
+    assert [step["with"]["path"] for step in steps if "with" in step] == ["head", "base"]
+    workplace.measured(run_of(head_ms), base=run_of(10.0))
+    job = github(workplace, steps)
+    assert bool(job.failed) is fails
+    assert ("regressed" in job.summary) is fails
+    assert "3 and 3 runs" in job.summary
+
+
+@pytest.mark.parametrize(("percent", "status"), [(5.0, 0), (70.0, 1), (20.0, 4)])
+def test_gitlab_shows_what_did_not_pass(workplace: Workplace, percent: float, status: int) -> None:
+    job = yaml.safe_load(written("yaml", ".gitlab-ci.yml"))["pipediag"]
+    workplace.measured(of_input_wait(percent))
+    done = workplace.run(
+        ["bash", "-eo", "pipefail", "-c", "\n".join([*job["before_script"], *job["script"]])]
+    )
+
+    assert done.returncode == status
+    # A warning of the pipeline where the gate could not decide, and only there.
+    assert (status in job["allow_failure"]["exit_codes"]) is (status == 4)
+    report = workplace.directory / job["artifacts"]["reports"]["codequality"]
+    assert bool(json.loads(report.read_text(encoding="utf-8"))) is (status != 0)
+    assert job["artifacts"]["when"] == "always"
+    assert all((workplace.directory / path).is_dir() for path in job["artifacts"]["paths"])
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="pre-commit works in a repository of git")
+@pytest.mark.parametrize(("percent", "passes"), [(5.0, True), (70.0, False)])
+def test_pre_commit_holds_a_push(workplace: Workplace, percent: float, passes: bool) -> None:
+    pytest.importorskip("pre_commit")
+    (workplace.directory / ".pre-commit-config.yaml").write_text(written("yaml", "repos:"))
+    workplace.measured(of_input_wait(percent))
+    for command in (["git", "init", "-q"], ["git", "add", "."]):
+        assert workplace.run(command).returncode == 0
+    home = str(workplace.directory.parent / "home")
+    call = [sys.executable, "-m", "pre_commit", "run", "--all-files", "--hook-stage"]
+    variables = {"PRE_COMMIT_HOME": home, "HOME": home}
+    done = workplace.run([*call, "pre-push"], **variables)
+
+    assert (done.returncode == 0) is passes, done.stdout + done.stderr
+    assert ("over the limit of 20 %" in done.stdout) is not passes
+    # A commit does not wait for a measurement.
+    at_commit = workplace.run([*call, "pre-commit"], **variables)
+    assert (at_commit.returncode, "training speed" in at_commit.stdout) == (0, False)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_make_measures_where_the_script_is_newer(workplace: Workplace) -> None:
+    (workplace.directory / "Makefile").write_text(written("makefile", "gate:"), encoding="utf-8")
+    workplace.measured(of_input_wait(70.0))
+    outputs = list(_made(workplace, times=2))
+    assert [status for status, _ in outputs] == [2, 2]
+    assert all("Error 1" in said for _, said in outputs)
+    assert ["train.py has run" in said for _, said in outputs] == [True, False]
+
+
+def _made(workplace: Workplace, times: int) -> Iterator[tuple[int, str]]:
+    for _ in range(times):
+        done = workplace.run(["make", "gate"])
+        yield done.returncode, done.stdout + done.stderr
