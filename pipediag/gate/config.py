@@ -21,6 +21,8 @@ _EXPECTED = {
     "preset": " or ".join(f'"{name}"' for name in PRESETS),
     "max-input-wait-percent": "a number from 0 to 100",
     "max-overhead-percent": "a number from 0 to 100",
+    "max-device-idle-percent": "a number from 0 to 100",
+    "max-padding-percent": "a number from 0 to 100",
     "max-confirmed-speedup-left": "a ratio of 1 or more, such as 1.2",
     "max-embedding-gib": "a number of GiB, 0 or more",
     "max-slowdown-percent": "a number above 0, up to 1000",
@@ -67,6 +69,10 @@ class GateConfig(_Table):
     """The most that input wait may take of the step, percent."""
     max_overhead_percent: Percent | None = None
     """The most that dispatch, Python, compilation and waiting for the device may take together."""
+    max_device_idle_percent: Percent | None = None
+    """The most of a profile in which the device that is idle most may be idle, percent."""
+    max_padding_percent: Percent | None = None
+    """The most of the ids of embeddings with `mask_zero` that may be padding, percent."""
     max_run_percent: Annotated[dict[RunPartName, Percent], BeforeValidator(_with_underscores)] = {}
     """The most that parts of the run may take of it, percent, by `epoch-start`, `compile`, ..."""
     max_confirmed_speedup_left: Annotated[float, Field(ge=1, le=1e6)] | None = None

@@ -56,7 +56,7 @@ def of_runs(found: Sequence[Measured | str]) -> Measured | str:
         return runs[0]
     values = tuple(one.value for one in runs)
     middle = median(values)
-    reach = _student(len(values)) * MEDIAN_BY_MEAN * stdev(values) / math.sqrt(len(values))
+    reach = student(len(values)) * MEDIAN_BY_MEAN * stdev(values) / math.sqrt(len(values))
     low = min(middle - reach, median(one.interval[0] for one in runs))
     high = max(middle + reach, median(one.interval[1] for one in runs))
     return replace(runs[0], value=middle, interval=(low, high), runs=values)
@@ -92,8 +92,9 @@ def judged(limit: Limit, measured: Measured | str, place: Place, *, narrower: st
     )
 
 
-def _student(count: int) -> float:
-    # Importing scipy.stats takes up to a second, which a single session does not pay.
+def student(count: int) -> float:
+    """How many standard errors a 95 % interval of so many values reaches to each side."""
+    # Importing scipy.stats takes up to a second, which who does not ask does not pay.
     from scipy import stats
 
     return float(stats.t.ppf(0.975, count - 1))

@@ -29,6 +29,8 @@ LIMITED = GateConfig(
     max_overhead_percent=1,
     max_run_percent={"compile": 1.0},
     max_confirmed_speedup_left=1.2,
+    max_device_idle_percent=1,
+    max_padding_percent=1,
     max_embedding_gib=1.0,
     on_machine=OnMachine(fingerprint=CLEAN, max_step_ms=1.0),
 )

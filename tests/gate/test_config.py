@@ -29,6 +29,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         fail-on = "warn"
         allow-inconclusive = true
         max-confirmed-speedup-left = 1.2
+        max-device-idle-percent = 40
+        max-padding-percent = 15.5
         max-embedding-gib = 2
         max-slowdown-percent = 8
         [tool.pipediag.on-machine]
@@ -46,6 +48,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         max_input_wait_percent=20.0,
         max_overhead_percent=12.5,
         max_confirmed_speedup_left=1.2,
+        max_device_idle_percent=40.0,
+        max_padding_percent=15.5,
         max_embedding_gib=2.0,
         max_slowdown_percent=8.0,
         on_machine=OnMachine(fingerprint="0123", max_step_ms=12.5),
@@ -176,7 +180,8 @@ def test_all_unknown_keys_are_listed_and_all_valid_ones(tmp_path: Path) -> None:
         load(tmp_path, "[tool.pipediag]\nmin-wait = 1\nmax-wait = 3\n")
     assert str(caught.value).endswith(
         'unknown key "max-wait", "min-wait". Valid keys: preset, max-input-wait-percent, '
-        "max-overhead-percent, max-confirmed-speedup-left, max-embedding-gib, "
+        "max-overhead-percent, max-device-idle-percent, max-padding-percent, "
+        "max-confirmed-speedup-left, max-embedding-gib, "
         "max-slowdown-percent, on-machine, max-run-percent, fail-on, allow-inconclusive, rules."
     )
 

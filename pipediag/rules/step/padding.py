@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold
+from pipediag.facts.padding import padded_percent
 from pipediag.facts.pipeline import call_name, operations, place_name
 from pipediag.facts.shapes import lengths_vary
 from pipediag.facts.step import class_percent
@@ -63,7 +64,7 @@ def _finding(session: Session, op: Operation) -> Finding:
     loop = session.diagnosed_loop()
     spec = loop.element_spec if loop else None
     percent = class_percent(session, ["device_compute"])
-    padded = _padded_percent(session)
+    padded = padded_percent(session)
     evidence = {"device_compute_percent": percent, "element_spec": spec, "padding_percent": padded}
     if spec is None:
         advice = "The shapes of the batches are not known."
@@ -86,19 +87,6 @@ def _finding(session: Session, op: Operation) -> Finding:
     return META.finding(
         "informative", advice, op=op, evidence=evidence, edit=_edit(op), title=title
     )
-
-
-def _padded_percent(session: Session) -> float | None:
-    """Padding among the ids of the embeddings that say which id it is; None where none does."""
-    known = [
-        table.ids
-        for table in session.embeddings
-        if table.ids is not None and table.ids.padding_basis == "mask_zero"
-    ]
-    lookups = sum(ids.lookups for ids in known)
-    if not lookups:
-        return None
-    return sum((ids.padding_percent or 0.0) * ids.lookups for ids in known) / lookups
 
 
 def _edit(op: Operation) -> Edit:
