@@ -143,13 +143,14 @@ def _refuse_missing(script: str, options: dict[str, Any]) -> None:
 
 def _fresh(output: Path) -> Path:
     """Runs of an earlier call would be taken for runs of this one."""
-    from pipediag.session.files import SESSION_FILE
+    from pipediag.cli.ab_runs import UNFINISHED
 
-    if any(output.glob(f"**/{SESSION_FILE}")):
-        raise PipediagError(
-            f"{output} holds sessions of an earlier call, which would be taken for runs of this "
-            "one. Nothing was run. Remove them, or choose another directory with -o."
-        )
+    for place in (output / name for name in ("base", "head", UNFINISHED)):
+        if place.exists():
+            raise PipediagError(
+                f"{place} is there already, and what is in it would be taken for runs of this "
+                "call. Nothing was run. Remove it, or choose another directory with -o."
+            )
     return output
 
 

@@ -137,8 +137,17 @@ def test_compare_reads_what_was_kept(versions: Path, measuring: Any) -> None:
         "run-3",
     ]
 
-    with pytest.raises(PipediagError, match="kept holds sessions of an earlier call"):
+    with pytest.raises(PipediagError, match="kept/base is there already"):
         call("-o", "kept", "old", "new", "--", "train.py")
+
+
+@pytest.mark.parametrize("name", ["base", "head", "unfinished"])
+def test_nothing_is_written_into_what_is_there(versions: Path, measuring: Any, name: str) -> None:
+    calls = measuring(steps(10.0, 13.0))
+    (versions / name).mkdir()
+    with pytest.raises(PipediagError, match=f"^{name} is there already"):
+        call("-o", ".", "old", "new", "--", "train.py")
+    assert not calls
 
 
 def test_standard_output_is_the_comparison_alone(versions: Path, measuring: Any) -> None:
