@@ -89,7 +89,7 @@ def test_the_floor_is_an_option(tmp_path: Path) -> None:
 
 def test_every_form_can_be_named(tmp_path: Path) -> None:
     both = write(tmp_path / "a", run_of()), write(tmp_path / "b", run_of())
-    assert set(FORMAT_NAMES) == {"json", "markdown", "text"}
+    assert set(FORMAT_NAMES) == {"html", "json", "markdown", "text"}
     for name in FORMAT_NAMES:
         assert compare(*both, "--format", name).exit_code == 0
     assert json.loads(compare(*both, "--format", "json").stdout)["outcome"] == "same"

@@ -51,7 +51,7 @@ def shown_everywhere(folder: Path, content: dict[str, Any]) -> bool:
     for count in (1, 3):
         for ratios_only in (False, True):
             found = compare([session] * count, [session] * count, ratios_only=ratios_only)
-            for name in ("json", "markdown", "text"):
+            for name in ("html", "json", "markdown", "text"):
                 comparison_formats.render(name, found)
     list(tables.files(session))
     html.render(session)
