@@ -101,6 +101,31 @@ def keras_fit(tf: Any, keras: Any) -> list[Any]:
     return [history, told, loss, predicted, hashlib.sha256(weights).hexdigest()]
 
 
+def fit_of_a_pydataset(keras: Any, **_: Any) -> list[Any]:
+    """A `fit` of two epochs on a class of the script's, which does something at their ends."""
+    import numpy as np
+
+    keras.utils.set_random_seed(4)
+
+    class Rows(keras.utils.PyDataset):  # type: ignore[misc]
+        ends = 0
+
+        def __len__(self) -> int:
+            return 3
+
+        def __getitem__(self, index: int) -> Any:
+            return np.full((4, 2), index, np.float32), np.ones((4, 1), np.float32)
+
+        def on_epoch_end(self) -> None:
+            self.ends += 1
+
+    rows = Rows()
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    history = model.fit(rows, epochs=2, shuffle=False, verbose=0).history
+    return [history, rows.ends]
+
+
 def distributed(tf: Any, **_: Any) -> list[Any]:
     """Steps on a strategy's iterator."""
     strategy = tf.distribute.MirroredStrategy(["CPU:0"])
@@ -139,6 +164,7 @@ PARTS: list[Callable[..., list[Any]]] = [
     step_function,
     loop_in_graph,
     keras_fit,
+    fit_of_a_pydataset,
     distributed,
     session_of_tensorflow_1,
     own_profile,
