@@ -63,7 +63,7 @@ OWN_LOOP = f"""
         optimizer.apply_gradients(zip(tape.gradient(loss, [table]), [table]))
         return loss
 
-    for epoch in range(40):
+    for epoch in range(100):
         losses = [float(step(batch)) for batch in dataset]
     print("FACT losses", losses[-1], len(losses))
     print("FACT weights", hashlib.sha256(table.numpy().tobytes()).hexdigest())
