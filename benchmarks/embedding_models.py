@@ -8,8 +8,6 @@ blocks that take turns. How well they learn is another question: see `benchmarks
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -21,7 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.comparison import Ratio, summarise
-from benchmarks.embedding_update import LIMIT_S, LOOKUPS, told_machine
+from benchmarks.embedding_update import LOOKUPS, told_by, told_machine
 from benchmarks.model_arms import MODELS, ModelPlan, Tables
 from benchmarks.update_arms import ARMS, Block, Framework
 
@@ -79,17 +77,7 @@ def timed(plan: ModelPlan) -> tuple[Framework, Row]:
     Raises:
         click.ClickException: it failed.
     """
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.model_arms", json.dumps(asdict(plan))],
-        cwd=Path(__file__).parents[1],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise click.ClickException(f"{plan.model}: {done.stderr[-800:]}")
-    ran, tables, *blocks = map(json.loads, done.stdout.splitlines())
+    ran, tables, *blocks = told_by("benchmarks.model_arms", asdict(plan), plan.model)
     ms: dict[str, list[float]] = {arm: [] for arm in ARMS}
     for block in (Block(**one) for one in blocks):
         ms[block.arm].append(block.ms_per_step)

@@ -155,8 +155,19 @@ def bytes_needed(optimizer: Optimizer, plan: Plan, arm: str) -> int:
 
 def run(plan: Plan) -> tuple[Framework, list[Block]]:
     """The blocks of a process of its own."""
+    what = f"{plan.optimizer}, {plan.rows:,} rows"
+    first, *others = told_by("benchmarks.update_arms", asdict(plan), what)
+    return Framework(**first), [Block(**block) for block in others]
+
+
+def told_by(module: str, plan: dict[str, Any], what: str) -> list[Any]:
+    """The lines of JSON that a module prints for a plan, in a process of its own.
+
+    Raises:
+        click.ClickException: it failed; `what` says in which case.
+    """
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.update_arms", json.dumps(asdict(plan))],
+        [sys.executable, "-m", module, json.dumps(plan)],
         cwd=Path(__file__).parents[1],
         capture_output=True,
         text=True,
@@ -164,9 +175,8 @@ def run(plan: Plan) -> tuple[Framework, list[Block]]:
         check=False,
     )
     if done.returncode != 0:
-        raise click.ClickException(f"{plan.optimizer}, {plan.rows:,} rows: {done.stderr[-800:]}")
-    first, *others = map(json.loads, done.stdout.splitlines())
-    return Framework(**first), [Block(**block) for block in others]
+        raise click.ClickException(f"{what}: {done.stderr[-800:]}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def told_machine(framework: Framework | None) -> str:

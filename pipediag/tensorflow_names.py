@@ -32,6 +32,8 @@ BATCHING = ("batch", "padded_batch", "ragged_batch")
 READERS = ("TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset", "CsvDataset")
 RUNS_A_FUNCTION = ("map", "from_generator", "flat_map", "interleave", "filter")
 """Kinds that run a function of the user's for each element."""
+CACHES = ("cache", "snapshot")
+"""Kinds that keep what they were given, for later epochs."""
 KEEPS_ELEMENTS = (
     "map",
     "shuffle",

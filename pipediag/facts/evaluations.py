@@ -14,9 +14,8 @@ from pipediag.session.ledger import RunPart
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Pipeline
-from pipediag.tensorflow_names import BATCHING, KEEPS_ELEMENTS, READERS, RUNS_A_FUNCTION
+from pipediag.tensorflow_names import BATCHING, CACHES, KEEPS_ELEMENTS, READERS, RUNS_A_FUNCTION
 
-CACHES = ("cache", "snapshot")
 _PASSED_ON = ("prefetch", "with_options")
 """Behind which nothing need be cached that can be cached before them."""
 _ORDERING = ("repeat", "shuffle")

@@ -8,13 +8,13 @@ from math import hypot
 from typing import Literal
 
 from pipediag.facts.epochs import seen_time
-from pipediag.facts.evaluations import CACHES
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
 from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import MAKING, Run, RunGain, RunPart
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined, Trial
+from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import RunPartName, RunScope
 
 HAD_BACK: tuple[RunPartName, ...] = (

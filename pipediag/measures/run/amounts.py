@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pipediag.facts.evaluations import CACHES
 from pipediag.measures.recorded_windows import blocks_of
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.recording import RecordedLoop, RecordedSeam, Recording
+from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import SpanKind
 
 _LONG: frozenset[SpanKind] = frozenset({"script", "fit"})

@@ -8,10 +8,10 @@ from pipediag.facts.epochs import fills_a_shuffle
 from pipediag.facts.pipeline import keeps_elements, upstream
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import CACHES
 
 FILL_S = 2.0
 LEAST_BATCHES = 8
-CACHES = ("cache", "snapshot")
 
 
 def elements_to_cache(session: Session, op: Operation) -> int | None:

@@ -24,7 +24,6 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.facts.step import class_ms
 from pipediag.rules.pipeline.cached_elements import (
-    CACHES,
     elements_of_a_pass,
     elements_to_cache,
 )
@@ -36,6 +35,7 @@ from pipediag.session.edits import Edit, Insert, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import EffectOnResults, Scalar
 
 MEMORY = Threshold(

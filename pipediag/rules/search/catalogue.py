@@ -17,11 +17,12 @@ from pipediag.facts.pipeline import (
     upstream,
 )
 from pipediag.rules.model_edits import compiled_by_xla, several_steps_a_call
-from pipediag.rules.pipeline.cached_elements import CACHES, elements_to_cache
+from pipediag.rules.pipeline.cached_elements import elements_to_cache
 from pipediag.rules.pipeline.opened_in_turn import opened_at_once, opens_in_turn
 from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetOptions, SetParameters
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import EffectOnResults
 
 SOURCES_AT_ONCE = 4
