@@ -35,6 +35,7 @@ SHORT = """
     print("FACT weights", hashlib.sha256(weights).hexdigest(), int(model.optimizer.iterations))
     print("FACT draws", np.random.rand(), float(tf.random.uniform([])))
     print("FACT again", history.model.evaluate(held_out, verbose=0))
+    print("FACT next pass", float(next(iter(dataset))[0][0, 0]))
 """
 
 

@@ -47,6 +47,21 @@ def refuse_files_of_its_own(graph: Graph) -> None:
             )
 
 
+def refuse_captured_datasets(graph: Graph) -> None:
+    """A function that reads a dataset from outside of it reads the script's own.
+
+    Raises:
+        NotReplayableError: there is one, and what it reads may count its passes.
+    """
+    for node, call in graph.calls():
+        captured = (one for w in node.dataset._functions() for one in w.function.captured_inputs)
+        if any(tensor.dtype.name == "variant" for tensor in captured):
+            raise NotReplayableError(
+                f"The function of {said(call.operation)} reads a dataset that was made outside "
+                "of it, which a trial would share with the script."
+            )
+
+
 def refuse_changed_files(graph: Graph) -> None:
     """Arms read the files as they are now; the step was measured on what they were.
 

@@ -11,6 +11,7 @@ from pipediag.capture.replay import (
     MOVED_LAYERS,
     FilledCaches,
     NotReplayableError,
+    apart,
     model_settings,
     rebuild,
     skipped_callbacks,
@@ -53,6 +54,7 @@ class Arms:
         self._dataset = getattr(loop.dataset, "_original_dataset", loop.dataset)
         self._model = model
         self._goes_on = goes_on
+        self._apart: Any = None
         self._caches = FilledCaches()
         self._built: dict[str, Arm] = {}
 
@@ -83,11 +85,12 @@ class Arms:
                 "only tried."
             )
         skipped = self._skipped(changes)
+        written = self._as_written()
         if check is not None:
-            verify(self._dataset, changes, check)
+            verify(written, changes, check)
         # Endless, as blocks don't end where the elements do.
         dataset = rebuild(
-            self._dataset,
+            written,
             changes,
             endless=True,
             caches=self._caches,
@@ -104,7 +107,14 @@ class Arms:
     def clear(self) -> None:
         """Drop them, and the caches that were filled for them."""
         self._built.clear()
+        self._apart = None
         self._caches.clear()
+
+    def _as_written(self) -> Any:
+        """The script's pipeline, or its like where the script will read on in its own."""
+        if self._goes_on and self._apart is None:
+            self._apart = apart(self._dataset)
+        return self._apart if self._goes_on else self._dataset
 
     def _skipped(self, changes: tuple[Change, ...]) -> Sequence[Any]:
         named = skipped_callbacks(changes)
