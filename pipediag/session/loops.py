@@ -90,9 +90,11 @@ class LoopTime(Record):
     """Mean step, which holds no wait for an epoch's first batch here."""
     first_batches_s: float
     """Waiting for the first batch of each epoch after the first."""
+    making_s: float = 0.0
+    """Making the iterators of each epoch after the first."""
     between_epochs_s: float
-    """Between the last step of an epoch and the request for the next batch: validation, callbacks,
-    checkpoints, and whatever else the script does there."""
+    """What else lies between the last step of an epoch and the request for the next batch:
+    validation, callbacks, checkpoints, and whatever else the script does there."""
     unexplained_s: float
     """The rest as far as it was seen: steps that took longer than the mean, or work between steps
     that no measured step had."""

@@ -145,6 +145,8 @@ class RecordedSeam:
     """When it was there; None where the step asks for it, which no clock of ours sees."""
     first_step_ns: int | None = None
     """Duration of that step, the wait for its batch included; None where `handed_ns` is known."""
+    making_ns: int = 0
+    """Of the time until it was asked for, what making the next iterators took."""
 
 
 @dataclass

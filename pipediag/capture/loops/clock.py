@@ -16,6 +16,8 @@ class LoopClock:
         self._interrupted_ns: int | None = None
         self._ended_a_step = False
         self._first_step_of: RecordedSeam | None = None
+        self._making_ns = 0
+        self._made_ns: int | None = None
 
     def hand_over(self, now_ns: int, wait_ns: int | None, continuous: bool) -> None:
         """A step begins, after a wait; None where the step itself asks for its batch."""
@@ -29,6 +31,12 @@ class LoopClock:
             self._gone_on(asked_ns, None if wait_ns is None else now_ns, record.last_ns)
         record.last_ns = now_ns
         self._interrupted_ns = None
+        self._making_ns, self._made_ns = 0, None
+
+    def made(self, began_ns: int, made_ns: int) -> None:
+        """An iterator was made for what comes next."""
+        self._making_ns += made_ns - began_ns
+        self._made_ns = made_ns
 
     def interrupted(self, now_ns: int, *, ended_a_step: bool) -> None:
         """Something else than a step follows; a call that found no batch has ended no step."""
@@ -72,6 +80,14 @@ class LoopClock:
         if record.role != "training" or len(record.epoch_seams) == _MOST_SEAMS:
             return
         seam = RecordedSeam(self._interrupted_ns, asked_ns, handed_ns)
+        seam.making_ns = self._making_until(asked_ns)
         record.epoch_seams.append(seam)
         if handed_ns is None:
             self._first_step_of = seam
+
+    def _making_until(self, asked_ns: int) -> int:
+        if self._made_ns is None:
+            return 0
+        # Keras asks as soon as the former iterator, which waits for its threads, is gone.
+        goes_ns = asked_ns - self._made_ns if self._record.kind == "keras" else 0
+        return self._making_ns + max(0, goes_ns)

@@ -25,7 +25,21 @@ class _Means:
     step_ms: float
     count: int
     wait_ms: float
+    making_ms: float
     between_ms: float
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Milliseconds of all the ends of epochs together."""
+
+    waits_ms: float
+    making_ms: float
+    between_ms: float
+
+    @property
+    def all_ms(self) -> float:
+        return self.waits_ms + self.making_ms + self.between_ms
 
 
 def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
@@ -44,14 +58,18 @@ def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
         for seam in loop.epoch_seams
         if seam.asked_ns not in disturbed and (wait := _wait_ms(seam, step_ms)) is not None
     }
-    between = [max(0, seam.asked_ns - seam.start_ns) / 1e6 for seam in loop.epoch_seams]
+    making = [min(seam.making_ns, _ahead_ns(seam)) / 1e6 for seam in loop.epoch_seams]
+    between = [
+        _ahead_ns(seam) / 1e6 - ms for seam, ms in zip(loop.epoch_seams, making, strict=True)
+    ]
     total_ms = (loop.last_ns - loop.warm_ns - loop.set_aside_ns) / 1e6
     total_ms -= sum(disturbed.values())
     steps = loop.warm_steps - len(disturbed) * loop.batches_per_call
     if steps <= 0 or total_ms <= 0:
         return None
-    means = _Means(step_ms, len(between), _mean(waits.values()), _mean(between))
-    seen = _account("measured", total_ms, steps * step_ms, sum(waits.values()), sum(between), means)
+    means = _Means(step_ms, len(between), _mean(waits.values()), _mean(making), _mean(between))
+    ends = _Ends(sum(waits.values()), sum(making), sum(between))
+    seen = _account("measured", total_ms, steps * step_ms, ends, means)
     return _as_planned(loop, seen, means)
 
 
@@ -86,20 +104,20 @@ def _as_planned(loop: RecordedLoop, seen: LoopTime, means: _Means) -> LoopTime:
     epochs = loop.planned_steps // epoch_steps
     ends = max(epochs - 1, means.count) if means.count else 0
     steps_ms = max(0, loop.planned_steps - loop.batches_per_call) * means.step_ms
-    waits_ms, between_ms = ends * means.wait_ms, ends * means.between_ms
-    total_ms = steps_ms + waits_ms + between_ms + 1000.0 * seen.unexplained_s
+    taken = _Ends(ends * means.wait_ms, ends * means.making_ms, ends * means.between_ms)
+    total_ms = steps_ms + taken.all_ms + 1000.0 * seen.unexplained_s
     if total_ms <= 1000.0 * seen.total_s:
         return seen
-    return _account("projected", total_ms, steps_ms, waits_ms, between_ms, means)
+    return _account("projected", total_ms, steps_ms, taken, means)
 
 
-def _account(
-    basis: str, total_ms: float, steps_ms: float, waits_ms: float, between_ms: float, means: _Means
-) -> LoopTime:
+def _account(basis: str, total_ms: float, steps_ms: float, ends: _Ends, means: _Means) -> LoopTime:
     """Parts that add up to the whole; steps that would be more than is left are what is left."""
-    waits_ms = min(waits_ms, total_ms)
-    between_ms = min(between_ms, total_ms - waits_ms)
-    steps_ms = min(steps_ms, total_ms - waits_ms - between_ms)
+    waits_ms = min(ends.waits_ms, total_ms)
+    making_ms = min(ends.making_ms, total_ms - waits_ms)
+    between_ms = min(ends.between_ms, total_ms - waits_ms - making_ms)
+    steps_ms = min(steps_ms, total_ms - waits_ms - making_ms - between_ms)
+    unexplained_ms = total_ms - steps_ms - waits_ms - making_ms - between_ms
     return LoopTime.model_validate(
         {
             "basis": basis,
@@ -107,13 +125,18 @@ def _account(
             "steps_s": steps_ms / 1000.0,
             "step_ms": means.step_ms,
             "first_batches_s": waits_ms / 1000.0,
+            "making_s": making_ms / 1000.0,
             "between_epochs_s": between_ms / 1000.0,
-            "unexplained_s": max(0.0, round(total_ms - steps_ms - waits_ms - between_ms, 6))
-            / 1000.0,
+            "unexplained_s": max(0.0, round(unexplained_ms, 6)) / 1000.0,
             "epoch_ends_seen": means.count,
             "first_batch_ms": means.wait_ms if means.count else None,
         }
     )
+
+
+def _ahead_ns(seam: RecordedSeam) -> int:
+    """From the last step to the request for the next batch."""
+    return max(0, seam.asked_ns - seam.start_ns)
 
 
 def _wait_ms(seam: RecordedSeam, step_ms: float) -> float | None:

@@ -22,6 +22,7 @@ def elsewhere(time: LoopTime) -> str:
     """Where the loop's time went beside its steps, the largest part first."""
     parts = {
         "waiting for the first batch of each epoch": time.first_batches_s,
+        "making the iterators of each epoch": time.making_s,
         "between epochs (validation, callbacks and other work)": time.between_epochs_s,
         "in slower steps and work that no measured step had": time.unexplained_s,
     }

@@ -30,6 +30,24 @@ def test_batches_asked_for_by_python_are_waited_for_between_the_epochs(
     assert record.warm_steps == 3
 
 
+@pytest.mark.parametrize(("kind", "making"), [("eager", 16), ("keras", 20)])
+def test_iterators_made_ahead_of_an_epoch_are_told_apart(kind: str, making: int) -> None:
+    """Where Keras asks behind them, that the former one goes is a part of it."""
+    record = make_recorded_loop(kind=kind, steps=0, elapsed_ns=0)
+    clock = LoopClock(record)
+    clock.made(10, 90)
+    for now in (100, 200, 210):
+        clock.hand_over(now, None, continuous=now > 100)
+    clock.interrupted(211, ended_a_step=False)
+    clock.made(215, 221)
+    clock.made(230, 240)
+    clock.hand_over(244, None, continuous=False)
+    clock.interrupted(250, ended_a_step=False)
+    clock.hand_over(260, None, continuous=False)
+
+    assert [seam.making_ns for seam in record.epoch_seams] == [making, 0]
+
+
 def test_a_call_that_asks_for_its_batch_holds_the_wait(record: RecordedLoop) -> None:
     clock = LoopClock(record)
     for now in (100, 200, 210, 220):

@@ -47,7 +47,8 @@ def of(loop: RecordedLoop) -> Recording:
 def taken(recorded: RecordedLoop) -> LoopTime:
     time = time_of(of(recorded), recorded)
     assert time is not None
-    parts = (time.steps_s, time.first_batches_s, time.between_epochs_s, time.unexplained_s)
+    beside = (time.making_s, time.between_epochs_s, time.unexplained_s)
+    parts = (time.steps_s, time.first_batches_s, *beside)
     assert sum(parts) == pytest.approx(time.total_s)
     return time
 
@@ -66,6 +67,17 @@ def test_the_plan_is_filled_with_every_epochs_end() -> None:
     assert time.unexplained_s == 0.0
     # Start and first step took a second.
     assert projected_s(of(fitted()), fitted()) == pytest.approx(1.0 + time.total_s)
+
+
+def test_making_an_epochs_iterators_is_not_what_the_script_does_between_them() -> None:
+    seams = [
+        RecordedSeam(2190 * MS, 2290 * MS, 2790 * MS, making_ns=70 * MS),
+        RecordedSeam(2990 * MS, 3090 * MS, 3590 * MS, making_ns=50 * MS),
+    ]
+    time = taken(fitted(epoch_seams=seams))
+    assert time.making_s == pytest.approx(11 * 0.06)
+    assert time.between_epochs_s == pytest.approx(11 * 0.04)
+    assert time.total_s == pytest.approx(taken(fitted()).total_s)
 
 
 def test_a_training_that_resumes_has_only_the_ends_that_are_left() -> None:

@@ -48,6 +48,13 @@ def test_the_whole_loop_gains_by_the_waits_between_epochs_as_well() -> None:
     assert all_wait.loop_speedup_if_input_free is None
 
 
+def test_without_an_input_there_are_no_iterators_to_make() -> None:
+    wait = Measured(50.0, np.array([50.0]))
+    time = make_loop_time(making_s=0.5, between_epochs_s=0.5)
+    ceiling = measure_ceiling(wait, make_breakdown(input_wait=50.0), time)
+    assert ceiling.loop_speedup_if_input_free == pytest.approx(20.0 / 2.0)
+
+
 def test_a_wait_for_a_first_batch_that_is_a_step_as_well_counts_once() -> None:
     """The mean step of 10 ms has 9 ms of them, and 0.5 ms of other waiting, of its steady 1 ms."""
     wait = Measured(95.0, np.array([95.0]))

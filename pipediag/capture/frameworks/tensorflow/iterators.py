@@ -82,6 +82,7 @@ class Iterators:
             consumer = self._conductor.iterator_made(iterator, dataset, self._runtime)
             iterator.__dict__[_CONSUMER] = consumer
             if consumer is not None:
+                consumer.loop.clock.made(began_ns, made_ns)
                 self._timeline.passed("iterator", began_ns, made_ns, consumer.loop.record.id)
 
     def _consumer_that_asks(self, iterator: Any) -> Consumer | None:
