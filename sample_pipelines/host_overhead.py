@@ -26,4 +26,4 @@ model = keras.Sequential(
     ]
 )
 model.compile(optimizer="sgd", loss="binary_crossentropy")
-model.fit(dataset, steps_per_epoch=2000, epochs=6, verbose=2)  # pipediag: loop
+model.fit(dataset, steps_per_epoch=2000, epochs=20, verbose=2)  # pipediag: loop

@@ -55,6 +55,9 @@ META = Meta(
 )
 
 
+_LOADS = "What the generator loads has to leave its function, which is for you to write."
+
+
 @dataclass(frozen=True)
 class _Cure:
     advice: str
@@ -63,6 +66,8 @@ class _Cure:
     edit: Edit | None = None
     effect: EffectOnResults | None = None
     """Of the edit, where that is not the rule's."""
+    untried: str | None = None
+    """Why there is no edit, where the rule's own reason is not it."""
 
 
 def check(session: Session) -> list[Finding]:
@@ -104,6 +109,7 @@ def check(session: Session) -> list[Finding]:
             own_prediction=NOT_PREDICTED,
             effect=cure.effect if cure else None,
             edit=cure.edit if cure else None,
+            untried=cure.untried if cure else None,
             part="epoch_start",
             saved_s=weight.saved_s,
             speedup_at_most=weight.speedup_at_most,
@@ -161,12 +167,12 @@ def _cure(session: Session) -> _Cure | None:
         "`steps_per_epoch` in `fit`, or a count of steps in your own loop."
     )
     if generators:
-        op = call_name(generators[0])
+        # One pipeline through all epochs would begin it anew just as well.
         return _Cure(
-            f"{op} starts its generator anew in each epoch: load what it needs once, outside of "
-            f"the function. {repeated}",
+            f"{call_name(generators[0])} starts its generator anew in each epoch: load what it "
+            "needs once, outside of the function.",
             hides=False,
-            edit=through,
+            untried=_LOADS,
         )
     if shuffles:
         return _smaller_buffer(session, shuffles[0], repeated, through)
