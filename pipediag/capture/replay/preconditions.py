@@ -62,6 +62,19 @@ def refuse_captured_datasets(graph: Graph) -> None:
             )
 
 
+def refuse_data_services(graph: Graph) -> None:
+    """A service hands out each element once among all that read of one job.
+
+    Raises:
+        NotReplayableError: the pipeline reads from one.
+    """
+    if any("DataService" in type(node.dataset).__name__ for node in graph.nodes()):
+        raise NotReplayableError(
+            "The pipeline reads from a tf.data service, which may give a trial what it would have "
+            "given to the script."
+        )
+
+
 def refuse_changed_files(graph: Graph) -> None:
     """Arms read the files as they are now; the step was measured on what they were.
 

@@ -17,6 +17,7 @@ from pipediag.capture.replay.own_caches import FilledCaches
 from pipediag.capture.replay.preconditions import (
     refuse_captured_datasets,
     refuse_changed_files,
+    refuse_data_services,
     refuse_files_of_its_own,
     refuse_side_effects,
 )
@@ -74,6 +75,7 @@ def apart(dataset: Any) -> Any:
     graph = Graph(dataset)
     refuse_side_effects(graph)
     refuse_captured_datasets(graph)
+    refuse_data_services(graph)
     for node in graph.nodes():
         node.made_anew = counts_its_passes(node)
     return built(graph)

@@ -359,6 +359,13 @@ SCRIPT = """
     results["apart, nothing counted"] = apart(last) is last
     within = numbers.flat_map(lambda x: tf.data.Dataset.range(3).shuffle(3))
     results["apart, made inside"] = apart(within) is within
+    service = tf.data.experimental.service
+    dispatcher = service.DispatchServer()
+    served = last.apply(service.distribute("parallel_epochs", dispatcher.target, job_name="one"))
+    try:
+        apart(served.prefetch(1))
+    except NotReplayableError as error:
+        results["apart, of a service"] = str(error)
     shared = doubled.shuffle(6)
     try:
         apart(numbers.flat_map(lambda x: shared.take(1)))

@@ -64,6 +64,11 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
         ("apart, nothing counted", True),
         ("apart, made inside", True),
         (
+            "apart, of a service",
+            "The pipeline reads from a tf.data service, which may give a trial what it would have "
+            "given to the script.",
+        ),
+        (
             "apart, made outside",
             [
                 "The function of the flat_map",
