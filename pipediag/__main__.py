@@ -27,11 +27,20 @@ def search_own_places_first() -> None:
 
     `python -m` puts the working directory, where scripts lie, before the standard library, and so
     does PYTHONPATH with its own. They come last here: pipediag itself may have been found there.
+
+    Started as a file, which `cli/fresh_runs.py` does, pipediag is the package that holds it,
+    whatever else has that name. The interpreter has put the package's own directory first, in which
+    modules are called as some of the standard library are.
     """
+    started_as_file = __spec__ is None
+    if started_as_file and not sys.flags.safe_path:
+        del sys.path[0]
     library = os.path.dirname(os.__file__)  # noqa: PTH120 - before pathlib may be imported
     if library in sys.path:
         place = sys.path.index(library)
         sys.path[:] = [*sys.path[place:], *sys.path[:place]]
+    if started_as_file:
+        sys.path.insert(1, __file__.rsplit(os.sep, 2)[0])
 
 
 if __name__ == "__main__":

@@ -7,6 +7,10 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+_MAIN = Path(__file__).absolute().parents[1] / "__main__.py"
+"""Started as a file: for `-m pipediag` whatever is called so in the working directory, or before
+ours in PYTHONPATH, would be run in its place."""
+
 _LOOK_S = 0.2
 """How often is looked for signals, seconds."""
 
@@ -16,12 +20,17 @@ def analyze_afresh(
 ) -> int:
     """One call of `pipediag analyze`; what it ended with, as a shell would have it.
 
+    The interpreter gets the options that this one has, such as `-O`: they are the script's.
+
     Args:
         arguments: its options, the script and the script's arguments.
         directory: where it is run; None for here.
         stdout: the descriptor that is its standard output; None for ours.
     """
-    command = [sys.executable, "-m", "pipediag", "analyze", *arguments]
+    from pipediag.runner.interpreter_flags import interpreter_flags
+
+    flags = interpreter_flags(sys.orig_argv)
+    command = [sys.executable, *flags, str(_MAIN), "analyze", *arguments]
     status = _watched(command, directory, stdout)
     return status if status >= 0 else 128 - status
 
