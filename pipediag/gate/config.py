@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from pipediag.encoding.terminal import one_line
 from pipediag.errors import PipediagError
 from pipediag.gate.presets import PRESETS, with_preset
 from pipediag.gate.result import Level
@@ -16,6 +17,10 @@ from pipediag.vocabulary import RUN_PARTS, RunPartName
 
 RuleLevel = Literal["off", "warn", "error"]
 Percent = Annotated[float, Field(ge=0, le=100)]
+
+_LONGEST_SHOWN = 100
+"""Characters of a key or a value in a message."""
+_MOST_LISTED = 10
 
 _EXPECTED = {
     "preset": " or ".join(f'"{name}"' for name in PRESETS),
@@ -158,9 +163,13 @@ def _pipediag_table(source: Path) -> dict[str, Any] | None:
             f"Cannot read the configuration {source}: {error.strerror}. "
             "Name a readable pyproject.toml with --config."
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PipediagError(f"{source} is not valid TOML: {error}.") from error
-    table = content.get("tool", {}).get("pipediag")
+    except ValueError as error:  # a number of too many digits is one that tomllib does not know
+        reason = one_line(str(error)).rstrip(".")
+        raise PipediagError(f"{source} is not valid TOML: {reason}.") from error
+    except RecursionError as error:
+        raise PipediagError(f"{source} is nested too deeply to be a configuration.") from error
+    tools = content.get("tool", {})
+    table = tools.get("pipediag") if isinstance(tools, dict) else tools
     if table is not None and not isinstance(table, dict):
         raise PipediagError(f"In {source}, tool.pipediag must be a table, [tool.pipediag].")
     return table
@@ -177,7 +186,7 @@ def _parse(table: dict[str, Any], source: Path) -> GateConfig:
     try:
         return GateConfig.model_validate(_preset_below(table, source))
     except ValidationError as error:
-        raise PipediagError(f"In {source}, {_explain(error)}") from error
+        raise PipediagError(f"In {source}, {one_line(_explain(error))}") from error
 
 
 def _preset_below(table: dict[str, Any], source: Path) -> dict[str, Any]:
@@ -187,7 +196,8 @@ def _preset_below(table: dict[str, Any], source: Path) -> dict[str, Any]:
         return table
     if not isinstance(name, str) or name not in PRESETS:
         raise PipediagError(
-            f"In {source}, preset in [tool.pipediag] must be {_EXPECTED['preset']}, not {name!r}."
+            f"In {source}, preset in [tool.pipediag] must be {_EXPECTED['preset']}, "
+            f"not {_shown(name)}."
         )
     return with_preset(name, {key: value for key, value in table.items() if key != "preset"})
 
@@ -202,9 +212,9 @@ def _explain(error: ValidationError) -> str:
     if key == "rules" and inner:
         return (
             f"the rule {inner[0]} in [tool.pipediag.rules] must be "
-            f'"off", "warn" or "error", not {first["input"]!r}.'
+            f'"off", "warn" or "error", not {_shown(first["input"])}.'
         )
-    return f"{key} in [tool.pipediag] must be {_EXPECTED[key]}, not {first['input']!r}."
+    return f"{key} in [tool.pipediag] must be {_EXPECTED[key]}, not {_shown(first['input'])}."
 
 
 def _explain_part(name: str, inner: list[str], value: object) -> str:
@@ -217,9 +227,21 @@ def _explain_part(name: str, inner: list[str], value: object) -> str:
         )
     part = name.replace("_", "-")
     return (
-        f"{part} in [tool.pipediag.max-run-percent] must be a number from 0 to 100, not {value!r}."
+        f"{part} in [tool.pipediag.max-run-percent] must be a number from 0 to 100, "
+        f"not {_shown(value)}."
     )
 
 
+def _shown(value: object) -> str:
+    try:
+        return one_line(repr(value), _LONGEST_SHOWN)
+    except ValueError:
+        return "a number of so many digits"
+
+
 def _listed(names: list[str]) -> str:
-    return ", ".join(f'"{name}"' for name in names)
+    """The first of them: a file may hold any number."""
+    shown = [f'"{one_line(name, _LONGEST_SHOWN)}"' for name in names[:_MOST_LISTED]]
+    if len(names) > _MOST_LISTED:
+        shown.append(f"and {len(names) - _MOST_LISTED} more")
+    return ", ".join(shown)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sqlite3
 import zlib
 from collections.abc import Iterator
@@ -63,6 +64,10 @@ class Series:
     """The oldest first."""
 
 
+class _StrangeRow(Exception):  # noqa: N818 - what SQLite took and no pipediag has written
+    """The end of a sentence."""
+
+
 class History:
     """An open file; use `opened`."""
 
@@ -99,14 +104,20 @@ class History:
     def series(self) -> list[Series]:
         """Every metric of every script and machine, as it went."""
         return [
-            Series(script, tuple(json.loads(args)), fingerprint, metric, points)
-            for script, args, fingerprint in self._connection.execute(
-                "select distinct script, args, fingerprint from sessions"
-                " order by script, args, fingerprint"
-            ).fetchall()
+            Series(script, _arguments(args), fingerprint, metric, points)
+            for script, args, fingerprint in self._scripts()
             for metric in METRICS
             if (points := self._points(script, args, fingerprint, metric.name))
         ]
+
+    def _scripts(self) -> list[tuple[str, str, str]]:
+        rows = self._connection.execute(
+            "select distinct script, args, fingerprint from sessions"
+            " order by script, args, fingerprint"
+        ).fetchall()
+        if not all(isinstance(cell, str) for row in rows for cell in row):
+            raise _StrangeRow("a row of it names no script")
+        return rows
 
     def _points(self, script: str, args: str, fingerprint: str, name: str) -> tuple[Point, ...]:
         rows = self._connection.execute(
@@ -116,7 +127,7 @@ class History:
             " order by created_at desc, sessions.id desc limit ?",
             (script, args, fingerprint, name, _MOST_ROWS),
         ).fetchall()
-        return tuple(Point(*row) for row in reversed(rows))
+        return tuple(_point(row) for row in reversed(rows))
 
 
 @contextmanager
@@ -137,21 +148,54 @@ def opened(path: Path, *, create: bool) -> Iterator[History]:
             yield History(connection)
         finally:
             connection.close()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, _StrangeRow) as error:
         raise PipediagError(
             f"{path} cannot be used as a history: {error}. Name another file with --file."
         ) from error
 
 
+def _arguments(text: str) -> tuple[str, ...]:
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise _StrangeRow("a row of it holds no arguments of a script")
+    return tuple(given)
+
+
+def _point(row: tuple[object, ...]) -> Point:
+    created_at, commit, value = row
+    if (
+        not isinstance(created_at, str)
+        or not (commit is None or isinstance(commit, str))
+        or not isinstance(value, float)
+        or not math.isfinite(value)
+    ):
+        raise _StrangeRow("a row of it holds no measurement")
+    return Point(created_at, commit, value)
+
+
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    (version,) = connection.execute("pragma user_version").fetchone()
+    # In one statement, as another process may be making the file.
+    version, tables = connection.execute(
+        "select user_version, (select count(*) from sqlite_master) from pragma_user_version"
+    ).fetchone()
     if version > VERSION:
         raise PipediagError(
             f"{path} was written by a newer pipediag (version {version} of its tables, and this "
             f"one knows {VERSION}). Upgrade pipediag to use it."
         )
-    connection.executescript(_TABLES)
-    connection.execute(f"pragma user_version = {VERSION}")
+    if version == 0:
+        if tables:
+            raise PipediagError(
+                f"{path} is a data base of another program, so nothing was written. Name another "
+                "file with --file."
+            )
+        # All or nothing: a file with some of the tables would be taken for another program's.
+        connection.executescript(
+            f"begin immediate; {_TABLES} pragma user_version = {VERSION}; commit;"
+        )
 
 
 def _storable(value: object) -> object:

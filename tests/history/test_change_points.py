@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
-from pipediag.history.change_points import FEWEST, change_points
+from pipediag.history.change_points import FEWEST, _ranks, change_points
 
 
 def noisy(*levels: tuple[float, int], spread: float = 0.02, seed: int = 3) -> list[float]:
@@ -33,6 +35,22 @@ def test_too_few_measurements_say_nothing(count: int) -> None:
 
 def test_nothing_moves_where_all_is_equal() -> None:
     assert change_points([10.0] * 50) == []
+
+
+def test_the_ranks_are_those_of_all_pairs() -> None:
+    values = np.asarray([3.0, 1.0, 3.0, 2.0, 1.0, 1.0])
+    pairs = np.sign(values[:, None] - values[None, :]).sum(axis=1)
+    assert list(2.0 * _ranks(values) - (len(values) + 1)) == list(pairs)
+
+
+def test_a_long_series_takes_no_table_of_all_pairs() -> None:
+    values = noisy((10.0, 5_000), (12.0, 5_000))
+    tracemalloc.start()
+    try:
+        assert change_points(values) == [5_000]
+        assert tracemalloc.get_traced_memory()[1] < 100 * 2**20
+    finally:
+        tracemalloc.stop()
 
 
 def test_noise_alone_moves_next_to_nothing() -> None:

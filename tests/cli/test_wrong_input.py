@@ -1,0 +1,290 @@
+"""What check, compare and history cannot use is told in one line, with what would be right."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipediag.cli.main import main
+from pipediag.gate.presets import PRESETS
+from pipediag.history.store import opened
+from pipediag.rules.registry import METAS
+from pipediag.session.store import dump_session
+from pipediag.vocabulary import RUN_PARTS
+from tests.comparison.sides import run_of
+from tests.encoding.poisoned import POISON, acting, commands
+
+Told = Callable[..., str]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.json").write_text(dump_session(run_of()), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def told(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Told:
+    """Calls pipediag, which ends with 2; its one line."""
+
+    def call(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["pipediag", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        assert ended.value.code == 2, shown
+        assert shown.out == ""
+        assert "error in pipediag" not in shown.err
+        [line] = shown.err.splitlines()
+        assert line.startswith("pipediag: ")
+        assert line.endswith(".")
+        assert not acting(line)
+        assert not commands(line)
+        assert len(line) < 4_500
+        return line
+
+    return call
+
+
+DEEP = "x = " + "[" * 5_000 + "]" * 5_000
+
+CONFIGURATIONS = {
+    "unknown rule": ('rules = { slow-map = "warn" }', ["slow-map", *METAS]),
+    "unknown level": ('rules = { small-batch = "fatal" }', ['"off", "warn" or "error"', "fatal"]),
+    "unknown key": ("max-wait = 3", ["max-wait", "max-input-wait-percent", "on-machine"]),
+    "unknown part": (
+        "max-run-percent = { import = 3 }",
+        ["import", *(part.replace("_", "-") for part in RUN_PARTS)],
+    ),
+    "unknown preset": ('preset = "lax"', ["lax", *PRESETS]),
+    "a preset of another kind": ("preset = [1]", ["[1]", *PRESETS]),
+    "a unit": ('max-input-wait-percent = "20 %"', ["a number from 0 to 100", "20 %"]),
+    "another unit": ('on-machine = { fingerprint = "x", max-step-ms = "4 ms" }', ["max-step-ms"]),
+    "a part's unit": ('max-run-percent = { compile = "5 s" }', ["compile", "from 0 to 100"]),
+    "a ratio in percent": ("max-confirmed-speedup-left = 0.2", ["a ratio of 1 or more"]),
+    "too large": ("max-slowdown-percent = 1e9", ["up to 1000"]),
+    "no number": ("max-overhead-percent = nan", ["a number from 0 to 100"]),
+    "endless digits": (f"max-overhead-percent = {'9' * 5_000}", ["is not valid TOML"]),
+    "a number too long to print": (f"fail-on = 0x{'f' * 9_000}", ['"warn" or "error"']),
+    "a long text": (f'fail-on = "{"x" * 50_000}"', ['"warn" or "error"']),
+    "a boolean": ("max-embedding-gib = true", ["a number of GiB"]),
+    "a key that acts": (f"{json.dumps(POISON[:200])} = 1", ["unknown key", "fail-on"]),
+    "many keys": ("\n".join(f"key-{at} = 1" for at in range(9_000)), ["and 8990 more"]),
+    "a rule that acts": (
+        f"rules = {{ {json.dumps(POISON[:200])} = 1 }}",
+        ["in [tool.pipediag.rules"],
+    ),
+    "too deep": (DEEP, ["nested too deeply"]),
+}
+
+
+@pytest.mark.parametrize(("table", "said"), CONFIGURATIONS.values(), ids=CONFIGURATIONS)
+def test_a_configuration(here: Path, told: Told, table: str, said: list[str]) -> None:
+    (here / "pyproject.toml").write_text(f"[tool.pipediag]\n{table}\n", encoding="utf-8")
+    line = told("check", "good.json")
+    assert [one for one in said if one not in line] == []
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("tool = 3", "must be a table"),
+        ("[tool]\npipediag = 3", "must be a table"),
+        ("[tool.pipediag", "is not valid TOML"),
+        ("[tool.other]", "has no [tool.pipediag] table"),
+    ],
+)
+def test_a_file_of_configuration(here: Path, told: Told, content: str, said: str) -> None:
+    (here / "other.toml").write_text(content, encoding="utf-8")
+    assert said in told("check", "good.json", "--config", "other.toml")
+
+
+def test_a_configuration_that_is_missing(told: Told) -> None:
+    assert "Cannot read the configuration absent.toml" in told(
+        "check", "good.json", "--config", "absent.toml"
+    )
+
+
+def newer(content: str) -> str:
+    return json.dumps({**json.loads(content), "schema_version": "2.0"})
+
+
+SESSIONS: dict[str, tuple[Callable[[str], str | bytes], str]] = {
+    "a newer version": (newer, "Upgrade pipediag"),
+    "half-written": (lambda whole: whole[: len(whole) // 2], "is not JSON"),
+    "empty": (lambda _whole: "", "is not JSON"),
+    "no text": (lambda _whole: b"\x80\x81\xfe\xff" * 100, "is not JSON"),
+    "a list": (lambda _whole: "[]", "is not a session"),
+    "of something else": (lambda _whole: '{"name": "x"}', "is not a session"),
+    "without a part": (
+        lambda whole: json.dumps({**json.loads(whole), "verdict": None}),
+        "is not a valid session: verdict",
+    ),
+    "a number without end": (lambda whole: whole.replace("10.0", "1e999", 1), "is too large"),
+    "NaN": (lambda whole: whole.replace("10.0", "NaN", 1), "NaN"),
+    "too deep": (lambda _whole: '{"a":' * 200_000, "nested too deeply"),
+}
+COMMANDS = {
+    "check": ("check", "bad.json"),
+    "check, baseline": ("check", "good.json", "--baseline", "bad.json"),
+    "compare, base": ("compare", "bad.json", "good.json"),
+    "compare, head": ("compare", "good.json", "bad.json"),
+    "compare, another": ("compare", "good.json", "good.json", "--head", "bad.json"),
+    "history": ("history", "add", "bad.json"),
+}
+
+
+@pytest.mark.parametrize(("spoilt", "said"), SESSIONS.values(), ids=SESSIONS)
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+def test_a_session(
+    here: Path,
+    told: Told,
+    spoilt: Callable[[str], str | bytes],
+    said: str,
+    arguments: tuple[str, ...],
+) -> None:
+    content = spoilt(dump_session(run_of()))
+    (here / "bad.json").write_bytes(content if isinstance(content, bytes) else content.encode())
+    before = sorted(path.name for path in here.iterdir())
+
+    line = told(*arguments)
+
+    assert "bad.json" in line
+    assert said in line
+    assert sorted(path.name for path in here.iterdir()) == before
+
+
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+def test_a_session_that_is_missing(told: Told, arguments: tuple[str, ...]) -> None:
+    assert "cannot read the session bad.json: No such file or directory" in told(*arguments)
+
+
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+def test_one_spoilt_run_of_several(here: Path, told: Told, arguments: tuple[str, ...]) -> None:
+    for number, content in enumerate((dump_session(run_of()), "{"), 1):
+        run = here / "bad.json" / f"run-{number}"
+        run.mkdir(parents=True)
+        (run / "session.json").write_text(content, encoding="utf-8")
+    assert "run-2/session.json is not JSON" in told(*arguments)
+
+
+def text_file(path: Path) -> None:
+    path.write_text("no data base, and long enough to be taken for one " * 10)
+
+
+def half_written(path: Path) -> None:
+    with opened(path, create=True) as history:
+        for day in range(1, 20):
+            history.add(run_of(created_at=f"2026-01-{day:02}"), "x" * 1_000)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def of_a_newer_version(path: Path) -> None:
+    changed(path, "pragma user_version = 9")
+
+
+def of_another_program(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("create table sessions (name text)")
+    connection.close()
+
+
+def changed(path: Path, statement: str) -> None:
+    with opened(path, create=True) as history:
+        history.add(run_of(), "abc")
+    connection = sqlite3.connect(path)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+HISTORIES: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "a text": (text_file, "cannot be used as a history"),
+    "half-written": (half_written, "cannot be used as a history"),
+    "a newer version": (of_a_newer_version, "Upgrade pipediag"),
+    "of another program": (of_another_program, "another program"),
+    "arguments that are none": (
+        lambda path: changed(path, "update sessions set args = '{\"a\": 1}'"),
+        "holds no arguments",
+    ),
+    "arguments that end early": (
+        lambda path: changed(path, "update sessions set args = '[\"a'"),
+        "holds no arguments",
+    ),
+    "a value that is none": (
+        lambda path: changed(path, "update metrics set value = 'much'"),
+        "holds no measurement",
+    ),
+    "a value without end": (
+        lambda path: changed(path, "update metrics set value = 9e999"),
+        "holds no measurement",
+    ),
+    "a script that is none": (
+        lambda path: changed(path, "update sessions set script = x'00ff'"),
+        "names no script",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "said"), HISTORIES.values(), ids=HISTORIES)
+def test_a_history(here: Path, told: Told, make: Callable[[Path], Any], said: str) -> None:
+    make(here / "h.sqlite")
+    before = (here / "h.sqlite").read_bytes()
+
+    line = told("history", "show", "--file", "h.sqlite")
+
+    assert "h.sqlite" in line
+    assert said in line
+    assert (here / "h.sqlite").read_bytes() == before
+
+
+@pytest.mark.parametrize("make", [text_file, of_a_newer_version, of_another_program])
+def test_a_history_that_is_not_added_to(
+    here: Path, told: Told, make: Callable[[Path], Any]
+) -> None:
+    make(here / "h.sqlite")
+    before = (here / "h.sqlite").read_bytes()
+    assert "h.sqlite" in told("history", "add", "good.json", "--file", "h.sqlite")
+    assert (here / "h.sqlite").read_bytes() == before
+
+
+def test_a_history_that_is_missing(told: Told) -> None:
+    assert "There is no history absent.sqlite" in told("history", "show", "--file", "absent.sqlite")
+
+
+def test_a_history_in_no_directory(told: Told) -> None:
+    assert "cannot be used as a history" in told(
+        "history", "add", "good.json", "--file", "absent/h.sqlite"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "choices"),
+    [
+        (("check", "good.json", "--format", "pdf"), ["text", "sarif", "junit"]),
+        (("compare", "good.json", "good.json", "--format", "pdf"), ["text", "html", "json"]),
+        (("history", "show", "--format", "pdf"), ["text", "html"]),
+        (("compare", "good.json", "good.json", "--max-slowdown", "10%"), ["10%", "float range"]),
+    ],
+)
+def test_an_option(
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    choices: list[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["pipediag", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("Error: Invalid value")
+    assert [choice for choice in choices if choice not in said] == []
