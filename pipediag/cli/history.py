@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 from pathlib import Path
 
 import click
@@ -11,6 +12,10 @@ from pipediag.cli.say import deliver, say
 
 _COMMITS = ("GITHUB_SHA", "CI_COMMIT_SHA")
 """Where GitHub Actions and GitLab CI say which commit is built."""
+
+_FORMATS = Path(__file__).parents[1] / "history" / "formats"
+# By their files: importing them would make `--help` wait for all that a history needs.
+FORMAT_NAMES = tuple(sorted(module.name for module in pkgutil.iter_modules([str(_FORMATS)])))
 
 FILE = click.option(
     "--file",
@@ -48,10 +53,19 @@ def add(sessions: tuple[Path, ...], commit: str | None, file: Path) -> None:
 
 @command.command(name="show")
 @FILE
-def show(file: Path) -> None:
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(FORMAT_NAMES),
+    default="text",
+    show_default=True,
+    help="Form of it; html is one page.",
+)
+def show(file: Path, format_name: str) -> None:
     """Draw each metric over time, for each script and machine, and name where it moved."""
+    from pipediag.history.formats import render
     from pipediag.history.store import opened
-    from pipediag.history.text import render
 
     with opened(file, create=False) as history:
-        deliver(render(history.series()))
+        found = history.series()
+    deliver(render(format_name, found))

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from pipediag.comparison import wording
 from pipediag.comparison.result import Change, Comparison, Quantity
-from pipediag.encoding.html import shown
+from pipediag.encoding.pages import page_template
 
 _WIDTH = 600.0
 """Of a drawing, in its own units."""
@@ -33,7 +30,7 @@ class Drawing:
 def render(comparison: Comparison) -> str:
     """The page: what was judged with its intervals drawn, what explains it, and a closing line."""
     judged = [one for one in comparison.quantities if one.outcome != "not judged"]
-    return _template().render(
+    return page_template(__package__, "comparison.html.j2").render(
         comparison=comparison,
         judged=[(one, _drawing(one)) for one in judged],
         others=[one for one in comparison.quantities if one.outcome == "not judged"],
@@ -59,16 +56,3 @@ def _drawn(change: Change) -> tuple[float, float, float]:
         min(_MOST, max(_LEAST, one)) for one in (change.low, change.high, change.value)
     )
     return low, high, value
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("pipediag.comparison.formats"),
-        autoescape=True,
-        finalize=shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("comparison.html.j2")

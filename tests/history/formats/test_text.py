@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+from pipediag.history.formats.text import render
 from pipediag.history.metrics import METRICS
 from pipediag.history.store import Point, Series
-from pipediag.history.text import render
 from tests.encoding.poisoned import POISON, acting, commands
 
 STEP = METRICS[0]
