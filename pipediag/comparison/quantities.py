@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from pipediag.comparison import statistics, values
+from pipediag.comparison.order import Order, order_of
 from pipediag.comparison.result import Change, Quantity
 from pipediag.comparison.statistics import SHARES, TIMES, Floors, Measured, Samples
 from pipediag.facts.run_parts import LABELS
@@ -37,6 +38,11 @@ class Sides:
     """The smallest slow-down that counts, percent; None for the built-in one."""
     looks: int = 1
     """How often it may be asked of sessions that grow in number, each time judged."""
+
+    @property
+    def order(self) -> Order | None:
+        """In which the runs were made; None where it is not known."""
+        return order_of(self.base, self.head)
 
     @property
     def repeated(self) -> bool:
@@ -141,7 +147,8 @@ def _with_times(
                 f"{statistics.FEWEST_BLOCKS} are the fewest. Measure more steps (--steps)."
             ),
         )
-    change = statistics.change_of_times(*samples, tests)
+    order = sides.order if sides.repeated else None
+    change = statistics.change_of_times(*samples, tests, order)
     return _judged(quantity, change, sides.times)
 
 
@@ -161,7 +168,7 @@ def _judged_shares(sides: Sides) -> Iterator[Quantity]:
         if quantity.missing is not None:
             yield replace(quantity, outcome="inconclusive")
         elif sides.repeated:
-            change = statistics.change_of_shares(*_runs(quantity), tests)
+            change = statistics.change_of_shares(*_runs(quantity), tests, sides.order)
             yield _judged(quantity, change, SHARES["runs"])
         else:
             both = (_measured(sides.base, classes), _measured(sides.head, classes))

@@ -27,6 +27,12 @@ class Change:
     """How many of base, and of head."""
     level: float
     """Of the interval, percent."""
+    fastest: float | None = None
+    """Between the fastest sample of each side: another load that comes and goes slows some and
+    speeds up none. None where no samples are known."""
+    drifting: bool = False
+    """Whether the runs tell of a machine that changed steadily from one to the next, so that the
+    interval holds what is left without that."""
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,30 @@ A sample is a run where each side has `FEWEST_RUNS` of them: what differs from o
 next (memory layout, caches, neighbours on the machine) is then in the interval. With fewer, it is a
 stretch of steps within a run, which knows nothing of that, so that only a large change counts.
 
-The interval is Welch's for two means with spreads of their own (B. L. Welch, Biometrika 34, 1947),
-of the logarithms for times. Each of its ends is wrong in `FALSE_ALARMS` of all cases, divided by
-the number of quantities that are judged together (O. J. Dunn, J. Am. Stat. Assoc. 56, 1961): all of
-them together call the same code slower in at most so many comparisons.
+The interval is that of `intervals.py`, of the logarithms for times. Each of its ends is wrong in
+`FALSE_ALARMS` of all cases, divided by the number of quantities that are judged together (O. J.
+Dunn, J. Am. Stat. Assoc. 56, 1961): all of them together call the same code slower in at most so
+many comparisons.
+
+That holds where chance alone makes the samples differ. Two things that happen on machines are no
+chance, and an interval knows nothing of them:
+
+- Another load comes and goes beside one side. It slows some samples and speeds up none, so that the
+  fastest of each side are least touched (J. Chen and J. Revels, arXiv:1608.04295, 2016). A change
+  counts only where these differ by the floor, too, and by `LEAST_OF_FASTEST` of the change.
+- The machine gets steadily slower, and base was measured first. Where the runs tell of such a
+  drift, the interval holds what is left without it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import fmean, median, variance
+from dataclasses import dataclass, replace
+from statistics import fmean, median
 
+from pipediag.comparison import intervals
+from pipediag.comparison.order import Order
 from pipediag.comparison.result import Basis, Change, Outcome
 
 FALSE_ALARMS = 0.01
@@ -29,6 +40,9 @@ FEWEST_BLOCKS = 5
 """Of a side. A stretch holds `FEWEST_STEPS` at least."""
 FEWEST_STEPS = 4
 MOST_BLOCKS = 10
+
+LEAST_OF_FASTEST = 0.5
+"""Own choice: a load beside half of the runs makes the medians differ, the fastest by chance."""
 
 _LARGEST_LOGARITHM = 50.0
 
@@ -78,28 +92,30 @@ class Measured:
     steps: int
 
 
-def change_of_times(base: Samples, head: Samples, tests: int) -> Change:
+def change_of_times(base: Samples, head: Samples, tests: int, order: Order | None = None) -> Change:
     """In percent of base; `tests` quantities are judged together.
 
-    The value is that of the medians, which one odd run does not move.
+    The value is that of the medians, which one odd run does not move. `order` is that of runs;
+    None where it is not known.
     """
+    logs = [[math.log(one) for one in side.values] for side in (base, head)]
     value = math.log(median(head.values) / median(base.values))
-    low, high = _welch(
-        [math.log(one) for one in base.values], [math.log(one) for one in head.values], tests
-    )
-    return _change(
-        base,
-        head,
-        tests,
-        *map(_percent, (value, min(low, value), max(high, value))),
+    change = _change(logs[0], logs[1], value, base.basis, tests, order)
+    return replace(
+        change,
+        value=_percent(change.value),
+        low=_percent(change.low),
+        high=_percent(change.high),
+        fastest=None if change.fastest is None else _percent(change.fastest),
     )
 
 
-def change_of_shares(base: Samples, head: Samples, tests: int) -> Change:
+def change_of_shares(
+    base: Samples, head: Samples, tests: int, order: Order | None = None
+) -> Change:
     """In points; `tests` quantities are judged together."""
     value = median(head.values) - median(base.values)
-    low, high = _welch(base.values, head.values, tests)
-    return _change(base, head, tests, value, min(low, value), max(high, value))
+    return _change(base.values, head.values, value, base.basis, tests, order)
 
 
 def change_of_measured_shares(base: Measured, head: Measured, tests: int) -> Change:
@@ -123,43 +139,46 @@ def judge(change: Change, floors: Floors) -> Outcome:
     """Slower or faster where the interval excludes no change and the value reaches the floor.
 
     The same where the value is below the floor and nothing large can hide in the noise. What looks
-    slower and may be chance, and noise that would hide a lot, are inconclusive.
+    slower and may be chance, another load or a drift, and noise that would hide a lot, are
+    inconclusive.
     """
-    if change.low > 0.0 and change.value >= floors.counts:
+    counts = _counts(change, floors.counts)
+    if change.low > 0.0 and counts:
         return "regressed"
-    if change.high < 0.0 and change.value <= -floors.counts:
+    if change.high < 0.0 and counts:
         return "improved"
     if change.value < floors.counts and change.high < floors.hides:
         return "same"
     return "inconclusive"
 
 
-def _welch(base: Sequence[float], head: Sequence[float], tests: int) -> tuple[float, float]:
-    # Importing scipy.stats takes up to a second.
-    from scipy import stats
-
-    difference = fmean(head) - fmean(base)
-    parts = [variance(side) / len(side) for side in (base, head)]
-    error = math.sqrt(sum(parts))
-    if error == 0.0:
-        return difference, difference
-    freedom = sum(parts) ** 2 / sum(
-        part**2 / (len(side) - 1) for part, side in zip(parts, (base, head), strict=True)
+def _counts(change: Change, floor: float) -> bool:
+    """Whether the change is large enough, and of the fastest samples, too."""
+    size = abs(change.value)
+    fastest = change.value if change.fastest is None else change.fastest
+    return size >= floor and math.copysign(1.0, change.value) * fastest >= max(
+        floor, LEAST_OF_FASTEST * size
     )
-    reach = float(stats.t.ppf(1.0 - FALSE_ALARMS / tests, freedom)) * error
-    return difference - reach, difference + reach
 
 
 def _change(
-    base: Samples, head: Samples, tests: int, value: float, low: float, high: float
+    base: Sequence[float],
+    head: Sequence[float],
+    value: float,
+    basis: Basis,
+    tests: int,
+    order: Order | None,
 ) -> Change:
+    found = intervals.of_difference(base, head, FALSE_ALARMS / tests, order)
     return Change(
         value=value,
-        low=low,
-        high=high,
-        basis=base.basis,
-        samples=(len(base.values), len(head.values)),
+        low=min(found.low, value),
+        high=max(found.high, value),
+        basis=basis,
+        samples=(len(base), len(head)),
         level=_level(tests),
+        fastest=min(head) - min(base),
+        drifting=found.drifting,
     )
 
 

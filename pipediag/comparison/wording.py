@@ -63,12 +63,25 @@ def reason(quantity: Quantity) -> str:
             return f"More than chance, and at least the {floor} that count."
         case "same":
             return f"Less than the {floor} that count."
-        case _ if quantity.change.value >= quantity.floor:
-            return f"It reaches the {floor} that count, and may be chance. Measure more runs."
         case _:
-            return (
-                "The noise would hide a large change. Measure more runs, or on a quieter machine."
-            )
+            return _undecided(quantity.change, quantity.floor, floor)
+
+
+def _undecided(change: Change, floor: float, shown: str) -> str:
+    if change.value >= floor and change.low > 0.0:
+        fastest = "runs" if change.basis == "runs" else "stretches"
+        return (
+            f"It reaches the {shown} that count, but the fastest {fastest} of both differ by far "
+            "less: another load may have slowed some of them. Measure more runs."
+        )
+    if change.drifting:
+        return (
+            "The machine seems to change steadily from run to run, which may be all there is. "
+            "Measure both by turns: `pipediag ab`."
+        )
+    if change.value >= floor:
+        return f"It reaches the {shown} that count, and may be chance. Measure more runs."
+    return "The noise would hide a large change. Measure more runs, or on a quieter machine."
 
 
 def grown(operation: GrownOperation) -> str:
