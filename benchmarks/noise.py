@@ -68,14 +68,14 @@ def in_phases(spread: float) -> Scatter:
     return blocks
 
 
-def drifting(spread: float) -> Scatter:
-    """Each block by itself, while the machine slows down by half over some hundred blocks."""
+def drifting(spread: float, per_half: int = 100) -> Scatter:
+    """Each block by itself, while the machine slows down by half over so many blocks."""
 
     def blocks(draw: random.Random) -> Iterator[float]:
         level = 0.0
         while True:
             yield level + draw.gauss(0.0, spread)
-            level -= math.log(1.5) / 100.0
+            level -= math.log(1.5) / per_half
 
     return blocks
 
