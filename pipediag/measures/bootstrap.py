@@ -8,6 +8,7 @@ the bursts together (the circular block bootstrap).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,14 +22,20 @@ _LIMITS = (2.5, 97.5)
 Floats = NDArray[np.float64]
 
 
-def resampled_rows(count: int, draws: int = DRAWS, seed: int = _SEED) -> NDArray[np.int64]:
-    """Row numbers of each resample, shape (draws, count); the same for the same arguments."""
+def resampled_rows(
+    count: int, draws: int = DRAWS, seed: int = _SEED
+) -> Iterator[NDArray[np.int64]]:
+    """The row numbers of each resample, `count` of them; the same for the same arguments.
+
+    One after the other: all of them together, of a million steps, would take 8 GB.
+    """
     length = max(1, round(count ** (1 / 3)))
     runs = math.ceil(count / length)
-    starts = np.random.default_rng(seed).integers(0, count, size=(draws, runs, 1))
-    rows = (starts + np.arange(length)) % count
-    resampled: NDArray[np.int64] = rows.reshape(draws, -1)[:, :count]
-    return resampled
+    random = np.random.default_rng(seed)
+    for _ in range(draws):
+        starts = random.integers(0, count, size=(runs, 1))
+        rows: NDArray[np.int64] = ((starts + np.arange(length)) % count).reshape(-1)[:count]
+        yield rows
 
 
 def resampled_means(values: ArrayLike, seed: int = _SEED) -> Floats:
@@ -43,7 +50,7 @@ def resampled_means(values: ArrayLike, seed: int = _SEED) -> Floats:
 def resampled_medians(values: ArrayLike) -> Floats:
     """Median of each resample of a list, shape (draws,)."""
     listed = np.asarray(values, dtype=float)
-    drawn: Floats = np.median(listed[resampled_rows(len(listed))], axis=1)
+    drawn: Floats = np.array([np.median(listed[rows]) for rows in resampled_rows(len(listed))])
     return drawn
 
 
