@@ -25,6 +25,7 @@ COMMANDS = {
         "Run a training script and say where its steps' time goes.",
     ),
     "report": ("pipediag.cli.report", "Write a session's report again, in the formats you name."),
+    "show": ("pipediag.cli.show", "Print the summary of a recorded session."),
     "check": ("pipediag.cli.check", "Hold sessions against limits; the exit status is for CI."),
     "compare": ("pipediag.cli.compare", "Say whether one version is slower than another."),
     "ab": ("pipediag.cli.ab", "Measure two versions by turns, and compare them."),
@@ -65,6 +66,14 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            ctx.fail(f"there is no command {name!r}. {_nearest(name)}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(
         self,
         ctx: click.Context,  # noqa: ARG002
@@ -72,6 +81,16 @@ class LazyGroup(click.Group):
     ) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+def _nearest(name: str) -> str:
+    """What may have been meant; Click suggests only from the commands that it has imported."""
+    from difflib import get_close_matches
+
+    if name.endswith(".py"):
+        return f"To analyse a script: `pipediag analyze {name}`."
+    near = get_close_matches(name, COMMANDS, n=1)
+    return f"Did you mean `{near[0]}`?" if near else f"The commands are {', '.join(COMMANDS)}."
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

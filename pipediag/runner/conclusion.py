@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pipediag.facts.second_run import edits_for_held_loop, edits_for_second_run, ended_well
 from pipediag.runner.diagnosis import diagnose
 from pipediag.runner.output import OutputDirectory
+from pipediag.runner.source_excerpt import with_excerpt
 from pipediag.runner.source_patches import with_patches, without_source
 from pipediag.runner.supervisor import ChildResult
 from pipediag.runner.tried_session import with_remark, with_trials
@@ -81,7 +82,7 @@ def record(
                 session, settings, run.began_s, output, "The script was stopped."
             )
         if source:
-            session = with_patches(session, run.began_s)
+            session = with_excerpt(with_patches(session, run.began_s), run.began_s)
         save_session(session, output.path / SESSION_FILE)
         output.keep_trace()
     output.discard_capture()
@@ -116,6 +117,7 @@ def with_second_run(
         )
     if patches_since_s is not None:
         session = with_patches(session, patches_since_s)
+        session = with_excerpt(session, patches_since_s)
     save_session(session, output.path / SESSION_FILE)
     return session
 

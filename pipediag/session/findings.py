@@ -6,6 +6,7 @@ from pipediag.session.edits import Edit
 from pipediag.session.ledger import RunGain
 from pipediag.session.patches import Patch
 from pipediag.session.record import Record
+from pipediag.session.source import SourceExcerpt
 from pipediag.session.trials import NOT_TRIED, Trial
 from pipediag.vocabulary import (
     Bottleneck,
@@ -38,6 +39,9 @@ class Verdict(Record):
     """Of the whole that the ledger speaks of."""
     where_file: str | None = None
     where_line: int | None = None
+    source: SourceExcerpt | None = None
+    """The line that the verdict or its first advice is about, with those around it; None where
+    there is none, where its file was changed since, and with `--no-source`."""
 
 
 class Finding(Record):

@@ -88,6 +88,24 @@ def test_wrong_use_ends_with_2(arguments: tuple[str, ...], tmp_path: Path) -> No
     assert "Usage: pipediag" in seen.stderr
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("repot", "Did you mean `report`?"),
+        ("analyse", "Did you mean `analyze`?"),
+        ("train.py", "`pipediag analyze train.py`"),
+        ("zzz", "The commands are analyze, report, show,"),
+    ],
+)
+def test_an_unknown_command_suggests_the_nearest(
+    typed: str, meant: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _status(monkeypatch, typed) == ExitStatus.USAGE
+    shown = " ".join(capsys.readouterr().err.split())
+    assert f"there is no command '{typed}'" in shown
+    assert meant in shown
+
+
 def test_a_known_problem_is_one_line_and_its_status(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

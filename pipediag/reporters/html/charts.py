@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from pipediag.facts.step import uneven
 from pipediag.reporters.words.run_parts import Part
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
@@ -135,6 +136,49 @@ def _strokes(samples: Sequence[float], buckets: int, scale: float) -> Markup:
 
 def _height(value: float, scale: float) -> float:
     return max(0.0, 100.0 * (1.0 - value / scale))
+
+
+BINS = 32
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many steps took how long. Coordinates are for a view box of 100 by 100."""
+
+    path: Markup
+    scale_ms: float
+    """At the right end; what took longer is in the last bar."""
+    longer: int
+    median_x: float
+    mean_x: float
+    most: int
+    """Steps in the highest bar."""
+
+
+def step_histogram(session: Session) -> Histogram | None:
+    """None where mean and median say the same, so that either tells what a step takes."""
+    steps = session.steps
+    if steps is None or not steps.samples_ms or uneven(steps) is None:
+        return None
+    longest = max(steps.samples_ms)
+    scale = min(longest, CLIP_FACTOR * max(steps.p95_ms, steps.mean_ms)) or 1.0
+    counts = [0] * BINS
+    for sample in steps.samples_ms:
+        counts[min(BINS - 1, int(BINS * sample / scale))] += 1
+    width, most = 100.0 / BINS, max(counts)
+    bars = (
+        f"M{n * width:.2f} 100V{100 - 100 * count / most:.1f}h{width * 0.86:.2f}V100z"
+        for n, count in enumerate(counts)
+        if count
+    )
+    return Histogram(
+        path=Markup("".join(bars)),  # of numbers alone
+        scale_ms=scale,
+        longer=sum(sample > scale for sample in steps.samples_ms),
+        median_x=min(100.0, 100 * steps.median_ms / scale),
+        mean_x=min(100.0, 100 * steps.mean_ms / scale),
+        most=most,
+    )
 
 
 @dataclass(frozen=True)

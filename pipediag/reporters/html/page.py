@@ -11,13 +11,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pipediag.encoding.html import shown
+from pipediag.facts.culprit import culprit_place
+from pipediag.facts.order import to_act_on
 from pipediag.facts.step import uneven
 from pipediag.reporters.html import charts, source_lines, trial_chart
+from pipediag.reporters.html.anchors import Anchors
 from pipediag.reporters.html.embedded import embed
 from pipediag.reporters.words import (
     device_summary,
     embedding_rows,
     findings,
+    first_advice,
     headline,
     idle_time,
     labels,
@@ -27,9 +31,11 @@ from pipediag.reporters.words import (
     pipeline_rows,
     quantities,
     run_parts,
+    self_checks,
     step_parts,
     step_words,
     verdict_words,
+    ways_on,
 )
 from pipediag.reporters.words import trial_outcomes as trials
 from pipediag.reporters.words.evidence import evidence
@@ -67,7 +73,8 @@ def render(session: Session) -> str:
 def _body_context(session: Session) -> dict[str, Any]:
     places = SourceNames(session)
     pipeline = session.pipeline
-    rows = pipeline_rows.pipeline_rows(pipeline, places) if pipeline else []
+    step_ms = session.steps.mean_ms if session.steps else None
+    rows = pipeline_rows.pipeline_rows(pipeline, places, step_ms) if pipeline else []
     parts = run_parts.parts_of(session.run) if session.run else []
     return {
         "session": session,
@@ -83,6 +90,13 @@ def _body_context(session: Session) -> dict[str, Any]:
         "bottleneck": session.operation(pipeline.bottleneck_op_id) if pipeline else None,
         "groups": findings.group(session),
         "headline": headline.headline(session),
+        "anchors": Anchors(session),
+        "lead": verdict_words.lead(session.verdict.summary),
+        "culprit": culprit_place(session),
+        "first": first_advice.first_advice(session),
+        "ways_on": ways_on.ways_on(session),
+        "histogram": charts.step_histogram(session),
+        "self_checks": self_checks.self_checks(session),
         "severity": verdict_words.shown(session),
         "phases": phases.phases(session),
         "agreement": phases.agreement(session),
@@ -134,6 +148,8 @@ def _environment() -> Environment:
         outcome=trials.outcome,
         effect=trials.effect,
         caveats=trials.caveats,
+        missed=trials.missed,
+        advised=to_act_on,
         tried=trials.tried,
         not_tried=trials.not_tried,
         dropped=trials.dropped,
@@ -141,7 +157,10 @@ def _environment() -> Environment:
         spent=headline.spent,
         trial_chart=trial_chart.trial_chart,
         marked_call=source_lines.marked,
+        excerpt_lines=source_lines.excerpt_lines,
         patch_lines=source_lines.patch_lines,
+        brief_lines=source_lines.brief_lines,
+        lead_of=verdict_words.lead,
         patch_link=source_lines.patch_link,
         most_patch_lines=source_lines.MOST_LINES,
         trial_words=TRIAL_WORDS,

@@ -11,12 +11,15 @@ from markupsafe import Markup, escape
 
 from pipediag.encoding.diff import applicable
 from pipediag.session.pipeline import Operation
+from pipediag.session.source import CallSpan, SourceExcerpt
 
 MOST_LINES = 40
 """Of one patch; the file that is offered has all of them."""
 MOST_LINKED_BYTES = 6_000
 """Of a patch that the page offers as a file, which is in the page once more for that."""
 _LONGEST_LINE = 200
+_BRIEF = 1
+"""Lines above and below a change."""
 _CALL = re.compile(r"\b[A-Za-z_]\w*\(")
 _QUOTES = "'\""
 
@@ -44,9 +47,68 @@ def patch_lines(diff: str) -> list[PatchLine]:
     return _without_blank_ends(lines)
 
 
+def brief_lines(diff: str) -> list[PatchLine]:
+    """The same with no more around a change than what it is seen by."""
+    lines = patch_lines(diff)
+    changed = [n for n, line in enumerate(lines) if line.kind in ("added", "removed")]
+    near = [
+        line
+        if any(-_BRIEF <= n - at <= _BRIEF for at in changed) or line.kind == "gap"
+        else PatchLine("gap", "…")
+        for n, line in enumerate(lines)
+    ]
+    once = [
+        line
+        for before, line in zip([None, *near], near, strict=False)
+        if line.kind != "gap" or before is None or before.kind != "gap"
+    ]
+    inner = [n for n, line in enumerate(once) if line.kind != "gap"]
+    return _without_blank_ends(once[inner[0] : inner[-1] + 1]) if inner else []
+
+
 def _without_blank_ends(lines: list[PatchLine]) -> list[PatchLine]:
     shown = [n for n, line in enumerate(lines) if line.kind != "same" or line.text.strip()]
     return lines[shown[0] : shown[-1] + 1] if shown else []
+
+
+@dataclass(frozen=True)
+class ExcerptLine:
+    number: int
+    text: Markup
+    """The call that is meant is marked."""
+    meant: bool
+    far: bool
+    """Whether a narrow page leaves it out."""
+
+
+def excerpt_lines(excerpt: SourceExcerpt) -> list[ExcerptLine]:
+    """The lines without the indent that they share, and without blank ones at the ends."""
+    known = [line.removesuffix("\r")[:_LONGEST_LINE] for line in excerpt.lines]
+    shown = [n for n, line in enumerate(known) if line.strip()]
+    shared = min((len(known[n]) - len(known[n].lstrip(" \t")) for n in shown), default=0)
+    numbered = [(excerpt.first_line + n, known[n]) for n in range(len(known))]
+    return [
+        ExcerptLine(
+            number,
+            _marked_from(line, shared, number, excerpt.call),
+            meant=number == excerpt.line,
+            far=abs(number - excerpt.line) > 1,
+        )
+        for number, line in (numbered[shown[0] : shown[-1] + 1] if shown else [])
+    ]
+
+
+def _marked_from(line: str, start: int, number: int, call: CallSpan | None) -> Markup:
+    """The line from a column on, with its part of the call marked."""
+    if call is None or not call.line <= number <= call.end_line:
+        return Markup(escape(line[start:]))
+    blank = len(line) - len(line.lstrip())
+    begin = max(start, call.column if number == call.line else blank)
+    end = max(begin, call.end_column if number == call.end_line else len(line))
+    before, meant, after = line[start:begin], line[begin:end], line[end:]
+    return Markup("{}<mark>{}</mark>{}").format(before, meant, after) if meant else Markup(
+        escape(line[start:])
+    )
 
 
 def patch_link(diff: str) -> str | None:

@@ -6,12 +6,11 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipediag.facts.order import to_act_on
 from pipediag.facts.report_directory import default_directory
 from pipediag.facts.second_run import edits_for_second_run
+from pipediag.reporters.words.ways_on import longer_budget, longer_run
 from pipediag.session.model import Session
-
-_LONGER_RUN_STEPS = 200
-"""Enough for a 95 % interval of a few percent at the spread that short steps usually have."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ def next_command(session: Session, output_directory: Path | None) -> NextCommand
     if session.steps is None:
         return None
     if session.verdict.bottleneck == "inconclusive":
-        steps = str(max(_LONGER_RUN_STEPS, 4 * session.steps.count))
+        steps = str(longer_run(session))
         return NextCommand(
             "To measure longer", _analyze(session, output_directory, "--steps", steps)
         )
@@ -38,8 +37,13 @@ def next_command(session: Session, output_directory: Path | None) -> NextCommand
     target = str(output_directory or _default_directory(session))
     if session.patch is not None and session.patch.diff is not None:
         return NextCommand("The change as a patch", shlex.join(["pipediag", "fix", target]))
-    if any(finding.status == "fail" for finding in session.findings):
+    if any(to_act_on(finding) for finding in session.findings):
         return NextCommand("After the edit", _analyze(session, output_directory))
+    budget = longer_budget(session)
+    if budget is not None:
+        return NextCommand(
+            "To decide what is open", _analyze(session, output_directory, "--budget", str(budget))
+        )
     return NextCommand("To keep it so in CI", shlex.join(["pipediag", "check", target]))
 
 

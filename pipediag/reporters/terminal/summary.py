@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipediag.encoding.visible import visible
+from pipediag.facts.order import to_act_on
 from pipediag.reporters.html.charts import bar_cells
 from pipediag.reporters.terminal.embedding_table import cost_table, embedding_table
 from pipediag.reporters.terminal.encoded import Encoded
@@ -23,6 +24,7 @@ from pipediag.reporters.words.pipeline_rows import dearest, parallel_calls, pipe
 from pipediag.reporters.words.quantities import decimal, number, percent, percent_interval
 from pipediag.reporters.words.source_names import SourceNames
 from pipediag.reporters.words.step_words import free_input, loop_time, step_time
+from pipediag.reporters.words.ways_on import ways_on
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import BY_ITSELF
@@ -39,17 +41,20 @@ def render(
     console: Console,
     *,
     output_directory: Path | None,
+    report_written: bool = True,
     verbose: bool = False,
 ) -> None:
     """Prints the summary of a session: under 40 lines, unless `verbose`.
 
     Args:
-        output_directory: where the report was written; None where nothing was.
+        output_directory: where the session is; None where it was not written.
+        report_written: whether the page lies beside it.
         verbose: shows every reason, operation and finding, however many lines that takes.
     """
     options = console.options.update(width=min(console.width, _MAX_WIDTH))
     for limits in (UNLIMITED,) if verbose else SPARING:
-        summary = Encoded(Group(*_Summary(session, output_directory, limits).sections()))
+        drawn = _Summary(session, output_directory, limits, report_written=report_written)
+        summary = Encoded(Group(*drawn.sections()))
         if len(console.render_lines(summary, options, pad=False)) <= MAX_LINES:
             break
     console.print(summary, width=options.max_width, highlight=False)
@@ -58,8 +63,16 @@ def render(
 class _Summary:
     """The parts of the summary, each drawn within the same limits."""
 
-    def __init__(self, session: Session, output_directory: Path | None, limits: Limits) -> None:
+    def __init__(
+        self,
+        session: Session,
+        output_directory: Path | None,
+        limits: Limits,
+        *,
+        report_written: bool,
+    ) -> None:
         self._session = session
+        self._report_written = report_written
         self._directory = _shown(output_directory)
         self._limits = limits
         self._places = SourceNames(session)
@@ -105,6 +118,9 @@ class _Summary:
         for index, step in enumerate(verdict.next_steps[: self._limits.next_steps]):
             leading = self._paragraph(step, limit=self._limits.leading_characters)
             grid.add_row(Text("Do first" if index == 0 else "", "dim"), leading)
+        for index, way in enumerate(ways_on(self._session)[: self._limits.next_steps]):
+            leading = self._paragraph(way, limit=self._limits.leading_characters)
+            grid.add_row(Text("Try next" if index == 0 else "", "dim"), leading)
         for index, note in enumerate(self._session.notes[: self._limits.notes]):
             grid.add_row(Text("Note" if index == 0 else "", "dim"), self._paragraph(note))
         yield grid
@@ -201,9 +217,8 @@ class _Summary:
         grid = _grid(gap=1)
         said = self._session.verdict.next_steps[: self._limits.next_steps]
         for index, finding in enumerate(shown[: self._limits.findings]):
-            advised = index < self._limits.advised and finding.status == "fail"
+            advised = index < self._limits.advised and to_act_on(finding)
             advised = advised and finding.advice not in said
-            advised = advised and not finding.dropped
             grid.add_row(f"{index + 1:2}.", self._finding(finding, advised))
         yield grid
         if len(shown) > self._limits.findings:
@@ -237,6 +252,9 @@ class _Summary:
             text += f" {known.says}"
         if finding.effect_on_results == "changes a hyper-parameter":
             text += f" It {trials.effect(finding)}."
+        missed = trials.missed(finding)
+        if missed and self._limits.advised:
+            text += f" {missed}"
         caveats = trials.caveats(finding)
         if caveats and self._limits.advised:
             text += f" {caveats}"
@@ -244,11 +262,12 @@ class _Summary:
 
     def _pointers(self) -> RenderableType:
         grid = _grid()
-        if self._directory is not None:
+        if self._directory is not None and self._report_written:
             grid.add_row(Text("Report", "dim"), Text(str(self._directory / "report.html")))
         following = next_command(self._session, self._directory)
         if following is not None:
-            grid.add_row(Text(following.purpose, "dim"), self._paragraph(following.command, "bold"))
+            typed = self._paragraph(following.command, "bold", self._limits.leading_characters)
+            grid.add_row(Text(following.purpose, "dim"), typed)
         return grid
 
     def _missing(self, what: str, reason: str | None) -> RenderableType:

@@ -20,6 +20,8 @@ class PipelineRow:
     place: str
     share_percent: float | None
     """Of the self time of all operations."""
+    step_percent: float | None
+    """The self time in percent of the mean step; over 100 where calls run side by side."""
     bottleneck: bool
     notes: list[str]
     """What TensorFlow or Keras did with it: inserted, fused, removed."""
@@ -27,8 +29,10 @@ class PipelineRow:
     """Titles of its inputs, where they are not simply the row before."""
 
 
-def pipeline_rows(pipeline: Pipeline, places: SourceNames) -> list[PipelineRow]:
-    """One row an operation, in the order of the data."""
+def pipeline_rows(
+    pipeline: Pipeline, places: SourceNames, step_ms: float | None = None
+) -> list[PipelineRow]:
+    """One row an operation, in the order of the data; `step_ms` is the mean step."""
     titles = {op.id: operation_title(op) for op in pipeline.ops}
     total = sum(op.self_ms_per_step or 0.0 for op in pipeline.ops)
     rows: list[PipelineRow] = []
@@ -41,6 +45,7 @@ def pipeline_rows(pipeline: Pipeline, places: SourceNames) -> list[PipelineRow]:
                 title=titles[op.id],
                 place=places.at(op.file, op.line),
                 share_percent=100.0 * own / total if own is not None and total > 0 else None,
+                step_percent=100.0 * own / step_ms if own is not None and step_ms else None,
                 bottleneck=op.id == pipeline.bottleneck_op_id,
                 notes=_notes(op, titles),
                 reads_from=_unexpected_inputs(op, previous, titles),

@@ -115,10 +115,18 @@ def gain(found: RunGain | None) -> str | None:
 
 def of_what(found: RunGain) -> str:
     """`for the run (24.6 s to 16.2 s)`."""
+    return f"for {_SCOPES[found.scope]} ({from_to(found)})"
+
+
+def from_to(found: RunGain) -> str:
+    """`24.6 s to 16.2 s`."""
     saved = f", saves {measured(found.saved)}" if found.saved is not None else ""
-    return (
-        f"for {_SCOPES[found.scope]} ({seconds(found.before_s)} to {seconds(found.after_s)}{saved})"
-    )
+    return f"{seconds(found.before_s)} to {seconds(found.after_s)}{saved}"
+
+
+def scope(found: RunGain) -> str:
+    """`the run`, or what else the seconds are of."""
+    return _SCOPES[found.scope]
 
 
 def in_one_line(run: Run) -> str:

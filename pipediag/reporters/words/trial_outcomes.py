@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipediag.reporters.words import labels, pipeline_estimate
-from pipediag.reporters.words.quantities import counted, speedup
+from pipediag.reporters.words.quantities import counted, speedup, speedup_interval
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.trials import NOT_TRIED, WORTHWHILE, Trial
@@ -106,6 +106,27 @@ def caveats(finding: Finding) -> str | None:
     planned = finding.edit.caveat if finding.edit else None
     remarks = dict.fromkeys([*finding.trial.caveats, planned])
     return " ".join(remark for remark in remarks if remark) or None
+
+
+def missed(finding: Finding) -> str | None:
+    """Where a prediction lies outside of what was measured, a sentence that says so."""
+    trial, predicted = finding.trial, finding.predicted_speedup
+    if trial.ci95 is None or finding.about_results or pipeline_estimate.is_estimate(trial):
+        return None
+    low, high = trial.ci95
+    if predicted is not None and not low <= predicted <= high:
+        than = "less" if predicted > high else "more"
+        return (
+            f"The prediction missed: {speedup(predicted)} was predicted, and it gained {than}, "
+            f"{speedup_interval(trial.ci95)}."
+        )
+    most = finding.speedup_at_most
+    if predicted is None and most is not None and low > most:
+        return (
+            f"The prediction missed: {speedup(most)} was to be the most, and it gained "
+            f"{speedup_interval(trial.ci95)}."
+        )
+    return None
 
 
 def _price(trial: Trial) -> Outcome:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from pipediag.facts.order import to_act_on
 from pipediag.reporters.words import labels
 from pipediag.session.model import Session
 from pipediag.vocabulary import VerdictSeverity
+
+LONGEST_HEADING = 150
+"""Characters: two lines of a heading on a page."""
+_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
 
 MUCH = 1.2
 """Own choice, as much as an input wait at the limit from which it is the bottleneck would gain."""
@@ -31,6 +36,29 @@ def shown(session: Session) -> Shown:
     if severity == "ok" and _gained(session) >= MUCH:
         return Shown("moderate", "a change makes it faster")
     return Shown(severity, labels.SEVERITY[severity])
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The verdict's summary as two lines of heading and what follows them."""
+
+    heading: str
+    rest: str
+
+
+def lead(summary: str) -> Lead:
+    """The first sentence; where that is long, as much of it as says the same by itself."""
+    first, *others = _SENTENCE.split(summary, maxsplit=1)
+    rest = " ".join(others)
+    if len(first) > LONGEST_HEADING and "; " in first:
+        heading, _, behind = first.partition("; ")
+        return Lead(f"{heading}.", f"{_capitalised(behind)} {rest}".strip())
+    return Lead(first, rest)
+
+
+def _capitalised(text: str) -> str:
+    """What was the middle of a sentence; code at its head stays as it is."""
+    return text[:1].upper() + text[1:]
 
 
 def _gained(session: Session) -> float:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -82,3 +84,32 @@ def test_no_samples_no_strip() -> None:
 
 def test_whisker_stays_in_the_drawing() -> None:
     assert charts.whisker(50.0, (-3.0, 130.0)) == charts.Whisker(50.0, 0.0, 100.0)
+
+
+def test_a_histogram_only_where_mean_and_median_disagree() -> None:
+    samples = [10.0] * 90 + [100.0] * 9 + [5000.0]
+    steps = records.make_steps(
+        count=100, samples_ms=samples, mean_ms=68.0, median_ms=10.0, p95_ms=100.0
+    )
+
+    drawn = charts.step_histogram(factories.make_session(steps=steps))
+
+    assert drawn is not None
+    assert drawn.scale_ms == 300.0
+    assert (drawn.most, drawn.longer) == (90, 1)
+    assert drawn.path.count("M") == 3
+    assert drawn.median_x < drawn.mean_x < 100.0
+    assert charts.step_histogram(factories.make_session()) is None
+    even = steps.model_copy(update={"samples_ms": []})
+    assert charts.step_histogram(factories.make_session(steps=even)) is None
+
+
+@given(st.lists(st.floats(0.0, 1e5), min_size=1, max_size=500))
+def test_a_histogram_stays_in_its_drawing(samples: list[float]) -> None:
+    steps = records.make_steps(samples_ms=samples, mean_ms=9.0, median_ms=1.0, p95_ms=3.0)
+
+    drawn = charts.step_histogram(factories.make_session(steps=steps))
+
+    assert drawn is not None
+    numbers = [float(number) for number in re.findall(r"[-\d.]+", drawn.path)]
+    assert all(0.0 <= number <= 100.0 for number in numbers)

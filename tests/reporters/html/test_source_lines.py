@@ -7,9 +7,16 @@ import base64
 import pytest
 
 from pipediag.reporters.html.page import render
-from pipediag.reporters.html.source_lines import marked, patch_lines, patch_link
+from pipediag.reporters.html.source_lines import (
+    brief_lines,
+    excerpt_lines,
+    marked,
+    patch_lines,
+    patch_link,
+)
 from pipediag.session.edits import Edit, Insert
 from pipediag.session.patches import LeftOut, Patch
+from pipediag.session.source import CallSpan, SourceExcerpt
 from tests.factories import make_finding, make_session
 from tests.records import make_operation
 from tests.reporters.html.pages import Page
@@ -34,7 +41,7 @@ def shown(patch: Patch) -> Page:
 
 def test_a_diff_stands_under_its_finding_and_can_be_saved() -> None:
     page = shown(Patch(edits=["cache"], diff=DIFF))
-    (block,) = [each for each in page.find("pre") if each.attributes.get("class") == "diff"]
+    _, block = [each for each in page.find("pre") if each.attributes.get("class") == "diff"]
     assert [span.text.rstrip("\n") for span in block.find("span")] == [
         " ds = ds.map(f)",
         "+ds = ds.cache()",
@@ -53,14 +60,14 @@ def test_what_can_not_be_written_stands_there_as_code_to_paste() -> None:
     left = LeftOut(edit="cache", reason="The call stands in a loop.", snippet=".cache()")
     page = shown(Patch(left_out=[left]))
     assert "The call stands in a loop. By hand:" in page.root.words()
-    assert [each.words().strip() for each in page.find("pre")] == [".cache()"]
+    assert [each.words().strip() for each in page.find("pre")] == [".cache()", ".cache()"]
 
 
 def test_the_patch_of_all_is_offered_where_it_is_more_than_one_edit() -> None:
     together = Patch(edits=["a", "b"], diff=DIFF)
     page = Page(render(make_session(findings=[make_finding()], patch=together)))
-    names = [each.attributes["download"] for each in page.find("a")]
-    assert names == ["pipediag.patch"]
+    names = [each.attributes.get("download") for each in page.find("a")]
+    assert list(filter(None, names)) == ["pipediag.patch"]
 
 
 def test_what_acts_in_a_diff_is_spelled_out() -> None:
@@ -89,3 +96,48 @@ def test_a_patch_that_would_fill_the_page_is_no_link() -> None:
 )
 def test_the_call_is_marked_where_a_line_has_others(code: str, kind: str, expected: str) -> None:
     assert str(marked(make_operation(kind=kind, code=code))) == expected
+
+
+def test_a_brief_diff_keeps_what_a_change_is_seen_by() -> None:
+    body = "".join(f" same{n}\n" for n in range(4))
+    diff = f"@@ -1,9 +1,10 @@\n{body}-old\n+new\n{body}+more\n same\n"
+    assert [line.text for line in brief_lines(diff)] == [
+        " same3",
+        "-old",
+        "+new",
+        " same0",
+        "…",
+        " same3",
+        "+more",
+        " same",
+    ]
+    assert brief_lines("") == []
+
+
+def excerpt(*lines: str, call: CallSpan | None = None) -> SourceExcerpt:
+    return SourceExcerpt(file="t.py", line=5, first_line=4, lines=list(lines), call=call)
+
+
+def test_an_excerpt_loses_the_indent_that_its_lines_share_and_marks_the_call() -> None:
+    lines = excerpt_lines(
+        excerpt(
+            "",
+            "    ds = ds.map(",
+            "        f)  # <b>",
+            "    ds = ds.batch(2)",
+            "",
+            call=CallSpan(line=5, column=12, end_line=6, end_column=10),
+        )
+    )
+    assert [(line.number, str(line.text), line.meant, line.far) for line in lines] == [
+        (5, "ds = ds.<mark>map(</mark>", True, False),
+        (6, "    <mark>f)</mark>  # &lt;b&gt;", False, False),
+        (7, "ds = ds.batch(2)", False, True),
+    ]
+
+
+def test_an_excerpt_from_elsewhere_may_say_anything_of_its_call() -> None:
+    call = CallSpan(line=-3, column=-7, end_line=99, end_column=-2)
+    lines = excerpt_lines(excerpt("    a", "  b", "", call=call))
+    assert [line.text.striptags() for line in lines] == ["a", "b"]
+    assert excerpt_lines(excerpt("", " ")) == []

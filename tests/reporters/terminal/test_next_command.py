@@ -9,7 +9,7 @@ from pipediag.reporters.terminal.next_command import NextCommand, next_command
 from pipediag.session.patches import Patch
 from pipediag.session.run import Script
 from tests import factories, records
-from tests.reporters import sessions
+from tests.reporters import sessions, trial_sessions
 from tests.trials.bench import make_edit
 
 
@@ -86,3 +86,14 @@ def test_confirmed_edits_lead_to_their_patch() -> None:
 
     assert next_command(written, Path("my out")).command == "pipediag fix 'my out'"
     assert next_command(by_hand, None).purpose == "After the edit"
+
+
+def test_what_a_trial_left_open_leads_to_more_time_not_to_an_edit() -> None:
+    undecided = factories.make_finding(trial=trial_sessions.UNDECIDED)
+    session = factories.make_session(
+        findings=[undecided], trials=trial_sessions.make_run(budget_s=60.0)
+    )
+
+    assert next_command(session, None) == NextCommand(
+        "To decide what is open", "pipediag analyze --budget 180 train.py"
+    )

@@ -201,3 +201,23 @@ def test_a_reason_that_holds_for_all_is_given_once() -> None:
 
     assert text.count("--budget 0") == 1
     assert "not tried: predicted 2.00x." in text
+
+
+def test_what_its_trial_left_open_is_not_advised_and_something_is_to_try() -> None:
+    undecided = factories.make_finding(advice="Do this.", trial=trial_sessions.UNDECIDED)
+    session = factories.make_session(findings=[undecided], trials=trial_sessions.make_run())
+
+    lines = shown(session, width=120)
+
+    assert "Do this." not in lines
+    assert "Try next" in lines
+    assert "`--budget 180`" in lines
+
+
+def test_a_prediction_that_missed_is_said() -> None:
+    finding = factories.make_finding(
+        predicted_speedup=9.0, edit=trial_sessions.PARALLEL, trial=trial_sessions.CONFIRMED
+    )
+    session = factories.make_session(findings=[finding], trials=trial_sessions.make_run())
+
+    assert "The prediction missed: 9.00x" in shown(session, width=120)

@@ -96,3 +96,17 @@ def test_a_function_within_others_is_called_by_its_own_name() -> None:
     name = "ArrayDataAdapter.get_tf_dataset.<locals>.slice_inputs.<locals>.grab_batch"
     op = records.make_operation("op", "map", function=records.make_function(name=name))
     assert pipeline_rows.operation_title(op) == "map(grab_batch)"
+
+
+def test_the_share_of_the_step_stands_beside_that_of_the_pipeline() -> None:
+    operations = [
+        records.make_operation("a", "range", self_ms_per_step=None),
+        records.make_operation("b", "map", self_ms_per_step=30.0),
+    ]
+    pipeline = Pipeline(ops=operations, bottleneck_op_id=None)
+    places = SourceNames(factories.make_session(pipeline=pipeline))
+
+    rows = pipeline_rows.pipeline_rows(pipeline, places, step_ms=20.0)
+
+    assert [row.step_percent for row in rows] == [None, 150.0]
+    assert [row.step_percent for row in rows_of(*operations)] == [None, None]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.reporters.words.verdict_words import shown
+from pipediag.reporters.words.verdict_words import lead, shown
 from pipediag.session.model import Session
 from pipediag.session.trials import Trial
 from pipediag.vocabulary import TrialState
@@ -47,3 +47,18 @@ def test_what_was_not_confirmed_to_be_faster_changes_nothing(finding: dict[str, 
 @pytest.mark.parametrize("severity", ["moderate", "high", "unknown"])
 def test_any_other_severity_is_the_verdicts(severity: str) -> None:
     assert shown(session(severity, trial=trial(9.0))).severity == severity
+
+
+def test_the_first_sentence_is_the_heading() -> None:
+    found = lead("Input-bound: 64 % (9.37 ms) at train.py:25. Free input gains 2.75x. More.")
+    assert found.heading == "Input-bound: 64 % (9.37 ms) at train.py:25."
+    assert found.rest == "Free input gains 2.75x. More."
+    assert lead("One.").rest == ""
+
+
+def test_a_long_first_sentence_is_cut_where_it_says_the_same_by_itself() -> None:
+    found = lead(f"{'A long wait ' * 11}each time; `map` at t.py:2 makes it; and so on. Then more.")
+    assert found.heading.endswith("each time.")
+    assert found.rest == "`map` at t.py:2 makes it; and so on. Then more."
+    endless = "word " * 100
+    assert lead(endless).heading == endless

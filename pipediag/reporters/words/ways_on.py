@@ -1,0 +1,146 @@
+"""Where no rule has a change to advise: what to try or to measure next, so that no report ends there.
+
+None of it is a recommendation of a change: these are places to look at, and longer measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipediag.facts.order import to_act_on
+from pipediag.facts.python_work import hot_line
+from pipediag.reporters.words import labels, run_parts
+from pipediag.reporters.words.pipeline_rows import operation_title
+from pipediag.reporters.words.quantities import counted, percent, seconds
+from pipediag.reporters.words.source_names import SourceNames
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.trials import NO_BUDGET
+from pipediag.vocabulary import RunPartName
+
+LONGER_RUN_STEPS = 200
+"""Enough for a 95 % interval of a few percent at the spread that short steps usually have."""
+_MORE_TIME = 3.0
+"""Times the budget that trials had: an interval gets narrower by the root of that."""
+
+_OF_A_PART: dict[RunPartName, str] = {
+    "startup": "`python -X importtime` lists what each import takes.",
+    "before_training": "What is made there from the same data each time can be kept in a file.",
+    "compile": "See how often each function is traced, under The steps; each new shape or Python "
+    "value traces it again.",
+    "epoch_start": "See which operation fills a buffer or opens files then, under The input pipeline.",
+    "evaluation": "See its places in the ledger; how often it is made is an argument of the call.",
+    "epoch_end": "See its places in the ledger: what is done there can be done less often.",
+    "between_loops": "See its places in the ledger: what is made anew for each training can be kept.",
+    "after_training": "See its places in the ledger.",
+}
+
+
+def ways_on(session: Session) -> list[str]:
+    """Sentences, the most useful first; none where there is something to act on or to gain."""
+    if session.steps is None or any(to_act_on(finding) for finding in session.findings):
+        return []
+    return list(_ways(session))
+
+
+def _ways(session: Session) -> Iterator[str]:
+    verdict = session.verdict
+    budget = longer_budget(session)
+    if budget is not None:
+        yield (
+            f"{counted(len(_left_open(session)), 'change')} could not be decided in the time for "
+            f"trials: `--budget {budget}` gives them more."
+        )
+    if verdict.bottleneck == "inconclusive":
+        yield f"Measure longer: `--steps {longer_run(session)}`."
+    if verdict.severity not in ("high", "moderate"):
+        return
+    yield from _in_the_run(session)
+    yield from _in_the_step(session)
+    if session.trials_missing == NO_BUDGET:
+        yield "Leave out `--budget 0`: trials may show what no rule can predict."
+
+
+def longer_budget(session: Session) -> int | None:
+    """Seconds to give trials that left a change open; None where they left none."""
+    if session.trials is None or not _left_open(session):
+        return None
+    return round(_MORE_TIME * session.trials.budget_s)
+
+
+def _left_open(session: Session) -> list[Finding]:
+    return [finding for finding in session.findings if finding.trial.state == "inconclusive"]
+
+
+def longer_run(session: Session) -> int:
+    """Steps to ask for where those that were seen decide nothing."""
+    seen = session.steps.count if session.steps is not None else 0
+    return max(LONGER_RUN_STEPS, 4 * seen)
+
+
+def _in_the_run(session: Session) -> Iterator[str]:
+    verdict, run = session.verdict, session.run
+    if run is None or verdict.where is None or verdict.where not in _OF_A_PART:
+        return
+    place = SourceNames(session).at(verdict.where_file, verdict.where_line)
+    at = f", most of it at {place}" if place else ""
+    part = labels.in_sentence(run_parts.RUN_PART[verdict.where])
+    taken = seconds(run.seconds_of(verdict.where))
+    yield f"No rule has a change for {part} ({taken}{at}). {_OF_A_PART[verdict.where]}"
+
+
+def _in_the_step(session: Session) -> Iterator[str]:
+    match session.verdict.bottleneck:
+        case "input":
+            yield from _input(session)
+        case "overhead" | "balanced":
+            yield from _overhead(session)
+        case "transfer":
+            yield (
+                "No rule has a change for these copies. Device idle time names each direction: "
+                "what is copied every step and does not change can stay on the device."
+            )
+        case "compute":
+            yield (
+                "No rule has a change for this compute. Device idle time names the kernels that "
+                "take most of it."
+            )
+
+
+def _input(session: Session) -> Iterator[str]:
+    pipeline = session.pipeline
+    op = session.operation(pipeline.bottleneck_op_id) if pipeline is not None else None
+    if op is None:
+        yield (
+            "No rule has a change for this input. Take batches without training, "
+            "`for batch in dataset`, and time that: what it takes alone is what to shorten."
+        )
+        return
+    names = SourceNames(session)
+    place = names.at(op.file, op.line)
+    at = f" at {place}" if place else ""
+    yield (
+        f"No rule has a change for `{operation_title(op)}`{at}, which sets the pace. Shorten what "
+        "it does for each element, or do that once, before training, and read the results."
+    )
+    hot = hot_line(session.host, "source")
+    if hot is not None:
+        yield (
+            f"Of its Python, {names.at(hot.file, hot.line)} runs in {percent(hot.percent)} of the "
+            "looks at it: begin there."
+        )
+
+
+def _overhead(session: Session) -> Iterator[str]:
+    hot = hot_line(session.host, "main")
+    if hot is not None:
+        place = SourceNames(session).at(hot.file, hot.line)
+        yield (
+            f"No rule has a change for this overhead. Of the training loop's Python, {place} runs "
+            f"in {percent(hot.percent)} of the looks at it: begin there."
+        )
+        return
+    yield (
+        "No rule has a change for this overhead. A longer profile, `--profile-steps 50`, says more "
+        "of what each call of the step does."
+    )

@@ -1,0 +1,106 @@
+"""The lines around the verdict's place, as they were when they were measured."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+import warnings
+
+from pipediag.facts.culprit import SourcePlace, culprit_place
+from pipediag.patching.refusal import NotPatchableError
+from pipediag.runner.source_patches import as_measured
+from pipediag.session.model import Session
+from pipediag.session.source import CallSpan, SourceExcerpt
+
+AROUND = 3
+"""Lines above and below: enough to recognise the place, and to see what a chain goes on with."""
+LONGEST_LINE = 200
+"""Characters; what is longer is data or was written by a program."""
+
+
+def with_excerpt(session: Session, began_s: float) -> Session:
+    """The session with the lines around what its verdict names.
+
+    Args:
+        session: as concluded.
+        began_s: time of day at which the script was started; a file changed since is left alone.
+    """
+    place = culprit_place(session)
+    source = _excerpt(session, place, began_s) if place is not None else None
+    return session.model_copy(
+        update={"verdict": session.verdict.model_copy(update={"source": source})}
+    )
+
+
+def _excerpt(session: Session, place: SourcePlace, began_s: float) -> SourceExcerpt | None:
+    try:
+        text = _decoded(as_measured(place.file, began_s))
+    except (NotPatchableError, SyntaxError, ValueError):
+        return None
+    lines = text.split("\n")
+    if place.line is None or not 1 <= place.line <= len(lines):
+        return None
+    first = max(1, place.line - AROUND)
+    op = session.operation(place.op_id)
+    known = op is not None and (op.file, op.line) == (place.file, place.line)
+    return SourceExcerpt(
+        file=place.file,
+        line=place.line,
+        first_line=first,
+        lines=[line[:LONGEST_LINE] for line in lines[first - 1 : place.line + AROUND]],
+        call=call_span(text, op.kind, place.line) if op is not None and known else None,
+    )
+
+
+def _decoded(content: bytes) -> str:
+    """As Python reads it, with its idea of what ends a line."""
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+    return io.TextIOWrapper(io.BytesIO(content), encoding=encoding).read()
+
+
+def call_span(text: str, name: str, line: int) -> CallSpan | None:
+    """The call of that name on the line; None where there are several, or none.
+
+    Python gives the line of a method's name, and of the whole call where it has arguments by stars.
+    """
+    try:
+        with warnings.catch_warnings():
+            # Of what the user wrote, which is none of ours to tell.
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    calls = [
+        (start, node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and (start := _named(node.func, name)) is not None
+    ]
+    by_name = [found for found in calls if found[0][0] == line]
+    found = by_name or [found for found in calls if found[1].lineno == line]
+    if len(found) != 1:
+        return None
+    [((start_line, start), node)] = found
+    end_line, end = node.end_lineno or start_line, node.end_col_offset or 0
+    lines = text.split("\n")
+    return CallSpan(
+        line=start_line,
+        column=_characters(lines[start_line - 1], start),
+        end_line=end_line,
+        end_column=_characters(lines[end_line - 1], end),
+    )
+
+
+def _named(called: ast.expr, name: str) -> tuple[int, int] | None:
+    """Line and byte at which the name begins, if that is what is called."""
+    if isinstance(called, ast.Attribute) and called.attr == name:
+        end = called.end_col_offset or 0
+        return called.end_lineno or called.lineno, end - len(name.encode())
+    if isinstance(called, ast.Name) and called.id == name:
+        return called.lineno, called.col_offset
+    return None
+
+
+def _characters(line: str, column: int) -> int:
+    """A column in UTF-8, as Python's tree has it, in characters."""
+    return len(line.encode()[:column].decode(errors="ignore"))

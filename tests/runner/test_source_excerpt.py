@@ -1,0 +1,81 @@
+"""What a report shows of the source is what was measured, with the call that is meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipediag.runner.source_excerpt import AROUND, call_span, with_excerpt
+from pipediag.session.model import Session
+from pipediag.session.source import CallSpan, SourceExcerpt
+from tests.factories import make_session, make_verdict
+from tests.records import make_operation, make_pipeline
+
+LATER = 4e9
+"""A time of day after which nothing was written."""
+TEXT = "\n".join([*(f"# {n}" for n in range(1, 9)), "ds = ds.map(f).batch(2)", "fit(ds)", ""])
+
+
+def session(file: Path, line: int | None = 9) -> Session:
+    op = make_operation("map_0", "map", file=str(file), line=line)
+    return make_session(
+        pipeline=make_pipeline(ops=[op], bottleneck_op_id="map_0"),
+        verdict=make_verdict(file=str(file), line=line, op_id="map_0"),
+        findings=[],
+    )
+
+
+def excerpt(tmp_path: Path, content: bytes, line: int | None = 9) -> SourceExcerpt | None:
+    file = tmp_path / "train.py"
+    file.write_bytes(content)
+    return with_excerpt(session(file, line), LATER).verdict.source
+
+
+def test_the_lines_around_with_the_call(tmp_path: Path) -> None:
+    found = excerpt(tmp_path, TEXT.encode())
+    assert found is not None
+    assert found.line - found.first_line == AROUND
+    assert found.lines == ["# 6", "# 7", "# 8", "ds = ds.map(f).batch(2)", "fit(ds)", ""]
+    assert found.call == CallSpan(line=9, column=8, end_line=9, end_column=14)
+
+
+def test_line_ends_and_encodings_of_others(tmp_path: Path) -> None:
+    text = "# coding: latin-1\n" + TEXT.replace("# 8", "# ü", 1).replace("# 1\n", "", 1)
+    found = excerpt(tmp_path, text.replace("\n", "\r\n").encode("latin-1"))
+    assert found is not None
+    assert found.lines[2:4] == ["# ü", "ds = ds.map(f).batch(2)"]
+    assert found.call is not None
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"ds", b"# coding: nonsense\n"])
+def test_what_is_no_such_text_is_left_out(tmp_path: Path, content: bytes) -> None:
+    assert excerpt(tmp_path, content) is None
+
+
+def test_a_place_without_a_line_is_no_lines(tmp_path: Path) -> None:
+    assert excerpt(tmp_path, TEXT.encode(), line=None) is None
+
+
+def test_a_file_that_was_changed_since_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(TEXT, encoding="utf-8")
+    assert with_excerpt(session(file), 0.0).verdict.source is None
+    assert with_excerpt(session(tmp_path / "gone.py"), LATER).verdict.source is None
+
+
+def test_the_call_over_several_lines_begins_at_its_name() -> None:
+    text = "ds = (ä\n      .map(\n          f)\n      .batch(2))\n"
+    assert call_span(text, "map", 2) == CallSpan(line=2, column=7, end_line=3, end_column=12)
+
+
+def test_characters_not_bytes() -> None:
+    assert call_span("ä = ü.map(ö)\n", "map", 1) == CallSpan(
+        line=1, column=6, end_line=1, end_column=12
+    )
+
+
+def test_which_of_two_can_not_be_told() -> None:
+    assert call_span("ds = a.map(f).map(g)\n", "map", 1) is None
+    assert call_span("ds = a.map(f\n", "map", 1) is None
+    assert call_span("ds = a.batch(2)\n", "map", 1) is None
