@@ -27,10 +27,8 @@ def culprit_place(session: Session) -> SourcePlace | None:
     verdict = session.verdict
     named = _place(verdict.file, verdict.line, verdict.op_id)
     of_run = _place(verdict.where_file, verdict.where_line)
-    if verdict.where in (None, "steps", "epoch_start"):
-        found = named or of_run
-    else:
-        found = of_run or named
+    of_the_step = verdict.where in (None, "steps", "epoch_start")
+    found = named or of_run if of_the_step else of_run or named
     if found is not None:
         return found
     advised = next((one for one in session.findings if to_act_on(one)), None)

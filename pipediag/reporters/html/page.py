@@ -169,6 +169,7 @@ def _environment() -> Environment:
         buffer_fill=pipeline_rows.buffer_fill,
         free_input=step_words.free_input,
         free_input_figure=step_words.free_input_figure,
+        free_input_bounds=step_words.free_input_bounds,
         loop_time=step_words.loop_time,
         uneven=uneven,
         whole=run_parts.whole,

@@ -106,8 +106,10 @@ def _marked_from(line: str, start: int, number: int, call: CallSpan | None) -> M
     begin = max(start, call.column if number == call.line else blank)
     end = max(begin, call.end_column if number == call.end_line else len(line))
     before, meant, after = line[start:begin], line[begin:end], line[end:]
-    return Markup("{}<mark>{}</mark>{}").format(before, meant, after) if meant else Markup(
-        escape(line[start:])
+    return (
+        Markup("{}<mark>{}</mark>{}").format(before, meant, after)
+        if meant
+        else Markup(escape(line[start:]))
     )
 
 

@@ -34,17 +34,25 @@ def next_command(session: Session, output_directory: Path | None) -> NextCommand
         )
     if edits_for_second_run(session):
         return NextCommand("To try it in the loop", _analyze(session, output_directory, "--rerun"))
-    target = str(output_directory or _default_directory(session))
     if session.patch is not None and session.patch.diff is not None:
-        return NextCommand("The change as a patch", shlex.join(["pipediag", "fix", target]))
+        return NextCommand("The change as a patch", _of_session(session, output_directory, "fix"))
     if any(to_act_on(finding) for finding in session.findings):
         return NextCommand("After the edit", _analyze(session, output_directory))
+    return _without_advice(session, output_directory)
+
+
+def _without_advice(session: Session, output_directory: Path | None) -> NextCommand:
     budget = longer_budget(session)
-    if budget is not None:
-        return NextCommand(
-            "To decide what is open", _analyze(session, output_directory, "--budget", str(budget))
-        )
-    return NextCommand("To keep it so in CI", shlex.join(["pipediag", "check", target]))
+    if budget is None:
+        return NextCommand("To keep it so in CI", _of_session(session, output_directory, "check"))
+    return NextCommand(
+        "To decide what is open", _analyze(session, output_directory, "--budget", str(budget))
+    )
+
+
+def _of_session(session: Session, output_directory: Path | None, command: str) -> str:
+    target = str(output_directory or _default_directory(session))
+    return shlex.join(["pipediag", command, target])
 
 
 def _analyze(session: Session, output_directory: Path | None, *options: str) -> str:

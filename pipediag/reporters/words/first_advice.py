@@ -79,9 +79,9 @@ def _of_the_run(finding: Finding) -> Gain | None:
     gain = finding.for_run
     if gain is None or finding.about_results:
         return None
-    bounds = speedup_interval(gain.ci95) if gain.ci95 else ""
-    basis = "" if gain.basis == "measured" else gain.basis
-    rest = f"{' '.join(filter(None, (bounds, basis)))}, {run_parts.from_to(gain)}"
+    bounds = speedup_interval(gain.ci95) if gain.ci95 else None
+    basis = None if gain.basis == "measured" else gain.basis
+    rest = " ".join(filter(None, (bounds, basis, f"({run_parts.from_to(gain)})")))
     seen = gain.basis == "measured" and not pipeline_estimate.is_estimate(finding.trial)
     return Gain(run_parts.scope(gain), speedup(gain.speedup), rest, measured=seen)
 

@@ -54,7 +54,7 @@ def _step_and_loop(session: Session) -> SelfCheck:
     explained = time.total_s - time.unexplained_s
     return SelfCheck(
         title,
-        f"{seconds(explained)} by the steps’ mean, waits and epochs’ ends",
+        f"{seconds(explained)} by the steps' mean, waits and epochs' ends",
         f"{seconds(time.total_s)} in the loop",
         _off(explained, time.total_s),
         "If the loop takes more, some of its steps took longer than those that were measured, or "
@@ -63,7 +63,7 @@ def _step_and_loop(session: Session) -> SelfCheck:
 
 
 def _base_and_baseline(session: Session) -> SelfCheck:
-    title = "The trials’ base against the baseline"
+    title = "The trials' base against the baseline"
     run, steps = session.trials, session.steps
     if run is None or steps is None:
         return _not_compared(title, session.trials_missing)
@@ -76,7 +76,7 @@ def _base_and_baseline(session: Session) -> SelfCheck:
         f"{milliseconds(steps.mean_ms)} a step in the baseline",
         f"{milliseconds(run.base_step_ms)} a step in the trials",
         _off(steps.mean_ms, run.base_step_ms),
-        "If they differ, the steps or the machine changed in between. A trial’s ratio holds, as "
+        "If they differ, the steps or the machine changed in between. A trial's ratio holds, as "
         "base and edit ran by turns; what it comes to for the run is then less certain.",
     )
 
@@ -90,7 +90,7 @@ def _ledger_and_clock(session: Session) -> SelfCheck:
     return SelfCheck(
         title,
         f"{seconds(told)} in the ledger and in pipediag itself",
-        f"{seconds(session.wall_s)} from the script’s start to its end",
+        f"{seconds(session.wall_s)} from the script's start to its end",
         _off(told, session.wall_s),
         "If the clock says more, the process ran for a time that no part of the ledger has: "
         "usually its last moments.",

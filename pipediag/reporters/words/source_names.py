@@ -59,6 +59,7 @@ def _shared_directory(session: Session) -> str | None:
 def _project_files(session: Session) -> Iterator[str]:
     files = [
         session.verdict.file,
+        session.verdict.where_file,
         *(op.file for op in (session.pipeline.ops if session.pipeline else [])),
         *(loop.file for loop in session.loops),
         *(finding.file for finding in session.findings),

@@ -55,6 +55,15 @@ def free_input_figure(session: Session) -> str | None:
     return speedup(best) if best >= WORTH_SAYING else NOTHING_TO_GAIN
 
 
+def free_input_bounds(session: Session) -> str | None:
+    """The interval of that number; None where it has none, as that of the whole loop."""
+    ceiling = session.ceiling
+    best = ceiling.speedup_if_input_free if ceiling is not None else None
+    if ceiling is None or best is None or ceiling.ci95 is None or best < WORTH_SAYING:
+        return None
+    return None if gain_in_the_steps(ceiling) is not None else interval(ceiling.ci95)
+
+
 def loop_time(loop: Loop | None) -> str | None:
     """Where the loop's time goes, as one sentence; None where that is not known."""
     time = loop.time if loop is not None else None

@@ -1,4 +1,4 @@
-"""Where no rule has a change to advise: what to try or to measure next, so that no report ends there.
+"""Where no rule has a change to advise: what to try or to measure next.
 
 None of it is a recommendation of a change: these are places to look at, and longer measurements.
 """
@@ -28,10 +28,12 @@ _OF_A_PART: dict[RunPartName, str] = {
     "before_training": "What is made there from the same data each time can be kept in a file.",
     "compile": "See how often each function is traced, under The steps; each new shape or Python "
     "value traces it again.",
-    "epoch_start": "See which operation fills a buffer or opens files then, under The input pipeline.",
+    "epoch_start": "See which operation fills a buffer or opens files then, under The input "
+    "pipeline.",
     "evaluation": "See its places in the ledger; how often it is made is an argument of the call.",
     "epoch_end": "See its places in the ledger: what is done there can be done less often.",
-    "between_loops": "See its places in the ledger: what is made anew for each training can be kept.",
+    "between_loops": "See its places in the ledger: what is made anew for each training can be "
+    "kept.",
     "after_training": "See its places in the ledger.",
 }
 

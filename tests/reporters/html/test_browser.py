@@ -146,3 +146,17 @@ def test_the_rounds_of_a_trial_stay_in_their_drawing_on_a_phone(
     assert drawings == 6
     assert outside == 0
     assert labels_apart
+
+
+@pytest.mark.parametrize(("width", "height", "last"), [(1280, 800, ".proof"), (390, 844, ".gains")])
+def test_the_first_screen_holds_the_answer(
+    driver: Any, tmp_path: Path, width: int, height: int, last: str
+) -> None:
+    write_all(trial_sessions.patched(), tmp_path)
+
+    show(driver, tmp_path / "report.html", width=width, scheme="light")
+
+    bottom = driver.execute_script(
+        "return document.querySelector(arguments[0]).getBoundingClientRect().bottom", last
+    )
+    assert bottom <= height

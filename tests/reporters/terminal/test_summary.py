@@ -220,4 +220,4 @@ def test_a_prediction_that_missed_is_said() -> None:
     )
     session = factories.make_session(findings=[finding], trials=trial_sessions.make_run())
 
-    assert "The prediction missed: 9.00x" in shown(session, width=120)
+    assert "The prediction missed: 9.00x" in " ".join(shown(session, width=120).split())

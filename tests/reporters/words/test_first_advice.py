@@ -31,10 +31,10 @@ def parts(made: Session) -> tuple[list[tuple[str, str, bool]], str]:
     return gains, found.proof.replace("\xa0", " ")
 
 
-def block(arm: str, round: int, rate: float, first_step_ms: float | None = None) -> TrialBlock:  # noqa: A002
+def block(arm: str, number: int, rate: float, first_step_ms: float | None = None) -> TrialBlock:
     return TrialBlock(
         arm=arm,
-        round=round,
+        round=number,
         examples_per_s=rate,
         batches=1,
         duration_ms=1.0,
@@ -56,9 +56,9 @@ def test_what_a_trial_measured_for_the_step_and_the_run() -> None:
 
     assert gains == [
         ("a step", "1.94x [1.88, 2.01]", True),
-        ("the run", "1.50x [1.40, 1.60], 30.0 s to 20.0 s", True),
+        ("the run", "1.50x [1.40, 1.60] (30.0 s to 20.0 s)", True),
     ]
-    # 200 and 400: the ratio of geometric means is the speed-up, and a round without an edit is none.
+    # The ratio of geometric means is the speed-up, and a round without the edit is none.
     assert proof == (
         "Base against edit by turns in the running training loop, 8 pairs of blocks: 200 against "
         "400 examples per second."
@@ -73,7 +73,7 @@ def test_of_an_epoch_the_wait_is_told_which_makes_the_ratio() -> None:
     gains, proof = parts(tried(epochs, *blocks))
 
     assert gains[0][0] == "an epoch"
-    assert "500 ms against 20.0 ms until an epoch's first step is done, then 100 against 110" in proof
+    assert "500 ms against 20.0 ms until an epoch's first step is done, then 100 against" in proof
     _, untold = parts(tried(epochs, block(BASE, 0, 100.0), block(edit, 0, 110.0)))
     assert untold.endswith("8 pairs of blocks.")
 
@@ -111,11 +111,13 @@ def test_of_another_part_of_the_run_only_the_run_is_told() -> None:
     gain = GAIN.model_copy(update={"basis": "at most", "ci95": None, "scope": "epoch"})
     finding = factories.make_finding(part="epoch_end", for_run=gain)
     gains, _ = parts(session(finding))
-    assert gains == [("an epoch", "1.50x at most, 30.0 s to 20.0 s", False)]
+    assert gains == [("an epoch", "1.50x at most (30.0 s to 20.0 s)", False)]
 
 
 def test_right_results_have_no_gain() -> None:
-    wrong = factories.make_finding(subject="correctness", trial=trial_sessions.REFUTED, for_run=GAIN)
+    wrong = factories.make_finding(
+        subject="correctness", trial=trial_sessions.REFUTED, for_run=GAIN
+    )
     gains, _ = parts(session(wrong))
     assert gains == []
 

@@ -9,6 +9,7 @@ import pytest
 from pipediag.reporters.words.step_words import (
     NOTHING_TO_GAIN,
     free_input,
+    free_input_bounds,
     free_input_figure,
     loop_time,
 )
@@ -69,3 +70,15 @@ def test_where_a_loops_time_goes() -> None:
     )
     all_steps = make_loop_time(steps_s=20.0, first_batches_s=0.0, between_epochs_s=0.0)
     assert str(loop_time(make_loop(time=all_steps))).endswith("in steps.")
+
+
+def test_the_interval_of_free_input_is_that_of_the_figure() -> None:
+    session = make_session()
+    assert session.ceiling is not None
+    wide = session.ceiling.model_copy(update={"speedup_if_input_free": 3.0, "ci95": (2.5, 3.5)})
+    of_loop = wide.model_copy(update={"loop_speedup_if_input_free": 1.4})
+    small = wide.model_copy(update={"speedup_if_input_free": 1.01})
+    given = [wide, of_loop, small, None]
+    assert [
+        free_input_bounds(session.model_copy(update={"ceiling": each})) for each in given
+    ] == ["2.50 to 3.50", None, None, None]

@@ -30,14 +30,18 @@ def test_every_severe_verdict_leads_on(bottleneck: str, severity: str) -> None:
 @pytest.mark.parametrize("part", set(get_args(RunPartName)) - {"steps"})
 def test_another_part_of_the_run_is_named_with_its_line(part: str) -> None:
     run = factories.make_run(parts=[factories.make_part(part, 8.0)])
-    [first, *_] = said(
-        {"where": part, "where_file": "/p/train.py", "where_line": 31, "severity": "high"}, run=run
-    )
+    [first, *_] = said({"where": part, "where_file": factories.SCRIPT, "where_line": 31}, run=run)
     assert "8.00 s, most of it at train.py:31" in first
 
 
 def test_the_operation_that_sets_the_pace_and_its_hot_line() -> None:
-    hot = HotLine(file="/p/data.py", line=5, function="read", percent=80.0, thread="source")
+    hot = HotLine(
+        file=factories.SCRIPT.replace("train", "data"),
+        line=5,
+        function="read",
+        percent=80.0,
+        thread="source",
+    )
     host = factories.make_host(hot_python=[hot])
     first, second = said({}, host=host)
     assert "`map(" in first
@@ -46,7 +50,7 @@ def test_the_operation_that_sets_the_pace_and_its_hot_line() -> None:
 
 
 def test_overhead_begins_at_the_hot_line_of_the_loop() -> None:
-    hot = HotLine(file="/p/train.py", line=44, function="log", percent=61.0, thread="main")
+    hot = HotLine(file=factories.SCRIPT, line=44, function="log", percent=61.0, thread="main")
     [way] = said({"bottleneck": "overhead"}, host=factories.make_host(hot_python=[hot]))
     assert "train.py:44 runs in 61.0 %" in way
 
