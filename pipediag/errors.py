@@ -25,3 +25,8 @@ class PipediagError(Exception):
     def __init__(self, message: str, status: ExitStatus = ExitStatus.USAGE) -> None:
         super().__init__(message)
         self.status = status
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Add what the user is told below the message; Python 3.10 has no method for it."""
+    error.__notes__ = [*getattr(error, "__notes__", []), note]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 
@@ -24,6 +25,11 @@ def unwrap(function: Any) -> Any:
         else:
             break
     return function
+
+
+def name_of(code: CodeType) -> str:
+    """Its name with those of what it is defined in, which Python 3.10 does not keep."""
+    return getattr(code, "co_qualname", code.co_name)
 
 
 def source_location(function: Callable[..., Any]) -> str:

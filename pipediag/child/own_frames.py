@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -32,8 +34,14 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(current))
         yield current
         waiting += [current.__cause__, current.__context__]
-        if isinstance(current, BaseExceptionGroup):
-            waiting += current.exceptions
+        waiting += _members(current)
+
+
+def _members(error: BaseException) -> Sequence[BaseException]:
+    """What a group holds; for Python 3.10 a package that the script may have has them."""
+    home = sys.modules.get("exceptiongroup") if sys.version_info < (3, 11) else builtins
+    group = getattr(home, "BaseExceptionGroup", ())
+    return error.exceptions if isinstance(error, group) else ()
 
 
 def without_own_frames(traceback: TracebackType | None) -> TracebackType | None:

@@ -68,7 +68,8 @@ def _search_own_places_only() -> list[str]:
     The directories in PYTHONPATH come before the standard library, and the interpreter has put
     ours first.
     """
-    if not sys.flags.safe_path:
+    # Python 3.10 has no -P; -I alone keeps the directory out of the path there.
+    if not getattr(sys.flags, "safe_path", sys.flags.isolated):
         del sys.path[0]
     given = list(sys.path)
     library = os.path.dirname(os.__file__)  # noqa: PTH120 - pathlib is not ours to import yet

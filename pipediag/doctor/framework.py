@@ -24,7 +24,10 @@ BUILDS = (
 )
 """Distributions that install the package `tensorflow`."""
 
+# A module of the user's that lies in the working directory must not take another's place.
 _ASK = """
+import sys
+sys.path[:] = [entry for entry in sys.path if entry]
 import json, tensorflow as tf
 devices = [[d.name, d.device_type] for d in tf.config.list_physical_devices()]
 print(json.dumps([tf.__version__, bool(tf.test.is_built_with_gpu_support()), devices]))
@@ -65,7 +68,7 @@ def installed() -> Installed:
 
 
 def import_in_child(
-    command: Sequence[str] = (sys.executable, "-P", "-c", _ASK),
+    command: Sequence[str] = (sys.executable, "-c", _ASK),
     timeout_s: float = IMPORT_TIMEOUT_S,
     environment: Mapping[str, str] | None = None,
 ) -> Imported:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import assert_never
 
 from pipediag.facts.callbacks import callback_percent, per_batch_callbacks
 from pipediag.forecast.network import Network, Station, put_behind, scaled, taken_out, upstream
@@ -20,6 +19,7 @@ from pipediag.session.edits import (
     SetOptions,
     SetParameters,
     SkipCallback,
+    unknown_change,
 )
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -62,7 +62,7 @@ def apply(network: Network, change: Change, session: Session) -> Network:
         case MoveLayers():
             raise UnknownError("What the layers take of the step was not measured.")
         case unknown:
-            assert_never(unknown)
+            unknown_change(unknown)
     return after
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
+import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,6 +14,11 @@ from pipediag.errors import PipediagError
 from pipediag.gate.presets import PRESETS, with_preset
 from pipediag.gate.result import Level
 from pipediag.vocabulary import RUN_PARTS, RunPartName
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 RuleLevel = Literal["off", "warn", "error"]
 Percent = Annotated[float, Field(ge=0, le=100)]

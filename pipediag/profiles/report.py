@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,7 +58,7 @@ def analyse_profiles(named: Sequence[Path], reading: HostReading) -> TraceResult
     read = tuple(host for host in hosts if host.summary is not None)
     if not read:
         raise PipediagError("\n".join(host.reason or "" for host in hosts))
-    created_at = datetime.now(UTC).isoformat(timespec="seconds")
+    created_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
     report = trace_report(", ".join(map(str, named)), hosts, created_at)
     findings = run_device_rules(report.devices, read[0].framework)
     return TraceResult(report.model_copy(update={"findings": findings}), read)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipediag.errors import PipediagError
+from pipediag.errors import PipediagError, add_note
 from pipediag.facts.report_directory import default_directory
 from pipediag.runner.asking import Ask
 from pipediag.runner.output import OutputDirectory, prepare_output
@@ -95,7 +95,7 @@ def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:
         run_to_end=request.run_to_end,
         price_per_hour=request.price_per_hour,
         look_ahead_s=request.look_ahead_s,
-        safe_path=sys.flags.safe_path,
+        safe_path=bool(getattr(sys.flags, "safe_path", sys.flags.isolated)),
     )
 
 
@@ -239,8 +239,9 @@ def _report(session: Session, output: OutputDirectory) -> None:
     try:
         write_all(session, output.path)
     except PipediagError as error:
-        error.add_note(
+        add_note(
+            error,
             f"The session is safe in {output.path}: `pipediag report {output.path}` makes the "
-            "reports from it, without running the script again."
+            "reports from it, without running the script again.",
         )
         raise

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipediag.errors import add_note
 from pipediag.facts.second_run import edits_for_held_loop, edits_for_second_run, ended_well
 from pipediag.runner.diagnosis import diagnose
 from pipediag.runner.output import OutputDirectory
@@ -156,5 +157,5 @@ def _keeping_the_recording(output: OutputDirectory) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        error.add_note(f"What was recorded is kept in {output.capture}")
+        add_note(error, f"What was recorded is kept in {output.capture}")
         raise

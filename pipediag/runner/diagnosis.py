@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 
 from pipediag import __version__
@@ -91,7 +91,7 @@ def diagnose(
     draft = Session(
         schema_version=SCHEMA_VERSION,
         pipediag_version=__version__,
-        created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         script=_script(child, settings),
         environment=run.environment,
         verdict=UNDECIDED,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from pipediag.vocabulary import Scalar
 
@@ -117,6 +117,12 @@ Change = (
     | SkipCallback
     | MoveLayers
 )
+
+
+def unknown_change(change: NoReturn) -> NoReturn:
+    """Ends a match over changes, so that mypy refuses one that forgets a change."""
+    raise TypeError(f"No change of an edit: {change!r}")
+
 
 Touched = Literal["elements", "options", "model"]
 """What a change takes effect on: what the pipeline hands out or how, its options, the model or what

@@ -15,7 +15,6 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
 
 from pipediag.errors import PipediagError
 from pipediag.trace.file_bytes import MAPPED_FROM_BYTES
@@ -61,7 +60,7 @@ class HostReading:
         self._gap_floor_ns = gap_floor_ns
         self._readers = _Readers(paths, gap_floor_ns, processes) if processes else None
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> HostReading:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -15,6 +15,7 @@ from types import FrameType
 
 from pipediag.capture.callsites import is_users, package_of
 from pipediag.capture.packages import FRAMEWORKS
+from pipediag.capture.python_functions import name_of
 from pipediag.session.recording import RecordedStacks, StackLine
 
 _INTERVAL_NS = 5_000_000
@@ -118,7 +119,7 @@ class StackSampler:
             self._threads[thread] += 1
             if users is not None:
                 code = users.f_code
-                self._lines[code.co_filename, users.f_lineno, code.co_qualname, thread] += 1
+                self._lines[code.co_filename, users.f_lineno, name_of(code), thread] += 1
 
     def _kind_of(self, ident: int, users: FrameType | None) -> str:
         if ident == self._training_thread:

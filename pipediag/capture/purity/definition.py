@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import sys
 from functools import lru_cache
 from types import CodeType, FunctionType
 
@@ -20,6 +21,8 @@ def definition_of(function: FunctionType) -> Definition | None:
     if tree is None:
         return None
     fitting = [node for node in ast.walk(tree) if _fits(node, code)]
+    if sys.version_info < (3, 11) and len(fitting) > 1:
+        return None
     # Of lambdas within one another the innermost that holds all of the code.
     return min(fitting, key=_extent, default=None)  # type: ignore[arg-type, return-value]
 
@@ -43,6 +46,9 @@ def _fits(node: ast.AST, code: CodeType) -> bool:
 
 
 def _holds(node: ast.Lambda, code: CodeType) -> bool:
+    if sys.version_info < (3, 11):
+        # Its instructions have lines and no columns there.
+        return node.lineno == code.co_firstlineno
     begin, end = (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
     for line, last_line, column, last_column in code.co_positions():
         if None in (line, last_line, column, last_column) or line == last_line == 0:

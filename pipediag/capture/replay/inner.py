@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from typing import Any, assert_never
+from typing import Any
 
 from pipediag.capture.replay.arguments import set_parameters
 from pipediag.capture.replay.inserting import inserted
-from pipediag.session.edits import Insert, Remove, SetParameters
+from pipediag.session.edits import Insert, Remove, SetParameters, unknown_change
 from pipediag.session.recording import RecordedOperation
 
 Place = tuple[str | None, int | None]
@@ -79,4 +79,4 @@ def _target(change: InnerChange) -> str:
         case SetParameters() | Remove():
             return change.op_id
         case unknown:
-            assert_never(unknown)
+            return unknown_change(unknown)

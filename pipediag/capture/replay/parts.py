@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, assert_never
+from typing import Any
 
 from pipediag.capture.replay.changes import apply
 from pipediag.capture.replay.elements import dataset_of, first_elements
@@ -26,6 +26,7 @@ from pipediag.session.edits import (
     SetOptions,
     SetParameters,
     SkipCallback,
+    unknown_change,
 )
 
 ROWS_OF_A_CHECK = 16
@@ -142,7 +143,7 @@ def _size_matters_to(change: Change) -> bool:
         case SetParameters() | Move() | SetOptions() | SetModel() | SkipCallback() | MoveLayers():
             return False
         case unknown:
-            assert_never(unknown)
+            return unknown_change(unknown)
 
 
 def _rows_of_a_batch(nodes: list[Node]) -> int:

@@ -16,6 +16,7 @@ from types import FrameType
 
 from pipediag.capture.callsites import is_users, package_of
 from pipediag.capture.packages import FRAMEWORKS
+from pipediag.capture.python_functions import name_of
 from pipediag.session.timeline import SeenLine, SeenLines
 
 # Own choices: a look takes some 20 microseconds of the interpreter lock.
@@ -147,7 +148,7 @@ def running_line(frame: FrameType | None) -> _Place | None:
         if code.co_filename == "<frozen importlib._bootstrap>":
             importing = True
         elif package_of(code.co_filename) is None and is_users(code.co_filename):
-            return code.co_filename, frame.f_lineno, code.co_qualname, importing
+            return code.co_filename, frame.f_lineno, name_of(code), importing
         frame = frame.f_back
     return None
 
