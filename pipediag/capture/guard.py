@@ -108,7 +108,7 @@ class Guard:
         attempt(self._note, what, ours, *args)
 
     def when_given_up(self, ended: Callable[[], None]) -> None:
-        """Have `ended` called when all of us steps aside for an error."""
+        """Have `ended` called when all of us steps aside while the script goes on."""
         self._when_given_up.append(ended)
 
     def in_forked_child(self, undo: Callable[[], None]) -> None:
@@ -134,6 +134,12 @@ class Guard:
         for entry in self.entries:
             entry.ours = entry.natively
 
+    def give_up(self) -> None:
+        """Step aside for good, and close what is open."""
+        self.step_aside()
+        for ended in self._when_given_up:
+            self.attempt("closing what was open", ended)
+
     def _around_fork(self, calls: list[Callable[[], None]]) -> None:
         for call in calls if not self.aside else ():
             self.attempt("standing back from a fork", call)
@@ -148,9 +154,7 @@ class Guard:
         entry.ours = entry.natively
         self._note(sentence(entry.what, error))
         if entry.vital and not self.aside:
-            self.step_aside()
-            for ended in self._when_given_up:
-                self.attempt("closing what was open", ended)
+            self.give_up()
 
 
 def attempt(note: Callable[[str], None], what: str, ours: Callable[..., Any], *args: Any) -> None:

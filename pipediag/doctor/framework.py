@@ -10,19 +10,10 @@ from dataclasses import dataclass, field
 from importlib.metadata import distributions
 
 from pipediag.doctor.check import Check
+from pipediag.sensors.tensorflow_builds import BUILDS
+from pipediag.tensorflow_versions import OLDEST, is_too_old, too_old_sentence
 
 IMPORT_TIMEOUT_S = 60
-
-BUILDS = (
-    "tensorflow",
-    "tensorflow-cpu",
-    "tensorflow-rocm",
-    "tensorflow-macos",
-    "tensorflow-intel",
-    "tf-nightly",
-    "tf-nightly-cpu",
-)
-"""Distributions that install the package `tensorflow`."""
 
 # A module of the user's that lies in the working directory must not take another's place.
 _ASK = """
@@ -105,6 +96,15 @@ def build(found: Installed) -> Check:
             f"Several builds are installed: {names}.",
             "They overwrite each other's files; which one runs depends on the order they came in.",
             "Uninstall all of them, then install the one that you want.",
+        )
+    (version,) = found.builds.values()
+    if is_too_old(version):
+        return Check(
+            "TensorFlow",
+            "problem",
+            too_old_sentence(version),
+            "`pipediag analyze` refuses to run a training script.",
+            f"Use TensorFlow {'.'.join(map(str, OLDEST))} or newer.",
         )
     return Check("TensorFlow", "ok", f"{names}.")
 

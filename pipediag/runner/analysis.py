@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pipediag.errors import PipediagError, add_note
 from pipediag.facts.report_directory import default_directory
 from pipediag.runner.asking import Ask
+from pipediag.runner.installed_tensorflow import check_tensorflow
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import OnProgress, Shown
 from pipediag.runner.supervisor import ChildResult, child_that_waits, supervise
@@ -65,11 +66,12 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
     """Run the script, write the session and the reports, return the session.
 
     Raises:
-        PipediagError: the script cannot be run, or something could not be written. What was
+        PipediagError: the script cannot be run or measured, or something could not be written. What was
             measured by then is kept, and the error says where.
     """
     if not request.module:
         check_script(request.script)
+    check_tensorflow()
     output = prepare_output(
         request.output or default_directory(request.script, module=request.module), request.force
     )

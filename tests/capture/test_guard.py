@@ -96,6 +96,15 @@ def test_an_error_in_what_must_not_be_missing_lets_all_step_aside() -> None:
     ]
 
 
+def test_what_can_not_be_measured_is_given_up_without_an_error() -> None:
+    stage = Stage()
+    ended: list[str] = []
+    stage.guard.when_given_up(lambda: ended.append("timeline"))
+    stage.guard.give_up()
+    assert stage.hooked(4) == 8
+    assert (stage.calls, stage.notes, ended) == (["original"], [], ["timeline"])
+
+
 def test_an_error_of_the_script_passes_and_the_original_is_called_once() -> None:
     stage = Stage()
     with pytest.raises(UsersError, match="negative"):

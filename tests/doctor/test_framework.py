@@ -25,6 +25,8 @@ def test_installed_distributions(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({}, "problem"),
         ({"tensorflow": "2.21.0"}, "ok"),
+        ({"tensorflow-cpu": "2.14.0"}, "ok"),
+        ({"tensorflow-cpu": "2.13.1"}, "problem"),
         ({"tensorflow": "2.21.0", "tensorflow-cpu": "2.20.0"}, "warn"),
     ],
 )

@@ -7,6 +7,7 @@ from pipediag.measures.verdict.wording import place
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.run import OtherProcesses, Script
+from pipediag.tensorflow_versions import is_too_old, too_old_sentence
 
 NEEDS = (
     "Pipediag needs a training loop: Keras `fit`, or a loop that takes batches from a tf.data "
@@ -26,6 +27,9 @@ _MOST_SEEN = 4
 
 def no_loop_sentence(session: Session) -> str:
     """What was seen instead of a training loop, and what pipediag needs."""
+    version = session.environment.tensorflow
+    if version is not None and is_too_old(version):
+        return f"{too_old_sentence(version)} The script ran without being measured."
     others = _others_sentence(session.other_processes)
     where = " in the script's own process" if others else ""
     what = _seen(session) or _tensorflow_sentence(session, own=bool(others))

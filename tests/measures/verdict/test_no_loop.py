@@ -45,6 +45,15 @@ def test_four_things_that_were_seen_are_named_and_the_rest_counted() -> None:
     assert "(0 batches). Pipediag" in no_loop_sentence(four)
 
 
+def test_a_tensorflow_that_is_too_old_is_the_reason() -> None:
+    session = make_session(script=STOPPED, loops=[])
+    old = session.environment.model_copy(update={"tensorflow": "2.13.1"})
+    assert no_loop_sentence(session.model_copy(update={"environment": old})) == (
+        "TensorFlow 2.13.1 is too old for pipediag, which measures 2.14 and newer. The script ran "
+        "without being measured."
+    )
+
+
 @pytest.mark.parametrize(
     ("count", "cpu_s", "words"),
     [(1, 1.0, "It started another process, with 1 s"), (3, 9.0, "It started 3 other processes, w")],

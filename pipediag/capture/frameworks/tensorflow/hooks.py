@@ -14,6 +14,7 @@ from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
 from pipediag.capture.frameworks.tensorflow.variables import watch_writes
 from pipediag.capture.watching.other_uses import SESSION_RUN
 from pipediag.capture.watching.watchers import Watchers
+from pipediag.tensorflow_versions import is_too_old
 
 _READERS = ("TFRecordDatasetV2", "TextLineDatasetV2", "FixedLengthRecordDatasetV2")
 
@@ -50,8 +51,11 @@ class TensorFlowHooks:
 
     def _note_arrival(self) -> None:
         # At once: a script that is killed soon afterwards is told from one that never came so far.
-        note_version(self._with.recorder.recording.environment)
+        environment = self._with.recorder.recording.environment
+        note_version(environment)
         self._with.recorder.save()
+        if is_too_old(environment.tensorflow):
+            self._guard.give_up()
 
     def _on_datasets(self, module: Any) -> None:
         self._arrived()
