@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pipediag.capture.frameworks.keras.compile_settings import (
+    NAMES,
+    CompileSettings,
+    Keras3Settings,
+    compile_settings_of,
+)
 from pipediag.capture.frameworks.keras.layer_policies import LayerPolicies
 from pipediag.capture.frameworks.keras.leaves_traces import compiling_runs_the_scripts_code
 from pipediag.capture.frameworks.keras.other_optimizers import OptimizerInPlace
@@ -13,12 +19,11 @@ from pipediag.capture.frameworks.keras.without_input_layers import WithoutInputL
 from pipediag.capture.replay import MOVED_LAYERS, NotReplayableError
 from pipediag.capture.trainer import Settings
 
-_ATTRIBUTES = ("jit_compile", "run_eagerly", "steps_per_execution")
 _POLICY = "dtype_policy"
 _OPTIMIZER = "optimizer"
 _TERMS_LEFT_OUT = "table_terms_left_out"
-_SETTINGS = (*_ATTRIBUTES, _POLICY, _OPTIMIZER, _TERMS_LEFT_OUT, MOVED_LAYERS)
-_TRAINER = "keras.src.backend.tensorflow.trainer"
+_KERAS_3_ONLY = (_POLICY, _OPTIMIZER, _TERMS_LEFT_OUT, MOVED_LAYERS)
+_SETTINGS = (*NAMES, *_KERAS_3_ONLY)
 
 
 class CompiledVariants:
@@ -28,19 +33,20 @@ class CompiledVariants:
     """
 
     def __init__(self, model: Any, failed: Callable[[BaseException], None]) -> None:
-        self._supported = _is_supported(model)
+        self._kept = compile_settings_of(model)
         self.model: Any = model
         self._failed = failed
         self._functions: dict[tuple[Any, ...], Any] = {}
         self._own: Settings = {}
         self._shortened = WithoutInputLayers(model)
-        if self._supported:
-            self._own = {name: getattr(model, name) for name in _ATTRIBUTES}
-            self._own |= {_POLICY: None, _OPTIMIZER: None, _TERMS_LEFT_OUT: False, MOVED_LAYERS: ()}
+        if self._kept is not None:
+            self._own = {**self._kept.read(), _POLICY: None, _OPTIMIZER: None}
+            self._own |= {_TERMS_LEFT_OUT: False, MOVED_LAYERS: ()}
+            self._functions[_key(self._own)] = model.train_function
+        if isinstance(self._kept, Keras3Settings):
             self._policies = LayerPolicies(model)
             self._optimizer = OptimizerInPlace(model)
             self._terms = TableTerms(model)
-            self._functions[_key(self._own)] = model.train_function
         self._current = self._own
 
     def check(self, settings: Settings) -> None:
@@ -49,18 +55,27 @@ class CompiledVariants:
         Raises:
             NotReplayableError: it can't.
         """
-        if settings and not self._supported:
+        if not settings:
+            return
+        if self._kept is None:
             raise NotReplayableError(
                 "Only a model in a Keras `fit` on TensorFlow can be compiled otherwise."
             )
         unknown = sorted(settings.keys() - set(_SETTINGS))
         if unknown:
             raise NotReplayableError(f"A model can't be compiled with other {', '.join(unknown)}.")
+        if not isinstance(self._kept, Keras3Settings):
+            if not settings.keys() <= set(NAMES):
+                raise NotReplayableError(
+                    "It is tried in Keras 3 only: of a model of Keras 2 no more than "
+                    f"{', '.join(NAMES)} is changed."
+                )
+            return
         if _OPTIMIZER in settings:
             self._optimizer.check(settings[_OPTIMIZER])
         if settings.get(_TERMS_LEFT_OUT):
             self._terms.check()
-        if settings.get("jit_compile") and not self._compiles_with_xla():
+        if settings.get("jit_compile") and not self._kept.compiles_with_xla():
             raise NotReplayableError("A layer of the model does not support XLA.")
         self._shortened.check(settings.get(MOVED_LAYERS, ()))
 
@@ -85,23 +100,22 @@ class CompiledVariants:
         return compiling_runs_the_scripts_code(self.model)
 
     def _set(self, wanted: Settings) -> None:
+        assert self._kept is not None
         model, key = self.model, _key(wanted)
-        for name in _ATTRIBUTES:
-            setattr(model, name, wanted[name])
-        self._policies.use(wanted[_POLICY])
-        self._optimizer.use(wanted[_OPTIMIZER])
-        self._terms.leave_out(bool(wanted[_TERMS_LEFT_OUT]))
+        self._kept.write(wanted)
+        if isinstance(self._kept, Keras3Settings):
+            self._policies.use(wanted[_POLICY])
+            self._optimizer.use(wanted[_OPTIMIZER])
+            self._terms.leave_out(bool(wanted[_TERMS_LEFT_OUT]))
         if key not in self._functions:
-            self._functions[key] = self._guarded(self._made(wanted))
+            self._functions[key] = self._guarded(self._made(self._kept, wanted))
         model.train_function = self._functions[key]
         self._current = wanted
 
-    def _made(self, wanted: Settings) -> Callable[[Any], Any]:
+    def _made(self, kept: CompileSettings, wanted: Settings) -> Callable[[Any], Any]:
         if wanted[MOVED_LAYERS]:
             return self._shortened.train_function(wanted[MOVED_LAYERS])
-        self.model.make_train_function(force=True)
-        function: Callable[[Any], Any] = self.model.train_function
-        return function
+        return kept.training_function()
 
     def _guarded(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def train(iterator: Any) -> Any:
@@ -115,15 +129,6 @@ class CompiledVariants:
                 return self.model.train_function(iterator)
 
         return train
-
-    def _compiles_with_xla(self) -> bool:
-        from keras.src.trainers.trainer import model_supports_jit
-
-        return bool(model_supports_jit(self.model))
-
-
-def _is_supported(model: Any) -> bool:
-    return any(base.__module__ == _TRAINER for base in type(model).__mro__)
 
 
 def _key(settings: Settings) -> tuple[Any, ...]:

@@ -110,7 +110,7 @@ def batches_per_call(frame: FrameType) -> int:
     model = locals_of(frame).get("self")
     steps = getattr(model, "steps_per_execution", None)
     if steps is None:
-        # Keras 2.12 to 2.14 have no property for it.
+        # Keras 2.14 has no property for it.
         steps = getattr(model, "_steps_per_execution", None)
     return _number(steps) or 1
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pipediag.capture.frameworks.framework import Hook
 from pipediag.capture.frameworks.keras.environment import describe
-from pipediag.capture.frameworks.keras.hooks import KerasHooks
+from pipediag.capture.frameworks.keras.hooks import KERAS_2, KerasHooks
 from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.frameworks.keras.trainer import KerasTrainer
 from pipediag.capture.watching.watchers import Watchers
@@ -26,9 +26,15 @@ class Keras:
             "save_weights_to_hdf5_group",
         ),
         "keras.src.layers.layer": ("Layer.get_weights",),
-        "tf_keras.src.saving.saving_api": ("save_model", "save_weights"),
-        "tf_keras.src.engine.base_layer": ("Layer.get_weights",),
-        "tf_keras.src.engine.training": ("Model.get_weights",),
+        **{
+            f"{keras_2}.{module}": paths
+            for keras_2 in KERAS_2
+            for module, paths in (
+                ("saving.saving_api", ("save_model", "save_weights")),
+                ("engine.base_layer", ("Layer.get_weights",)),
+                ("engine.training", ("Model.get_weights",)),
+            )
+        },
     }
 
     def hooks(self, watchers: Watchers) -> Iterator[tuple[str, Hook]]:

@@ -1,6 +1,6 @@
 """Where pipediag hooks into Keras: epochs that can be held, their ends, calls, and optimizers.
 
-Keras 2 is the package `keras` beside TensorFlow 2.12 to 2.15, and `tf_keras` after that.
+Keras 2 is the package `keras` beside TensorFlow 2.14 and 2.15, and `tf_keras` after that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
 
-_KERAS_2 = ("tf_keras.src", "keras.src", "keras")
+KERAS_2 = ("tf_keras.src", "keras.src")
 
 _OTHER_TRAINERS = {"jax": "JAXTrainer", "torch": "TorchTrainer"}
 
@@ -54,7 +54,7 @@ class KerasHooks:
         for backend, trainer in _OTHER_TRAINERS.items():
             yield f"keras.src.backend.{backend}.trainer", self._times(trainer)
         yield "keras.src.callbacks.callback_list", self._on_callbacks
-        for package in _KERAS_2:
+        for package in KERAS_2:
             yield f"{package}.engine.data_adapter", self._on_data_handler
             yield f"{package}.engine.training", self._times("Model")
             yield f"{package}.callbacks", self._on_callbacks

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipediag.capture.frameworks.keras.compile_settings import compile_settings_of
 from pipediag.capture.packages import KERAS, package_of_module
 from pipediag.session.recording import RecordedKeras
 
-_TRAINERS = ("keras.src.backend.tensorflow.trainer", "tf_keras.src.engine.training")
-
-
 def step_leaves_traces(model: Any, fit: RecordedKeras | None) -> str | None:
     """Why steps of it can't be made beside the script's own, as the end of a sentence."""
-    if model is None or not _trained_by_tensorflow(model):
+    if compile_settings_of(model) is None:
         return "only a Keras `fit` on TensorFlow can be taken back to where it was"
     if fit is None or fit.run_eagerly:
         return "a step that runs eagerly may do more than train"
@@ -29,7 +27,3 @@ def compiling_runs_the_scripts_code(model: Any) -> bool:
     """Whether another training function would be traced through classes of the script."""
     parts = [model, *model._flatten_layers()] if hasattr(model, "_flatten_layers") else [model]
     return any(package_of_module(type(part).__module__) not in KERAS for part in parts)
-
-
-def _trained_by_tensorflow(model: Any) -> bool:
-    return any(base.__module__ in _TRAINERS for base in type(model).__mro__)

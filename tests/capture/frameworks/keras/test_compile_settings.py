@@ -1,0 +1,108 @@
+"""How models of Keras 2 and 3 are compiled, with Keras played by classes of the same shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.capture.frameworks.keras.compile_settings import compile_settings_of
+from pipediag.capture.frameworks.keras.compiled import CompiledVariants
+from pipediag.capture.frameworks.keras.leaves_traces import step_leaves_traces
+from pipediag.capture.replay import NotReplayableError
+
+KERAS_2 = ["keras.src.engine.training", "tf_keras.src.engine.training"]
+
+
+class Variable:
+    """TensorFlow's."""
+
+    def __init__(self, value: int) -> None:
+        self._value = value
+
+    def assign(self, value: int) -> None:
+        self._value = value
+
+    def __int__(self) -> int:
+        return self._value
+
+
+class Model:
+    """That of Keras 2.14, which has no property for its steps."""
+
+    def __init__(self) -> None:
+        self._jit_compile = None
+        self._run_eagerly = None
+        self._steps_per_execution = Variable(1)
+        self.train_function: Any = lambda iterator: f"own step on {iterator}"
+        self.train_tf_function: Any = "own graph"
+
+    @property
+    def jit_compile(self) -> Any:
+        return self._jit_compile
+
+    @jit_compile.setter
+    def jit_compile(self, value: Any) -> None:
+        raise AssertionError("Keras 2 would drop what the script has compiled")
+
+    def make_train_function(self, force: bool = False) -> Any:
+        assert force
+        compiled = f"xla {self._jit_compile} eager {self._run_eagerly}"
+        self.train_tf_function = f"graph of {compiled}"
+
+        def train(iterator: Any) -> str:
+            return f"{int(self._steps_per_execution)} steps, {compiled}, on {iterator}"
+
+        self.train_function = train
+        return train
+
+
+@pytest.fixture(params=KERAS_2)
+def model(request: pytest.FixtureRequest) -> Any:
+    return type("Model", (type("Model", (Model,), {"__module__": request.param}),), {})()
+
+
+def fails(error: BaseException) -> None:
+    raise AssertionError from error
+
+
+def test_a_model_of_keras_2_is_tried_otherwise_and_back_again(model: Any) -> None:
+    variants, own = CompiledVariants(model, fails), model.train_function
+    several = {"steps_per_execution": 8}
+    variants.check(several)
+
+    variants.use(several)
+    assert model.train_function("it") == "8 steps, xla None eager None, on it"
+    assert variants.batches_per_step(several, 1) == 8
+    variants.use({"jit_compile": True})
+    assert model.train_function("it") == "1 steps, xla True eager None, on it"
+    variants.use({"run_eagerly": False})
+    assert model.train_function("it") == "1 steps, xla None eager False, on it"
+    variants.use(several)
+    assert model.train_function("it") == "8 steps, xla None eager None, on it"
+    variants.use({})
+
+    assert (model.train_function, int(model._steps_per_execution)) == (own, 1)
+    assert (model._jit_compile, model._run_eagerly) == (None, None)
+    assert model.train_tf_function == "own graph"
+
+
+@pytest.mark.parametrize(
+    "settings", [{"dtype_policy": "mixed_bfloat16"}, {"optimizer": "sgd", "jit_compile": True}]
+)
+def test_what_is_tried_in_keras_3_only_is_refused_with_that_reason(
+    model: Any, settings: dict[str, Any]
+) -> None:
+    with pytest.raises(NotReplayableError, match="Keras 3 only"):
+        CompiledVariants(model, fails).check(settings)
+
+
+def test_steps_of_keras_2_can_be_taken_back(model: Any) -> None:
+    reason = step_leaves_traces(model, None)
+    assert reason == "a step that runs eagerly may do more than train"
+
+
+def test_what_another_backend_trains_has_no_such_settings() -> None:
+    other = type("JAXTrainer", (Model,), {"__module__": "keras.src.backend.jax.trainer"})
+    assert compile_settings_of(other()) is None
+    assert compile_settings_of(None) is None
