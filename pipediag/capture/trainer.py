@@ -60,6 +60,10 @@ class Trainer(Protocol):
     def phase_of(self, frames: Iterable[FrameType]) -> TrainersPhase | None:
         """What of it the frames (innermost first) run in, or None outside of it."""
 
+    def passes_a_batch_on(self, frames: Iterable[FrameType]) -> bool:
+        """Whether the iterator that the frames (innermost first) make is only how a batch of the
+        script's gets to a step."""
+
     def data_walker(self, frame: FrameType) -> Any:
         """What walks over the data of a running `fit`, and of no other call; None if unknown."""
 

@@ -53,8 +53,11 @@ class LoopRegistry:
 
     def consumer_for(
         self, iterator: Any, dataset: Any, runtime: Runtime, distributed: bool
-    ) -> Consumer:
-        """Register an iterator that is being made right now, on the current stack."""
+    ) -> Consumer | None:
+        """Register an iterator that is being made right now, on the current stack; None where a
+        trainer makes it of a batch that the script has."""
+        if any(trainer.passes_a_batch_on(frames()) for trainer in self.trainers):
+            return None
         site = call_site()
         trainer, phase = self._phase()
         place = (

@@ -28,6 +28,7 @@ _PHASES: dict[str, LoopRole] = {
     "predict": "predict",
     "adapt": "adapt",
 }
+_ONE_BATCH = "single_batch_iterator"
 _BATCH_HOOKS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 
 
@@ -43,6 +44,17 @@ def phase_of(frames: Iterable[FrameType]) -> TrainersPhase | None:
         if found is None:
             found = TrainersPhase(_PHASES[name], name, frame)
     return found
+
+
+def passes_a_batch_on(frames: Iterable[FrameType]) -> bool:
+    """Whether `train_on_batch`, or one of its kind, of Keras 2 makes an iterator of its batch."""
+    for frame in frames:
+        package = package_of(frame.f_code.co_filename)
+        if package in KERAS and frame.f_code.co_name == _ONE_BATCH:
+            return True
+        if package is None:
+            return False
+    return False
 
 
 def describe_fit(frame: FrameType) -> RecordedKeras:

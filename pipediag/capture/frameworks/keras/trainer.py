@@ -20,6 +20,7 @@ class KerasTrainer:
 
     name = "Keras"
     phase_of = staticmethod(facts.phase_of)
+    passes_a_batch_on = staticmethod(facts.passes_a_batch_on)
     data_walker = staticmethod(facts.data_walker)
     planned_steps = staticmethod(facts.planned_steps)
     batches_per_call = staticmethod(facts.batches_per_call)

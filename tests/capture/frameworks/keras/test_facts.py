@@ -13,6 +13,7 @@ from pipediag.capture.callsites import frames
 from pipediag.capture.frameworks.keras.facts import (
     batch_size_of,
     describe_fit,
+    passes_a_batch_on,
     phase_of,
     planned_steps,
 )
@@ -55,6 +56,19 @@ def test_methods_of_others_are_none() -> None:
     assert method("fit", USERS)(seen) is None
     assert method("call")(seen) is None
     assert seen() is None
+
+
+def test_an_iterator_of_one_batch_is_made_for_it_by_keras_2_alone() -> None:
+    def asked() -> bool:
+        return passes_a_batch_on(frames())
+
+    iterates = method("__iter__", "/lib/site-packages/tensorflow/python/data/ops/dataset_ops.py")
+    makes = method("single_batch_iterator", LEGACY)
+    assert method("train_on_batch", LEGACY)(lambda: makes(lambda: iterates(asked)))
+    assert not method("fit", LEGACY)(lambda: iterates(asked))
+    assert not makes(lambda: method("loads", USERS)(asked))
+    assert not method("single_batch_iterator", USERS)(asked)
+    assert not asked()
 
 
 class Counting:

@@ -1,0 +1,1 @@
+"""Samples under other versions of Python, TensorFlow and Keras: `make test-versions`."""

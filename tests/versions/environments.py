@@ -1,0 +1,75 @@
+"""Makes an environment of the matrix, with this checkout in it, once."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from .matrix import Environment
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / ".venv-versions"
+LIMIT_S = 900
+
+
+class NotMadeError(Exception):
+    """Why there is no such environment here, as a sentence."""
+
+
+def interpreter(environment: Environment, folder: Path = FOLDER) -> Path:
+    """The Python of that environment, which is made where it is not there yet.
+
+    Raises:
+        NotMadeError: no such Python was found, or no index serves the packages.
+    """
+    home = folder / environment.name
+    stamp, wanted = home / ".made-from", _digest(environment)
+    python = home / "bin" / "python"
+    if stamp.is_file() and stamp.read_text() == wanted:
+        return python
+    base = base_python(environment.python)
+    if base is None:
+        raise NotMadeError(f"There is no Python {environment.python} here.")
+    _uv("venv", "--clear", "--python", base, str(home))
+    _uv("pip", "install", "--python", str(python), *environment.requirements, "-e", str(ROOT))
+    stamp.write_text(wanted)
+    return python
+
+
+def base_python(version: str) -> str | None:
+    """An interpreter of that version that starts; pyenv's shims are there and start nothing."""
+    name = f"python{version}"
+    found = [shutil.which(name), *sorted(Path.home().glob(f".pyenv/versions/*/bin/{name}"))]
+    for candidate in [sys.executable, *filter(None, found)]:
+        if _version_of(str(candidate)) == version:
+            return str(candidate)
+    return None
+
+
+def _version_of(python: str) -> str | None:
+    ask = "import sys; print('%d.%d' % sys.version_info[:2])"
+    done = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _digest(environment: Environment) -> str:
+    """Of all that is installed: another one when the project's own requirements change."""
+    parts = [environment.python, *environment.requirements]
+    content = "\n".join(parts).encode() + (ROOT / "pyproject.toml").read_bytes()
+    return hashlib.sha256(content).hexdigest()
+
+
+def _uv(*arguments: str) -> None:
+    uv = Path(sys.executable).with_name("uv")
+    done = subprocess.run(
+        [uv, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    if done.returncode:
+        raise NotMadeError(f"uv {arguments[0]} failed: {done.stderr.strip()[-800:]}")

@@ -1,0 +1,59 @@
+"""Quick samples in each environment that is asked for: verdict, loop, rules, and trials made."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pipediag.session.model import Session
+from tests.samples.expectation import SAMPLES, Expectation, discrepancies, read_expectation
+
+from .conftest import ASKED
+from .environments import NotMadeError, interpreter
+from .matrix import QUICK_SAMPLES, Environment, chosen
+from .tried import untried
+
+LIMIT_S = 300
+ENVIRONMENTS = chosen(os.environ[ASKED])
+
+
+@pytest.fixture(scope="module", params=ENVIRONMENTS, ids=lambda environment: environment.name)
+def environment(request: pytest.FixtureRequest) -> Environment:
+    try:
+        interpreter(request.param)
+    except NotMadeError as reason:
+        pytest.skip(str(reason))
+    return request.param
+
+
+@pytest.mark.timeout(LIMIT_S)
+@pytest.mark.parametrize("sample", QUICK_SAMPLES)
+def test_sample(environment: Environment, sample: str, tmp_path: Path) -> None:
+    if sample in environment.loses:
+        pytest.skip("a part of it is lost there: docs/versions.md says which")
+    expected = read_expectation(SAMPLES / f"{sample}.expect.toml")
+    session, said = analysed(environment, expected, tmp_path / "report")
+    assert [*discrepancies(expected, session), *untried(expected, session)] == [], said
+
+
+def analysed(
+    environment: Environment, expected: Expectation, output: Path
+) -> tuple[Session, str]:
+    budget = "15" if expected.trials.confirmed else "0"
+    options = ["--budget", budget, "--steps", "60", "--look-ahead", "0", "--timeout", "120"]
+    python = str(interpreter(environment))
+    done = subprocess.run(
+        [python, "-m", "pipediag", "analyze", *options, "-o", str(output), str(expected.script)],
+        cwd=SAMPLES.parent,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    said = done.stderr[-4000:]
+    assert done.returncode in expected.exit_status, said
+    stored = (output / "session.json").read_text(encoding="utf-8")
+    return Session.model_validate_json(stored), said
