@@ -29,7 +29,13 @@ DRAWING_KINDS = frozenset({"random", "sample_from_datasets", "rejection_resample
 """Kinds that draw random numbers themselves, whatever their function does."""
 
 BATCHING = ("batch", "padded_batch", "ragged_batch")
-READERS = ("TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset", "CsvDataset")
+READERS = (
+    "TFRecordDataset",
+    "TextLineDataset",
+    "FixedLengthRecordDataset",
+    "CsvDataset",
+    "SqlDataset",
+)
 RUNS_A_FUNCTION = ("map", "from_generator", "flat_map", "interleave", "filter")
 """Kinds that run a function of the user's for each element."""
 CACHES = ("cache", "snapshot")

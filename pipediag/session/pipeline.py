@@ -70,6 +70,9 @@ class Operation(Record):
     cardinality: int | None = None
     element_bytes: int | None = None
     made_by_framework: bool = False
+    helper: str | None = None
+    """The library's function that made it for the line that calls that, for a dataset:
+    `make_csv_dataset`, `image_dataset_from_directory`, ..."""
     inside_function_of: str | None = None
     iterator_name: str | None = None
     """TensorFlow's name for the iterator that ran: `MapAndBatch`, `ParallelMapV2`, ..."""

@@ -49,7 +49,8 @@ class RecordedOperation:
     kind: str
     """The method or class as users write it: `map`, `batch`, `TFRecordDataset`, ..."""
     name: str
-    """The `name=` given to TensorFlow, ours or the user's; it comes back in the trace."""
+    """The `name=` given to TensorFlow, ours or the user's; it comes back in the trace. Empty where
+    the call takes none."""
     file: str | None
     line: int | None
     parent_ids: list[str] = field(default_factory=list)
@@ -63,6 +64,9 @@ class RecordedOperation:
     """Bytes of one element where the shapes are static."""
     made_by_framework: bool = False
     """True when Keras or TensorFlow made the call (an array adapter, an inner dataset)."""
+    helper: str | None = None
+    """The library's function that made the call for the user, who called it for a dataset:
+    `make_csv_dataset`, `image_dataset_from_directory`, ..."""
     inside_function_of: str | None = None
     """The operation whose function made this dataset (`flat_map`, `interleave`)."""
 

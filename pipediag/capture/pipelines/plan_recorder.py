@@ -12,18 +12,21 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 from pipediag.capture.callsites import is_pipediags
 from pipediag.capture.guard import GUARD_FILE, Guard
 from pipediag.capture.pipelines.call import MARK, InnerCalls, remember, replaying
 from pipediag.capture.pipelines.functions import describe_function, users_side_effect
+from pipediag.capture.pipelines.helpers import helper_called, is_helpers
 from pipediag.capture.pipelines.parameters import (
     cardinality_of,
     element_bytes_of,
     parameters_of,
     takes_name,
 )
+from pipediag.capture.pipelines.public_forms import PUBLIC_FORMS
 from pipediag.capture.pipelines.user_site import user_place, user_site
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.threads import EachThread
@@ -71,9 +74,11 @@ class PlanRecorder:
         self._lock = threading.RLock()
         self._entries: tuple[Callable[..., Any], ...] = ()
         self._numbers = itertools.count(1)
+        self._dataset_class: type = object
 
     def install(self, dataset_class: type, guard: Guard) -> None:
         """Wrap the sources and transformations of `tf.data.Dataset`."""
+        self._dataset_class = dataset_class
         for method in _SOURCES:
             if method in dataset_class.__dict__:
                 original = getattr(dataset_class, method)
@@ -86,7 +91,10 @@ class PlanRecorder:
 
     def install_reader(self, reader_class: type, guard: Guard) -> None:
         """Wrap the constructor of a file reader, such as TFRecordDataset."""
-        kind = reader_class.__name__.removesuffix("V2")
+        self.install_constructor(reader_class, reader_class.__name__.removesuffix("V2"), guard)
+
+    def install_constructor(self, reader_class: type, kind: str, guard: Guard) -> None:
+        """Wrap the constructor of a class that users, or helpers for them, make a dataset by."""
         original = reader_class.__dict__["__init__"]
         constructor = self._recorded(kind, original, guard, maker=reader_class)
         reader_class.__init__ = constructor  # type: ignore[misc]
@@ -145,24 +153,28 @@ class PlanRecorder:
     ) -> _Call | InnerCalls | None:
         """The call to be recorded, or what makes it instead; None where it is not the user's."""
         caller = _caller()
-        if _is_tensorflows_own(caller) or is_pipediags(caller):
+        file = caller.f_code.co_filename
+        if _is_tensorflows_own(file) or is_pipediags(file):
             return None
         inner = replaying.get()
         if inner is not None:
             return inner
         site = user_site()
+        helper = helper_called(caller)
+        named = takes_name(original)
         op_id = f"op{next(self._numbers)}"
         outer = self._calls.here.open
         operation = RecordedOperation(
             id=op_id,
             kind=kind,
-            name=kwargs.get("name") or f"pipediag_{op_id}",
+            name=(kwargs.get("name") or f"pipediag_{op_id}") if named else "",
             file=site.file if site else None,
             line=site.line if site else None,
-            made_by_framework=site is None or site.by_framework,
+            made_by_framework=site is None or site.by_framework or helper is not None,
+            helper=helper,
             inside_function_of=outer[-1].operation.id if outer else None,
         )
-        if takes_name(original):
+        if named:
             kwargs = {**kwargs, "name": operation.name}
         for call in outer:
             call.inside.append(operation)
@@ -192,9 +204,12 @@ class PlanRecorder:
         elapsed_ms = (time.perf_counter() - call.began_s) * 1000
         # A constructor is called again without the object that it filled.
         dataset, given = (args[0], args[1:]) if maker else (result, args)
-        self._describe(call.operation, original, args, call.kwargs, dataset, elapsed_ms)
-        inside = tuple(call.inside)
-        remember(dataset, call.operation, maker or original, given, call.kwargs, inside)
+        form = PUBLIC_FORMS.get(maker.__name__) if maker else None
+        function, kwargs = maker or original, call.kwargs
+        if form is not None and maker is not None:
+            function, given, kwargs = form.call(self._dataset_class, maker, given, kwargs)
+        self._describe(call.operation, function, given, kwargs, dataset, elapsed_ms)
+        remember(dataset, call.operation, function, given, kwargs, tuple(call.inside))
 
     def _describe(
         self,
@@ -237,14 +252,16 @@ class PlanRecorder:
         return parents
 
 
-def _caller() -> str:
-    """The file that made the call that is being recorded."""
+def _caller() -> FrameType:
+    """What made the call that is being recorded."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename in _BETWEEN and frame.f_back is not None:
         frame = frame.f_back
-    return frame.f_code.co_filename
+    return frame
 
 
 def _is_tensorflows_own(filename: str) -> bool:
     """Whether tf.data calls itself here, as `list_files` and the readers do."""
-    return "tensorflow/python/" in filename.replace("\\", "/") and "autograph" not in filename
+    if "tensorflow/python/" not in filename.replace("\\", "/") or "autograph" in filename:
+        return False
+    return not is_helpers(filename)

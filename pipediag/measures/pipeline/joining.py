@@ -24,6 +24,7 @@ _ITERATORS_OF = {
     "bucket_by_sequence_length": ("GroupByWindow",),
     "sparse_batch": ("DenseToSparseBatch",),
     "CsvDataset": ("CSV",),
+    "parse_example_dataset": ("ParseExample",),
 }
 _VERSION = re.compile(r"V\d+$|Impl$")
 
@@ -82,12 +83,18 @@ def _by_name(
 
 
 def _by_kind(waiting: list[RecordedOperation], iterator: RanIterator) -> list[RecordedOperation]:
-    """Where no profile saw the iterator: the next operation towards the source that may be it."""
-    if iterator.names is not None:
+    """Where no profile saw the iterator: the next operation towards the source that may be it.
+
+    Where one did, an operation that has a name would have been found by that.
+    """
+    if iterator.names:
         return []
+    if iterator.names is not None:
+        waiting = [operation for operation in waiting if not operation.name]
     kind = _VERSION.sub("", iterator.kind)
+    as_written = any(may_be(operation.kind, kind) for operation in waiting)
     found = []
-    for wanted in _FUSED_KINDS.get(kind, (None,)):
+    for wanted in (None,) if as_written else _FUSED_KINDS.get(kind, (None,)):
         fitting = (
             operation
             for operation in waiting

@@ -41,8 +41,8 @@ def measure_pipeline(
     """Join plan, model and profile; without either of the last two the costs are None."""
     plan = plan_of(recording.operations, loop.root_op_id)
     rates = node_rates([s for s in recording.snapshots if s.loop_id == loop.id])
-    names = {operation.name for operation in plan}
-    others = {operation.name for operation in recording.operations} - names
+    names = {operation.name for operation in plan if operation.name}
+    others = {operation.name for operation in recording.operations if operation.name} - names
     ran = ran_iterators(rates, trace, names, others)
     joined = join(plan, ran)
     ops = with_latency(_with_inserted(_written(plan, joined, bool(ran)), joined))
@@ -141,7 +141,7 @@ def _row(operation: RecordedOperation, iterators: list[RanIterator]) -> dict[str
     return {
         "id": operation.id,
         "kind": operation.kind,
-        "name": operation.name,
+        "name": operation.name or None,
         "file": operation.file,
         "line": operation.line,
         "code": source_line(operation.file, operation.line),
@@ -160,6 +160,7 @@ def _row(operation: RecordedOperation, iterators: list[RanIterator]) -> dict[str
         "cardinality": operation.cardinality,
         "element_bytes": operation.element_bytes,
         "made_by_framework": operation.made_by_framework,
+        "helper": operation.helper,
         "inside_function_of": operation.inside_function_of,
         "iterator_name": first.kind if first else None,
     }

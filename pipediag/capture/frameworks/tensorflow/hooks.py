@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from pipediag.capture.frameworks.framework import Hook
@@ -17,6 +18,17 @@ from pipediag.capture.watching.watchers import Watchers
 from pipediag.tensorflow_versions import is_too_old
 
 _READERS = ("TFRecordDatasetV2", "TextLineDatasetV2", "FixedLengthRecordDatasetV2")
+_MORE_READERS = ("CsvDatasetV2", "SqlDatasetV2")
+_HELPERS_OWN = {
+    "tensorflow.python.data.ops.map_op": ("_MapDataset", "map"),
+    "tensorflow.python.data.ops.readers": ("ParallelInterleaveDataset", "interleave"),
+    "tensorflow.python.data.experimental.ops.parsing_ops": (
+        "_ParseExampleDataset",
+        "parse_example_dataset",
+    ),
+    "tensorflow.python.data.experimental.ops.batching": ("_MapAndBatchDataset", "map_and_batch"),
+}
+"""Classes that TensorFlow's helpers make where users call a method, and which."""
 
 
 class TensorFlowHooks:
@@ -34,7 +46,13 @@ class TensorFlowHooks:
     def by_module(self) -> Iterator[tuple[str, Hook]]:
         """Each module that may come, and what to do once it has."""
         yield "tensorflow.python.data.ops.dataset_ops", self._on_datasets
-        yield "tensorflow.python.data.ops.readers", self._on_readers
+        yield "tensorflow.python.data.ops.readers", partial(self._on_readers, _READERS)
+        yield (
+            "tensorflow.python.data.experimental.ops.readers",
+            partial(self._on_readers, _MORE_READERS),
+        )
+        for module, made in _HELPERS_OWN.items():
+            yield module, partial(self._on_helpers_own, *made)
         yield "tensorflow.python.data.ops.iterator_ops", self._iterators.install_owned
         yield "tensorflow.python.distribute.input_lib", self._iterators.install_distributed
         yield "tensorflow.python.data.ops.dataset_autograph", self._on_dataset_autograph
@@ -61,9 +79,14 @@ class TensorFlowHooks:
         self._arrived()
         self._with.plan.install(module.DatasetV2, self._guard)
 
-    def _on_readers(self, module: Any) -> None:
-        for name in _READERS:
+    def _on_readers(self, names: Iterable[str], module: Any) -> None:
+        for name in names:
             self._with.plan.install_reader(getattr(module, name), self._guard)
+
+    def _on_helpers_own(self, name: str, kind: str, module: Any) -> None:
+        # Other versions of TensorFlow may make them elsewhere: then they stay what they are.
+        if hasattr(module, name):
+            self._with.plan.install_constructor(getattr(module, name), kind, self._guard)
 
     def _on_dataset_autograph(self, module: Any) -> None:
         register = module.register_overrides
