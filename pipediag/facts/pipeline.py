@@ -13,12 +13,14 @@ from pipediag.vocabulary import Scalar
 
 
 def operations(session: Session, *kinds: str) -> list[Operation]:
-    """Operations that the user wrote and that TensorFlow really runs, of these kinds (or all)."""
+    """Operations that TensorFlow really runs, of these kinds (or all), of those that the user wrote
+    or had a library's helper make."""
     ops = session.pipeline.ops if session.pipeline else []
     return [
         op
         for op in ops
-        if not (op.made_by_framework or op.inserted_by_tensorflow or op.removed_by_tensorflow)
+        if not (op.inserted_by_tensorflow or op.removed_by_tensorflow)
+        and (op.helper is not None or not op.made_by_framework)
         and (not kinds or op.kind in kinds)
     ]
 
@@ -117,7 +119,8 @@ def costlier(session: Session, inner: Operation, outer: Operation | None) -> Ope
 
 def call_name(op: Operation) -> str:
     """How the operation is referred to in advice: `map` at a line, or `map` alone."""
-    return f"`{op.kind}` at line {op.line}" if op.line else f"`{op.kind}`"
+    made = f"`{op.kind}`" if op.helper is None else f"`{op.kind}` of `{op.helper}`"
+    return f"{made} at line {op.line}" if op.line else made
 
 
 def framework_call(op: Operation) -> str:
@@ -127,7 +130,8 @@ def framework_call(op: Operation) -> str:
 
 def place_name(op: Operation) -> str:
     """How the operation is referred to in an edit's label: `map in line 12`, or `map` alone."""
-    return f"{op.kind} in line {op.line}" if op.line else op.kind
+    made = op.kind if op.helper is None else f"{op.kind} of {op.helper}"
+    return f"{made} in line {op.line}" if op.line else made
 
 
 def bottleneck(pipeline: Pipeline | None) -> Operation | None:
@@ -195,6 +199,10 @@ def option_of(pipeline: Pipeline | None, name: str) -> tuple[str, Scalar] | None
 def passes_over_data(session: Session) -> float | None:
     """How often the loop reads its data: infinite under `repeat()`, None when it can't be told."""
     repeats = [op.parameters.get("count") for op in operations(session, "repeat")]
+    last = last_operation(session)
+    if last is not None and last.cardinality is not None and last.cardinality >= 0:
+        # What is repeated without end ends with what it is zipped with.
+        repeats = [count for count in repeats if count not in (None, -1)]
     if any(count in (None, -1) for count in repeats):
         return math.inf
     factor = math.prod(int(count) for count in repeats if isinstance(count, int))

@@ -41,7 +41,8 @@ def has_workers(keras: KerasUse) -> bool:
 def generator_of_keras(session: Session) -> Operation | None:
     """The generator that Keras makes of what it is given."""
     ops = session.pipeline.ops if session.pipeline else []
-    return next((op for op in ops if op.kind == "from_generator" and op.made_by_framework), None)
+    made = (op for op in ops if op.made_by_framework and op.helper is None)
+    return next((op for op in made if op.kind == "from_generator"), None)
 
 
 def running_line(session: Session, op: Operation) -> tuple[str | None, int | None]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pipediag.patching.dataset_options import attribute
+from pipediag.patching.helper_made import called_otherwise
 from pipediag.session.edits import (
     AUTOTUNE,
     Change,
@@ -27,7 +28,11 @@ from pipediag.vocabulary import Scalar
 
 def snippet(session: Session, changes: Sequence[Change]) -> str | None:
     """Code that does what the changes do; None where no code says it."""
-    lines = [line for change in changes for line in _lines(session, as_written(change))]
+    written = [as_written(change) for change in changes]
+    of_helpers = called_otherwise(every(session), written)
+    if of_helpers is not None:
+        return "\n".join(of_helpers) or None
+    lines = [line for change in written for line in _lines(session, change)]
     return "\n".join(lines) or None
 
 

@@ -55,6 +55,8 @@ class Workspace:
         op = find(self.session, op_id)
         if op is None:
             raise NotPatchableError("The operation is none that was recorded.")
+        if op.helper is not None:
+            raise NotPatchableError(f"`{op.helper}` makes the `{op.kind}`, not your code.")
         if op.made_by_framework or op.inserted_by_tensorflow:
             raise NotPatchableError(f"The framework makes the `{op.kind}`, not your code.")
         return op

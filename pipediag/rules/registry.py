@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from pipediag.facts.helper_made import by_hand
 from pipediag.rules.device.registry import DEVICE_RULES
 from pipediag.rules.embedding import (
     colliding_ids,
@@ -150,7 +151,17 @@ def _findings_of(rule: Rule, session: Session) -> list[Finding]:
     if lack is not None:
         return [lack]
     predicted = [prefer_forecast(session, finding) for finding in rule.check(session)]
-    return [limited(session, finding, rule.META.frees) for finding in predicted]
+    within_limits = [limited(session, finding, rule.META.frees) for finding in predicted]
+    return [_of_helpers(session, finding) for finding in within_limits]
+
+
+def _of_helpers(session: Session, finding: Finding) -> Finding:
+    """With how to follow the advice where it is about what a library's helper makes."""
+    op = session.operation(finding.op_id)
+    how = by_hand(op) if op is not None and finding.status in ("fail", "informative") else None
+    if how is None:
+        return finding
+    return finding.model_copy(update={"advice": f"{finding.advice} {how}".lstrip()})
 
 
 def _after_preconditions(findings: list[Finding]) -> list[Finding]:

@@ -53,10 +53,11 @@ def input_culprit(
         return None
     if op.kind == "from_generator" and hot is not None:
         return Culprit("the generator of `from_generator`", hot.file, hot.line, op.id)
-    if op.made_by_framework and keras is not None and keras.source_file is not None:
+    own = op.made_by_framework and op.helper is None
+    if own and keras is not None and keras.source_file is not None:
         what = _quoted(keras.source) or f"`{op.kind}`"
         return Culprit(what, keras.source_file, keras.source_line, op.id)
-    return Culprit(f"`{op.kind}`", op.file, op.line, op.id)
+    return _operation(op)
 
 
 def shuffle_fill(pipeline: Pipeline | None) -> ShuffleFill | None:
@@ -72,7 +73,8 @@ def shuffle_fill(pipeline: Pipeline | None) -> ShuffleFill | None:
 
 
 def _operation(op: Operation) -> Culprit:
-    return Culprit(f"`{op.kind}`", op.file, op.line, op.id)
+    made_by = f" of `{op.helper}`" if op.helper is not None else ""
+    return Culprit(f"`{op.kind}`{made_by}", op.file, op.line, op.id)
 
 
 def python_culprit(breakdown: Mapping[StepClass, Share], host: Host | None) -> Culprit | None:

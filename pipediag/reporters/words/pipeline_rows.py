@@ -97,7 +97,9 @@ def _notes(op: Operation, titles: dict[str, str]) -> list[str]:
     notes: list[str] = []
     if op.inserted_by_tensorflow:
         notes.append("inserted by TensorFlow")
-    if op.made_by_framework:
+    if op.helper is not None:
+        notes.append(f"made by {op.helper}")
+    elif op.made_by_framework:
         notes.append("made by the framework")
     if op.fused_into is not None:
         notes.append(f"fused into {titles.get(op.fused_into, op.fused_into)}, counted there")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipediag.facts.pipeline import place_name
 from pipediag.session.edits import AUTOTUNE, Change, Replace, SetParameters
 from pipediag.session.pipeline import Operation
+from pipediag.vocabulary import Scalar
 
 
 def opens_in_turn(outer: Operation) -> bool:
@@ -18,7 +19,7 @@ def opened_at_once(outer: Operation, count: int, calls: int, sources: str) -> tu
 
     Args:
         outer: an operation that opens in turn.
-        count: how many are open at once where a `flat_map` becomes an `interleave`.
+        count: how many are open at once where one was.
         calls: how many are read from at once.
         sources: what they are called.
     """
@@ -27,8 +28,10 @@ def opened_at_once(outer: Operation, count: int, calls: int, sources: str) -> tu
             Replace(outer.id, "interleave", {"cycle_length": count, "num_parallel_calls": calls}),
             f"interleave of {count} {sources} in place of the {place_name(outer)}",
         )
-    said = "AUTOTUNE" if calls == AUTOTUNE else str(calls)
-    return (
-        SetParameters(outer.id, {"num_parallel_calls": calls}),
-        f"num_parallel_calls={said} on the {place_name(outer)}",
-    )
+    said = f"num_parallel_calls={'AUTOTUNE' if calls == AUTOTUNE else calls}"
+    parameters: dict[str, Scalar] = {"num_parallel_calls": calls}
+    if outer.parameters.get("cycle_length") == 1:
+        # So many calls would still wait for the one that is open.
+        parameters["cycle_length"] = count
+        said = f"cycle_length={count}, {said}"
+    return SetParameters(outer.id, parameters), f"{said} on the {place_name(outer)}"

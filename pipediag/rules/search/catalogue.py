@@ -44,7 +44,7 @@ class Fitting:
 
 def of_the_input(session: Session, search: str) -> list[Fitting]:
     """All that fit the pipeline; `search` is the name that their ids begin with."""
-    written = [op for op in operations(session) if not op.made_by_framework]
+    written = operations(session)
     in_turn = [op for op in written if not op.inside_function_of and not op.removed_by_tensorflow]
     return [
         *(one for op in in_turn for one in _of_an_operation(session, op, search)),

@@ -92,3 +92,24 @@ def test_one_name_for_two_operations_goes_round() -> None:
 )
 def test_which_iterator_runs_an_operation(operation: str, iterator: str, fits: bool) -> None:
     assert may_be(operation, iterator) is fits
+
+
+def test_a_call_that_takes_no_name_is_tied_by_its_kind_where_names_are_seen() -> None:
+    """As `map_and_batch` and the reader of CSV files take none."""
+    plan = [
+        make_recorded_operation("op1", "CsvDataset", name=""),
+        make_recorded_operation("op2", "map_and_batch", name=""),
+        make_recorded_operation("op3", "batch"),
+    ]
+    above, fused = ran("Root::BatchV2", "pipediag_op3"), ran("Root::BatchV2::MapAndBatch")
+    read = ran("Root::BatchV2::MapAndBatch::CSV")
+    joined = join(plan, [above, fused, read])
+    assert joined.operation_of == {above.key: "op3", fused.key: "op2", read.key: "op1"}
+    assert joined.inserted == []
+
+
+def test_what_tensorflow_puts_in_is_none_of_the_calls_with_names() -> None:
+    prefetch = ran("Root::Prefetch")
+    plan = [*make_plan(), make_recorded_operation("op4", "prefetch")]
+    joined = join(plan, [prefetch, ran("Root::Prefetch::BatchV2", "pipediag_op3")])
+    assert joined.inserted == [(prefetch, "op3")]

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from pipediag.rules.pipeline import sequential_files
-from pipediag.session.edits import Change, Edit, Replace, SetParameters
+from pipediag.rules.pipeline.opened_in_turn import opened_at_once
+from pipediag.session.edits import AUTOTUNE, Change, Edit, Replace, SetParameters
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_host, make_session
@@ -171,3 +172,11 @@ def test_nothing_is_tried_where_the_step_does_not_wait() -> None:
 def test_files_whose_bytes_were_not_counted_may_come_from_disk(unknown: dict[str, Any]) -> None:
     finding = only(sequential_files, session_with(reader(**unknown), host=WARM))
     assert (finding.status, finding.evidence["from_disk_percent"]) == ("fail", None)
+
+
+def test_an_interleave_of_one_opens_more_files_too() -> None:
+    """More calls alone would all wait for the one file that is open."""
+    opens = make_operation("outer", "interleave", parameters={"cycle_length": 1})
+    change, said = opened_at_once(opens, 4, AUTOTUNE, "files")
+    assert change == SetParameters("outer", {"num_parallel_calls": AUTOTUNE, "cycle_length": 4})
+    assert said == "cycle_length=4, num_parallel_calls=AUTOTUNE on the interleave in line 12"

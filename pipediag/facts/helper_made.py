@@ -1,0 +1,59 @@
+"""Operations that a library's helper makes, and what of them the call of the helper can set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pipediag.session.pipeline import Operation
+
+FROM_FILES_OR_ARRAYS = frozenset(
+    {
+        "audio_dataset_from_directory",
+        "image_dataset_from_directory",
+        "text_dataset_from_directory",
+        "timeseries_dataset_from_array",
+    }
+)
+"""Keras' helpers: without a batch size they give single examples, for operations of one's own."""
+
+_ARGUMENTS: Mapping[str, Mapping[tuple[str, str], str]] = {
+    "make_csv_dataset": {
+        ("interleave", "num_parallel_calls"): "num_parallel_reads",
+        ("shuffle", "buffer_size"): "shuffle_buffer_size",
+        ("batch", "batch_size"): "batch_size",
+        ("prefetch", "buffer_size"): "prefetch_buffer_size",
+    },
+    "make_batched_features_dataset": {
+        ("interleave", "num_parallel_calls"): "reader_num_threads",
+        ("parse_example_dataset", "num_parallel_calls"): "parser_num_threads",
+        ("shuffle", "buffer_size"): "shuffle_buffer_size",
+        ("batch", "batch_size"): "batch_size",
+        ("prefetch", "buffer_size"): "prefetch_buffer_size",
+    },
+    **{name: {("batch", "batch_size"): "batch_size"} for name in FROM_FILES_OR_ARRAYS},
+}
+_CALLS = {"make_csv_dataset": "`tf.data.experimental.CsvDataset`"}
+"""What to begin with where a helper's call can't say it."""
+
+
+def argument_of(op: Operation, parameter: str) -> str | None:
+    """The argument of the helper that becomes a parameter of the operation that it makes."""
+    return _ARGUMENTS.get(op.helper or "", {}).get((op.kind, parameter))
+
+
+def by_hand(op: Operation) -> str | None:
+    """How to change an operation that a helper makes, as sentences; None where the user made it."""
+    if op.helper is None:
+        return None
+    if op.helper in FROM_FILES_OR_ARRAYS:
+        return (
+            f"`{op.helper}` makes it: with `batch_size=None, shuffle=False` it gives single "
+            "examples, and what stands behind them is yours to write: "
+            "`.shuffle(...).batch(...).prefetch(tf.data.AUTOTUNE)`."
+        )
+    given = sorted(set(_ARGUMENTS.get(op.helper, {}).values()))
+    begin = _CALLS.get(op.helper, "the calls that it stands for")
+    if not given:
+        return f"`{op.helper}` makes it: to change it, write {begin} yourself."
+    listed = ", ".join(f"`{name}`" for name in given)
+    return f"`{op.helper}` makes it and takes {listed}; for the rest write {begin} yourself."

@@ -1,0 +1,56 @@
+"""Edits on what a library's helper makes: the reason, and code that calls the helper otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipediag.patching.making import make_patch
+from pipediag.session.edits import AUTOTUNE, Change, Edit, Insert, Move, SetParameters
+from pipediag.session.patches import LeftOut
+from pipediag.session.pipeline import Operation
+from tests.factories import make_session
+from tests.records import make_operation, make_pipeline
+
+
+def made_by(helper: str, kind: str, **parameters: Any) -> Operation:
+    return make_operation(
+        kind, kind, line=3, helper=helper, made_by_framework=True, parameters=parameters
+    )
+
+
+def images() -> list[Operation]:
+    return [
+        made_by("image_dataset_from_directory", "shuffle", buffer_size=64),
+        made_by("image_dataset_from_directory", "map"),
+        made_by("image_dataset_from_directory", "batch", batch_size=8),
+    ]
+
+
+def left_out(ops: list[Operation], *changes: Change) -> LeftOut:
+    session = make_session(pipeline=make_pipeline(ops=ops))
+    patch, _ = make_patch(session, [Edit("edit", "", changes)], lambda _: b"")
+    (left,) = patch.left_out
+    return left
+
+
+def test_a_cache_within_a_helper_is_code_that_takes_single_examples() -> None:
+    left = left_out(images(), Move("shuffle", "map"), Insert("map", "cache", {"elements": 10}))
+    assert left.reason == "`image_dataset_from_directory` makes the `shuffle`, not your code."
+    assert left.snippet == (
+        "dataset = keras.utils.image_dataset_from_directory(..., batch_size=None, shuffle=False)\n"
+        "dataset = dataset.cache().shuffle(dataset.cardinality()).batch(8)"
+        ".prefetch(tf.data.AUTOTUNE)"
+    )
+
+
+def test_what_a_helper_takes_as_an_argument_is_given_to_it() -> None:
+    opened = made_by("make_csv_dataset", "interleave", cycle_length=1)
+    change = SetParameters("interleave", {"cycle_length": 2, "num_parallel_calls": AUTOTUNE})
+    left = left_out([opened], change)
+    assert left.reason == "`make_csv_dataset` makes the `interleave`, not your code."
+    assert left.snippet == "make_csv_dataset(..., num_parallel_reads=tf.data.AUTOTUNE)"
+
+
+def test_what_it_does_not_take_is_the_plain_call() -> None:
+    left = left_out(images(), SetParameters("map", {"deterministic": False}))
+    assert left.snippet == ".map(..., deterministic=False)"
