@@ -44,7 +44,7 @@ def edits_for_held_loop(session: Session) -> list[Edit]:
 
 def can_be_held(loop: Loop) -> bool:
     """Whether it is of a kind that trials can hold between two steps."""
-    return loop.kind in _HELD and loop.replicas == 1
+    return loop.kind in _HELD and loop.replicas == 1 and not loop.from_python
 
 
 def ended_well(script: Script) -> bool:

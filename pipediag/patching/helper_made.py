@@ -1,5 +1,4 @@
-"""Code for what a library's helper makes, where an edit changes it: the helper is called otherwise.
-"""
+"""Code for what a library's helper makes, where an edit changes it: another call of the helper."""
 
 from __future__ import annotations
 

@@ -29,6 +29,11 @@ class Busy:
 
 
 @dataclass(frozen=True)
+class NoLoopYet:
+    """The script has run for a while, and nothing trains in it so far."""
+
+
+@dataclass(frozen=True)
 class Diagnosing:
     """What was measured is being turned into edits to try."""
 
@@ -41,7 +46,7 @@ class RunsAgain:
     """How many there are to try."""
 
 
-Shown = FromChild | TrialEvent | Busy | Diagnosing | RunsAgain
+Shown = FromChild | TrialEvent | Busy | NoLoopYet | Diagnosing | RunsAgain
 OnProgress = Callable[[Shown], None]
 
 WINDOWS: dict[WindowKind, str] = {
@@ -60,14 +65,19 @@ RUNS_AGAIN = (
     "the script was over before {changes} could be tried in its training loop; running it a second "
     "time for that. Its output appears again."
 )
+NO_LOOP_YET = (
+    "no training loop yet. The script goes on until one comes: Keras `fit`, a loop over a tf.data "
+    "dataset, or one that calls `train_on_batch` or a training tf.function. --timeout ends it "
+    "sooner."
+)
 NOT_ITS_OWN = "Losses and metrics that it prints afterwards are not those of an undisturbed run."
 
 
 class ProgressLine:
     """Says on a terminal what is going on; silent while steps are measured.
 
-    That trials begin, that the script is run a second time for them, and which change one of them
-    has confirmed, is told on anything that standard error goes to.
+    That no loop comes, that trials begin, that the script is run a second time for them, and which
+    change one of them has confirmed, is told on anything that standard error goes to.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -86,6 +96,8 @@ class ProgressLine:
         elif isinstance(message, RunsAgain):
             changes = f"{message.changes} change{'' if message.changes == 1 else 's'}"
             self._keep(RUNS_AGAIN.format(changes=changes))
+        elif isinstance(message, NoLoopYet):
+            self._keep(NO_LOOP_YET)
         elif isinstance(message, TrialsAwaited):
             self._trials = message
         elif isinstance(message, Trying):

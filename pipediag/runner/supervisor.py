@@ -19,8 +19,9 @@ from pipediag.errors import PipediagError
 from pipediag.runner.asking import ChildGone, CommandPipe, MessageReader, OnTrials
 from pipediag.runner.death import describe_death
 from pipediag.runner.interpreter_flags import interpreter_flags
+from pipediag.runner.lookout import Lookout
 from pipediag.runner.patience import Patience, activity_of
-from pipediag.runner.progress import Busy, OnProgress
+from pipediag.runner.progress import Busy, NoLoopYet, OnProgress
 from pipediag.runner.signals import HeldSignals
 from pipediag.sensors import cgroup
 from pipediag.session.messages import (
@@ -144,6 +145,7 @@ class _Watch:
         self._timeout_at = None if timeout_s is None else time.monotonic() + timeout_s
         self._timeout_s = timeout_s
         self._patience = Patience(partial(activity_of, process.pid))
+        self._lookout = Lookout()
         self._told: dict[type, FromChild] = {}
         self._ended_ns: int | None = None
         self._ended_by_us: Literal["timed-out", "hung-in-exit", "stopped", "killed"] | None = None
@@ -241,6 +243,7 @@ class _Watch:
                 self._answer = message
                 continue
             self._follow(message)
+            self._lookout.heard(message)
             self._on_progress(message)
 
     def _last(self, kind: type[_Kind]) -> _Kind | None:
@@ -276,6 +279,8 @@ class _Watch:
             end_process_tree(self._process, TERMINATE_GRACE_S)
         elif self._patience.has_to_be_told():
             self._on_progress(Busy())
+        elif self._patience.stage == "running" and self._lookout.has_to_be_told():
+            self._on_progress(NoLoopYet())
 
     def _why_it_lingers(self) -> Literal["hung-in-exit", "stopped", "killed"]:
         if Ended in self._told:

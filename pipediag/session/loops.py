@@ -148,6 +148,8 @@ class Loop(Record):
     """Of the losses of its traced step."""
     untried: str | None = None
     """Why no trial could be made in it, where that is not the whole run's reason."""
+    from_python: bool = False
+    """Whether Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
     beside: str | None = None
     """Id of another training loop, which another thread ran at the same time."""
     root_op_id: str | None = None

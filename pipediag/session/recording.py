@@ -226,6 +226,8 @@ class RecordedLoop:
     strategy: str | None = None
     """Class of what distributes its batches to the replicas."""
     softmaxes: list[RecordedSoftmax] = field(default_factory=list)
+    from_python: bool = False
+    """Whether Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
 
 
 @dataclass

@@ -61,6 +61,7 @@ def test_only_a_script_that_ended_well_and_once_is_run_again(script: Script) -> 
     [
         {"loops": [make_loop(kind="in_graph")]},
         {"loops": [make_loop(replicas=2)]},
+        {"loops": [make_loop(kind="tf_function", from_python=True)]},
         {"loops": []},
         {"trials_missing": NO_BUDGET},
         {"findings": [make_finding()]},
@@ -71,6 +72,7 @@ def test_only_a_script_that_ended_well_and_once_is_run_again(script: Script) -> 
     ids=[
         "in a function",
         "replicas",
+        "fed by Python",
         "no loop",
         "not asked",
         "no edit",

@@ -5,7 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from pipediag.runner.progress import Busy, Diagnosing, ProgressLine, RunsAgain, Shown
+from pipediag.runner.progress import (
+    Busy,
+    Diagnosing,
+    NoLoopYet,
+    ProgressLine,
+    RunsAgain,
+    Shown,
+)
 from pipediag.runner.screen import COLUMNS, ERASE_LINE, ERASE_TO_END
 from pipediag.session.messages import (
     Ended,
@@ -171,3 +178,10 @@ def test_a_second_run_is_announced_wherever_standard_error_goes(
 
     assert f"the script was over before {said} be tried in its training loop" in text
     assert text.endswith("running it a second time for that. Its output appears again.")
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_is_waited_for_is_told_wherever_standard_error_goes(terminal: bool) -> None:
+    said = " ".join(shown(NoLoopYet(), terminal=terminal).split())
+    assert "no training loop yet" in said
+    assert "`train_on_batch`" in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,8 +17,9 @@ from pipediag.session.recording import RecordedLoop
 _STEPS_TO_START_UP = 2
 """The first step builds the model and traces, and the second one may trace again."""
 
-HandOver = Literal["next", "call"]
-"""How batches leave an iterator: by Python's `next`, or inside a tf.function that was given it."""
+HandOver = Literal["next", "call", "fed"]
+"""How batches leave an iterator: by Python's `next`, or inside a tf.function that was given it; or
+that there is no iterator, as Python feeds the step itself."""
 
 
 @dataclass
@@ -106,11 +108,12 @@ class Loop:
 
 @dataclass
 class Consumer:
-    """One iterator of a loop."""
+    """One iterator of a loop, or what feeds it without any."""
 
     loop: Loop
     ordinal: int
-    iterator: weakref.ref[Any]
+    iterator: Callable[[], Any]
+    """Gives it as long as it is there; None afterwards, and where there is none."""
     element_spec: Any
     dataset: Any
     hand_over: HandOver = "next"

@@ -20,6 +20,9 @@ from pipediag.capture.trainer import Trainer, TrainersPhase
 from pipediag.session.recording import RecordedLoop
 from pipediag.vocabulary import EVALUATING, LoopKind
 
+_NO_PIPELINE = (
+    "Python hands each step its batch, so there is no tf.data pipeline to try changes on."
+)
 # Own choice: a fit that is less than twice as long is stood for by the one before it.
 _MUCH_LONGER = 2
 
@@ -107,6 +110,26 @@ class LoopRegistry:
         self._describe_pipeline(loop, dataset)
         return loop
 
+    def fed_consumer(self, site: CallSite, runtime: Runtime, *, eager: bool) -> Consumer:
+        """The loop whose steps begin at this line, where Python hands them their batches.
+
+        `eager` says that no tf.function runs its steps.
+        """
+        with self._lock:
+            loop = self._new_loop(site, None, None, runtime, distributed=False)
+        loop.thread = threading.current_thread()
+        record = loop.record
+        record.kind, record.from_python = ("eager" if eager else "tf_function"), True
+        record.untried = _NO_PIPELINE
+        return Consumer(
+            loop=loop,
+            ordinal=0,
+            iterator=_no_iterator,
+            element_spec=None,
+            dataset=None,
+            hand_over="fed",
+        )
+
     def _new_loop(
         self,
         site: CallSite | None,
@@ -189,6 +212,10 @@ class LoopRegistry:
             self.recorder.note(
                 f"The {trainer.name} model could not be described: {type(error).__name__}: {error}"
             )
+
+
+def _no_iterator() -> None:
+    return None
 
 
 def _loop_among(

@@ -267,7 +267,7 @@ class Diagnosis:
         return True
 
     def _look_or_profile(self, consumer: Consumer) -> None:
-        if self.looking.begin(consumer):
+        if consumer.hand_over != "fed" and self.looking.begin(consumer):
             self.phase = Phase.LOOK
         else:
             self._begin_profile(consumer)
@@ -337,7 +337,8 @@ class Diagnosis:
         costs: Python in the pipeline fights with the loop for the interpreter lock. A short loop
         that ends by itself does not end the script for that: a longer one may follow.
         """
-        if consumer.distributed or self._with.pace.settings.run_to_end:
+        fixed = consumer.distributed or consumer.hand_over == "fed"
+        if fixed or self._with.pace.settings.run_to_end:
             return False
         recorder, pace = self._with.recorder, self._with.pace
         if pace.ends_here(self.loop.seconds_left):

@@ -116,7 +116,7 @@ class PlanRecorder:
         kind: str,
         original: Callable[..., Any],
         guard: Guard,
-        maker: Callable[..., Any] | None = None,
+        maker: type | None = None,
     ) -> Callable[..., Any]:
         """A hook for a method, or for the constructor of `maker`: that fills its first argument."""
         begins, failed, made = self._entries or self._enter_by(guard)
@@ -198,7 +198,7 @@ class PlanRecorder:
         original: Callable[..., Any],
         args: tuple[Any, ...],
         result: Any,
-        maker: Callable[..., Any] | None,
+        maker: type | None,
     ) -> None:
         self._calls.here.open.remove(call)
         elapsed_ms = (time.perf_counter() - call.began_s) * 1000

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from pipediag.capture.callsites import call_site
 from pipediag.capture.environment import describe_environment
 from pipediag.capture.guard import attempt
 from pipediag.capture.loops.loop import Consumer, Loop
@@ -21,8 +22,10 @@ from pipediag.capture.threads import EachThread, runs_tf_data
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching import roles
 from pipediag.capture.watching.evaluations import Evaluations
+from pipediag.capture.watching.fed_steps import FedSteps
 from pipediag.capture.watching.held_batch import HeldBatch
 from pipediag.capture.watching.looking import look_at_next
+from pipediag.capture.watching.nested_calls import NestedCalls
 from pipediag.capture.watching.repeating import repeat, repeat_next
 from pipediag.capture.watching.startup import EarlySteps
 from pipediag.capture.watching.stopping import Stopping
@@ -44,6 +47,7 @@ class _Turn:
     """The iterator that handed over a batch last."""
     seam: bool = False
     """Whether the step that it began has been interrupted."""
+    nested: NestedCalls = field(default_factory=NestedCalls)
 
 
 class Conductor:
@@ -69,6 +73,7 @@ class Conductor:
         self.streak = Streak(self._noted)
         self._evaluations = Evaluations(instruments)
         self._holding = False
+        self._fed = FedSteps(loops)
         self._turns = EachThread(_Turn)
         self._consumed = False
         self._over = False
@@ -162,6 +167,18 @@ class Conductor:
         if active is not None and last is not None and last.loop is active.loop:
             active.looking.function_called(function, args, kwargs)
 
+    def fed_step(self, runtime: Runtime, *, eager: bool) -> None:
+        """A training step begins that was given no iterator, by a function or (`eager`) by none."""
+        last = self._turns.here.last
+        consumer = self._fed.begins(call_site(), last, runtime, eager=eager)
+        if consumer is None or self._over:
+            return
+        self.streak.settle()
+        self._turns.here.nested.step_begins()
+        # Nothing is waited for: what Python does to get the batch is a part of the step.
+        self._boundary(consumer, time.monotonic_ns(), 0)
+        consumer.batches += 1
+
     def exhausted(self, consumer: Consumer) -> None:
         """The iterator has no more batches."""
         self.streak.settle()
@@ -175,7 +192,9 @@ class Conductor:
     def epoch_ended(self, at_ns: int | None = None) -> None:
         """Keras says that an epoch begins or ends: what follows that moment, or now, is no step."""
         self.streak.settle()
-        self._interrupt(self._turns.here, exhausted=False, at_ns=at_ns)
+        last = self._turns.here.last
+        if last is None or last.hand_over != "fed":  # where Python feeds the steps, Keras has none
+            self._interrupt(self._turns.here, exhausted=False, at_ns=at_ns)
 
     def function_traced(self, function: Any, again: bool) -> None:
         """A tf.function was traced in a call; `again` where it had been before that call."""
@@ -260,8 +279,8 @@ class Conductor:
         consumer.batches += consumer.loop.record.batches_per_call
 
     def _boundary(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> None:
-        if self._over:
-            # A thread that goes on while another one leaves must not end the script once more.
+        # A thread that goes on while another one leaves must not end the script once more.
+        if self._over or self._is_nested(consumer):
             return
         loop = consumer.loop
         record = loop.record
@@ -290,6 +309,17 @@ class Conductor:
         deadline_ns = self._stopping.deadline_ns
         if deadline_ns is not None and now_ns > deadline_ns and self._active is None:
             self.stop()
+
+    def _is_nested(self, consumer: Consumer) -> bool:
+        """Whether the batch is for a prediction that is a part of the step that is running."""
+        if consumer.hand_over == "fed":
+            return False
+        turn = self._turns.here
+        self._fed.batch_handed_over()
+        nested = turn.nested.belongs_to(turn.last, consumer)
+        if nested:
+            consumer.loop.record.steps += consumer.loop.record.batches_per_call
+        return nested
 
     def _repeats(self, loop: Loop) -> bool:
         """Whether the loop was handed a batch again: a step that is ours, not the script's."""
@@ -404,7 +434,8 @@ class Conductor:
     def _measured(self, loop: Loop, consumer: Consumer) -> None:
         """One loop is measured: what would help it is tried, where the parent asks for that."""
         self._active = None
-        if self._held.hold(loop, consumer, goes_on=self._stopping.goes_on_after(loop)):
+        goes_on = self._stopping.goes_on_after(loop)
+        if consumer.hand_over != "fed" and self._held.hold(loop, consumer, goes_on=goes_on):
             return
         if self._held.was_held(loop):
             self._released(loop)
@@ -441,6 +472,7 @@ class Conductor:
         self._active = None
         self.streak.let_go()
         self._held_batch.let_go()
+        self._fed.let_go()
         for turn in self._turns.all():
             turn.last = None
         for loop in self._loops.all():

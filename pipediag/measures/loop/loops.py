@@ -96,6 +96,7 @@ def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
         strategy=loop.strategy,
         keras=KerasUse.model_validate(asdict(loop.keras)) if loop.keras else None,
         step_functions=loop.step_functions,
+        from_python=loop.from_python,
         beside=loop.beside,
         element_spec=loop.element_spec,
         softmaxes=[Softmax.model_validate(asdict(one)) for one in loop.softmaxes],

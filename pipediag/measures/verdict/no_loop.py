@@ -10,8 +10,9 @@ from pipediag.session.run import OtherProcesses, Script
 from pipediag.tensorflow_versions import is_too_old, too_old_sentence
 
 NEEDS = (
-    "Pipediag needs a training loop: Keras `fit`, or a loop that takes batches from a tf.data "
-    "dataset and updates variables with them."
+    "Pipediag needs a training loop: Keras `fit`, a loop that takes batches from a tf.data "
+    "dataset and updates variables with them, or one that calls `train_on_batch`, a tf.function or "
+    "a Keras optimizer for each batch."
 )
 
 NO_TENSORFLOW = (

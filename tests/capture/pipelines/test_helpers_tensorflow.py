@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from tests.capture.captured import Captured
@@ -70,12 +72,11 @@ def assert_chain(run: Captured, kinds: str, helper: str) -> None:
     source = run.script.read_text(encoding="utf-8").splitlines()
     assert helper in source[line - 1]
     own = [op for op in made if op.inside_function_of is None]
-    for above, below in zip(own, own[1:], strict=False):
+    for above, below in pairwise(own):
         if below.kind not in ("zip", "from_tensor_slices", "from_tensors", "range"):
             assert above.id in below.parent_ids
     assert all(op.made_by_framework for op in made)
     assert [op.kind for op in own] == kinds.split()
-
 
 
 def test_script_is_harmed_by_nothing(helped: Captured) -> None:
@@ -110,7 +111,9 @@ def test_calls_of_a_helper_stand_at_the_line_that_calls_it(
     assert_chain(helped, kinds, helper)
 
 
-@pytest.mark.parametrize("helper", ["audio_dataset_from_directory", "timeseries_dataset_from_array"])
+@pytest.mark.parametrize(
+    "helper", ["audio_dataset_from_directory", "timeseries_dataset_from_array"]
+)
 def test_other_helpers_are_named_too(helped: Captured, helper: str) -> None:
     made = [op for op in helped.recording.operations if op.helper == helper]
     assert "map" in {op.kind for op in made}

@@ -111,6 +111,8 @@ class FunctionCalls:
         visit = _Visit(function, args, traced_before, time.monotonic_ns())
         if not loops_itself:
             self._give_iterator(visit)
+        if visit.consumer is None and not loops_itself and self._updates.trains(function):
+            self._conductor.fed_step(self._runtime, eager=False)
         if visit.consumer is None and self._conductor.looks:
             self._conductor.function_called(function, args, kwargs)
         self._updates.enter(function)

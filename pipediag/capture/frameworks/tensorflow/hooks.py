@@ -42,6 +42,9 @@ class TensorFlowHooks:
         self._iterators = Iterators(watchers, runtime)
         self._functions = FunctionCalls(watchers, runtime, self._iterators.consumer_among)
         self._loops = GraphLoops(watchers, runtime)
+        self._eager_step = watchers.guard.entry(
+            "watching eager steps", partial(self._note_eager_step, runtime), vital=True
+        )
 
     def by_module(self) -> Iterator[tuple[str, Hook]]:
         """Each module that may come, and what to do once it has."""
@@ -66,6 +69,7 @@ class TensorFlowHooks:
         yield "tensorflow.python.profiler.profiler_v2", self._on_profiler
         yield "tensorflow.python.client.session", self._on_session
         yield "tensorflow.python.training.optimizer", self._on_v1_optimizer
+        yield "keras.src.backend.tensorflow.optimizer", self._on_keras_optimizer
 
     def _note_arrival(self) -> None:
         # At once: a script that is killed soon afterwards is told from one that never came so far.
@@ -122,6 +126,19 @@ class TensorFlowHooks:
         )
         session = module.BaseSession
         session.run = self._guard.before(vars(session)["run"], runs)
+
+    def _on_keras_optimizer(self, module: Any) -> None:
+        """A step that no function runs is told by its optimizer."""
+        optimizer = module.TFOptimizer
+        for name in ("_backend_update_step", "_internal_apply_gradients"):
+            original = vars(optimizer).get(name)
+            if original is not None:
+                setattr(optimizer, name, self._guard.before(original, self._eager_step))
+                return
+
+    def _note_eager_step(self, runtime: TensorFlowRuntime, *_: Any, **__: Any) -> None:
+        if not self._with.updates.busy:
+            self._with.conductor.fed_step(runtime, eager=True)
 
     def _on_v1_optimizer(self, module: Any) -> None:
         self._with.updates.install_optimizer(module.Optimizer, "apply_gradients", self._guard)

@@ -1,0 +1,31 @@
+"""Evaluations and predictions within each step of a loop, as of a GAN's generator.
+
+Between two epochs they interrupt the steps; where one comes in each step, it is a part of it.
+"""
+
+from __future__ import annotations
+
+from pipediag.capture.loops.loop import Consumer
+
+
+class NestedCalls:
+    """Of one thread."""
+
+    def __init__(self) -> None:
+        self._inside = False
+        """Whether the step that is running had one."""
+        self._steady = False
+        """Whether the step before had one, too."""
+
+    def belongs_to(self, last: Consumer | None, consumer: Consumer) -> bool:
+        """Whether a batch for `consumer` is drawn within the step that `last` has begun."""
+        if last is None or last.hand_over != "fed" or consumer.loop.record.kind != "keras":
+            return False
+        if consumer.loop.trains:
+            return False
+        self._inside = True
+        return self._steady
+
+    def step_begins(self) -> None:
+        """Of a loop that Python feeds."""
+        self._steady, self._inside = self._inside, False

@@ -1,0 +1,104 @@
+"""Loops whose batches come from Python: arrays, slices, tensors, and no tf.data iterator."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.capture.captured import Captured
+from tests.capture.conftest import Capturing
+
+pytestmark = pytest.mark.tensorflow
+
+SCRIPT = """
+    import numpy as np
+    import tensorflow as tf
+    import keras
+
+    x, y = np.ones((64, 4), "float32"), np.ones((64, 1), "float32")
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    for step in range(60):
+        i = step % 16 * 4
+        model.train_on_batch(x[i : i + 4], y[i : i + 4])  # on batch
+
+    def gradients(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x) - y) ** 2)
+        return tape.gradient(loss, model.trainable_variables)
+
+    optimizer = keras.optimizers.SGD()
+    optimizer.build(model.trainable_variables)
+
+    @tf.function
+    def train(x, y):
+        optimizer.apply(gradients(x, y))
+
+    for step in range(60):
+        train(tf.constant(x[:4]), tf.constant(y[:4]))  # function
+
+    for step in range(60):
+        optimizer.apply(gradients(x[:4], y[:4]))  # eager
+
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(4).repeat(4)
+    for a, b in data:  # read
+        train(a, b)  # from dataset
+        train(a, b)  # again
+    model.fit(data, verbose=0)  # fit
+"""
+
+GAN = """
+    import numpy as np
+    import keras
+
+    x, y = np.ones((4, 4), "float32"), np.ones((4, 1), "float32")
+    sampler = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4)])
+    judge = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    judge.compile("sgd", "mse")
+    gan = keras.Sequential([keras.Input((4,)), sampler, judge])
+    gan.compile("sgd", "mse")
+    while True:
+        made = sampler.predict(x, verbose=0)  # predict
+        judge.train_on_batch(made, y)  # discriminator
+        gan.train_on_batch(x, y)  # generator
+"""
+
+
+@pytest.fixture(scope="module")
+def fed(capturing: Capturing) -> Captured:
+    return capturing(SCRIPT, run_to_end=True)
+
+
+def test_script_runs_to_its_end(fed: Captured) -> None:
+    assert fed.status == 0, fed.stderr
+    assert fed.recording.notes == []
+
+
+@pytest.mark.parametrize(
+    ("mark", "kind"),
+    [("on batch", "tf_function"), ("function", "tf_function"), ("eager", "eager")],
+)
+def test_loops_that_python_feeds_are_trainings(fed: Captured, mark: str, kind: str) -> None:
+    loop = fed.loop(mark)
+    assert (loop.kind, loop.role, loop.from_python) == (kind, "training", True)
+    assert 55 <= loop.steps <= 60
+
+
+def test_steps_on_batches_of_a_dataset_are_its_loops(fed: Captured) -> None:
+    read = fed.loop("read")
+    assert (read.role, read.from_python, read.steps) == ("training", False, 64)
+    assert fed.loops("from dataset") == fed.loops("again") == []
+    assert fed.loop("fit").role == "training"
+
+
+def test_a_gan_that_predicts_in_each_step_is_measured_and_stopped(capturing: Capturing) -> None:
+    """It does not say how long it goes on; natively it would for ever."""
+    run = capturing(GAN)
+    assert run.recording.outcome == "stopped", run.stderr
+    loop = run.loop("discriminator")
+    assert {"warmup", "baseline", "stacks", "profile"} <= run.kinds(loop)
+    assert {wait for block in run.baseline(loop).blocks for wait in block.waits_ns} == {0}
+    assert loop.seams <= 2
+    assert run.loops("generator") == []
+    assert run.loop("predict").role == "predict"
+    (stacks,) = [one for one in run.recording.stacks if one.loop_id == loop.id]
+    assert stacks.samples > 0
