@@ -11,6 +11,15 @@ PYTHON_OPERATIONS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
 """Operations of a graph that call back into Python."""
 OPENS_FILES = frozenset({"ReadFile"})
 LOOKUP = frozenset({"LookupTableFind", "LookupTableFindV2"})
+TEXT_WORK = LOOKUP | frozenset(
+    "AsString DecodeCSV DecodeJSONExample DecodeRaw ParseExampleV2 ReduceJoin RegexFullMatch "
+    "RegexReplace SparseCross SparseCrossHashed SparseCrossV2 StaticRegexFullMatch "
+    "StaticRegexReplace StringFormat StringJoin StringLength StringLower StringNGrams StringSplit "
+    "StringSplitV2 StringStrip StringToHashBucket StringToHashBucketFast StringToHashBucketStrong "
+    "StringToNumber StringUpper Substr UnicodeDecode UnicodeDecodeWithOffsets UnicodeScript "
+    "UnicodeTranscode UnsortedSegmentJoin".split()
+)
+"""Operations that work on text or look something up: kernels of the CPU, whatever trains."""
 VARIABLES = frozenset({"AssignAddVariableOp", "AssignVariableOp", "ReadVariableOp"})
 _RANDOM_PREFIXES = ("Random", "StatefulRandom", "StatefulStandardNormal", "StatefulUniform")
 _RANDOM = frozenset(

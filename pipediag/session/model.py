@@ -30,6 +30,7 @@ from pipediag.session.steps import (
     Steps,
     Window,
 )
+from pipediag.session.text_work import TextWork
 from pipediag.session.trials import Combined, PipelineAlone, TrialRun
 from pipediag.vocabulary import StepClass
 
@@ -113,6 +114,11 @@ class Session(Record):
     From the profile's operations, which the traced step's graph tells apart. The parts add up to
     the breakdown's `device_compute`."""
     embedding_cost_missing: str | None = None
+    text_work: TextWork | None = None
+    """Work on text in the step's own graph, such as `StringSplitV2` or `LookupTableFindV2`, told
+    from the rest of its compute by the types of operations in the profile: percent and ms of the
+    step, and percent by type. The pipeline could do it beside the step before."""
+    text_work_missing: str | None = None
     findings: list[Finding] = []
     """What each rule says: status, severity, `subject` (`precondition`, `correctness`, `quality`,
     `speed`), place, evidence, advice, its effect on results, predicted speed-up or, where there is

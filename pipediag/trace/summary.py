@@ -14,6 +14,7 @@ from pipediag.trace.events import TraceEvents
 from pipediag.trace.gap_floor import GAP_FLOOR_NS
 from pipediag.trace.host.classes import Activity, classify
 from pipediag.trace.host.compute import ComputeTimes, compute_times
+from pipediag.trace.host.text_work import TextTimes, text_times
 from pipediag.trace.host.threads import executor_work
 from pipediag.trace.pipeline.iterators import IteratorActivity, iterator_activity
 from pipediag.trace.pipeline.records import pipeline_records
@@ -51,6 +52,8 @@ class TraceSummary:
     """Time 0 since 1970 by the host's clock; None where the file does not say."""
     compute: ComputeTimes | None = None
     """Which operations the steps' compute was, where that was asked for and there are steps."""
+    text: TextTimes | None = None
+    """What of the steps was work on text, where there are steps."""
     missing: dict[str, str] = field(default_factory=dict)
     """Keys: `steps`, `iterators`, `devices`."""
 
@@ -106,6 +109,7 @@ def _summary(
         first_ns=events.first_ns,
         epoch_ns=events.epoch_ns,
         compute=_compute(events, activity, split) if by_operation else None,
+        text=text_times(activity, split.steps.windows) if split is not None else None,
         missing=_missing(steps, iterators, devices),
     )
 

@@ -30,6 +30,7 @@ from pipediag.measures.step.input_wait import (
 )
 from pipediag.measures.step.perturbation import measure_perturbation
 from pipediag.measures.step.steps import measure_steps, steps_missing
+from pipediag.measures.step.text_work import measure_text_work
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.embedding_cost import EmbeddingCost
 from pipediag.session.host import Host
@@ -44,6 +45,7 @@ from pipediag.session.steps import (
     StepRow,
     Steps,
 )
+from pipediag.session.text_work import TextWork
 from pipediag.trace.steps.splitting import StepSplit
 from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import Contention, StepClass
@@ -69,6 +71,7 @@ class LoopSections:
     pipeline: Pipeline | Missing
     host: Host | Missing
     embedding_cost: EmbeddingCost | Missing
+    text_work: TextWork | Missing
     input_wait: InputWait | None = None
     devices: list[DeviceActivity] = field(default_factory=list)
     step_rows: list[StepRow] = field(default_factory=list)
@@ -86,6 +89,7 @@ class LoopSections:
             pipeline=missing,
             host=missing,
             embedding_cost=missing,
+            text_work=missing,
         )
 
     def as_fields(self) -> dict[str, Any]:
@@ -128,6 +132,7 @@ def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | Missing)
         pipeline=measured.pipeline,
         host=host,
         embedding_cost=measure_embedding_cost(recording, loop, trace, trace_missing, breakdown),
+        text_work=measure_text_work(steps, trace, trace_missing),
         input_wait=wait.summary,
         devices=_devices(trace, measured.pipeline, measured.operation_of),
         step_rows=step_rows(recording, loop),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pipediag.facts.limits import INPUT_BOUND
+from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.pipeline import call_name, last_before_prefetch, place_name
 from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Meta, Place
+from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.session.edits import Edit, MoveLayers
 from pipediag.session.findings import Finding
 from pipediag.session.loops import InputLayer, KerasUse
@@ -13,6 +13,12 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.vocabulary import Scalar
 
+TEXT_WORK = Threshold(
+    "work on text in a step",
+    10.0,
+    "% of the step",
+    "own choice: beside the step before it costs nothing, and less than this is seldom noticed",
+)
 META = Meta(
     id="preprocessing-in-model",
     name="Preprocessing in the model",
@@ -20,17 +26,19 @@ META = Meta(
     title_passed="The model leaves the preparing of its inputs to the pipeline",
     looks_at="Layers of a Keras model that are not trained and see nothing but its inputs: "
     "TextVectorization, StringLookup, IntegerLookup, Hashing, HashedCrossing, CategoryEncoding, "
-    "Discretization; Normalization beside one of these.",
+    "Discretization; Normalization beside one of these. And operations of the step's own graph "
+    "that split, hash, look up or decode text, by their types in the profile, whoever wrote them.",
     why="Within the model they run in the step, on the CPU where they take strings or look "
-    "something up, and an accelerator waits. In the pipeline they run beside the step before. How "
-    "much of the step they take is not measured: a trial tells.",
+    "something up, and an accelerator waits. In the pipeline they run beside the step before. Of "
+    "the step they take at least what the profile has of text work; a trial tells what moving them "
+    "buys.",
     edit="`dataset.map(layers, num_parallel_calls=tf.data.AUTOTUNE)` behind the batch, and a model "
     "that begins behind these layers.",
     cost="The model that is trained no longer takes the inputs as they are; the one that it was "
     "cut out of does, and shares its weights.",
-    prediction="None: what the layers take of the step was not measured.",
-    needs=("loop", "keras", "steps"),
-    thresholds=(INPUT_BOUND,),
+    prediction="At most what the step is without its text work: the pipeline needs CPUs for it.",
+    needs=("loop", "steps"),
+    thresholds=(INPUT_BOUND, TEXT_WORK),
     severity="info",
     effect_on_results="same results",
     tried_when_informing=True,
@@ -40,7 +48,14 @@ CAVEAT = (
     "Measured with the user's layers and weights in a model without these layers, compiled as the "
     "user's is."
 )
+_MOST_TYPES = 3
+_ALL_PERCENT = 99.0
+"""Nothing is said of a step of which hardly anything would be left."""
 _ARITHMETIC = frozenset({"Normalization"})
+_OWN_CODE = (
+    "The text work is in the script's own code and in no layer that can be moved: take it out of "
+    "the step by hand."
+)
 _NOWHERE = "The operations that hand the batches to `fit` were not recorded, so no trial was made."
 
 
@@ -48,11 +63,15 @@ def check(session: Session) -> list[Finding]:
     """One finding on the model of the diagnosed `fit`."""
     loop = session.diagnosed_loop()
     keras = loop.keras if loop is not None else None
-    if loop is None or keras is None or not keras.input_layers:
-        return [META.finding("not-applicable", "The model has no layers that prepare inputs.")]
+    assert loop is not None
     place: Place = (loop.file, loop.line)
+    if keras is None or not keras.input_layers:
+        return [_of_own_code(session, place)]
     layers = [layer for layer in keras.input_layers if layer.behind_input] or keras.input_layers
-    evidence: dict[str, Scalar] = {"layers": ", ".join(_said(layer) for layer in layers)}
+    evidence: dict[str, Scalar] = {
+        "layers": ", ".join(_said(layer) for layer in layers),
+        **_measured(session),
+    }
     if all(layer.kind in _ARITHMETIC for layer in layers):
         quick = "Normalizing is arithmetic, which is quick where the model runs."
         return [META.finding("pass", quick, place=place, evidence=evidence)]
@@ -62,7 +81,65 @@ def check(session: Session) -> list[Finding]:
     why_untried = _why_untried(keras) or (None if after else _NOWHERE)
     edit = _edit(layers, after) if after is not None and why_untried is None else None
     advice = f"{_advice(layers, after)} {why_untried or _code(layers)}"
-    return [META.finding("informative", advice, place=place, evidence=evidence, edit=edit)]
+    return [
+        META.finding(
+            "fail" if _weighs(session) else "informative",
+            advice,
+            place=place,
+            evidence=evidence,
+            edit=edit,
+            untried=why_untried,
+            own_prediction=Prediction(None, META.prediction),
+            speedup_at_most=_at_most(session),
+        )
+    ]
+
+
+def _of_own_code(session: Session, place: Place) -> Finding:
+    """Where no layer of Keras' prepares inputs, but the step's graph works on text all the same."""
+    if not _weighs(session):
+        return META.finding("not-applicable", "The model has no layers that prepare inputs.")
+    evidence = _measured(session)
+    if waits := input_first(session):
+        return META.finding("pass", waits, place=place, evidence=evidence)
+    after = last_before_prefetch(session)
+    behind = f"behind {call_name(after)}" if after is not None else "behind the batch"
+    advice = (
+        f"{evidence['operations']} take {evidence['text_work_percent']:.0f} % of each step. Do it "
+        f"in the pipeline, {behind}, where it runs beside the step before: "
+        "`dataset.map(lambda x, y: (prepare(x), y), num_parallel_calls=tf.data.AUTOTUNE)`, with "
+        "`prepare` what the step does to its text now."
+    )
+    return META.finding(
+        "fail",
+        advice,
+        place=place,
+        evidence=evidence,
+        untried=_OWN_CODE,
+        own_prediction=Prediction(None, META.prediction),
+        speedup_at_most=_at_most(session),
+    )
+
+
+def _weighs(session: Session) -> bool:
+    return session.text_work is not None and session.text_work.percent >= TEXT_WORK.value
+
+
+def _measured(session: Session) -> dict[str, Scalar]:
+    work = session.text_work
+    if work is None:
+        return {}
+    most = ", ".join(f"`{kind}`" for kind in list(work.operations)[:_MOST_TYPES])
+    found: dict[str, Scalar] = {"text_work_percent": work.percent, "text_work_ms": work.ms}
+    return {**found, "operations": most} if most else found
+
+
+def _at_most(session: Session) -> float | None:
+    """The step without its text work, where that is all that is gained."""
+    work = session.text_work
+    if work is None or work.percent >= _ALL_PERCENT:
+        return None
+    return 100.0 / (100.0 - work.percent)
 
 
 def _advice(layers: list[InputLayer], after: Operation | None) -> str:

@@ -8,6 +8,7 @@ from pipediag.rules.step import preprocessing_in_model as rule
 from pipediag.session.edits import Edit, MoveLayers
 from pipediag.session.loops import InputLayer
 from pipediag.session.model import Session
+from pipediag.session.text_work import TextWork
 from tests.factories import make_keras, make_loop
 from tests.records import make_breakdown, make_operation
 from tests.rules.sessions import keeps_up, only, session_of
@@ -91,4 +92,31 @@ def test_while_the_input_is_the_bottleneck_it_passes() -> None:
 @pytest.mark.parametrize("keras", [None, make_keras()])
 def test_without_such_layers_there_is_nothing_to_say(keras: Any) -> None:
     session = session_of(make_operation("op1", "batch"), loops=[make_loop(keras=keras)])
+    assert only(rule, session).status == "not-applicable"
+
+
+SPLITS = TextWork(percent=40.0, ms=4.0, operations={"StringSplitV2": 30.0, "LookupTableFindV2": 10})
+
+
+def test_layers_that_take_a_part_of_the_step_fail_and_are_tried() -> None:
+    finding = only(rule, session_with(WORDS, text_work=SPLITS))
+    assert finding.status == "fail"
+    assert finding.edit is not None
+    assert finding.evidence["text_work_percent"] == 40.0
+    assert finding.speedup_at_most == pytest.approx(100 / 60)
+
+
+def test_text_work_of_own_code_is_found_by_its_operations() -> None:
+    session = session_with(text_work=SPLITS, loops=[make_loop(keras=None, kind="tf_function")])
+    finding = only(rule, session)
+    assert (finding.status, finding.edit) == ("fail", None)
+    assert "`StringSplitV2`, `LookupTableFindV2` take 40 % of each step" in finding.advice
+    assert "behind `batch` at line 22" in finding.advice
+    assert finding.trial.reason is not None
+    assert "by hand" in finding.trial.reason
+
+
+def test_little_text_work_of_own_code_is_nothing_to_say() -> None:
+    little = TextWork(percent=3.0, ms=0.3, operations={"StringSplitV2": 3.0})
+    session = session_with(text_work=little, loops=[make_loop(keras=None)])
     assert only(rule, session).status == "not-applicable"
