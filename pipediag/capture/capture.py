@@ -74,7 +74,9 @@ class Capture:
             self._updates,
             instruments,
             self._guard,
-            stop_after=not settings.run_to_end and settings.hold_loop is None,
+            stop_after=not settings.run_to_end
+            and settings.hold_loop is None
+            and settings.loop is None,
         )
         commands = None if settings.command_fd is None else CommandPipe(settings.command_fd)
         held = HeldLoops(

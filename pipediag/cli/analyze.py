@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pipediag.errors import ExitStatus
     from pipediag.gate import GateConfig
     from pipediag.runner.analysis import AnalysisResult
+    from pipediag.session.settings import WantedLoop
 
 POSITIVE = click.IntRange(min=1)
 SECONDS = click.FloatRange(min=0)
@@ -62,6 +63,14 @@ SECONDS = click.FloatRange(min=0)
     show_default="5",
     metavar="SECONDS",
     help="A measured loop that ends within this time runs on, so that later loops are seen.",
+)
+@click.option(
+    "--loop",
+    callback=lambda _ctx, _option, given: wanted_loop(given),
+    metavar="LINE|longest",
+    help="Which training loop, where there are several: the one that begins at a line of the "
+    "script, or the longest, for which up to 10 minutes are looked ahead.  [default: the longest "
+    "of those that --look-ahead shows]",
 )
 @click.option(
     "--timeout",
@@ -154,6 +163,24 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     ctx.exit(status)
 
 
+def wanted_loop(given: str | None) -> WantedLoop | None:
+    """The value of `--loop`.
+
+    Raises:
+        click.BadParameter: it is neither a line nor `longest`.
+    """
+    if given is None:
+        return None
+    if given == "longest":
+        return "longest"
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    raise click.BadParameter(
+        f"{given!r} is neither the number of a line nor `longest`. Give the line at which the loop "
+        "begins, as a report names it."
+    )
+
+
 def script_arguments(
     given: Sequence[str], own_options: Iterable[str]
 ) -> tuple[tuple[str, ...], str | None]:
@@ -204,6 +231,7 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         warmup=options["warmup"],
         profile_steps=options["profile_steps"],
         look_ahead_s=options["look_ahead"],
+        loop=options["loop"],
         timeout_s=options["timeout"],
         price_per_hour=options["price"],
         run_to_end=options["run_to_end"],

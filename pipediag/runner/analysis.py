@@ -17,12 +17,16 @@ from pipediag.runner.progress import OnProgress, Shown
 from pipediag.runner.supervisor import ChildResult, child_that_waits, supervise
 from pipediag.runner.target import check_script
 from pipediag.session.messages import TrialsAwaited, WindowBegun
-from pipediag.session.settings import RunSettings
+from pipediag.session.settings import RunSettings, WantedLoop
 
 if TYPE_CHECKING:
     from pipediag.runner.conclusion import EndedRun, Recorded
     from pipediag.runner.trials_of_run import TrialsOfRun
     from pipediag.session.model import Session
+
+
+LOOK_THROUGH_S = 600.0
+"""How long a script may go on to find its longest loop. Own choice: a longer one has been found."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class AnalysisRequest:
     warmup: int | None = None
     profile_steps: int | None = None
     look_ahead_s: float = 5.0
+    loop: WantedLoop | None = None
     timeout_s: float | None = None
     price_per_hour: float | None = None
     run_to_end: bool = False
@@ -96,9 +101,18 @@ def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:
         profile_steps=request.profile_steps,
         run_to_end=request.run_to_end,
         price_per_hour=request.price_per_hour,
-        look_ahead_s=request.look_ahead_s,
+        look_ahead_s=_look_ahead_s(request),
+        loop=request.loop,
+        budget_s=request.budget_s,
         safe_path=bool(getattr(sys.flags, "safe_path", sys.flags.isolated)),
     )
+
+
+def _look_ahead_s(request: AnalysisRequest) -> float:
+    """A script that is not too long is looked through, where its longest loop is wanted."""
+    if request.loop == "longest":
+        return max(request.look_ahead_s, LOOK_THROUGH_S)
+    return request.look_ahead_s
 
 
 def _run(

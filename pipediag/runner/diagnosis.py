@@ -11,8 +11,9 @@ from pipediag.facts.machine import cores_allowed
 from pipediag.facts.order import concluded
 from pipediag.measures.host.of_loop import host_of_loop
 from pipediag.measures.host.samples import host_samples
+from pipediag.measures.loop.chosen import chosen_loop
 from pipediag.measures.loop.embeddings import describe_embeddings
-from pipediag.measures.loop.loops import diagnosed_loop, loop_rows
+from pipediag.measures.loop.loops import loop_rows
 from pipediag.measures.loop.measures import LoopSections, MeasuredLoop, measure_loop
 from pipediag.measures.missing import Missing
 from pipediag.measures.recorded_windows import window_rows
@@ -80,13 +81,14 @@ def diagnose(
         measured = MeasuredLoop(LoopSections.lacking(NO_RECORDING))
     else:
         recovered = recover(recording, read_journal(capture_directory / JOURNAL_FILE))
-        loop = diagnosed_loop(recording)
+        loop, chosen = chosen_loop(recording, settings.loop)
         timeline = read_timeline(capture_directory / TIMELINE_FILE)
         bounds = RunBounds(child.started_ns, child.ended_ns, child.outcome)
         ledger = measure_run(timeline, recording, bounds)
         if isinstance(ledger, Run):
             ledger = ledger.model_copy(update={"price_per_hour": settings.price_per_hour})
         run = _facts_of(recording, loop, host, recovered, ledger)
+        run.notes.extend(chosen)
         measured = _measured(recording, loop, host, cores_allowed(run.environment))
     draft = Session(
         schema_version=SCHEMA_VERSION,

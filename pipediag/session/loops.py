@@ -75,6 +75,18 @@ class KerasUse(Record):
     """Why the model can't be taken apart behind them, as a sentence."""
 
 
+class NestedCall(Record):
+    """A call of Keras' `predict` or `evaluate` in each step of a loop."""
+
+    what: str
+    file: str | None
+    line: int | None
+    percent: float
+    """Of the loop's steps."""
+    ms: float
+    """Mean of a call."""
+
+
 class LoopTime(Record):
     """Where a loop's time goes from the end of its first step on; the parts add up to the whole.
 
@@ -148,6 +160,8 @@ class Loop(Record):
     """Of the losses of its traced step."""
     untried: str | None = None
     """Why no trial could be made in it, where that is not the whole run's reason."""
+    nested: list[NestedCall] = []
+    """What Keras does in each of its steps beside training: `predict`, `evaluate`."""
     from_python: bool = False
     """Whether Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
     beside: str | None = None

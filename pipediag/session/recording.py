@@ -164,6 +164,17 @@ class RecordedEvaluation:
 
 
 @dataclass
+class RecordedNestedCall:
+    """A call of Keras' `predict` or `evaluate` within the steps of a loop."""
+
+    what: str
+    file: str | None
+    line: int | None
+    count: int = 0
+    elapsed_ns: int = 0
+
+
+@dataclass
 class RecordedLoop:
     """A place in the script that consumes batches."""
 
@@ -228,6 +239,8 @@ class RecordedLoop:
     softmaxes: list[RecordedSoftmax] = field(default_factory=list)
     from_python: bool = False
     """Whether Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
+    nested: list[RecordedNestedCall] = field(default_factory=list)
+    """What Keras does in each of its steps beside training."""
 
 
 @dataclass

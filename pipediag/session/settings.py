@@ -10,6 +10,7 @@ import json
 import struct
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 SETTINGS_FILE = "settings.json"
 RECORDING_FILE = "recording.json"
@@ -19,6 +20,9 @@ TRACE_DIRECTORY = "trace"
 
 JOURNAL_RECORD = struct.Struct("<6q")
 """A step: ordinals of loop and window, start, duration, wait (nanoseconds), batches."""
+
+WantedLoop = int | Literal["longest"]
+"""Which of several training loops: the one that begins at a line, or the longest."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,10 @@ class RunSettings:
     """What an hour of the machine costs, in a currency of the user's."""
     look_ahead_s: float = 5.0
     """A diagnosed loop that would end within this time is let run on, so later loops are seen."""
+    budget_s: float = 0.0
+    """What the user gives for a closer look and for trials."""
+    loop: WantedLoop | None = None
+    """Which training loop is wanted; of a line, no other one is measured, and none ends the run."""
     hold_loop: str | None = None
     """Of a script that is run a second time: the id of the one loop that is held, for trials only.
     The script is stopped after them, and at no other loop."""

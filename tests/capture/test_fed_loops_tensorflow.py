@@ -100,5 +100,8 @@ def test_a_gan_that_predicts_in_each_step_is_measured_and_stopped(capturing: Cap
     assert loop.seams <= 2
     assert run.loops("generator") == []
     assert run.loop("predict").role == "predict"
+    (call,) = loop.nested
+    assert (call.what, call.line) == ("predict", run.line("predict"))
+    assert 0 < call.elapsed_ns < loop.elapsed_ns
     (stacks,) = [one for one in run.recording.stacks if one.loop_id == loop.id]
     assert stacks.samples > 0

@@ -5,9 +5,10 @@ import os
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
-from pipediag.cli.analyze import script_arguments
+from pipediag.cli.analyze import script_arguments, wanted_loop
 from pipediag.errors import ExitStatus
 from tests.probe import Behaviour, run
 
@@ -183,3 +184,16 @@ def test_a_script_without_a_training_loop_is_not_run_again(tmp_path: Path) -> No
     assert seen.stdout == "ran\n"
     assert "a second time" not in seen.stderr
     assert _session(tmp_path / "reports/train")["script"]["second_run"] is None  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("given", "wanted"), [(None, None), ("longest", "longest"), ("42", 42)])
+def test_a_loop_is_wanted_by_its_line_or_as_the_longest(
+    given: str | None, wanted: int | str | None
+) -> None:
+    assert wanted_loop(given) == wanted
+
+
+@pytest.mark.parametrize("given", ["0", "-3", "first", "train.py:3", "4.5", ""])
+def test_any_other_loop_is_refused_with_what_to_give(given: str) -> None:
+    with pytest.raises(click.BadParameter, match="Give the line at which the loop begins"):
+        wanted_loop(given)

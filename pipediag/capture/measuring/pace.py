@@ -13,6 +13,12 @@ _GAPS_KEPT = 96
 _STABLE_WITHIN = 0.15
 _SMALL_STEP_NS = 50_000_000
 _TINY_STEP_NS = 5_000_000
+_ENOUGH_STEPS = 20
+"""From here on the interval of the mean is taken as reliable (`measures/verdict/confidence.py`)."""
+_FEW_STEPS_AFTER_NS = 6 * _SECOND
+_PART_OF_BUDGET = 4
+_MOST_PATIENCE_NS = 60 * _SECOND
+"""Own choice: nobody waits longer for a step time, whatever was given for trials."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,9 @@ class Pace:
     def baseline_done(self, count: int, elapsed_ns: int, remaining: int | None) -> bool:
         """30 steps and 2 s; fewer where steps are long or the script has few of them.
 
+        20 steps after 6 s; only 10, and 5 after 20 s, where a quarter of what the user gives for
+        trials and a closer look is spent: more would make what follows rest on more.
+
         Even steps that were asked for give way to a script that ends sooner: the profile needs
         some as well.
         """
@@ -73,9 +82,16 @@ class Pace:
             return count >= self.settings.steps
         return (
             (count >= 30 and elapsed_ns >= 2 * _SECOND)
-            or (count >= 10 and elapsed_ns >= 6 * _SECOND)
-            or (count >= 5 and elapsed_ns >= 20 * _SECOND)
+            or (count >= _ENOUGH_STEPS and elapsed_ns >= _FEW_STEPS_AFTER_NS)
+            or (count >= 10 and elapsed_ns >= self._patience_ns)
+            or (count >= 5 and elapsed_ns >= max(20 * _SECOND, self._patience_ns))
         )
+
+    @property
+    def _patience_ns(self) -> float:
+        """How long fewer steps than enough are measured."""
+        given_ns = self.settings.budget_s * _SECOND / _PART_OF_BUDGET
+        return min(max(_FEW_STEPS_AFTER_NS, given_ns), _MOST_PATIENCE_NS)
 
     def block_done(self, count: int, elapsed_ns: int, batches_per_call: int) -> bool:
         """A block ends before tf.data forgets its gap times, or after a quarter of a second."""

@@ -16,7 +16,7 @@ _BUFFERS = ("Prefetch", "ParallelMap", "MapAndBatch", "ParallelBatch")
 
 
 class Stock:
-    """Compares the last buffer before the consumer at a window's begin and at its end."""
+    """Compares the buffers at a window's begin and at its end."""
 
     def __init__(self) -> None:
         self._before: IteratorModel | None = None
@@ -43,7 +43,26 @@ class Stock:
             return False
         used = batches - self._batches_before
         before, after = _stocked(self._before.nodes), _stocked(model.nodes)
-        return used > 0 and before - after > _DRAINED_SHARE * used
+        if used <= 0:
+            return False
+        return before - after > _DRAINED_SHARE * used or _drained(self._before.nodes, model.nodes)
+
+
+def _drained(before: list[ModelNode], after: list[ModelNode]) -> bool:
+    """Whether a buffer further up has shrunk by a part of what it handed out.
+
+    As one of many batches does behind which a cheap map follows, with a small buffer of its own.
+    """
+    was = {(node.id, node.name): node for node in before}
+    for node in after:
+        known = was.get((node.id, node.name))
+        if known is None or not node.name.startswith(_BUFFERS):
+            continue
+        handed_out = node.num_elements - known.num_elements
+        shrunk = known.buffered_elements - node.buffered_elements
+        if handed_out > 0 and shrunk > _DRAINED_SHARE * handed_out:
+            return True
+    return False
 
 
 def _stocked(nodes: list[ModelNode]) -> int:

@@ -33,6 +33,7 @@ from pipediag.capture.watching.streak import Streak
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import LoopFound
 from pipediag.session.settings import RunSettings
+from pipediag.session.timeline import Span
 
 _MOST_DIAGNOSED = 6
 # A loop that has not come back for so long, while another trains, is over.
@@ -69,6 +70,7 @@ class Conductor:
         self._stopping = Stopping(instruments, settings, leave, loops.keep_evaluated)
         self._held = held
         self._holds_only = settings.hold_loop is not None
+        self._wanted_line = settings.loop if isinstance(settings.loop, int) else None
         self._held_batch = HeldBatch()
         self.streak = Streak(self._noted)
         self._evaluations = Evaluations(instruments)
@@ -167,17 +169,24 @@ class Conductor:
         if active is not None and last is not None and last.loop is active.loop:
             active.looking.function_called(function, args, kwargs)
 
-    def fed_step(self, runtime: Runtime, *, eager: bool) -> None:
-        """A training step begins that was given no iterator, by a function or (`eager`) by none."""
+    def fed_step(self, runtime: Runtime, function: Any = None) -> None:
+        """A training step begins that was given no iterator, by a function or eagerly by none."""
         last = self._turns.here.last
-        consumer = self._fed.begins(call_site(), last, runtime, eager=eager)
+        consumer = self._fed.begins(call_site(), last, runtime, eager=function is None)
         if consumer is None or self._over:
             return
+        if function is not None:
+            _runs(consumer.loop, function)
         self.streak.settle()
         self._turns.here.nested.step_begins()
         # Nothing is waited for: what Python does to get the batch is a part of the step.
         self._boundary(consumer, time.monotonic_ns(), 0)
         consumer.batches += 1
+
+    def evaluated(self, span: Span) -> None:
+        """A call of Keras that evaluates has ended."""
+        turn = self._turns.here
+        turn.nested.took(turn.last, span, time.monotonic_ns())
 
     def exhausted(self, consumer: Consumer) -> None:
         """The iterator has no more batches."""
@@ -205,10 +214,7 @@ class Conductor:
             return
         loop.record.trace_count += 1
         loop.clock.traced()
-        loop.step_functions.append(weakref.ref(function))
-        name = source_location(function)
-        if name not in loop.record.step_functions:
-            loop.record.step_functions.append(name)
+        _runs(loop, function)
         if again:
             loop.record.retrace_steps.append(loop.record.steps)
         if loop.diagnosis is not None:
@@ -367,10 +373,13 @@ class Conductor:
                 self._measured(loop, consumer)
         elif not loop.trains:
             self._evaluations.step(consumer, now_ns)
-        elif len(self._diagnosed) < _MOST_DIAGNOSED:
+        elif len(self._diagnosed) < _MOST_DIAGNOSED and self._is_wanted(loop):
             self._give_up_the_abandoned(loop, now_ns)
             if self._active is None:
                 self._begin(loop, consumer, now_ns)
+
+    def _is_wanted(self, loop: Loop) -> bool:
+        return self._wanted_line is None or self._wanted_line == loop.record.line
 
     def _measure(
         self,
@@ -477,3 +486,12 @@ class Conductor:
             turn.last = None
         for loop in self._loops.all():
             loop.let_go()
+
+
+def _runs(loop: Loop, function: Any) -> None:
+    """The loop's steps call this function, which trains."""
+    if all(known() is not function for known in loop.step_functions):
+        loop.step_functions.append(weakref.ref(function))
+        name = source_location(function)
+        if name not in loop.record.step_functions:
+            loop.record.step_functions.append(name)

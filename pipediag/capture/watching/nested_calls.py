@@ -6,6 +6,11 @@ Between two epochs they interrupt the steps; where one comes in each step, it is
 from __future__ import annotations
 
 from pipediag.capture.loops.loop import Consumer
+from pipediag.session.recording import RecordedNestedCall
+from pipediag.session.timeline import Span
+
+_MOST_PLACES = 16
+"""Own choice: a step of more different calls is not told apart any further."""
 
 
 class NestedCalls:
@@ -29,3 +34,18 @@ class NestedCalls:
     def step_begins(self) -> None:
         """Of a loop that Python feeds."""
         self._steady, self._inside = self._inside, False
+
+    def took(self, last: Consumer | None, span: Span, ended_ns: int) -> None:
+        """A call has ended: what it took is kept where it was a part of a step."""
+        if last is None or last.hand_over != "fed" or not self._steady:
+            return
+        nested = last.loop.record.nested
+        place = (span.name, span.file, span.line)
+        known = next((one for one in nested if (one.what, one.file, one.line) == place), None)
+        if known is None:
+            if len(nested) == _MOST_PLACES:
+                return
+            known = RecordedNestedCall(*place)
+            nested.append(known)
+        known.count += 1
+        known.elapsed_ns += ended_ns - span.start_ns

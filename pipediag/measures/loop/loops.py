@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from statistics import fmean
 
@@ -11,18 +12,21 @@ from pipediag.measures.loop.time import seen_s, time_missing, time_of
 from pipediag.measures.pipeline.operations import written_pipeline
 from pipediag.measures.recorded_windows import step_ms
 from pipediag.measures.step.differential import FEWEST_STEPS
-from pipediag.session.loops import Evaluation, KerasUse, Loop, Softmax
+from pipediag.session.loops import Evaluation, KerasUse, Loop, NestedCall, Softmax
 from pipediag.session.recording import RecordedEvaluation, RecordedLoop, Recording
 from pipediag.vocabulary import EVALUATING
 
 
-def diagnosed_loop(recording: Recording) -> RecordedLoop | None:
-    """The training loop that costs most; None where nothing trained.
+def diagnosed_loop(
+    recording: Recording, among: Iterable[RecordedLoop] | None = None
+) -> RecordedLoop | None:
+    """The training loop that costs most, of all or `among` some; None where nothing trained.
 
     A loop with a baseline goes before one without: an expensive loop that was cut off in its
     warm-up has nothing to diagnose. Among equals the first.
     """
-    training = [loop for loop in recording.loops if loop.role == "training"]
+    loops = recording.loops if among is None else among
+    training = [loop for loop in loops if loop.role == "training"]
 
     def rank(loop: RecordedLoop) -> tuple[bool, float]:
         measured = len(step_ms(recording, loop, "baseline")) >= FEWEST_STEPS
@@ -96,6 +100,7 @@ def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
         strategy=loop.strategy,
         keras=KerasUse.model_validate(asdict(loop.keras)) if loop.keras else None,
         step_functions=loop.step_functions,
+        nested=_nested(loop),
         from_python=loop.from_python,
         beside=loop.beside,
         element_spec=loop.element_spec,
@@ -105,6 +110,21 @@ def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
         pipeline=written_pipeline(recording, loop) if loop.role in EVALUATING else None,
         evaluation=_evaluation(loop.evaluation),
     )
+
+
+def _nested(loop: RecordedLoop) -> list[NestedCall]:
+    """What each call took of all the steps that were seen."""
+    return [
+        NestedCall(
+            what=call.what,
+            file=call.file,
+            line=call.line,
+            percent=min(100.0, 100.0 * call.elapsed_ns / loop.elapsed_ns),
+            ms=call.elapsed_ns / 1e6 / call.count,
+        )
+        for call in loop.nested
+        if call.count and loop.elapsed_ns
+    ]
 
 
 def _evaluation(seen: RecordedEvaluation | None) -> Evaluation | None:

@@ -41,6 +41,7 @@ META = Meta(
     severity="warn",
     effect_on_results="same up to order or rounding",
     frees=("compile",),
+    yields_to=("predict-in-step",),
     untried="It needs the function's calls, or the shapes of its batches, changed in your code.",
 )
 

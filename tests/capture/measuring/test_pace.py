@@ -9,7 +9,7 @@ MS = 1_000_000
 SECOND = 1000 * MS
 
 
-def pace(**settings: int) -> Pace:
+def pace(**settings: float) -> Pace:
     return Pace(RunSettings("train.py", (), False, "out", **settings))  # type: ignore[arg-type]
 
 
@@ -71,6 +71,26 @@ def test_the_users_warm_up_counts() -> None:
 )
 def test_baseline(count: int, elapsed_s: int, remaining: int | None, done: bool) -> None:
     assert pace().baseline_done(count, elapsed_s * SECOND, remaining) is done
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "count", "elapsed_s", "done"),
+    [
+        (0, 10, 6, True),
+        (60, 10, 6, False),  # steps of 0.6 s: ten more take six seconds of sixty
+        (60, 19, 14, False),
+        (60, 20, 12, True),
+        (60, 10, 15, True),
+        (10, 10, 6, True),
+        (60, 5, 20, True),
+        (3600, 10, 59, False),
+        (3600, 5, 60, True),
+    ],
+)
+def test_where_the_budget_allows_enough_steps_are_measured(
+    budget_s: float, count: int, elapsed_s: int, done: bool
+) -> None:
+    assert pace(budget_s=budget_s).baseline_done(count, elapsed_s * SECOND, None) is done
 
 
 def test_the_users_number_of_steps_counts() -> None:

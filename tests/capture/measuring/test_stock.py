@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pipediag.capture.measuring.stock import Stock
@@ -91,3 +93,16 @@ def test_a_stock_that_shrinks_on_and_on_is_the_pipelines_pace() -> None:
     told = [stock.used_up(model(100 - 20 * number), 100 + 20 * number) for number in range(1, 6)]
 
     assert told == [True, True, True, False, False]
+
+
+def behind_a_map(stocked: int, handed_out: int) -> IteratorModel:
+    """Batches in a buffer of the user's, a cheap map behind it, and TensorFlow's own buffer."""
+    held = replace(node(5, "Prefetch", stocked), num_elements=handed_out)
+    return IteratorModel([], [node(1, "Prefetch", 2), node(3, "ParallelMapV2", 2), held], 1)
+
+
+@pytest.mark.parametrize(("left", "used_up"), [(120, True), (190, False), (200, False)])
+def test_a_stock_further_up_hides_what_makes_it_as_well(left: int, used_up: bool) -> None:
+    stock = Stock()
+    stock.begin(behind_a_map(200, 1000), batches=1000)
+    assert stock.used_up(behind_a_map(left, 1100), 1100) is used_up

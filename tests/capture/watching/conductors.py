@@ -17,7 +17,7 @@ from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.recording import RecordedLoop
-from pipediag.session.settings import RunSettings
+from pipediag.session.settings import RunSettings, WantedLoop
 from pipediag.vocabulary import LoopKind, LoopRole
 from tests.capture.instruments import FakeTimeline
 from tests.capture.runtimes import ToyRuntime
@@ -63,7 +63,9 @@ class FakeDiagnosis:
 class Stage:
     """A conductor, its watch, and a clock."""
 
-    def __init__(self, path: Path, hold_loop: str | None = None) -> None:
+    def __init__(
+        self, path: Path, hold_loop: str | None = None, loop: WantedLoop | None = None
+    ) -> None:
         self.updates = UpdateWatch()
         self.recorder = Recorder(path / "recording.json")
         self.loops: list[Loop] = []
@@ -75,7 +77,7 @@ class Stage:
         settings = RunSettings("train.py", (), False, str(path))
         self.timeline = FakeTimeline()
 
-        settings = RunSettings("train.py", (), False, str(path), hold_loop=hold_loop)
+        settings = RunSettings("train.py", (), False, str(path), hold_loop=hold_loop, loop=loop)
         instruments: Any = SimpleNamespace(
             recorder=self.recorder,
             tell=lambda *_, **__: None,

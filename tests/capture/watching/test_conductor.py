@@ -325,3 +325,18 @@ def test_a_second_run_waits_until_the_loop_trains(tmp_path: Path) -> None:
     stage.step(loop, trains=True)
     with pytest.raises(StopScript):
         stage.step(loop)
+
+
+def test_of_several_loops_the_one_at_the_wanted_line_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "Diagnosis", FakeDiagnosis)
+    stage = Stage(tmp_path, loop=20)
+    first, second = stage.consumer(), stage.consumer()
+    first.loop.record.line, second.loop.record.line = 10, 20
+    for consumer in (first, second):
+        for _ in range(3):
+            stage.step(consumer, trains=True)
+
+    assert (first.loop.record.role, first.loop.diagnosis) == ("training", None)
+    assert second.loop.diagnosis is not None

@@ -125,7 +125,7 @@ def begun(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Consumer:
 
 def step(stage: Stage) -> None:
     stage.now += 10
-    stage.conductor.fed_step(ToyRuntime(), eager=False)
+    stage.conductor.fed_step(ToyRuntime())
     stage.updates.note()
 
 

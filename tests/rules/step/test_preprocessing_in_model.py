@@ -27,7 +27,7 @@ def session_with(*layers: InputLayer, unsplit: str | None = None, **more: Any) -
         make_operation("op2", "batch", line=22),
         make_operation("op3", "prefetch"),
     )
-    return session_of(*ops, loops=[make_loop(keras=keras)], **{**keeps_up(), **more})
+    return session_of(*ops, **{"loops": [make_loop(keras=keras)], **keeps_up(), **more})
 
 
 def test_the_layer_is_named_and_tried_behind_the_batch() -> None:

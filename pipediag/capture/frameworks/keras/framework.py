@@ -39,7 +39,7 @@ class Keras:
 
     def hooks(self, watchers: Watchers) -> Iterator[tuple[str, Hook]]:
         """Where epochs can be held, end, where its calls are, and where an optimizer steps."""
-        timed = TimedCalls(watchers.timeline, watchers.guard)
+        timed = TimedCalls(watchers.timeline, watchers.guard, watchers.conductor.evaluated)
         return KerasHooks(
             watchers.conductor, watchers.updates, watchers.held, timed, watchers.guard
         ).by_module()

@@ -28,8 +28,12 @@ _AT_EPOCHS = ("on_train_begin", "on_epoch_begin", "on_epoch_end", "on_train_end"
 class TimedCalls:
     """Hooks that only look at the clock."""
 
-    def __init__(self, timeline: Timeline, guard: Guard) -> None:
+    def __init__(
+        self, timeline: Timeline, guard: Guard, evaluated: Callable[[Span], None] | None = None
+    ) -> None:
+        """`evaluated` hears of each evaluation that has ended, by now."""
         self._timeline = timeline
+        self._evaluated = evaluated
         self._guard = guard
         self._callback_begins = guard.entry("timing callbacks", self._begin_callback)
         self._callback_ended = guard.entry("timing callbacks", timeline.ended)
@@ -51,7 +55,7 @@ class TimedCalls:
         begins = self._guard.entry(
             f"timing {method}", lambda: timeline.begins(kind, method, call_site())
         )
-        ended = self._guard.entry(f"timing {method}", timeline.ended)
+        ended = self._guard.entry(f"timing {method}", self._call_ended)
 
         def timed(*args: Any, **kwargs: Any) -> Any:
             span = begins()
@@ -61,6 +65,11 @@ class TimedCalls:
                 ended(span)
 
         setattr(owner, method, self._guard.hook(original, timed))
+
+    def _call_ended(self, span: Span | None) -> None:
+        self._timeline.ended(span)
+        if span is not None and span.kind == "evaluation" and self._evaluated is not None:
+            self._evaluated(span)
 
     def _time_turns(self, owner: type, method: str) -> None:
         original: Callable[..., Any] = getattr(owner, method)

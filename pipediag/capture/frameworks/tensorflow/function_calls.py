@@ -112,7 +112,7 @@ class FunctionCalls:
         if not loops_itself:
             self._give_iterator(visit)
         if visit.consumer is None and not loops_itself and self._updates.trains(function):
-            self._conductor.fed_step(self._runtime, eager=False)
+            self._conductor.fed_step(self._runtime, function)
         if visit.consumer is None and self._conductor.looks:
             self._conductor.function_called(function, args, kwargs)
         self._updates.enter(function)

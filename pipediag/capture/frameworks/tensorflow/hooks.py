@@ -138,7 +138,7 @@ class TensorFlowHooks:
 
     def _note_eager_step(self, runtime: TensorFlowRuntime, *_: Any, **__: Any) -> None:
         if not self._with.updates.busy:
-            self._with.conductor.fed_step(runtime, eager=True)
+            self._with.conductor.fed_step(runtime)
 
     def _on_v1_optimizer(self, module: Any) -> None:
         self._with.updates.install_optimizer(module.Optimizer, "apply_gradients", self._guard)
