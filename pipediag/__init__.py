@@ -1,3 +1,22 @@
 """Pipediag says why TensorFlow training is slow, from a run of your own script."""
 
 __version__ = "0.1.0"
+
+_PLACES = {
+    "PipediagError": "pipediag.errors",
+    "Result": "pipediag.library.result",
+    "load": "pipediag.library.result",
+}
+"""Imported when they are asked for: whoever imports the package gets nothing else with it."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES})

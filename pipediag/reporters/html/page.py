@@ -60,9 +60,9 @@ def files(session: Session) -> Iterator[tuple[str, str]]:
 
 def render(session: Session) -> str:
     """The whole page. A session in which nothing was measured gives a page of reasons."""
-    environment = _environment()
-    body = environment.get_template("body.html.j2").render(_body_context(session))
-    return environment.get_template("report.html.j2").render(
+    templates = environment()
+    body = templates.get_template("body.html.j2").render(_body_context(session))
+    return templates.get_template("report.html.j2").render(
         session=session,
         command=labels.command_line(session.script),
         body=body,
@@ -104,8 +104,9 @@ def _body_context(session: Session) -> dict[str, Any]:
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """What all templates are rendered in: every text of a session is escaped."""
+    templates = Environment(
         loader=PackageLoader("pipediag.reporters.html"),
         autoescape=True,
         finalize=shown,
@@ -113,7 +114,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
+    templates.filters.update(
         number=quantities.number,
         decimal=quantities.decimal,
         milliseconds=quantities.milliseconds,
@@ -131,7 +132,7 @@ def _environment() -> Environment:
         shown_iterator=idle_time.shown_iterator,
         trusted=Markup,
     )
-    environment.globals.update(
+    templates.globals.update(
         labels=labels,
         embeddings=embedding_rows,
         step_parts=step_parts,
@@ -179,7 +180,7 @@ def _environment() -> Environment:
         run_meanings=run_parts.RUN_PART_MEANING,
         run_gain=run_parts.gain,
     )
-    return environment
+    return templates
 
 
 def _prose(text: str) -> Markup:

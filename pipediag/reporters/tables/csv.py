@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from pipediag.encoding.csv import TableWriter
 from pipediag.reporters.tables.device_rows import (
@@ -167,17 +168,32 @@ HOST_COLUMNS = (
 )
 
 
+@dataclass(frozen=True)
+class Table:
+    """Rows of one kind, each with some of the columns."""
+
+    name: str
+    columns: Sequence[str]
+    rows: Iterable[Row]
+
+
 def files(session: Session) -> Iterator[tuple[str, str]]:
     """All tables of the session; those without rows have their header."""
-    yield "run.csv", _table(RUN_COLUMNS, _run_rows(session))
-    yield "steps.csv", _table(STEP_COLUMNS, (row.model_dump() for row in session.step_rows))
-    yield "pipeline.csv", _table(PIPELINE_COLUMNS, _pipeline_rows(session))
-    yield "embeddings.csv", _table(EMBEDDING_COLUMNS, _embedding_rows(session))
-    yield "findings.csv", _table(FINDING_COLUMNS, _finding_rows(session))
-    yield "trials.csv", _table(TRIAL_COLUMNS, _trial_rows(session))
-    yield "gaps.csv", _table(GAP_COLUMNS, gap_rows(session.devices))
-    yield "devices.csv", devices_table(session.devices)
-    yield "host.csv", _table(HOST_COLUMNS, _host_rows(session))
+    for table in tables(session):
+        yield f"{table.name}.csv", _table(table.columns, table.rows)
+
+
+def tables(session: Session) -> Iterator[Table]:
+    """The same before they are text."""
+    yield Table("run", RUN_COLUMNS, _run_rows(session))
+    yield Table("steps", STEP_COLUMNS, (row.model_dump() for row in session.step_rows))
+    yield Table("pipeline", PIPELINE_COLUMNS, _pipeline_rows(session))
+    yield Table("embeddings", EMBEDDING_COLUMNS, _embedding_rows(session))
+    yield Table("findings", FINDING_COLUMNS, _finding_rows(session))
+    yield Table("trials", TRIAL_COLUMNS, _trial_rows(session))
+    yield Table("gaps", GAP_COLUMNS, gap_rows(session.devices))
+    yield Table("devices", DEVICE_COLUMNS, device_rows(session.devices))
+    yield Table("host", HOST_COLUMNS, _host_rows(session))
 
 
 def devices_table(devices: Sequence[DeviceActivity]) -> str:

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import pipediag
+from pipediag.library.result import Result
+from pipediag.reporters.tables import csv as tables
+from pipediag.session.model import SCHEMA_VERSION, Session
+from pipediag.session.store import load_session, save_session
+from tests import factories
+from tests.encoding.poisoned import POISON, acting, commands, session_content
+from tests.reporters import sessions
+
+
+@pytest.fixture
+def session() -> Session:
+    return factories.make_session()
+
+
+@pytest.fixture
+def stored(session: Session, tmp_path: Path) -> Path:
+    directory = tmp_path / "report"
+    directory.mkdir()
+    save_session(session, directory)
+    return directory
+
+
+@pytest.mark.parametrize("file", ["", "session.json"])
+def test_a_file_or_its_directory_is_loaded(stored: Path, session: Session, file: str) -> None:
+    result = pipediag.load(str(stored / file))
+    assert result.session == session
+    assert result.directory == stored
+    assert result.verdict == session.verdict.summary
+
+
+def test_what_is_no_session_is_told(tmp_path: Path) -> None:
+    with pytest.raises(pipediag.PipediagError, match="cannot read the session"):
+        pipediag.load(tmp_path)
+
+
+def test_it_prints_as_the_summary_without_colours(session: Session) -> None:
+    text = repr(Result(session, None))
+    assert str(Result(session, None)) == text
+    assert session.verdict.summary.split()[0] in text
+    assert "Findings" in text
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_colours_that_a_terminal_is_asked_for_stay_out(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b" not in repr(Result(session, None))
+
+
+def test_saving_writes_what_the_command_writes(stored: Path, tmp_path: Path) -> None:
+    result = pipediag.load(stored)
+    target = result.save(tmp_path / "other" / "place")
+    expected = {"session.json", "report.html", *(name for name, _ in tables.files(result.session))}
+    assert {path.name for path in target.iterdir()} == expected
+    assert load_session(target) == result.session
+
+
+def test_the_profile_is_copied_along(stored: Path, tmp_path: Path) -> None:
+    (stored / "trace" / "deep").mkdir(parents=True)
+    (stored / "trace" / "deep" / "host.xplane.pb").write_bytes(b"\x0a")
+    target = pipediag.load(stored).save(tmp_path / "other")
+    assert (target / "trace" / "deep" / "host.xplane.pb").read_bytes() == b"\x0a"
+
+
+def test_saving_where_it_was_keeps_the_profile(stored: Path) -> None:
+    (stored / "trace").mkdir()
+    (stored / "trace" / "host.xplane.pb").write_bytes(b"\x0a")
+    assert (pipediag.load(stored).save(stored) / "trace" / "host.xplane.pb").exists()
+
+
+def test_a_file_in_the_way_is_told(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(pipediag.PipediagError, match="cannot write to"):
+        Result(session, None).save(tmp_path / "taken")
+
+
+def test_a_newer_session_is_not_cut(stored: Path, tmp_path: Path) -> None:
+    file = stored / "session.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    major, minor = SCHEMA_VERSION.split(".")
+    newer = {**content, "schema_version": f"{major}.{int(minor) + 1}", "unheard_of": 1}
+    file.write_text(json.dumps(newer), encoding="utf-8")
+    result = pipediag.load(stored)
+    with pytest.raises(pipediag.PipediagError, match="would lose"):
+        result.save(stored)
+    assert "unheard_of" in file.read_text(encoding="utf-8")
+    assert (result.save(tmp_path / "other") / "session.json").exists()
+
+
+@pytest.mark.parametrize(
+    "name", [name.removesuffix(".csv") for name, _ in tables.files(factories.make_session())]
+)
+def test_a_table_has_the_rows_and_columns_of_its_file(session: Session, name: str) -> None:
+    pytest.importorskip("pandas")
+    [header, *rows] = csv.reader(io.StringIO(dict(tables.files(session))[f"{name}.csv"]))
+    frame = Result(session, None).table(name)
+    assert list(frame.columns) == header
+    assert len(frame) == len(rows)
+
+
+def test_the_tables_have_names_of_their_own(session: Session) -> None:
+    pytest.importorskip("pandas")
+    result = Result(session, None)
+    assert list(result.findings["rule"]) == [finding.rule for finding in session.findings]
+    assert session.pipeline is not None
+    lines = result.operations["line"]
+    assert lines.dtype == "Int64"
+    assert list(lines.dropna()) == [op.line for op in session.pipeline.ops if op.line is not None]
+    assert len(lines) == len(session.pipeline.ops)
+    assert result.steps["duration_ms"].sum() == pytest.approx(
+        sum(row.duration_ms for row in session.step_rows)
+    )
+
+
+def test_tables_of_a_session_without_measurements_are_empty() -> None:
+    pytest.importorskip("pandas")
+    result = Result(sessions.nothing_measured(), None)
+    assert result.steps.empty
+    assert result.operations.empty
+
+
+def test_there_is_no_other_table(session: Session) -> None:
+    pytest.importorskip("pandas")
+    with pytest.raises(pipediag.PipediagError, match="there is no table 'nothing'; the tables are"):
+        Result(session, None).table("nothing")
+
+
+def test_without_pandas_it_is_told(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(pipediag.PipediagError, match="pandas is not installed"):
+        _ = Result(session, None).findings
+
+
+def test_the_text_of_a_stranger_does_not_act() -> None:
+    pytest.importorskip("pandas")
+    result = Result(Session.model_validate(session_content(POISON)), None)
+    assert not acting(repr(result))
+    assert commands(repr(result)) == []
+    cells = [cell for cell in result.findings.to_numpy().ravel() if isinstance(cell, str)]
+    assert cells
+    # Tabs and ends of lines act in no frame: pandas spells them out.
+    assert all(acting(cell) <= {"\t", "\n"} for cell in cells)
