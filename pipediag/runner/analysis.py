@@ -71,8 +71,8 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
     """Run the script, write the session and the reports, return the session.
 
     Raises:
-        PipediagError: the script cannot be run or measured, or something could not be written. What was
-            measured by then is kept, and the error says where.
+        PipediagError: the script cannot be run or measured, or something could not be written.
+            What was measured by then is kept, and the error says where.
     """
     if not request.module:
         check_script(request.script)

@@ -80,14 +80,14 @@ def call_span(text: str, name: str, line: int) -> CallSpan | None:
     found = by_name or [found for found in calls if found[1].lineno == line]
     if len(found) != 1:
         return None
-    [((start_line, start), node)] = found
-    end_line, end = node.end_lineno or start_line, node.end_col_offset or 0
+    [((start_line, start_byte), node)] = found
+    end_line, end_byte = node.end_lineno or start_line, node.end_col_offset or 0
     lines = text.split("\n")
     return CallSpan(
         line=start_line,
-        column=_characters(lines[start_line - 1], start),
+        column=_characters(lines[start_line - 1], start_byte),
         end_line=end_line,
-        end_column=_characters(lines[end_line - 1], end),
+        end_column=_characters(lines[end_line - 1], end_byte),
     )
 
 

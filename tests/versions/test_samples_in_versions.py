@@ -39,9 +39,7 @@ def test_sample(environment: Environment, sample: str, tmp_path: Path) -> None:
     assert [*discrepancies(expected, session), *untried(expected, session)] == [], said
 
 
-def analysed(
-    environment: Environment, expected: Expectation, output: Path
-) -> tuple[Session, str]:
+def analysed(environment: Environment, expected: Expectation, output: Path) -> tuple[Session, str]:
     budget = "15" if expected.trials.confirmed else "0"
     options = ["--budget", budget, "--steps", "60", "--look-ahead", "0", "--timeout", "120"]
     python = str(interpreter(environment))

@@ -79,6 +79,9 @@ def test_the_interval_of_free_input_is_that_of_the_figure() -> None:
     of_loop = wide.model_copy(update={"loop_speedup_if_input_free": 1.4})
     small = wide.model_copy(update={"speedup_if_input_free": 1.01})
     given = [wide, of_loop, small, None]
-    assert [
-        free_input_bounds(session.model_copy(update={"ceiling": each})) for each in given
-    ] == ["2.50 to 3.50", None, None, None]
+    assert [free_input_bounds(session.model_copy(update={"ceiling": each})) for each in given] == [
+        "2.50 to 3.50",
+        None,
+        None,
+        None,
+    ]

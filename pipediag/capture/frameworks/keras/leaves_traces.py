@@ -8,6 +8,7 @@ from pipediag.capture.frameworks.keras.compile_settings import compile_settings_
 from pipediag.capture.packages import KERAS, package_of_module
 from pipediag.session.recording import RecordedKeras
 
+
 def step_leaves_traces(model: Any, fit: RecordedKeras | None) -> str | None:
     """Why steps of it can't be made beside the script's own, as the end of a sentence."""
     if compile_settings_of(model) is None:
