@@ -27,7 +27,7 @@ def test_every_severe_verdict_leads_on(bottleneck: str, severity: str) -> None:
     assert said({"bottleneck": bottleneck, "severity": severity}, host=None, pipeline=None)
 
 
-@pytest.mark.parametrize("part", set(get_args(RunPartName)) - {"steps"})
+@pytest.mark.parametrize("part", sorted(set(get_args(RunPartName)) - {"steps"}))
 def test_another_part_of_the_run_is_named_with_its_line(part: str) -> None:
     run = factories.make_run(parts=[factories.make_part(part, 8.0)])
     [first, *_] = said({"where": part, "where_file": factories.SCRIPT, "where_line": 31}, run=run)
