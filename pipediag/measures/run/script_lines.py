@@ -60,11 +60,13 @@ def _shares(place: Place, lines: Mapping[SeenLine, int], whole_ns: int) -> dict[
     if whole_ns <= 0 or seen_ns <= 0:
         return {}
     scale = min(1.0, whole_ns / seen_ns)
-    return {
-        _of_line(place, line): ns * scale / whole_ns
-        for line, ns in lines.items()
-        if line.importing or ns * scale >= _FEWEST_MS * 1_000_000
-    }
+    shares: dict[Place, float] = {}
+    for line, ns in lines.items():
+        if line.importing or ns * scale >= _FEWEST_MS * 1_000_000:
+            # An import was seen in its own code, and in a framework's that it imports.
+            own = _of_line(place, line)
+            shares[own] = shares.get(own, 0.0) + ns * scale / whole_ns
+    return shares
 
 
 def _of_line(place: Place, line: SeenLine) -> Place:

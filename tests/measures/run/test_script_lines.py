@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pipediag.measures.run.places import Place, Spent
@@ -52,6 +54,15 @@ def test_what_was_seen_of_a_line_at_several_times_is_added_up() -> None:
     groups = [seen(0, 400, a_line(3, 30)), seen(400, 800, a_line(3, 20))]
 
     assert line_shares(SPENT, groups, NS_AT) == {BEFORE: {own(BEFORE, 3): 0.05}}
+
+
+def test_an_import_is_all_that_was_seen_of_its_line() -> None:
+    """In its own code and in a framework's, whichever was seen last."""
+    frameworks = replace(a_line(1, 700, importing=True), in_framework=True)
+    own_code = a_line(1, 50, importing=True)
+
+    for lines in ((frameworks, own_code), (own_code, frameworks)):
+        assert line_shares(SPENT, [seen(0, 900, *lines)], NS_AT) == {BEFORE: {IMPORTS: 0.75}}
 
 
 @pytest.mark.parametrize(("ms", "told"), [(49.9, False), (50, True)])
