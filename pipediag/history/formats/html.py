@@ -51,6 +51,8 @@ class Drawing:
     dots: tuple[Dot, ...]
     levels: tuple[Level, ...]
     changes: tuple[Change, ...]
+    span: str
+    """The lowest and the highest of them."""
     left_out: int
     """The oldest, which have no room."""
 
@@ -101,5 +103,6 @@ def _drawing(series: Series, moves: Sequence[Move]) -> Drawing:
             for move in moves
             if move.at > left_out
         ),
+        span=f"{wording.number(low)} to {wording.value(series, high)}",
         left_out=left_out,
     )

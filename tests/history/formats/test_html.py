@@ -33,6 +33,7 @@ def test_a_page_says_what_the_text_says() -> None:
     for said in (
         "<title>History: train.py on fedc</title>",
         "Step: 13.1 ms, 24 measured",
+        "Drawn from 10 to 13.1 ms.",
         "From 10.1 to 13.1 ms since 0013badc0de (2026-01-13).",
         '<p class="worse">',
     ):
