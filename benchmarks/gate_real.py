@@ -51,14 +51,14 @@ def compare_once(directory: Path, seed: int) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "pipediag", "ab", *options, "base", "head", "--", "train.py"],
         cwd=directory,
-        stdout=subprocess.PIPE,
+        capture_output=True,
         text=True,
         check=False,
     )
     try:
         return str(json.loads(done.stdout)["outcome"])
     except ValueError:
-        return f"exit status {done.returncode}"
+        return f"exit status {done.returncode}: {done.stderr[-400:]}"
 
 
 @contextmanager
