@@ -72,9 +72,9 @@ def call_span(text: str, name: str, line: int) -> CallSpan | None:
     except (SyntaxError, ValueError, RecursionError):
         return None
     calls = [
-        (start, node)
+        (named, node)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and (start := _named(node.func, name)) is not None
+        if isinstance(node, ast.Call) and (named := _named(node.func, name)) is not None
     ]
     by_name = [found for found in calls if found[0][0] == line]
     found = by_name or [found for found in calls if found[1].lineno == line]
