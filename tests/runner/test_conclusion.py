@@ -18,7 +18,7 @@ from pipediag.session.settings import RunSettings
 from pipediag.session.store import load_session
 from pipediag.session.trials import NO_BUDGET, Trial, TrialRun
 from pipediag.trials.outcome import TrialOutcome
-from tests.factories import make_finding, make_session
+from tests.factories import make_finding, make_session, make_verdict
 from tests.trials.bench import make_edit
 
 SETTINGS = RunSettings("train.py", (), False, "capture")
@@ -73,6 +73,23 @@ def test_a_second_run_that_shows_nothing_takes_nothing_away(output: OutputDirect
     assert concluded.trials_missing == f"{NOT_WAITED} Nothing was tried."
     assert concluded.script.files_written == []  # it came to its own end
     assert concluded.steps == first.session.steps
+
+
+def test_the_lines_of_the_source_are_kept_unless_none_were_wanted(output: OutputDirectory) -> None:
+    script = Path("script.py").resolve()
+    script.write_text("a = 1\nb = 2\n", encoding="utf-8")
+    named = session(verdict=make_verdict(file=str(script), line=2, op_id=None))
+    second = SecondRun("Nothing was tried.")
+    later = time.time() + 60
+
+    kept = with_second_run(
+        Recorded(named, named, None), SETTINGS, second, output, patches_since_s=later
+    )
+    without = with_second_run(Recorded(named, named, None), SETTINGS, second, output)
+
+    assert kept.verdict.source is not None
+    assert kept.verdict.source.lines[:2] == ["a = 1", "b = 2"]
+    assert without.verdict.source is None
 
 
 @pytest.mark.parametrize(
