@@ -8,17 +8,19 @@ SHELL := bash
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 VENV_JAX := .venv-jax
+VENVS_OF_VERSIONS := .venv-versions
 READY := $(VENV)/.ready
 READY_JAX := $(VENV_JAX)/.ready
 
 DEMO_SCRIPT ?= sample_pipelines/blocking_numpy_function.py
 DEMO_OUTPUT ?= reports/demo
 PYTEST_ARGS ?=
+VERSIONS ?=
 
-.PHONY: help demo test test-faults test-samples test-jax sdist lint format lock clean
+.PHONY: help demo test test-faults test-samples test-versions test-jax sdist lint format lock clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 demo: $(READY) ## Diagnose a sample whose input pipeline is slow, and write its report
 	$(VENV)/bin/pipediag analyze --force -o $(DEMO_OUTPUT) $(DEMO_SCRIPT)
@@ -35,6 +37,9 @@ test-faults: $(READY) ## Run scripts natively and under pipediag, and compare wh
 
 test-samples: $(READY) ## Run every sample, also those that `make test` leaves out
 	PIPEDIAG_ALL_SAMPLES=1 $(VENV)/bin/python -m pytest -m "not jax" tests/samples $(PYTEST_ARGS)
+
+test-versions: $(READY) ## Run quick samples with the oldest and the newest versions (VERSIONS=all: each)
+	PIPEDIAG_VERSIONS=$(VERSIONS) $(VENV)/bin/python -m pytest tests/versions $(PYTEST_ARGS)
 
 test-jax: $(READY_JAX) ## Run the tests of Keras on JAX, in an environment of their own
 	$(VENV_JAX)/bin/python -m pytest -m jax $(PYTEST_ARGS)
@@ -62,7 +67,7 @@ lock: $(READY) ## Resolve the locked versions anew (make lock UPGRADE=--upgrade 
 		--override requirements/jax-overrides.txt -o requirements/jax.txt pyproject.toml
 
 clean: ## Remove the environments and what tools left behind
-	rm -rf $(VENV) $(VENV_JAX) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+	rm -rf $(VENV) $(VENV_JAX) $(VENVS_OF_VERSIONS) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis \
 		.import_linter_cache mutants $(DEMO_OUTPUT)
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 

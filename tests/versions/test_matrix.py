@@ -31,6 +31,16 @@ def test_names_tell_environments_apart() -> None:
     assert len({environment.name for environment in MATRIX}) == len(MATRIX)
 
 
+def test_a_verdict_may_stay_open_below_2_17() -> None:
+    timed = [environment.times_its_pipelines for environment in MATRIX]
+    assert timed == sorted(timed)
+    assert [Environment("3.11", f"2.{n}.0").times_its_pipelines for n in (9, 16, 17)] == [
+        False,
+        False,
+        True,
+    ]
+
+
 @pytest.mark.parametrize("sample", QUICK_SAMPLES)
 def test_each_sample_is_there(sample: str) -> None:
     assert read_expectation(SAMPLES / f"{sample}.expect.toml").script.is_file()

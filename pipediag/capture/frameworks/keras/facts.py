@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
-from pipediag.capture.callsites import package_of
+from pipediag.capture.callsites import is_users, package_of
 from pipediag.capture.frame_locals import locals_of
 from pipediag.capture.frameworks.keras.input_layers import input_layers, unsplit
 from pipediag.capture.frameworks.keras.optimizer_settings import settings_of
@@ -49,10 +49,10 @@ def phase_of(frames: Iterable[FrameType]) -> TrainersPhase | None:
 def passes_a_batch_on(frames: Iterable[FrameType]) -> bool:
     """Whether `train_on_batch`, or one of its kind, of Keras 2 makes an iterator of its batch."""
     for frame in frames:
-        package = package_of(frame.f_code.co_filename)
-        if package in KERAS and frame.f_code.co_name == _ONE_BATCH:
+        file = frame.f_code.co_filename
+        if frame.f_code.co_name == _ONE_BATCH and package_of(file) in KERAS:
             return True
-        if package is None:
+        if is_users(file):
             return False
     return False
 

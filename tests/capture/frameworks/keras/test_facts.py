@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from types import FrameType, SimpleNamespace
 from typing import Any
 
@@ -58,17 +59,22 @@ def test_methods_of_others_are_none() -> None:
     assert seen() is None
 
 
-def test_an_iterator_of_one_batch_is_made_for_it_by_keras_2_alone() -> None:
-    def asked() -> bool:
-        return passes_a_batch_on(frames())
+def made(*inward: Any) -> bool:
+    """What is said of an iterator that the innermost of these makes."""
+    asked: Any = partial(passes_a_batch_on, frames())
+    for outer in reversed(inward):
+        asked = partial(outer, asked)
+    return bool(asked())
 
-    iterates = method("__iter__", "/lib/site-packages/tensorflow/python/data/ops/dataset_ops.py")
-    makes = method("single_batch_iterator", LEGACY)
-    assert method("train_on_batch", LEGACY)(lambda: makes(lambda: iterates(asked)))
-    assert not method("fit", LEGACY)(lambda: iterates(asked))
-    assert not makes(lambda: method("loads", USERS)(asked))
-    assert not method("single_batch_iterator", USERS)(asked)
-    assert not asked()
+
+def test_an_iterator_of_one_batch_is_made_for_it_by_keras_2_alone() -> None:
+    tensorflow = method("__iter__", "/lib/site-packages/tensorflow/python/data/ops/dataset_ops.py")
+    one_batch = method("single_batch_iterator", LEGACY)
+    assert made(method("train_on_batch", LEGACY), one_batch, tensorflow)
+    assert not made(method("fit", LEGACY), tensorflow)
+    assert not made(one_batch, method("loads", USERS), tensorflow)
+    assert not made(method("single_batch_iterator", USERS), tensorflow)
+    assert not made()
 
 
 class Counting:
