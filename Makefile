@@ -39,7 +39,7 @@ test-samples: $(READY) ## Run every sample, also those that `make test` leaves o
 	PIPEDIAG_ALL_SAMPLES=1 $(VENV)/bin/python -m pytest -m "not jax" tests/samples $(PYTEST_ARGS)
 
 test-versions: $(READY) ## Run quick samples with the oldest and the newest versions (VERSIONS=all: each)
-	PIPEDIAG_VERSIONS=$(VERSIONS) $(VENV)/bin/python -m pytest tests/versions $(PYTEST_ARGS)
+	PIPEDIAG_VERSIONS=$(VERSIONS) $(VENV)/bin/python -m pytest tests/versions tests/test_dependencies.py $(PYTEST_ARGS)
 
 test-jax: $(READY_JAX) ## Run the tests of Keras on JAX, in an environment of their own
 	$(VENV_JAX)/bin/python -m pytest -m jax $(PYTEST_ARGS)
@@ -76,7 +76,7 @@ $(READY): requirements/dev.txt
 $(READY_JAX): requirements/jax.txt
 $(READY) $(READY_JAX): pyproject.toml
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "pipediag needs Python 3.11 or newer; found: '$(PYTHON)'. Set PYTHON=/path/to/python3.11." >&2; exit 1; }
+		{ echo "make needs Python 3.11 or newer; found: '$(PYTHON)'. Set PYTHON=/path/to/python3.11." >&2; exit 1; }
 	@echo "Setting up $(@D) from $(filter requirements/%,$^): a few minutes, once."
 	@test -x $(@D)/bin/pip || "$(PYTHON)" -m venv $(@D)
 	@$(@D)/bin/python -m pip install --quiet --no-deps --require-hashes -r $(filter requirements/%,$^)

@@ -12,6 +12,7 @@ import pytest
 from pipediag.session.model import Session
 from tests.samples.expectation import SAMPLES, Expectation, discrepancies, read_expectation
 
+from . import environments
 from .conftest import ASKED
 from .environments import NotMadeError, interpreter
 from .matrix import QUICK_SAMPLES, Environment, chosen
@@ -30,7 +31,7 @@ def environment(request: pytest.FixtureRequest) -> Environment:
     return request.param
 
 
-@pytest.mark.timeout(LIMIT_S)
+@pytest.mark.timeout(LIMIT_S + environments.LIMIT_S)
 @pytest.mark.parametrize("sample", QUICK_SAMPLES)
 def test_sample(environment: Environment, sample: str, tmp_path: Path) -> None:
     if sample in environment.loses:

@@ -9,8 +9,8 @@ from pipediag.capture.trainer import Settings
 
 NAMES = ("jit_compile", "run_eagerly", "steps_per_execution")
 
-KERAS_3 = "keras.src.backend.tensorflow.trainer"
-KERAS_2 = ("tf_keras.src.engine.training", "keras.src.engine.training")
+_KERAS_3 = "keras.src.backend.tensorflow.trainer"
+_KERAS_2 = ("tf_keras.src.engine.training", "keras.src.engine.training")
 """Modules of the class that trains: Keras 2 is `keras` beside TensorFlow 2.14 and 2.15."""
 
 
@@ -33,9 +33,9 @@ class CompileSettings(Protocol):
 def compile_settings_of(model: Any) -> CompileSettings | None:
     """Those of a model that TensorFlow trains; None of anything else."""
     modules = {base.__module__ for base in type(model).__mro__}
-    if KERAS_3 in modules:
+    if _KERAS_3 in modules:
         return Keras3Settings(model)
-    return None if modules.isdisjoint(KERAS_2) else Keras2Settings(model)
+    return None if modules.isdisjoint(_KERAS_2) else Keras2Settings(model)
 
 
 class Keras3Settings:
