@@ -44,8 +44,8 @@ def test_sample(environment: Environment, sample: str, tmp_path: Path) -> None:
 
 
 def analysed(environment: Environment, expected: Expectation, output: Path) -> tuple[Session, str]:
-    budget = "15" if expected.trials.confirmed else "0"
-    options = ["--budget", budget, "--steps", "60", "--look-ahead", "0", "--timeout", "120"]
+    budget = "40" if expected.trials.confirmed else "0"
+    options = ["--budget", budget, "--steps", "60", "--look-ahead", "0", "--timeout", "200"]
     python = str(interpreter(environment))
     done = subprocess.run(
         [python, "-m", "pipediag", "analyze", *options, "-o", str(output), str(expected.script)],
