@@ -31,7 +31,7 @@ class Environment:
     keras: str | None = None
     """None where TensorFlow brings its own."""
     loses: tuple[str, ...] = ()
-    """Samples of which a part is lost there. See docs/versions.md."""
+    """Samples whose verdict hangs on gap times that are not there, or whose trial is Keras 3 only."""
 
     @property
     def name(self) -> str:
@@ -50,9 +50,9 @@ class Environment:
 
 
 MATRIX = (
-    Environment("3.10", "2.14.1"),
-    Environment("3.11", "2.15.1"),
-    Environment("3.11", "2.16.2", "3.0.5"),
+    Environment("3.10", "2.14.1", loses=("host_overhead", "large_table_adam")),
+    Environment("3.11", "2.15.1", loses=("host_overhead", "large_table_adam")),
+    Environment("3.11", "2.16.2", "3.0.5", loses=("host_overhead",)),
     Environment("3.12", "2.17.1", "3.3.3"),
     Environment("3.10", "2.18.1", "3.5.0"),
     Environment("3.12", "2.20.0"),
