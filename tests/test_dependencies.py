@@ -84,7 +84,7 @@ def resolved(environment: Environment, *options: str, wanted: list[str]) -> str:
     return done.stdout
 
 
-# To ask an index takes a while: all of the matrix is asked for by `make test-versions VERSIONS=all`.
+# An index takes its time: `make test-versions VERSIONS=all` asks for all of the matrix.
 ASKED_FOR = chosen(os.environ.get(ASKED, ""))
 
 

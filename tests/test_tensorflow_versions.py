@@ -5,9 +5,7 @@ import pytest
 from pipediag.tensorflow_versions import is_too_old, too_old_sentence
 
 
-@pytest.mark.parametrize(
-    "version", ["1.15.5", "2.9.3", "2.12.1", "2.13.0rc1", "2.13.0.dev20230"]
-)
+@pytest.mark.parametrize("version", ["1.15.5", "2.9.3", "2.12.1", "2.13.0rc1", "2.13.0.dev20230"])
 def test_what_is_older_than_the_oldest_is_too_old(version: str) -> None:
     assert is_too_old(version)
 

@@ -31,7 +31,7 @@ class Environment:
     keras: str | None = None
     """None where TensorFlow brings its own."""
     loses: tuple[str, ...] = ()
-    """Samples whose verdict hangs on gap times that are not there, or whose trial is Keras 3 only."""
+    """Samples whose verdict hangs on missing gap times, or whose trial is of Keras 3 only."""
 
     @property
     def name(self) -> str:
