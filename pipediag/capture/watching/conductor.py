@@ -172,7 +172,7 @@ class Conductor:
     def fed_step(self, runtime: Runtime, function: Any = None) -> None:
         """A training step begins that was given no iterator, by a function or eagerly by none."""
         last = self._turns.here.last
-        consumer = self._fed.begins(call_site(), last, runtime, eager=function is None)
+        consumer = self._fed.begins(call_site, last, runtime, eager=function is None)
         if consumer is None or self._over:
             return
         if function is not None:

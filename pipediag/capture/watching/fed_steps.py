@@ -6,6 +6,7 @@ other lines train in between is a part of it, as the generator of a GAN beside i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pipediag.capture.callsites import CallSite
@@ -39,20 +40,25 @@ class FedSteps:
         self._cycles = EachThread(_Cycle)
 
     def begins(
-        self, site: CallSite | None, last: Consumer | None, runtime: Runtime, *, eager: bool
+        self,
+        find_site: Callable[[], CallSite | None],
+        last: Consumer | None,
+        runtime: Runtime,
+        *,
+        eager: bool,
     ) -> Consumer | None:
         """Who takes the step that begins with the call; None where that is a part of another one.
 
         The first call alone tells of no loop: a model is built so, too.
 
         Args:
-            site: where the script calls.
+            find_site: finds where the script calls; not asked in vain, as that takes a while.
             last: the iterator of this thread that handed over a batch last.
             runtime: of the call.
             eager: whether no function runs the step.
         """
         cycle = self._cycles.here
-        if site is None or self._is_read(last, cycle):
+        if self._is_read(last, cycle) or (site := find_site()) is None:
             return None
         place = (site.file, site.line)
         if place != cycle.place:

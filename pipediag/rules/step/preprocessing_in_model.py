@@ -39,7 +39,7 @@ META = Meta(
     prediction="At most what the step is without its text work: the pipeline needs CPUs for it.",
     needs=("loop", "steps"),
     thresholds=(INPUT_BOUND, TEXT_WORK),
-    severity="info",
+    severity="warn",
     effect_on_results="same results",
     tried_when_informing=True,
 )
