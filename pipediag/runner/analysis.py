@@ -166,7 +166,7 @@ def _run(
                 on_progress,
                 request.budget_s,
                 run_to_end=request.run_to_end,
-                look_ahead_s=request.look_ahead_s,
+                look_ahead_s=settings.look_ahead_s,
                 rerun=request.rerun,
             )
         tried(waiting, ask)

@@ -140,6 +140,32 @@ def distributed(tf: Any, **_: Any) -> list[Any]:
     return [*seen, float(weight.numpy())]
 
 
+def steps_fed_by_python(tf: Any, keras: Any) -> list[Any]:
+    """Steps without an iterator: of a Keras optimizer, of a tf.function and of `train_on_batch`."""
+    import numpy as np
+
+    keras.utils.set_random_seed(5)
+    weight = tf.Variable(1.0)
+    optimizer = keras.optimizers.SGD(0.1)
+    seen = []
+    for number in range(4):
+        optimizer.apply([tf.constant(float(number))], [weight])
+        seen.append(float(weight))
+
+    @tf.function
+    def step(value: Any) -> Any:
+        return weight.assign_add(value)
+
+    for number in range(4):
+        seen.append(float(step(tf.constant(float(number)))))
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    rows = np.ones((4, 2), np.float32)
+    for _ in range(4):
+        seen.append(float(model.train_on_batch(model.predict(rows, verbose=0) * rows, rows[:, :1])))
+    return seen
+
+
 def session_of_tensorflow_1(tf: Any, **_: Any) -> list[Any]:
     """A session, and an optimizer of TensorFlow 1 in it."""
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
@@ -166,6 +192,7 @@ PARTS: list[Callable[..., list[Any]]] = [
     keras_fit,
     fit_of_a_pydataset,
     distributed,
+    steps_fed_by_python,
     session_of_tensorflow_1,
     own_profile,
 ]

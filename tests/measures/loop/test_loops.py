@@ -9,7 +9,11 @@ from pipediag.measures.loop.loops import (
     projected_s,
 )
 from pipediag.session.loops import Callback, Evaluation, KerasUse, Loop
-from pipediag.session.recording import RecordedCallback, RecordedEvaluation
+from pipediag.session.recording import (
+    RecordedCallback,
+    RecordedEvaluation,
+    RecordedNestedCall,
+)
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS
 
@@ -154,3 +158,11 @@ def test_of_an_evaluation_no_more_is_known_than_was_seen() -> None:
     assert rows[1].evaluation == Evaluation(steps=2, step_ms=1.0, consumer_ms=1.0)
     assert rows[1].pipeline is None
     assert rows[2].evaluation is None
+
+
+def test_what_keras_predicts_in_each_step_is_a_share_of_the_steps() -> None:
+    call = RecordedNestedCall("predict", "/work/gan.py", 12, count=10, elapsed_ns=80 * MS)
+    loop = make_recorded_loop(elapsed_ns=100 * MS, nested=[call])
+    (row,) = loop_rows(make_recording(loops=[loop]), loop)
+    (nested,) = row.nested
+    assert (nested.what, nested.line, nested.percent, nested.ms) == ("predict", 12, 80.0, 8.0)
