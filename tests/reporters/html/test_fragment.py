@@ -43,7 +43,7 @@ def test_its_styles_reach_nothing_else() -> None:
 
 def test_it_says_what_the_page_begins_with() -> None:
     verdict = factories.make_verdict(next_steps=["Do the one thing."])
-    session = factories.make_session(verdict=verdict)
+    session = factories.make_session(verdict=verdict, run=factories.make_run())
     words = " ".join(Page(fragment.render(session)).root.words().split())
     assert "What to do first" in words
     assert "Do the one thing." in words
