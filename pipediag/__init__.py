@@ -5,6 +5,8 @@ __version__ = "0.1.0"
 _PLACES = {
     "PipediagError": "pipediag.errors",
     "Result": "pipediag.library.result",
+    "analyze": "pipediag.library.analysis",
+    "analyze_input": "pipediag.library.analysis",
     "load": "pipediag.library.result",
 }
 """Imported when they are asked for: whoever imports the package gets nothing else with it."""

@@ -7,18 +7,21 @@ import gc
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pipediag.capture.environment import describe_environment
-from pipediag.capture.frameworks.hooking import install_hooks
+from pipediag.capture.frameworks.hooking import hook_now, install_hooks
 from pipediag.capture.frameworks.registry import FRAMEWORKS
+from pipediag.capture.frameworks.replaced import Replaced
 from pipediag.capture.frameworks.tensorflow.cut_caches import remove_cut_caches
 from pipediag.capture.frameworks.tensorflow.live_iterators import (
     handles_of_live_iterators,
     live_sessions,
     park_python_functions,
 )
-from pipediag.capture.guard import Guard
+from pipediag.capture.guard import Guard, nothing
 from pipediag.capture.journal import open_journal
 from pipediag.capture.link import CommandPipe, Teller
 from pipediag.capture.loops.registry import LoopRegistry
@@ -29,6 +32,7 @@ from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.measuring.stacks import SWITCH_INTERVAL
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
+from pipediag.capture.replay.making_again import made_again
 from pipediag.capture.timeline.timeline import Timeline
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
@@ -44,8 +48,11 @@ from pipediag.vocabulary import BY_ITSELF, OwnEnding
 class Capture:
     """Watches the script that this process runs, and writes the recording."""
 
-    def __init__(self, settings: RunSettings, teller: Teller) -> None:
+    def __init__(
+        self, settings: RunSettings, teller: Teller, *, program_goes_on: bool = False
+    ) -> None:
         self._teller = teller
+        self._replaced: Replaced | None = None
         self._pid = os.getpid()
         self._began_s = time.time()
         Path(settings.capture_directory).mkdir(parents=True, exist_ok=True)
@@ -66,7 +73,7 @@ class Capture:
             state=KeptState(self._guard),
             timeline=self._timeline,
             tell=teller.tell,
-            running_pipelines=handles_of_live_iterators,
+            running_pipelines=list if program_goes_on else handles_of_live_iterators,
             descriptions=self._descriptions,
         )
         self._in_graph = InGraphLoops(
@@ -80,11 +87,16 @@ class Capture:
         )
         commands = None if settings.command_fd is None else CommandPipe(settings.command_fd)
         held = HeldLoops(
-            commands, instruments, run_to_end=settings.run_to_end, only=settings.hold_loop
+            commands,
+            instruments,
+            run_to_end=settings.run_to_end,
+            only=settings.hold_loop,
+            input_only=settings.input_only,
         )
-        self._conductor = Conductor(
-            loops, self._updates, instruments, settings, self._leave_now, held
-        )
+        leave = nothing if program_goes_on else self._leave_now
+        self._conductor = Conductor(loops, self._updates, instruments, settings, leave, held)
+        self._loops = loops
+        self._plan = plan
         self._guard.in_forked_child(SWITCH_INTERVAL.restore)
         self._guard.in_forked_child(self._timeline.forked)
         self._guard.around_forks(self._timeline.before_fork, self._timeline.after_fork)
@@ -111,6 +123,40 @@ class Capture:
         install_hooks(FRAMEWORKS, self._watchers)
         self._guard.watch_forks()
         self._recorder.save()
+
+    def install_in(self, before_training: Callable[[], None]) -> None:
+        """Hook onto frameworks that a program has imported, which goes on without us later."""
+        self._conductor.before_training = before_training
+        self._replaced = hook_now(FRAMEWORKS, self._watchers)
+        self._guard.watch_forks()
+        self._recorder.save()
+
+    def leave_alone(self) -> None:
+        """Put everything back where it was before `install_in`, and keep nothing of the program."""
+        if self._replaced is not None:
+            self._replaced.put_back()
+        self._conductor.let_go()
+        self._plan.forget_all()
+        self._timeline.closed()
+        remove_cut_caches(self._recorder.recording.operations, self._began_s)
+        self._guard.dismiss()
+
+    def declare_training(self, reason: str) -> None:
+        """The loop whose iterator was made last trains, or stands for one that does."""
+        record = self._loops.all()[-1].record
+        record.role, record.role_reason = "training", reason
+
+    def recorded(self, dataset: Any) -> Any:
+        """A dataset from before we came, made again where it can be, so that it is recorded.
+
+        Raises:
+            NotReplayableError: it can't be made again.
+        """
+        return made_again(dataset, self._plan)
+
+    def note(self, sentence: str) -> None:
+        """Keep a sentence for the report."""
+        self._recorder.note(sentence)
 
     def script_begins(self, began_ns: int) -> None:
         """The script's first line is next; since that moment the interpreter ran our code."""

@@ -140,6 +140,22 @@ class Guard:
         for ended in self._when_given_up:
             self.attempt("closing what was open", ended)
 
+    def dismiss(self) -> None:
+        """Step aside for good, in a program that goes on, and hold on to nothing of what we saw.
+
+        What is told of forks can't be taken back; it does nothing from here on.
+        """
+        self.step_aside()
+        for held in (
+            self.entries,
+            self.hooks,
+            self._when_given_up,
+            self._undone_in_child,
+            self._before_fork,
+            self._after_fork,
+        ):
+            held.clear()
+
     def _around_fork(self, calls: list[Callable[[], None]]) -> None:
         for call in calls if not self.aside else ():
             self.attempt("standing back from a fork", call)

@@ -6,6 +6,7 @@ import shutil
 from io import StringIO
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
@@ -33,10 +34,19 @@ class Result:
         directory: where its report is; None where none was written.
     """
 
-    def __init__(self, session: Session, directory: Path | None, *, whole: bool = True) -> None:
+    def __init__(
+        self,
+        session: Session,
+        directory: Path | None,
+        *,
+        whole: bool = True,
+        measured_in: TemporaryDirectory[str] | None = None,
+    ) -> None:
         self.session = session
         self.directory = directory
         self._whole = whole
+        self._measured_in = measured_in
+        """Kept for as long as the result is, for the sake of the raw profile."""
 
     @property
     def verdict(self) -> str:
@@ -114,9 +124,10 @@ class Result:
             )
 
     def _copy_trace(self, target: Path) -> None:
-        if self.directory is None or target.resolve() == self.directory.resolve():
+        place = Path(self._measured_in.name) if self._measured_in is not None else self.directory
+        if place is None or target.resolve() == place.resolve():
             return
-        trace, copy = self.directory / TRACE_DIRECTORY, target / TRACE_DIRECTORY
+        trace, copy = place / TRACE_DIRECTORY, target / TRACE_DIRECTORY
         if not trace.is_dir():
             return
         try:

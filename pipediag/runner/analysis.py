@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pipediag.errors import PipediagError, add_note
 from pipediag.facts.report_directory import default_directory
-from pipediag.runner.asking import Ask
+from pipediag.runner.asking import Ask, OnTrials
 from pipediag.runner.installed_tensorflow import check_tensorflow
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import OnProgress, Shown
@@ -56,6 +58,18 @@ class AnalysisRequest:
     """Whether the session may hold code of the script; without it there is no patch."""
 
 
+class Supervise(Protocol):
+    """Has what is measured run, and watches over it until that is done."""
+
+    def __call__(
+        self,
+        *,
+        on_started: Callable[[int], None],
+        on_progress: OnProgress,
+        on_trials: OnTrials | None,
+    ) -> ChildResult: ...
+
+
 @dataclass(frozen=True)
 class AnalysisResult:
     """What came of it."""
@@ -82,12 +96,33 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
     )
     settings = _settings(request, output)
     try:
-        run = _run(request, settings, output, on_progress)
+        start = partial(
+            supervise,
+            settings,
+            timeout_s=request.timeout_s,
+            json_mode=request.script_output_to_stderr,
+        )
+        run = _run(request, output, settings, on_progress, start)
         session = _conclude(request, settings, run, output, on_progress)
         _report(session, output)
     finally:
         output.release()
     return AnalysisResult(session, output.path, output.kept_aside, run.child)
+
+
+def analyse_followed(
+    request: AnalysisRequest,
+    settings: RunSettings,
+    output: OutputDirectory,
+    follow: Supervise,
+) -> Session:
+    """The session of a program that is followed while it measures itself, saved in `output`.
+
+    Raises:
+        PipediagError: something could not be written.
+    """
+    run = _run(request, output, settings, _silent, follow)
+    return _conclude(request, settings, run, output, _silent)
 
 
 def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:
@@ -117,9 +152,10 @@ def _look_ahead_s(request: AnalysisRequest) -> float:
 
 def _run(
     request: AnalysisRequest,
-    settings: RunSettings,
     output: OutputDirectory,
+    settings: RunSettings,
     on_progress: OnProgress,
+    start: Supervise,
 ) -> EndedRun:
     from pipediag.runner.imports import EarlyImports
     from pipediag.sensors.host_sampler import HostSampler
@@ -172,13 +208,10 @@ def _run(
         tried(waiting, ask)
 
     try:
-        child = supervise(
-            settings,
-            timeout_s=request.timeout_s,
+        child = start(
             on_started=begin,
             on_progress=follow,
             on_trials=on_trials if request.budget_s > 0 else None,
-            json_mode=request.script_output_to_stderr,
         )
     except PipediagError:
         output.abandon()
@@ -261,3 +294,7 @@ def _report(session: Session, output: OutputDirectory) -> None:
             "reports from it, without running the script again.",
         )
         raise
+
+
+def _silent(_: Shown) -> None:
+    """Whoever called us from Python has no line for us to write on."""

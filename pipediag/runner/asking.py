@@ -39,10 +39,14 @@ OnTrials = Callable[[TrialsAwaited, Ask], None]
 class CommandPipe:
     """The pipe to the child, whose end the child inherits."""
 
-    def __init__(self) -> None:
+    def __init__(self, writing: int | None = None) -> None:
+        """Of a pipe that others have made, `writing` is our end, and the child has its own."""
+        self._childs_end_open = writing is None
+        if writing is not None:
+            self._writing = writing
+            return
         self.childs_end, self._writing = os.pipe()
         os.set_inheritable(self.childs_end, True)
-        self._childs_end_open = True
 
     def close_childs_end(self) -> None:
         os.close(self.childs_end)

@@ -78,7 +78,7 @@ def record(
         outcomes, fault = (run.tried.outcomes, run.tried.fault) if run.tried else ({}, None)
         session = with_trials(untried, outcomes, _missing(fault, budget_s))
         session = with_remark(session, remark(session, rerun=rerun))
-        if session.script.outcome == "stopped":
+        if session.script.outcome == "stopped" and settings.call is None:
             session = _with_written_files(
                 session, settings, run.began_s, output, "The script was stopped."
             )
@@ -129,6 +129,8 @@ def _missing(fault: str | None, budget_s: float) -> str:
 
 def remark(session: Session, *, rerun: bool) -> str | None:
     """What a second run would do, or why none is made though it was asked for; None elsewhere."""
+    if session.script.call is not None:
+        return None
     if not rerun:
         return OFFER if edits_for_second_run(session) else None
     script = session.script

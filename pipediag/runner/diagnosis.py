@@ -119,6 +119,7 @@ def _script(child: ChildResult, settings: RunSettings) -> Script:
         path=settings.script,
         args=list(settings.args),
         module=settings.module,
+        call=settings.call,
         status=child.script_status,
         outcome=child.outcome,
         detail=child.detail,

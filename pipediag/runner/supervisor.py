@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from pipediag.errors import PipediagError
 from pipediag.runner.asking import ChildGone, CommandPipe, MessageReader, OnTrials
@@ -68,6 +68,58 @@ def child_that_waits(started_ns: int) -> ChildResult:
     """Of a child whose loop is held until the parent says what to try."""
     waits = "It waits for what pipediag would try."
     return ChildResult("stopped", None, waits, started_ns, time.monotonic_ns())
+
+
+class Watched(Protocol):
+    """A process that runs what is measured, as far as the watch needs it."""
+
+    pid: int
+
+    @property
+    def returncode(self) -> Any:
+        """Its status, once `poll` has told that it is over."""
+
+    def poll(self) -> int | None:
+        """Its status, or None while it goes on."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+    def send_signal(self, sig: int) -> None:
+        """Pass a signal on to it."""
+
+
+class Signals(Protocol):
+    """What was sent to this process and is meant for the one that it watches."""
+
+    def to_forward(self) -> Iterable[int]:
+        """Signals that have arrived and have to be passed on."""
+
+
+def follow(
+    process: Watched,
+    messages: MessageReader,
+    signals: Signals,
+    commands: CommandPipe | None,
+    *,
+    on_started: Callable[[int], None],
+    on_progress: OnProgress,
+    on_trials: OnTrials | None,
+) -> ChildResult:
+    """Watch over a program that was there before us and goes on afterwards, until it is measured.
+
+    `on_trials` as in `supervise`.
+    """
+    memory_before = cgroup.out_of_memory()
+    on_started(process.pid)
+    watch = _Watch(process, messages, signals, on_progress, None)
+    if commands is not None and on_trials is not None:
+        watch.hold_trials(commands, on_trials)
+    watch.until_exit()
+    return watch.result(cgroup.shortage_between(memory_before, cgroup.out_of_memory()))
 
 
 def supervise(
@@ -131,9 +183,9 @@ class _Watch:
 
     def __init__(
         self,
-        process: subprocess.Popen[bytes],
+        process: Watched,
         messages: MessageReader,
-        signals: HeldSignals,
+        signals: Signals,
         on_progress: OnProgress,
         timeout_s: float | None,
     ) -> None:
@@ -334,7 +386,7 @@ def _exit_descriptor(pid: int) -> list[int]:
         return []
 
 
-def end_process_tree(process: subprocess.Popen[bytes], grace_s: float) -> None:
+def end_process_tree(process: Watched, grace_s: float) -> None:
     """SIGTERM to the process, then SIGKILL to it and to whatever it had started."""
     import psutil
 

@@ -21,6 +21,7 @@ from pipediag.session.model import Session
 from pipediag.vocabulary import GapCause
 
 READ_AS: Mapping[str, str] = {
+    "Script.call": "analyze",
     "Script.outcome": "exited",
     "Session.breakdown": "unattributed",
     "Verdict.bottleneck": "inconclusive",

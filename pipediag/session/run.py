@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.session.record import Record
-from pipediag.vocabulary import ScriptOutcome
+from pipediag.vocabulary import Call, ScriptOutcome
 
 
 class Script(Record):
@@ -11,6 +11,9 @@ class Script(Record):
     """The script as typed, or the module name after `-m`."""
     args: list[str]
     module: bool = False
+    call: Call | None = None
+    """The function of pipediag's that the program at `path` called; null where the command ran it
+    as a script."""
     status: int | None = None
     """The script's own exit status; negative for a signal; None where pipediag stopped it."""
     outcome: ScriptOutcome

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from pipediag.vocabulary import Call
+
 SETTINGS_FILE = "settings.json"
 RECORDING_FILE = "recording.json"
 JOURNAL_FILE = "steps.journal"
@@ -55,8 +57,15 @@ class RunSettings:
     hold_loop: str | None = None
     """Of a script that is run a second time: the id of the one loop that is held, for trials only.
     The script is stopped after them, and at no other loop."""
+    call: Call | None = None
+    """The function of pipediag's that a program called; None where the command runs a script."""
     safe_path: bool = False
     """Whether the interpreter was told (`-P`, `-I`) not to prepend the script's directory."""
+
+    @property
+    def input_only(self) -> bool:
+        """Whether nothing consumes the batches: the pipeline is measured, and tried, alone."""
+        return self.call == "analyze_input"
 
     @property
     def recording_path(self) -> Path:

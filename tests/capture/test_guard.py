@@ -204,3 +204,18 @@ def test_a_guard_that_stands_aside_lets_forks_alone() -> None:
     os.waitpid(child, 0)
 
     assert told == []
+
+
+def test_what_is_dismissed_is_its_original_and_holds_on_to_nothing() -> None:
+    stage = Stage()
+    stage.guard.in_forked_child(lambda: stage.calls.append("undone"))
+    stage.guard.around_forks(lambda: stage.calls.append("before"), lambda: None)
+    stage.guard.watch_forks()
+    stage.guard.dismiss()
+    assert stage.hooked(4) == 8
+    if (pid := os.fork()) == 0:
+        os._exit(len(stage.calls))
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    assert stage.calls == ["original"]
+    assert stage.guard.hooks == []
+    assert stage.guard.entries == []

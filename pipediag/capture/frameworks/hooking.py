@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib.abc import MetaPathFinder
 
 from pipediag.capture.frameworks.framework import Framework, Hook
+from pipediag.capture.frameworks.replaced import Replaced
 from pipediag.capture.guard import Guard
 from pipediag.capture.watching.watchers import Watchers
 
@@ -25,6 +26,18 @@ def install_hooks(frameworks: Iterable[Framework], watchers: Watchers) -> None:
     for package, hooks in by_arrival.items():
         if hooks:
             _wait_for(package, hooks, watchers.guard)
+
+
+def hook_now(frameworks: Iterable[Framework], watchers: Watchers) -> Replaced:
+    """Hook into what the program has imported already; returns what puts it back as it was."""
+    replaced = Replaced()
+    for framework in frameworks:
+        for name, hook in _hooks_of(framework, watchers):
+            module = sys.modules.get(name)
+            if module is not None:
+                with replaced.noting(module):
+                    watchers.guard.entry(f"hooking into {name}", hook)(module)
+    return replaced
 
 
 def _hooks_of(framework: Framework, watchers: Watchers) -> Iterator[tuple[str, Hook]]:

@@ -21,10 +21,21 @@ class TrainingState:
 
     def __init__(self) -> None:
         self._values = [(variable, variable.numpy()) for variable in _variables()]
-        self._python = random.getstate()
-        self._numpy = _numpy_random().get_state() if _numpy_random() is not None else None
-        rng = _tensorflow_random()
-        self._tensorflow = rng.getstate() if rng is not None else None
+        self._keep_generators()
+
+    def keep_new(self) -> None:
+        """Keep variables that have come since, such as those of a model that was built.
+
+        To make them drew numbers, so the generators go on from where they are now.
+        """
+        new = self._unknown()
+        if new:
+            self._values += [(variable, variable.numpy()) for variable in new]
+            self._keep_generators()
+
+    def count_unknown(self) -> int:
+        """How many variables there are whose values were not kept."""
+        return len(self._unknown())
 
     def restore(self) -> None:
         """Put everything back as it was."""
@@ -35,6 +46,16 @@ class TrainingState:
         rng = _tensorflow_random()
         if rng is not None and self._tensorflow is not None:
             rng.setstate(self._tensorflow)
+
+    def _keep_generators(self) -> None:
+        self._python = random.getstate()
+        self._numpy = _numpy_random().get_state() if _numpy_random() is not None else None
+        rng = _tensorflow_random()
+        self._tensorflow = rng.getstate() if rng is not None else None
+
+    def _unknown(self) -> list[Any]:
+        known = {id(variable) for variable, _ in self._values}
+        return [variable for variable in _variables() if id(variable) not in known]
 
     def restore_values(self) -> None:
         """Put the values of the variables back, and leave the generators as they are."""

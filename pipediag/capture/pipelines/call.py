@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from pipediag.capture.callsites import CallSite
 from pipediag.session.recording import RecordedOperation
 
 MARK = "_pipediag_op"
@@ -78,6 +79,12 @@ def keep(dataset: Any, call: Call) -> None:
     dataset.__dict__[_CALL] = call
 
 
+def forget(dataset: Any) -> None:
+    """Take away what recording has left on a dataset: another recording would misread it."""
+    for key in (MARK, _CALL):
+        dataset.__dict__.pop(key, None)
+
+
 def call_of(dataset: Any) -> Call | None:
     """The call that returned this dataset, or None where it was not a recorded one."""
     call: Call | None = dataset.__dict__.get(_CALL)
@@ -98,6 +105,17 @@ class InnerCalls(Protocol):
         """Make a tf.data call of a user's function; `place` finds its file and line."""
         ...
 
+
+@dataclass(frozen=True)
+class MadeAgain:
+    """A call of the user's that we make for them, as it was made before we came."""
+
+    site: CallSite | None
+    """As far as that can still be told."""
+
+
+making_again: ContextVar[MadeAgain | None] = ContextVar("making_again", default=None)
+"""Set while such a call is made, in that thread alone."""
 
 replaying: ContextVar[InnerCalls | None] = ContextVar("replaying", default=None)
 """Set while calls are made again, in that thread alone: nothing is recorded then."""

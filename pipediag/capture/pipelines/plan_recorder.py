@@ -10,6 +10,7 @@ import itertools
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
@@ -17,7 +18,14 @@ from typing import Any
 
 from pipediag.capture.callsites import is_pipediags
 from pipediag.capture.guard import GUARD_FILE, Guard
-from pipediag.capture.pipelines.call import MARK, InnerCalls, remember, replaying
+from pipediag.capture.pipelines.call import (
+    MARK,
+    InnerCalls,
+    forget,
+    making_again,
+    remember,
+    replaying,
+)
 from pipediag.capture.pipelines.functions import describe_function, users_side_effect
 from pipediag.capture.pipelines.helpers import helper_called, is_helpers
 from pipediag.capture.pipelines.parameters import (
@@ -75,6 +83,7 @@ class PlanRecorder:
         self._entries: tuple[Callable[..., Any], ...] = ()
         self._numbers = itertools.count(1)
         self._dataset_class: type = object
+        self._marked: list[weakref.ref[Any]] = []
 
     def install(self, dataset_class: type, guard: Guard) -> None:
         """Wrap the sources and transformations of `tf.data.Dataset`."""
@@ -110,6 +119,22 @@ class PlanRecorder:
                 return None
             dataset = inputs[0]
         return None
+
+    def enter_source(self, dataset: Any, kind: str) -> None:
+        """Record a source that was made before us, and that nothing can make again."""
+        op_id = f"op{next(self._numbers)}"
+        operation = RecordedOperation(op_id, kind, f"pipediag_{op_id}", None, None)
+        operation.cardinality = cardinality_of(dataset)
+        operation.element_bytes = element_bytes_of(dataset)
+        operation.parent_ids = self._mark(dataset, op_id)
+        self._operations.append(operation)
+
+    def forget_all(self) -> None:
+        """Leave no mark on datasets of a program that goes on, and may be recorded once more."""
+        while self._marked:
+            dataset = self._marked.pop()()
+            if dataset is not None:
+                forget(dataset)
 
     def _recorded(
         self,
@@ -154,13 +179,14 @@ class PlanRecorder:
         """The call to be recorded, or what makes it instead; None where it is not the user's."""
         caller = _caller()
         file = caller.f_code.co_filename
-        if _is_tensorflows_own(file) or is_pipediags(file):
+        again = making_again.get() if is_pipediags(file) else None
+        if _is_tensorflows_own(file) or (is_pipediags(file) and again is None):
             return None
         inner = replaying.get()
         if inner is not None:
             return inner
-        site = user_site()
-        helper = helper_called(caller)
+        site = again.site if again is not None else user_site()
+        helper = helper_called(caller) if again is None else None
         named = takes_name(original)
         op_id = f"op{next(self._numbers)}"
         outer = self._calls.here.open
@@ -170,7 +196,8 @@ class PlanRecorder:
             name=(kwargs.get("name") or f"pipediag_{op_id}") if named else "",
             file=site.file if site else None,
             line=site.line if site else None,
-            made_by_framework=site is None or site.by_framework or helper is not None,
+            made_by_framework=again is None
+            and (site is None or site.by_framework or helper is not None),
             helper=helper,
             inside_function_of=outer[-1].operation.id if outer else None,
         )
@@ -246,6 +273,7 @@ class PlanRecorder:
             if known is None:
                 # Not setattr: a dataset tracks its attributes as checkpointable state.
                 current.__dict__[MARK] = op_id
+                self._marked.append(weakref.ref(current))
                 pending.extend(current._inputs())
             elif known != op_id and known not in parents:
                 parents.append(known)

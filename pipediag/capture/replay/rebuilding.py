@@ -88,7 +88,7 @@ def built(graph: Graph, top: Node | None = None, fixed: dict[Node, Any] | None =
         NotReplayableError: TensorFlow or a function of the script refuses.
     """
     try:
-        with _random_state_kept(), whole_batches_parsed(), warnings.catch_warnings():
+        with random_state_kept(), whole_batches_parsed(), warnings.catch_warnings():
             # About options that replace others and parameters without effect: not the script's.
             warnings.simplefilter("ignore")
             return graph.build(top, fixed)
@@ -100,7 +100,7 @@ def built(graph: Graph, top: Node | None = None, fixed: dict[Node, Any] | None =
 
 
 @contextmanager
-def _random_state_kept() -> Iterator[None]:
+def random_state_kept() -> Iterator[None]:
     """Building a shuffle and tracing a function draw numbers that the script would draw later."""
     from tensorflow.python.eager import context
 

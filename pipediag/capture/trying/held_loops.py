@@ -31,12 +31,15 @@ class HeldLoops:
         *,
         run_to_end: bool,
         only: str | None = None,
+        input_only: bool = False,
     ) -> None:
         self._commands = commands
         self._with = instruments
         self._run_to_end = run_to_end
         self._only = only
         """Id of the one loop that may be held, or else its pipeline tried; None for each."""
+        self._input_only = input_only
+        """Whether the steps are of nobody's, so that only pipelines are tried."""
         self._trials: Answering | None = None
         self.loop: Loop | None = None
         """The loop that is held: a plain attribute, as it is read on every step."""
@@ -84,7 +87,7 @@ class HeldLoops:
 
         What training changes is kept, and put back when the trials are over.
         """
-        if self._commands is None or consumer.distributed:
+        if self._commands is None or consumer.distributed or self._input_only:
             return False
         if loop.record.kind == "keras" and not self.repeats_steps:
             loop.record.untried = _NOT_HELD

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipediag.capture.callsites import call_site
 from pipediag.capture.environment import describe_environment
-from pipediag.capture.guard import attempt
+from pipediag.capture.guard import attempt, nothing
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.loops.stand_in import Stage
@@ -81,6 +81,8 @@ class Conductor:
         self._over = False
         self._active: Diagnosis | None = None
         self._diagnosed: list[Loop] = []
+        self.before_training: Callable[[], None] = nothing
+        """Called when a training loop has its first batch and has made no step with it."""
 
     @property
     def kept_alive(self) -> list[Any]:
@@ -415,6 +417,7 @@ class Conductor:
         if self._held.may_try:
             loop.dataset = consumer.dataset
         self._diagnosed.append(loop)
+        self.before_training()
         self._with.tell(LoopFound(loop.record.line))
         describe_environment(self._with.recorder.recording.environment, self._with.descriptions)
         self._with.recorder.save()

@@ -23,19 +23,31 @@ def next_command(session: Session, output_directory: Path | None) -> NextCommand
     """What to run next: again with more steps, again with trials, the patch of the confirmed edits,
     again after an edit, or the gate.
 
-    None where no step was measured: the same command would end the same way.
+    None where no step was measured: the same command would end the same way. Of an analysis that a
+    program called there is the patch alone, once it is saved: no command would make it again.
     """
     if session.steps is None:
         return None
+    if session.script.call is not None:
+        return _of_a_call(session, output_directory)
+    return _of_a_script(session, output_directory)
+
+
+def _of_a_call(session: Session, directory: Path | None) -> NextCommand | None:
+    return None if directory is None else _patch(session, directory)
+
+
+def _of_a_script(session: Session, output_directory: Path | None) -> NextCommand:
     if session.verdict.bottleneck == "inconclusive":
-        steps = str(longer_run(session))
+        more = str(longer_run(session))
         return NextCommand(
-            "To measure longer", _analyze(session, output_directory, "--steps", steps)
+            "To measure longer", _analyze(session, output_directory, "--steps", more)
         )
     if edits_for_second_run(session):
         return NextCommand("To try it in the loop", _analyze(session, output_directory, "--rerun"))
-    if session.patch is not None and session.patch.diff is not None:
-        return NextCommand("The change as a patch", _of_session(session, output_directory, "fix"))
+    patch = _patch(session, output_directory)
+    if patch is not None:
+        return patch
     if any(to_act_on(finding) for finding in session.findings):
         return NextCommand("After the edit", _analyze(session, output_directory))
     return _without_advice(session, output_directory)
@@ -53,6 +65,12 @@ def _without_advice(session: Session, output_directory: Path | None) -> NextComm
 def _of_session(session: Session, output_directory: Path | None, command: str) -> str:
     target = str(output_directory or _default_directory(session))
     return shlex.join(["pipediag", command, target])
+
+
+def _patch(session: Session, output_directory: Path | None) -> NextCommand | None:
+    if session.patch is None or session.patch.diff is None:
+        return None
+    return NextCommand("The change as a patch", _of_session(session, output_directory, "fix"))
 
 
 def _analyze(session: Session, output_directory: Path | None, *options: str) -> str:

@@ -195,7 +195,9 @@ def _known(labels: Mapping[Any, str], name: str) -> str:
 
 
 def command_line(script: Script) -> str:
-    """The script and its arguments as a person typed them."""
+    """The script and its arguments as a person typed them, or what it called."""
+    if script.call is not None:
+        return f"pipediag.{script.call} in {script.path}"
     words = ["-m", script.path] if script.module else [script.path]
     return " ".join([*words, *script.args])
 

@@ -97,3 +97,16 @@ def test_what_a_trial_left_open_leads_to_more_time_not_to_an_edit() -> None:
     assert next_command(session, None) == NextCommand(
         "To decide what is open", "pipediag analyze --budget 180 train.py"
     )
+
+
+def test_an_analysis_that_a_program_called_is_made_by_no_command() -> None:
+    script = Script(path="notebook.py", args=[], call="analyze", outcome="stopped")
+    session = factories.make_session(script=script)
+
+    assert next_command(session, None) is None
+    assert next_command(session, Path("saved")) is None
+    patched = session.model_copy(update={"patch": Patch(diff="-a\n+b\n", files=[], left_out=[])})
+    assert next_command(patched, None) is None
+    assert next_command(patched, Path("saved")) == NextCommand(
+        "The change as a patch", "pipediag fix saved"
+    )

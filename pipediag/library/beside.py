@@ -1,0 +1,105 @@
+"""Starts the companion of a measurement, talks to it, and waits for its session."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pipediag
+from pipediag.capture.link import Teller
+from pipediag.errors import PipediagError
+from pipediag.library.request import CompanionRequest
+from pipediag.session.messages import Closing
+from pipediag.session.settings import SETTINGS_FILE, RunSettings
+
+_ROOT = Path(pipediag.__file__).parents[1]
+# Not by its file or by `-m`: either would let modules beside it, or the user's, take the place of
+# those of the standard library.
+_START = (
+    "import sys; sys.path.append(sys.argv[1]); from pipediag.library.companion import main; main()"
+)
+_LOG = "companion.log"
+_LONGEST_LOG = 2_000
+"""Characters of what it wrote, for the error: the last ones say why."""
+
+
+class Beside:
+    """The companion process, as long as something is measured.
+
+    Attributes:
+        settings: those of the run, with the ends of the pipes to it.
+        teller: tells it what goes on.
+    """
+
+    def __init__(
+        self, settings: RunSettings, directory: Path, *, budget_s: float, source: bool
+    ) -> None:
+        told, telling = os.pipe()
+        asked, asking = os.pipe() if budget_s > 0 else (None, None)
+        self._open = [one for one in (telling, asked) if one is not None]
+        theirs = [one for one in (told, asking) if one is not None]
+        self._log = directory / _LOG
+        self.settings = replace(settings, progress_fd=telling, command_fd=asked)
+        self.settings.write(Path(settings.capture_directory) / SETTINGS_FILE)
+        request = directory / "request.json"
+        CompanionRequest(
+            pid=os.getpid(),
+            capture=settings.capture_directory,
+            directory=str(directory),
+            reading=told,
+            writing=asking,
+            budget_s=budget_s,
+            source=source,
+        ).write(request)
+        try:
+            with self._log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-c", _START, str(_ROOT), str(request)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=theirs,
+                    # Ctrl-C is the program's, which tells the companion how it ended.
+                    start_new_session=True,
+                )
+        except BaseException:
+            self._close()
+            raise
+        finally:
+            for descriptor in theirs:
+                os.close(descriptor)
+        self.teller = Teller(telling)
+
+    def finish(self) -> None:
+        """Nothing more is measured: wait until the session is there.
+
+        Raises:
+            PipediagError: it could not be made.
+        """
+        self.teller.tell(Closing())
+        try:
+            status = self._process.wait()
+        finally:
+            self._close()
+        if status != 0:
+            said = self._log.read_text(encoding="utf-8", errors="replace").strip()
+            raise PipediagError(
+                "no session could be made of what was measured. The process that makes it ended "
+                f"with status {status}: {said[-_LONGEST_LOG:] or 'it wrote nothing'}"
+            )
+
+    def abandon(self) -> None:
+        """Whatever it is at, its session is wanted no more."""
+        self._close()
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def _close(self) -> None:
+        while self._open:
+            with suppress(OSError):
+                os.close(self._open.pop())

@@ -1,0 +1,116 @@
+"""The process beside the user's: it samples the host, decides on trials, makes the session.
+
+The program that is measured starts it, with the file of its request, and goes on when it is done.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from pipediag.errors import PipediagError
+from pipediag.library.request import CompanionRequest
+from pipediag.runner.analysis import AnalysisRequest, analyse_followed
+from pipediag.runner.asking import CommandPipe, MessageReader, OnTrials
+from pipediag.runner.directory_lock import DirectoryLock
+from pipediag.runner.input_alone import of_input_alone
+from pipediag.runner.output import OutputDirectory
+from pipediag.runner.progress import OnProgress, Shown
+from pipediag.runner.supervisor import ChildResult, follow
+from pipediag.session.files import SESSION_FILE
+from pipediag.session.messages import Closing
+from pipediag.session.settings import SETTINGS_FILE, RunSettings
+from pipediag.session.store import save_session
+
+GONE = 1
+"""The status where the program has ended before it was measured."""
+
+
+class Program:
+    """The process that started this one. Nothing is done to it: it measures itself."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def measured(self) -> None:
+        """It has said that it is through."""
+        self.returncode = 0
+
+    @property
+    def is_gone(self) -> bool:
+        return os.getppid() != self.pid
+
+    def poll(self) -> int | None:
+        """As soon as it is measured, or gone, it is over for us."""
+        if self.returncode is None and self.is_gone:
+            self.returncode = GONE
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:  # noqa: ARG002
+        return self.returncode or 0
+
+    def kill(self) -> None:
+        """It stays: whatever takes too long in it is the user's to interrupt."""
+
+    def send_signal(self, sig: int) -> None:
+        """It gets its own."""
+
+
+class _NoSignals:
+    """This process is in a session of its own: what is sent to the program does not come here."""
+
+    def to_forward(self) -> tuple[int, ...]:
+        return ()
+
+
+def main() -> None:
+    """Make the session that the request asks for."""
+    request = CompanionRequest.read(Path(sys.argv[-1]))
+    program = Program(request.pid)
+    directory, capture = Path(request.directory), Path(request.capture)
+    output = OutputDirectory(directory, capture, None, True, DirectoryLock(directory))
+    settings = RunSettings.read(capture / SETTINGS_FILE)
+    analysis = AnalysisRequest(settings.script, budget_s=request.budget_s, source=request.source)
+    try:
+        session = analyse_followed(analysis, settings, output, partial(_follow, program, request))
+        if settings.input_only:
+            save_session(of_input_alone(session), directory / SESSION_FILE)
+    except PipediagError as error:
+        sys.exit(str(error))
+    if program.is_gone:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _follow(
+    program: Program,
+    request: CompanionRequest,
+    *,
+    on_started: Callable[[int], None],
+    on_progress: OnProgress,
+    on_trials: OnTrials | None,
+) -> ChildResult:
+    commands = None if request.writing is None else CommandPipe(request.writing)
+
+    def told(message: Shown) -> None:
+        if isinstance(message, Closing):
+            program.measured()
+        on_progress(message)
+
+    try:
+        return follow(
+            program,
+            MessageReader(request.reading),
+            _NoSignals(),
+            commands,
+            on_started=on_started,
+            on_progress=told,
+            on_trials=on_trials,
+        )
+    finally:
+        if commands is not None:
+            commands.close()
