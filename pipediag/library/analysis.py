@@ -46,8 +46,8 @@ def analyze(
         dataset: a `tf.data.Dataset`, or a function without arguments that makes one. Of a dataset
             that was made before, the lines of its calls are not known; it is made again by the
             calls that its objects tell of, and not read itself.
-        model: a compiled Keras model on TensorFlow, whose `fit` is called; or a function that makes
-            one training step with one batch.
+        model: a Keras model on TensorFlow, compiled and built, whose `fit` is called; or a function
+            that makes one training step with one batch.
         epochs: as many as your training would have: a run is projected to their end.
         steps_per_epoch: batches of an epoch, where that is less than the dataset has.
         budget: seconds for a closer look and for trials; 0 tries nothing.

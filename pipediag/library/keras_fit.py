@@ -24,7 +24,8 @@ class KerasFit:
     """Calls `fit` once; what that sets on the model is put back, however it ends.
 
     Raises:
-        PipediagError: the model is not compiled, or trains by something other than TensorFlow.
+        PipediagError: the model is not compiled or not built, or trains by something other than
+            TensorFlow.
     """
 
     def __init__(self, model: Any) -> None:
@@ -35,12 +36,18 @@ class KerasFit:
                 "the model is not compiled, so it can't train. Nothing was measured. Call "
                 "`model.compile(...)` first."
             )
+        if not model.built:
+            # Keras takes a batch to build it before any step, so nobody sees its first weights.
+            raise PipediagError(
+                "the model is not built, so its first weights could not be put back. Nothing was "
+                "measured. Call `model.build(...)`, or the model with one batch, first."
+            )
 
     def run(self, dataset: Any, arguments: Mapping[str, Any]) -> None:
         """Train silently, unless `verbose` is among the arguments."""
         model = self._model
         own = {name: vars(model).get(name, _ABSENT) for name in _CHANGED_BY_FIT}
-        if model.built and not getattr(model.optimizer, "built", True):
+        if not getattr(model.optimizer, "built", True):
             # Else its first step makes its variables, and nobody knows what they were.
             model.optimizer.build(model.trainable_variables)
         # Traced anew: what a step does is read from its trace.

@@ -83,6 +83,8 @@ def main() -> None:
 
     model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
     uncompiled = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+    unbuilt = keras.Sequential([keras.layers.Dense(1)])
+    unbuilt.compile("adam", "mse")
     model.compile("adam", "mse")
     step(next(iter(made())))
     kept = [*model.get_weights(), variable.numpy()]
@@ -94,6 +96,7 @@ def main() -> None:
         "input": told(pipediag.analyze_input(made, budget=3, **WINDOWS)),
         "raised": fails(lambda: pipediag.analyze(made, divides, budget=0)),
         "uncompiled": fails(lambda: pipediag.analyze(made, uncompiled)),
+        "unbuilt": fails(lambda: pipediag.analyze(made, unbuilt, budget=0)),
         "no model": fails(lambda: pipediag.analyze(made, 3)),
         "no fit": fails(lambda: pipediag.analyze(made, step, callbacks=[])),
         "empty": fails(lambda: pipediag.analyze_input(lambda: made().take(0), budget=0)),

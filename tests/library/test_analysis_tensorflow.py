@@ -84,6 +84,7 @@ def test_what_the_step_raises_is_the_callers(report: dict[str, Any]) -> None:
 
 def test_what_can_not_be_measured_is_refused(report: dict[str, Any]) -> None:
     assert "the model is not compiled" in report["uncompiled"]
+    assert "the model is not built" in report["unbuilt"]
     assert report["no model"] == "TypeError: model is a int; give a Keras model or a function."
     assert "callbacks" in report["no fit"]
     assert "the dataset has no element" in report["empty"]
