@@ -132,12 +132,12 @@ def test_every_consumer_knows_each(change: Change) -> None:
             id="replay",
         ),
         pytest.param(
-            AssertionError,
+            TypeError,
             lambda change: foreseen.apply(NOTHING, change, make_session()),
             id="forecast",
         ),
-        pytest.param(AssertionError, _size_matters_to, id="sizes"),
-        pytest.param(AssertionError, _target, id="within functions"),
+        pytest.param(TypeError, _size_matters_to, id="sizes"),
+        pytest.param(TypeError, _target, id="within functions"),
     ],
 )
 def test_every_consumer_raises_for_one_that_it_was_not_told_of(

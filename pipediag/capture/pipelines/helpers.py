@@ -13,6 +13,7 @@ from types import FrameType
 
 from pipediag.capture.callsites import AUTOGRAPH_FILE, is_users, package_of
 from pipediag.capture.packages import KERAS
+from pipediag.capture.python_functions import name_of
 
 _TENSORFLOWS = "tensorflow/python/data/experimental/ops/"
 _MODULES = frozenset(
@@ -42,7 +43,7 @@ def helper_called(frame: FrameType | None) -> str | None:
     name = None
     while frame is not None and not _is_the_scripts(frame.f_code.co_filename):
         if is_helpers(frame.f_code.co_filename):
-            name = frame.f_code.co_qualname.partition(".")[0]
+            name = name_of(frame.f_code).partition(".")[0]
         frame = frame.f_back
     return None if name is None else _VERSION.sub("", name)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pipediag.facts.pipeline import place_name
 from pipediag.session.edits import AUTOTUNE, Change, Replace, SetParameters
 from pipediag.session.pipeline import Operation
-from pipediag.vocabulary import Scalar
 
 
 def opens_in_turn(outer: Operation) -> bool:
@@ -28,10 +27,10 @@ def opened_at_once(outer: Operation, count: int, calls: int, sources: str) -> tu
             Replace(outer.id, "interleave", {"cycle_length": count, "num_parallel_calls": calls}),
             f"interleave of {count} {sources} in place of the {place_name(outer)}",
         )
+    change = SetParameters(outer.id, {"num_parallel_calls": calls})
     said = f"num_parallel_calls={'AUTOTUNE' if calls == AUTOTUNE else calls}"
-    parameters: dict[str, Scalar] = {"num_parallel_calls": calls}
     if outer.parameters.get("cycle_length") == 1:
         # So many calls would still wait for the one that is open.
-        parameters["cycle_length"] = count
+        change = SetParameters(outer.id, {"num_parallel_calls": calls, "cycle_length": count})
         said = f"cycle_length={count}, {said}"
-    return SetParameters(outer.id, parameters), f"{said} on the {place_name(outer)}"
+    return change, f"{said} on the {place_name(outer)}"

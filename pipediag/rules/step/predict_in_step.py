@@ -46,7 +46,7 @@ def check(session: Session) -> list[Finding]:
 
 def _finding(call: NestedCall) -> Finding:
     place = (call.file, call.line)
-    evidence = {"percent_of_step": call.percent, "ms_per_call": call.ms}
+    evidence = {"took_percent_of_step": call.percent, "ms_per_call": call.ms}
     if call.percent < SHARE.value:
         return META.finding("pass", "", place=place, evidence=evidence)
     at = f" at line {call.line}" if call.line else ""

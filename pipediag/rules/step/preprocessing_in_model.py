@@ -105,8 +105,8 @@ def _of_own_code(session: Session, place: Place) -> Finding:
     after = last_before_prefetch(session)
     behind = f"behind {call_name(after)}" if after is not None else "behind the batch"
     advice = (
-        f"{evidence['operations']} take {evidence['text_work_percent']:.0f} % of each step. Do it "
-        f"in the pipeline, {behind}, where it runs beside the step before: "
+        f"{evidence['text_operations']} take {evidence['text_work_percent_of_step']:.0f} % of each "
+        f"step. Do it in the pipeline, {behind}, where it runs beside the step before: "
         "`dataset.map(lambda x, y: (prepare(x), y), num_parallel_calls=tf.data.AUTOTUNE)`, with "
         "`prepare` what the step does to its text now."
     )
@@ -130,8 +130,11 @@ def _measured(session: Session) -> dict[str, Scalar]:
     if work is None:
         return {}
     most = ", ".join(f"`{kind}`" for kind in list(work.operations)[:_MOST_TYPES])
-    found: dict[str, Scalar] = {"text_work_percent": work.percent, "text_work_ms": work.ms}
-    return {**found, "operations": most} if most else found
+    found: dict[str, Scalar] = {
+        "text_work_percent_of_step": work.percent,
+        "text_work_ms_per_step": work.ms,
+    }
+    return {**found, "text_operations": most} if most else found
 
 
 def _at_most(session: Session) -> float | None:

@@ -27,7 +27,7 @@ def stack(*innermost_first: tuple[str, int, str]) -> Any:
     """Frames by file, line and function."""
     frame = None
     for file, line, function in reversed(innermost_first):
-        code = SimpleNamespace(co_filename=file, co_qualname=function)
+        code = SimpleNamespace(co_filename=file, co_name=function, co_qualname=function)
         frame = SimpleNamespace(f_code=code, f_lineno=line, f_back=frame)
     return frame
 

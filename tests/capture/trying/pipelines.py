@@ -71,4 +71,5 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let arms be built of such pipelines."""
     monkeypatch.setattr(Pipeline, "made", 0)
     monkeypatch.setattr(Pipeline, "rows", 4)
+    monkeypatch.setattr(arms, "apart", lambda dataset: dataset)
     monkeypatch.setattr(arms, "rebuild", lambda _, changes, **__: Pipeline(changes))

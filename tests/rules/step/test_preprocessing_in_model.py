@@ -102,7 +102,7 @@ def test_layers_that_take_a_part_of_the_step_fail_and_are_tried() -> None:
     finding = only(rule, session_with(WORDS, text_work=SPLITS))
     assert finding.status == "fail"
     assert finding.edit is not None
-    assert finding.evidence["text_work_percent"] == 40.0
+    assert finding.evidence["text_work_percent_of_step"] == 40.0
     assert finding.speedup_at_most == pytest.approx(100 / 60)
 
 
