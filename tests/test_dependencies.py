@@ -78,7 +78,8 @@ def resolved(environment: Environment, *options: str, wanted: list[str]) -> str:
         )
     except subprocess.TimeoutExpired:
         pytest.skip(f"the index gave no answer within {LIMIT_S} s")
-    if done.returncode and "No solution found" not in done.stderr:
+    # Of an environment alone no solution is the index's doing; beside it, it is ours.
+    if done.returncode and not (wanted and "No solution found" in done.stderr):
         pytest.skip(f"no index could be asked: {done.stderr.strip()[-300:]}")
     assert done.returncode == 0, done.stderr
     return done.stdout
