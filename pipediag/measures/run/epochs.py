@@ -11,6 +11,9 @@ from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 _MOST_OURS = 0.1
 """Own choice: a reading of the model takes a few milliseconds of an epoch's end, a profile more."""
 
+_FEWEST_AGAIN = 2
+"""Own choice: a single time is that of a last batch that is smaller."""
+
 
 @dataclass(frozen=True)
 class Epochs:
@@ -34,6 +37,8 @@ class Epochs:
     """Waits for first batches, but the first of a training."""
     usual_ends_ns: dict[Place, list[int]] = field(default_factory=dict)
     """Ends that stand for those to come."""
+    built_again: dict[Place, float] = field(default_factory=dict)
+    """By place of compiling, the part of it that comes again and again among the steps."""
 
     @property
     def ends_seen(self) -> int:
@@ -74,7 +79,40 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
         whole_ns=last.whole_ns or [ns for one in earlier for ns in one.whole_ns],
         later_starts_ns=last.starts_ns[1:] or [ns for one in earlier for ns in one.starts_ns[1:]],
         usual_ends_ns=last.ends_ns if len(last.steps_ns) > 1 else _together(earlier),
+        built_again=_built_again(spent, loop_id, stretches[-1].fit),
     )
+
+
+@dataclass
+class _Call:
+    """One that built a function, by its stretches, which follow one another."""
+
+    start_ns: int
+    end_ns: int
+    ns: int
+
+
+def _built_again(spent: Sequence[Spent], loop_id: str, fit: int | None) -> dict[Place, float]:
+    """What is built for each rate or length of a batch, other than once for an odd last batch."""
+    mine = [one for one in spent if one.loop_id == loop_id and one.fit == fit]
+    if not mine:
+        return {}
+    half_ns = (mine[0].start_ns + mine[-1].end_ns) // 2
+    calls: dict[Place, list[_Call]] = {}
+    for one in mine:
+        if one.place.part != "compile":
+            continue
+        known = calls.setdefault(one.place, [])
+        if known and one.start_ns <= known[-1].end_ns:
+            known[-1].end_ns, known[-1].ns = one.end_ns, known[-1].ns + one.ns
+        else:
+            known.append(_Call(one.start_ns, one.end_ns, one.ns))
+    whole = {
+        place: sum(one.ns for one in spent if one.place == place)
+        for place, known in calls.items()
+        if len(known) > _FEWEST_AGAIN and known[-1].start_ns >= half_ns
+    }
+    return {place: sum(one.ns for one in calls[place][1:]) / ns for place, ns in whole.items()}
 
 
 def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> _Training:

@@ -9,7 +9,7 @@ from pipediag.measures.bootstrap import interval, resampled_means
 from pipediag.measures.loop.loops import median_step_ms
 from pipediag.measures.loop.time import steady_step_ms
 from pipediag.measures.missing import Missing
-from pipediag.measures.recorded_windows import step_ms
+from pipediag.measures.recorded_windows import blocks_of, step_ms
 from pipediag.measures.run.amounts import Amounts, amounts_of
 from pipediag.measures.run.cache_fill import settle_cache_fill
 from pipediag.measures.run.epochs import Epochs, epochs_of
@@ -61,7 +61,11 @@ def measure_run(
     spent = spent_on(segments_of(spans, bounds.started_ns, end_ns), recording.loops)
     spent = rejoined(_started_up(spent, timeline), recording.loops)
     trainings = [loop for loop in recording.loops if loop.role == "training"]
-    steady = {loop.id: step for loop in trainings if (step := _steady(recording, loop)) is not None}
+    steady = {
+        loop.id: step
+        for loop in trainings
+        if (step := _steady(timeline, recording, loop)) is not None
+    }
     amounts = amounts_of(spent, recording, {key: step.ns for key, step in steady.items()})
     if all(place == PIPEDIAG for place in amounts.ns):
         return Missing(ONLY_OURS)
@@ -115,19 +119,40 @@ def _at_the_edges(one: Spent, script: Span) -> Spent:
     return one
 
 
-def _steady(recording: Recording, loop: RecordedLoop) -> SteadyStep | None:
-    """A call of the loop's: of the baseline, or else of what there is."""
+def _steady(timeline: Timeline, recording: Recording, loop: RecordedLoop) -> SteadyStep | None:
+    """A call of the loop's, without tracing: of the baseline, or else of what there is."""
     calls = loop.batches_per_call * 1e6
     mean = steady_step_ms(recording, loop)
     if mean is None:
         median = median_step_ms(recording, loop)
         return SteadyStep(median * calls) if median else None
+    mean = max(0.0, mean - _traced_ms(timeline, recording, loop))
     samples = step_ms(recording, loop, "baseline")
     if len(samples) < _FEWEST_STEPS_FOR_INTERVAL:
         return SteadyStep(mean * calls)
     low, high = interval(resampled_means(samples))
     center = float(samples.mean())
     return SteadyStep(mean * calls, ((mean + low - center) * calls, (mean + high - center) * calls))
+
+
+def _traced_ms(timeline: Timeline, recording: Recording, loop: RecordedLoop) -> float:
+    """Of a steady step per batch, what was traced in it."""
+    first = {seam.asked_ns for seam in loop.epoch_seams if seam.handed_ns is None}
+    steps = [
+        (start, start + duration)
+        for block in blocks_of(recording, loop, "baseline")
+        for start, duration in zip(block.starts_ns, block.durations_ns, strict=True)
+        if start not in first
+    ]
+    traced = [
+        (span.start_ns, span.end_ns)
+        for span in timeline.spans
+        if span.kind == "tracing" and span.end_ns is not None
+    ]
+    within = sum(
+        max(0, min(end, last) - max(start, begun)) for start, end in steps for begun, last in traced
+    )
+    return within / 1e6 / loop.batches_per_call / len(steps) if steps else 0.0
 
 
 def _last_training(

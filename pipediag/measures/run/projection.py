@@ -83,6 +83,7 @@ def project(
         projection = Projection("run", {}, epochs_planned=count if known else None)
         projection.epoch_ns = step.ns * steps / count if known else None
         _carry_on(projection, loop, epochs, amounts, step, count, steps)
+        _build_again(projection, loop, epochs, amounts, step, steps)
         before = _before(loop, epochs, amounts)
         for place, one in projection.places.items():
             projection.places[place] = one.plus_ns(before.get(place, 0))
@@ -103,6 +104,7 @@ def project(
         _carry_on(projection, loop, epochs, amounts, step, 1, steps / calls)
     else:
         _scale(projection, loop, epochs, amounts, step, steps / calls)
+    _build_again(projection, loop, epochs, amounts, step, steps / calls)
     projection.not_seen.append("what comes once: start-up, and all before and after the training")
     return projection
 
@@ -205,8 +207,7 @@ def _scale(
 ) -> None:
     """As often as it came in the steps that were seen."""
     projection.places[steps_of(loop)] = _times(step, steps)
-    earlier = _before(loop, epochs, amounts).get(steps_of(loop), 0)
-    seen = (amounts.ns.get(steps_of(loop), 0) - earlier) / step.ns if step.ns else 0.0
+    seen = _steps_seen(loop, epochs, amounts, step)
     if seen <= 0:
         return
     first, *later = epochs.starts_ns or _starts_in_calls(loop, amounts)
@@ -214,6 +215,28 @@ def _scale(
     projection.places[starts_of(loop)] = Projected(once + sum(later) * steps / seen, None)
     for place, times in epochs.ends_ns.items():
         projection.places[place] = Projected(sum(times) * steps / seen, None)
+
+
+def _build_again(
+    projection: Projection,
+    loop: RecordedLoop,
+    epochs: Epochs,
+    amounts: Amounts,
+    step: SteadyStep,
+    steps: float,
+) -> None:
+    """What is built among the steps again and again, as often as in those that were seen."""
+    seen = _steps_seen(loop, epochs, amounts, step)
+    for place, share in epochs.built_again.items() if seen > 0 else ():
+        took = amounts.ns.get(place, 0)
+        once = 0.0 if projection.only_these else (1.0 - share) * took
+        projection.places[place] = Projected(once + share * took * steps / seen, None)
+
+
+def _steps_seen(loop: RecordedLoop, epochs: Epochs, amounts: Amounts, step: SteadyStep) -> float:
+    """Calls of the training that goes on."""
+    earlier = _before(loop, epochs, amounts).get(steps_of(loop), 0)
+    return (amounts.ns.get(steps_of(loop), 0) - earlier) / step.ns if step.ns else 0.0
 
 
 def _times(step: SteadyStep, steps: float) -> Projected:
