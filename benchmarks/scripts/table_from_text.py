@@ -6,7 +6,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-ROWS, COLUMNS = 100_000, 33
+ROWS, COLUMNS, TRAINED = 600_000, 33, 100_000
 
 folder = tempfile.TemporaryDirectory()
 path = Path(folder.name, "measurements.csv")
@@ -14,7 +14,7 @@ values = np.random.default_rng(216).standard_normal((100, COLUMNS)).round(4).tol
 path.write_text("".join(",".join(map(str, row)) + "\n" for row in values) * (ROWS // 100))
 
 table = np.genfromtxt(path, delimiter=",", dtype=np.float32)  # pipediag: reading
-features, targets = table[:, 1:], table[:, :1]
+features, targets = table[:TRAINED, 1:], table[:TRAINED, :1]
 
 dense = [keras.layers.Dense(128, activation="relu") for _ in range(2)]
 model = keras.Sequential([keras.Input((COLUMNS - 1,)), *dense, keras.layers.Dense(1)])

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-LINES, WORDS = 40_000, 40
+LINES, WORDS = 300_000, 40
 
 rng = np.random.default_rng(217)
 drawn = (rng.pareto(1.2, size=(1000, WORDS)) * 50).astype(int) % 30_000

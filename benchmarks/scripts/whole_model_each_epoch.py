@@ -16,5 +16,5 @@ model = keras.Sequential([keras.Input((WIDTH,)), *dense, keras.layers.Dense(1, "
 model.compile(optimizer="adam", loss="binary_crossentropy")
 with tempfile.TemporaryDirectory() as folder:
     checkpoint = keras.callbacks.ModelCheckpoint(f"{folder}/last.keras")
-    fit = {"epochs": EPOCHS, "batch_size": 16, "callbacks": [checkpoint], "verbose": 2}
+    fit = {"epochs": EPOCHS, "batch_size": 64, "callbacks": [checkpoint], "verbose": 2}
     model.fit(features, labels, **fit)  # pipediag: loop

@@ -12,6 +12,7 @@ import click
 from pipediag.__main__ import INTERRUPTED
 from pipediag.cli.analyze import POSITIVE
 from pipediag.cli.compare import FORMAT_NAMES
+from pipediag.cli.format_option import format_option
 from pipediag.cli.say import deliver, say
 from pipediag.cli.width import fitted
 from pipediag.errors import PipediagError
@@ -72,14 +73,7 @@ LONGEST_S = 3600.0
     help="The smallest slow-down that counts.  [default: 5]",
 )
 @click.option("--seed", type=int, metavar="N", help="Of the order.  [default: another each time]")
-@click.option(
-    "--format",
-    "format_name",
-    type=click.Choice(FORMAT_NAMES),
-    default="text",
-    show_default=True,
-    help="Form of the result.",
-)
+@format_option(FORMAT_NAMES, "Form of the result.")
 @click.option("--allow-inconclusive", is_flag=True, help="End with 0, not 4, if undecided.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the result and errors.")
 @click.argument("base", metavar="BASE_DIR", type=click.Path(file_okay=False, path_type=Path))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipediag.cli.format_option import format_option
 from pipediag.cli.gate_config import load_gate_config
 from pipediag.cli.say import deliver, say
 from pipediag.cli.width import fitted
@@ -43,14 +44,7 @@ FORMAT_NAMES = tuple(sorted(module.name for module in pkgutil.iter_modules([str(
     is_flag=True,
     help="Of the baseline compare shares alone, which carry over to other machines.",
 )
-@click.option(
-    "--format",
-    "format_name",
-    type=click.Choice(FORMAT_NAMES),
-    default="text",
-    show_default=True,
-    help="Form of the result; docs/ci.md says which is for what.",
-)
+@format_option(FORMAT_NAMES, "Form of the result; docs/ci.md says which is for what.")
 @click.option(
     "-o",
     "--output",

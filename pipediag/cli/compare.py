@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipediag.cli.format_option import format_option
 from pipediag.cli.say import deliver, say
 from pipediag.cli.width import fitted
 
@@ -50,14 +51,7 @@ FORMAT_NAMES = tuple(sorted(module.name for module in pkgutil.iter_modules([str(
     type=click.FloatRange(min=0, max=1000, min_open=True),
     help="The smallest slow-down that counts.  [default: 5; 25 between single runs]",
 )
-@click.option(
-    "--format",
-    "format_name",
-    type=click.Choice(FORMAT_NAMES),
-    default="text",
-    show_default=True,
-    help="Form of the result.",
-)
+@format_option(FORMAT_NAMES, "Form of the result.")
 @click.option("--allow-inconclusive", is_flag=True, help="End with 0, not 4, if undecided.")
 @click.pass_context
 def command(

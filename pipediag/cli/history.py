@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from pipediag.cli.format_option import format_option
 from pipediag.cli.say import deliver, say
 
 _COMMITS = ("GITHUB_SHA", "CI_COMMIT_SHA")
@@ -53,14 +54,7 @@ def add(sessions: tuple[Path, ...], commit: str | None, file: Path) -> None:
 
 @command.command(name="show")
 @FILE
-@click.option(
-    "--format",
-    "format_name",
-    type=click.Choice(FORMAT_NAMES),
-    default="text",
-    show_default=True,
-    help="Form of it; html is one page.",
-)
+@format_option(FORMAT_NAMES, "Form of it; html is one page.")
 def show(file: Path, format_name: str) -> None:
     """Draw each metric over time, for each script and machine, and name where it moved."""
     from pipediag.history.formats import render

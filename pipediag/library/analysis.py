@@ -15,6 +15,7 @@ from pipediag.library.result import Result
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.settings import RunSettings
 from pipediag.session.store import load_session
+from pipediag.vocabulary import Call
 
 _AS_IT_IS = (
     "The dataset was read as it is, as it can't be made again: {reason} Where it shuffles each "
@@ -76,19 +77,7 @@ def analyze(
         else:
             _train(capture, data, model, epochs, steps_per_epoch)
 
-    def settings(path: str, capture_directory: str) -> RunSettings:
-        return RunSettings(
-            script=path,
-            args=(),
-            module=False,
-            capture_directory=capture_directory,
-            steps=steps,
-            warmup=warmup,
-            profile_steps=profile_steps,
-            look_ahead_s=0.0,
-            call="analyze",
-        )
-
+    settings = _settings("analyze", steps, warmup, profile_steps)
     return _result(work, settings, budget, source)
 
 
@@ -119,6 +108,12 @@ def analyze_input(
     def work(capture: Capture) -> None:
         _take_for_ever(capture, _recorded(capture, dataset))
 
+    return _result(work, _settings("analyze_input", steps, warmup), budget, source)
+
+
+def _settings(
+    call: Call, steps: int | None, warmup: int | None, profile_steps: int | None = None
+) -> MakeSettings:
     def settings(path: str, capture_directory: str) -> RunSettings:
         return RunSettings(
             script=path,
@@ -127,11 +122,12 @@ def analyze_input(
             capture_directory=capture_directory,
             steps=steps,
             warmup=warmup,
+            profile_steps=profile_steps,
             look_ahead_s=0.0,
-            call="analyze_input",
+            call=call,
         )
 
-    return _result(work, settings, budget, source)
+    return settings
 
 
 def _result(

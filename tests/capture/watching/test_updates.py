@@ -109,15 +109,18 @@ def test_only_tracing_below_a_function_is_timed(
 
 
 def test_a_function_that_is_gone_does_not_lend_its_id_to_another(watch: UpdateWatch) -> None:
-    function: Function | None = Function()
-    watch.enter(function)
-    watch.note()
-    watch.leave()
-    reused = id(function)
-    function = None
-    others = [Function() for _ in range(1000)]
+    """Whether CPython reuses an id at once is its own affair, so many are let go of."""
+    reused: set[int] = set()
+    for _ in range(1000):
+        function = Function()
+        watch.enter(function)
+        watch.note()
+        watch.leave()
+        reused.add(id(function))
+        del function
+    others = [Function() for _ in range(10_000)]
 
-    assert any(id(other) == reused for other in others)
+    assert any(id(other) in reused for other in others)
     assert not any(watch.trains(other) for other in others)
 
 
