@@ -209,6 +209,9 @@ def passes_over_data(session: Session) -> float | None:
     loop = session.diagnosed_loop()
     if loop is not None and loop.keras is not None and loop.keras.epochs:
         return factor * loop.keras.epochs
+    rounds = loop.planned_rounds if loop is not None and loop.keras is None else None
+    if loop is not None and rounds is not None and loop.iterators <= rounds:
+        return factor * rounds
     if factor > 1:
         return factor
     several = (session.steps is not None and session.steps.seams > 0) or (

@@ -148,6 +148,9 @@ class Loop(Record):
     time_missing: str | None = None
     batch_size: int | None = None
     planned_steps: int | None = None
+    planned_rounds: int | None = None
+    """How often the script comes to its line, by the loops of its source around it; None where they
+    do not tell."""
     updates_variables: bool = False
     iterators: int = 1
     replicas: int = 1

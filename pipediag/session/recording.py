@@ -197,6 +197,8 @@ class RecordedLoop:
     batches_per_call: int = 1
     planned_steps: int | None = None
     """Steps that the loop would run if left alone, where the script says so."""
+    planned_rounds: int | None = None
+    """How often the script comes to it, by the loops of its source around it, where they tell."""
     first_step_ns: int | None = None
     fill_ns: int | None = None
     """Time in which the first batch was waited for: the pipeline's start and its shuffle fill."""

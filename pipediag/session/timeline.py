@@ -44,6 +44,9 @@ class SeenLine:
     ns: int
     in_framework: bool = False
     """Whether it was waiting for TensorFlow's, Keras's or JAX's own code."""
+    at_ns: int | None = None
+    """The mean moment of the looks that met it, as a part of them may lie in a span that is known
+    when it is over; None in what was written before that was kept."""
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,6 @@ def _batches_of_an_epoch(session: Session) -> float | None:
         return None
     if loop.keras is not None and loop.keras.steps_per_epoch:
         return loop.keras.steps_per_epoch
-    if loop.planned_steps and run.epochs_planned:
-        return loop.planned_steps / run.epochs_planned if run.epochs_planned > 1 else None
+    if loop.keras is not None and loop.keras.epochs and loop.planned_steps:
+        return loop.planned_steps / loop.keras.epochs
     return loop.steps / run.epochs_seen if run.epochs_seen and run.epochs_seen >= 1.0 else None

@@ -28,7 +28,7 @@ SPANS = [
     Span(3, "callback", 70, 75, 'Na"mé\n', "/home/mé/\udcff.py", 7),
 ]
 SEEN = SeenLines(
-    30, 40, (SeenLine("train.py", 3, "main", True, 9), SeenLine("b.py", 1, "f", False, 1))
+    30, 40, (SeenLine("train.py", 3, "main", True, 9, at_ns=35), SeenLine("b.py", 1, "f", False, 1))
 )
 LINES = [*map(span_line, SPANS), seen_line(SEEN), until_line(99)]
 
@@ -41,7 +41,7 @@ def test_all_that_is_written_reads_back() -> None:
 def test_a_line_is_one_array_of_plain_text() -> None:
     assert span_line(SPANS[1]) == b'["span",2,"fit",20,80,"fit","train.py",20]\n'
     assert seen_line(SEEN) == (
-        b'["lines",30,40,[["train.py",3,"main",true,9,false],["b.py",1,"f",false,1,false]]]\n'
+        b'["lines",30,40,[["train.py",3,"main",true,9,false,35],["b.py",1,"f",false,1,false,null]]]\n'
     )
     assert until_line(99) == b'["until",99]\n'
     for line in LINES:

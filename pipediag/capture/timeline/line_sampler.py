@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -31,6 +32,22 @@ _Look = tuple[_Place, bool]
 """A line, and whether a framework's code ran for it."""
 
 
+@dataclass
+class _Met:
+    """How long a line was met for in all, and about when."""
+
+    ns: int = 0
+    weighed: int = 0
+
+    def between(self, start_ns: int, end_ns: int) -> None:
+        self.ns += end_ns - start_ns
+        self.weighed += (end_ns - start_ns) * (start_ns + end_ns) // 2
+
+    @property
+    def at_ns(self) -> int | None:
+        return self.weighed // self.ns if self.ns else None
+
+
 class LineSampler:
     """Tells what it saw whenever it comes to rest, and every two seconds."""
 
@@ -46,7 +63,7 @@ class LineSampler:
         """Released to wake it."""
         self._task: Path | None = None
         """Where the system has the thread that was started last."""
-        self._seen: dict[_Look, int] = {}
+        self._seen: dict[_Look, _Met] = {}
         self._since_ns = 0
 
     def go_on(self, thread: int) -> None:
@@ -116,8 +133,8 @@ class LineSampler:
                         self._ended = None
                         return
                     if look is not None:
-                        ns = now_ns - max(last_ns, self._since_ns)
-                        self._seen[look] = self._seen.get(look, 0) + ns
+                        met = self._seen.setdefault(look, _Met())
+                        met.between(max(last_ns, self._since_ns), now_ns)
                     due = now_ns - self._since_ns > _TELL_EVERY_NS
                     seen = self._taken(now_ns) if due else None
                 last_ns = now_ns
@@ -135,8 +152,10 @@ class LineSampler:
     def _taken(self, now_ns: int) -> SeenLines | None:
         seen, self._seen = self._seen, {}
         since_ns, self._since_ns = self._since_ns, now_ns
-        most = sorted(seen.items(), key=lambda one: -one[1])[:_MOST_LINES]
-        lines = tuple(SeenLine(*place, ns, framework) for (place, framework), ns in most)
+        most = sorted(seen.items(), key=lambda one: -one[1].ns)[:_MOST_LINES]
+        lines = tuple(
+            SeenLine(*place, met.ns, framework, met.at_ns) for (place, framework), met in most
+        )
         return SeenLines(since_ns, now_ns, lines) if lines else None
 
 

@@ -94,6 +94,7 @@ def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
         time_missing=time_missing(loop) if time is None and loop.role == "training" else None,
         batch_size=loop.batch_size,
         planned_steps=loop.planned_steps,
+        planned_rounds=loop.planned_rounds,
         updates_variables=loop.updates_variables,
         iterators=loop.iterators,
         replicas=loop.replicas,

@@ -15,6 +15,7 @@ from pipediag.measures.run.cache_fill import settle_cache_fill
 from pipediag.measures.run.epochs import Epochs, epochs_of
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent, spent_on
 from pipediag.measures.run.projection import Projected, Projection, SteadyStep, project
+from pipediag.measures.run.rounds import rounds_of
 from pipediag.measures.run.rows import without_the_smallest
 from pipediag.measures.run.script_lines import Shares, divided_by_lines, line_shares
 from pipediag.measures.run.sweep import segments_of
@@ -75,7 +76,8 @@ def measure_run(
         settle_cache_fill(amounts, recording, last, epochs, steady[last.id].ns)
     projection = None
     if stopped and last is not None and last.id in steady:
-        projection = project(recording, last, epochs, amounts, steady[last.id])
+        rounds = rounds_of(spent, last)
+        projection = project(recording, last, epochs, amounts, steady[last.id], rounds)
     shares = line_shares(spent, timeline.seen, amounts.ns)
     run = _run(amounts, projection, shares, last, epochs)
     missing = UNMEASURED if stopped and projection is None else run.projected_missing
@@ -239,7 +241,8 @@ def _epochs_seen(epochs: Epochs, projection: Projection | None) -> float | None:
         return float(len(epochs.steps_ns))
     if not projection.epoch_ns:
         return float(epochs.ends_seen)
-    return epochs.ends_seen + min(1.0, epochs.steps_ns[-1] / projection.epoch_ns)
+    whole = projection.epochs_before + epochs.ends_seen
+    return whole + min(1.0, epochs.steps_ns[-1] / projection.epoch_ns)
 
 
 def _planned(projection: Projection | None, last: RecordedLoop | None) -> int | None:

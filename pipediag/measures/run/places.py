@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipediag.measures.run.sweep import Segment
-from pipediag.session.ledger import MAKING, READING, callback_words
+from pipediag.session.ledger import EVALUATING_LOOP, MAKING, READING, callback_words
 from pipediag.session.recording import RecordedLoop
 from pipediag.session.timeline import Span
 from pipediag.vocabulary import LoopRole, RunPartName, SpanKind
@@ -162,7 +162,7 @@ def _in_a_loop(
         outside = _outside(segment, trainings)
         return replace(outside, what=READING, file=loop.file, line=loop.line)
     followed = _loop_id(trainings.before(segment))
-    return Place("evaluation", "a loop that evaluates", loop.file, loop.line, followed)
+    return Place("evaluation", EVALUATING_LOOP, loop.file, loop.line, followed)
 
 
 def _compiling(segment: Segment) -> Place:

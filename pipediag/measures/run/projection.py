@@ -9,6 +9,7 @@ from pipediag.measures.bootstrap import interval, resampled_means
 from pipediag.measures.run.amounts import Amounts, starts_of, steps_of
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.places import Place
+from pipediag.measures.run.rounds import Rounds
 from pipediag.session.record import Interval
 from pipediag.session.recording import RecordedLoop, Recording
 from pipediag.vocabulary import RunScope
@@ -33,8 +34,15 @@ class Projected:
         limits = (self.limits_ns[0] + ns, self.limits_ns[1] + ns) if self.limits_ns else None
         return Projected(self.ns + ns, None, limits, self.projected)
 
+    def times(self, rounds: int) -> Projected:
+        """As often as it comes."""
+        if rounds == 1:
+            return self
+        count = None if self.count is None else self.count * rounds
+        return replace(self.share(rounds), count=count)
+
     def share(self, of_it: float) -> Projected:
-        """A part of it."""
+        """A part of it, or a multiple."""
         limits = (self.limits_ns[0] * of_it, self.limits_ns[1] * of_it) if self.limits_ns else None
         return Projected(self.ns * of_it, self.count, limits, self.projected)
 
@@ -56,6 +64,8 @@ class Projection:
     """Why it is not the whole run, where it is not."""
     not_seen: list[str] = field(default_factory=list)
     epochs_planned: int | None = None
+    epochs_before: int = 0
+    """Of those planned, in rounds that were over."""
     epoch_ns: float | None = None
     """The steps of an epoch, where the number of epochs is known."""
 
@@ -74,22 +84,26 @@ def project(
     epochs: Epochs,
     amounts: Amounts,
     step: SteadyStep,
+    rounds: Rounds,
 ) -> Projection:
     """From what was seen of the loop that was stopped; all places before it stay as they were."""
     calls = loop.batches_per_call
-    plan = _planned(loop, epochs, step)
+    length = _batches_of_epoch(recording, loop)
+    plan = _planned(loop, epochs, step, length)
     if plan is not None:
         count, steps, known = plan
-        projection = Projection("run", {}, epochs_planned=count if known else None)
+        projection = Projection("run", {}, epochs_planned=count * rounds.calls if known else None)
+        projection.epochs_before = epochs.before_count if rounds.calls > 1 else 0
         projection.epoch_ns = step.ns * steps / count if known else None
         _carry_on(projection, loop, epochs, amounts, step, count, steps)
         _build_again(projection, loop, epochs, amounts, step, steps)
         before = _before(loop, epochs, amounts)
         for place, one in projection.places.items():
-            projection.places[place] = one.plus_ns(before.get(place, 0))
-        projection.not_seen.append("what the script does after this training")
+            again = one.times(1 + rounds.left)
+            projection.places[place] = again.plus_ns(before.get(place, 0))
+        _go_round(projection, amounts, rounds)
+        projection.not_seen += [*rounds.not_seen, "what the script does after this training"]
         return projection
-    length = _batches_of_epoch(recording, loop)
     whole = (
         "Nothing says how many epochs the script would train, and it was stopped: this is one of "
         "them."
@@ -109,14 +123,28 @@ def project(
     return projection
 
 
+def _go_round(projection: Projection, amounts: Amounts, rounds: Rounds) -> None:
+    """What no epoch of the training holds comes with each round as it came in those seen."""
+    for place, again in rounds.others.items():
+        if place in projection.places or not again.times:
+            continue
+        count = amounts.count.get(place)
+        took = amounts.ns.get(place, 0) * (1.0 + again.share * again.times)
+        counted = None if count is None else round(count + again.count * again.times)
+        projection.places[place] = Projected(took, counted)
+
+
 def _planned(
-    loop: RecordedLoop, epochs: Epochs, step: SteadyStep
+    loop: RecordedLoop, epochs: Epochs, step: SteadyStep, length: int | None
 ) -> tuple[int, float, bool] | None:
     """Epochs, calls of a step in all, and whether the number of epochs is known.
 
-    Of data without a known length, an epoch is as long as those that were seen to their end.
+    A loop of the script's own has as many as the loops around it make rounds. Of data without a
+    known length, an epoch is as long as those that were seen to their end.
     """
-    given = loop.keras.epochs if loop.keras else None
+    given = loop.keras.epochs if loop.keras else _own_epochs(loop, epochs)
+    if given and length and not loop.keras:
+        return given, given * length / loop.batches_per_call, True
     if loop.planned_steps:
         per_epoch = loop.keras.steps_per_epoch if loop.keras else None
         count = max(1, round(loop.planned_steps / per_epoch)) if per_epoch else 1
@@ -126,6 +154,13 @@ def _planned(
     if not given or not whole or step.ns <= 0:
         return None
     return given, given * (sum(whole) / len(whole)) / step.ns, True
+
+
+def _own_epochs(loop: RecordedLoop, epochs: Epochs) -> int | None:
+    """None also where more were seen than the source told of."""
+    planned = loop.planned_rounds
+    seen = max(loop.iterators, len(epochs.steps_ns))
+    return planned if planned is not None and seen <= planned else None
 
 
 def _carry_on(
@@ -230,7 +265,10 @@ def _build_again(
     for place, share in epochs.built_again.items() if seen > 0 else ():
         took = amounts.ns.get(place, 0)
         once = 0.0 if projection.only_these else (1.0 - share) * took
-        projection.places[place] = Projected(once + share * took * steps / seen, None)
+        whole = once + share * took * steps / seen
+        count = amounts.count.get(place)
+        counted = None if count is None or not took else round(count * whole / took)
+        projection.places[place] = Projected(whole, counted)
 
 
 def _steps_seen(loop: RecordedLoop, epochs: Epochs, amounts: Amounts, step: SteadyStep) -> float:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pipediag.measures.run.places import Place, Spent
 from pipediag.measures.run.projection import Projected
-from pipediag.session.ledger import IN_FRAMEWORK, OWN_LINE
+from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE
 from pipediag.session.timeline import SeenLine, SeenLines
 
 _LINED = frozenset({"before_training", "between_loops", "epoch_end", "after_training"})
@@ -16,6 +16,8 @@ _FEWEST_MS = 50
 """Own choice: under a few looks at fifty a second, a line was met by chance."""
 
 Shares = dict[Place, dict[Place, float]]
+_Evaluating = Mapping[tuple[str | None, int | None], Place]
+"""The loops that evaluate, by their lines."""
 
 
 def line_shares(
@@ -23,20 +25,30 @@ def line_shares(
 ) -> Shares:
     """Of each place's time, what its lines took, at places of their own, and imports as start-up.
 
-    No place loses more than it has: lines that were seen for longer are scaled down to it.
+    No place loses more than it has: lines that were seen for longer are scaled down to it. A loop
+    that evaluates lets its iterator go at its line, once its last step is over.
     """
+    evaluating = {
+        (one.place.file, one.place.line): one.place
+        for one in spent
+        if one.place.part == "evaluation" and one.place.what == EVALUATING_LOOP
+    }
     by_place: dict[Place, dict[SeenLine, int]] = {}
     starts = [one.start_ns for one in spent]
     for group in seen:
-        index = bisect_right(starts, (group.start_ns + group.end_ns) // 2) - 1
-        place = spent[index].place if index >= 0 else None
-        if place is None or place.part not in _LINED or place.what is not None:
-            continue
-        lines = by_place.setdefault(place, {})
+        middle_ns = (group.start_ns + group.end_ns) // 2
         for line in group.lines:
-            key = replace(line, ns=0)
+            met_ns = middle_ns if line.at_ns is None else line.at_ns
+            index = bisect_right(starts, met_ns) - 1
+            place = spent[index].place if index >= 0 else None
+            if place is None or place.part not in _LINED or place.what is not None:
+                continue
+            key = replace(line, ns=0, at_ns=None)
+            lines = by_place.setdefault(place, {})
             lines[key] = lines.get(key, 0) + line.ns
-    return {place: _shares(place, lines, ns_at[place]) for place, lines in by_place.items()}
+    return {
+        place: _shares(place, lines, ns_at[place], evaluating) for place, lines in by_place.items()
+    }
 
 
 def divided_by_lines(
@@ -55,7 +67,9 @@ def divided_by_lines(
     return divided
 
 
-def _shares(place: Place, lines: Mapping[SeenLine, int], whole_ns: int) -> dict[Place, float]:
+def _shares(
+    place: Place, lines: Mapping[SeenLine, int], whole_ns: int, evaluating: _Evaluating
+) -> dict[Place, float]:
     seen_ns = sum(lines.values())
     if whole_ns <= 0 or seen_ns <= 0:
         return {}
@@ -64,14 +78,17 @@ def _shares(place: Place, lines: Mapping[SeenLine, int], whole_ns: int) -> dict[
     for line, ns in lines.items():
         if line.importing or ns * scale >= _FEWEST_MS * 1_000_000:
             # An import was seen in its own code, and in a framework's that it imports.
-            own = _of_line(place, line)
+            own = _of_line(place, line, evaluating)
             shares[own] = shares.get(own, 0.0) + ns * scale / whole_ns
     return shares
 
 
-def _of_line(place: Place, line: SeenLine) -> Place:
+def _of_line(place: Place, line: SeenLine, evaluating: _Evaluating) -> Place:
     if line.importing:
         return Place("startup", "imports", line.file, line.line)
+    evaluation = evaluating.get((line.file, line.line))
+    if evaluation is not None and place.part != "before_training":
+        return evaluation
     what = OWN_LINE if line.function == "<module>" else f"in `{line.function}`"
     whose = IN_FRAMEWORK if line.in_framework else ""
     return replace(place, what=what + whose, file=line.file, line=line.line)

@@ -61,7 +61,7 @@ def check(session: Session) -> list[Finding]:
     run = session.run
     assert run is not None
     if run.scope != "run":
-        reason = "The ledger is of a part of the training, in which nothing is compiled."
+        reason = "The ledger is of a part of the training, which doesn't tell how often it comes."
         return [META.finding("not-applicable", reason, part="compile")]
     repeated = [row for row in run.parts if row.part == "compile" and _again(row)]
     if not repeated:

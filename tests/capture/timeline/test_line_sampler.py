@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -104,8 +105,10 @@ def night(monkeypatch: pytest.MonkeyPatch) -> Night:
     return Night(monkeypatch)
 
 
-def seen(line: int, ms: int, file: str = "train.py", importing: bool = False) -> SeenLine:
-    return SeenLine(file, line, "<module>", importing, ms * MS)
+def seen(
+    line: int, ms: int, file: str = "train.py", importing: bool = False, *, at_ms: int
+) -> SeenLine:
+    return SeenLine(file, line, "<module>", importing, ms * MS, at_ns=at_ms * MS)
 
 
 def test_what_was_seen_is_told_when_it_comes_to_rest(night: Night) -> None:
@@ -118,7 +121,9 @@ def test_what_was_seen_is_told_when_it_comes_to_rest(night: Night) -> None:
         lambda: night.runs("train.py", 4),
     )
 
-    assert night.told == [SeenLines(1000 * MS, 1080 * MS, (seen(3, 40), seen(4, 20)))]
+    assert night.told == [
+        SeenLines(1000 * MS, 1080 * MS, (seen(3, 40, at_ms=1020), seen(4, 20, at_ms=1050)))
+    ]
 
 
 def test_nothing_is_told_where_nothing_was_seen(night: Night) -> None:
@@ -139,8 +144,8 @@ def test_it_tells_every_two_seconds(night: Night) -> None:
     night.passes(sleeps_long, lambda: None, lambda: None)
 
     assert night.told == [
-        SeenLines(0, 2020 * MS, (seen(3, 2020),)),
-        SeenLines(2020 * MS, 2060 * MS, (seen(3, 20),)),
+        SeenLines(0, 2020 * MS, (seen(3, 2020, at_ms=1010),)),
+        SeenLines(2020 * MS, 2060 * MS, (seen(3, 20, at_ms=2030),)),
     ]
 
 
@@ -157,7 +162,9 @@ def test_what_passed_before_it_was_to_look_is_not_counted(night: Night) -> None:
     night.passes(rests_and_goes_on)
 
     assert len(night.started) == 1
-    assert night.told == [SeenLines(35 * MS, 60 * MS, (seen(3, 5),))]
+    assert night.told == [
+        SeenLines(35 * MS, 60 * MS, (replace(seen(3, 5, at_ms=0), at_ns=37_500_000),))
+    ]
 
 
 def test_it_looks_at_the_thread_that_it_is_told_and_at_the_main_one_after_that(
@@ -170,7 +177,7 @@ def test_it_looks_at_the_thread_that_it_is_told_and_at_the_main_one_after_that(
     night.passes(lambda: None, lambda: night.frames.pop(OTHER))
 
     (told,) = night.told
-    assert set(told.lines) == {seen(7, 20, "worker.py"), seen(30, 20)}
+    assert set(told.lines) == {seen(7, 20, "worker.py", at_ms=10), seen(30, 20, at_ms=30)}
 
 
 def test_only_the_lines_that_ran_longest_are_told(night: Night) -> None:
@@ -180,7 +187,7 @@ def test_only_the_lines_that_ran_longest_are_told(night: Night) -> None:
 
     (told,) = night.told
     assert len(told.lines) == 20
-    assert told.lines[0] == seen(24, 40)
+    assert told.lines[0] == seen(24, 40, at_ms=500)
 
 
 def test_a_process_that_may_have_no_more_threads_has_none_of_ours(night: Night) -> None:

@@ -8,6 +8,7 @@ from pipediag.measures.run.amounts import Amounts, steps_of
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.ledger import UNMEASURED
 from pipediag.measures.run.projection import Projected, SteadyStep, project
+from pipediag.measures.run.rounds import UNKNOWN, Rounds
 from pipediag.session.recording import RecordedSeam
 from tests.measures.run.runs import (
     FIT_LINE,
@@ -343,7 +344,7 @@ def test_epochs_without_a_known_length_are_as_long_as_those_that_were_seen() -> 
     loop.keras.epochs, loop.keras.steps_per_epoch = 10, None
     epochs = Epochs([900, 200, 300, 50], [7, 7, 7, 7], {})
 
-    found = project(recording_of(loop), loop, epochs, Amounts({}, {}), SteadyStep(10.0))
+    found = project(recording_of(loop), loop, epochs, Amounts({}, {}), SteadyStep(10.0), Rounds())
 
     assert (found.scope, found.epochs_planned, found.epoch_ns) == ("run", 10, 250.0)
     assert found.places[steps_of(loop)].ns == pytest.approx(2500.0)
@@ -357,7 +358,9 @@ def test_the_first_end_of_an_epoch_says_how_long_one_is() -> None:
 
     def scope(*steps_ns: int) -> str:
         epochs = Epochs(list(steps_ns), [], {})
-        return project(recording_of(loop), loop, epochs, Amounts({}, {}), SteadyStep(10.0)).scope
+        return project(
+            recording_of(loop), loop, epochs, Amounts({}, {}), SteadyStep(10.0), Rounds()
+        ).scope
 
     assert scope(900) != "run"
     assert scope(900, 1) == "run"
@@ -412,7 +415,7 @@ def test_a_fold_that_was_stopped_in_its_first_epoch_goes_on_as_the_folds_before_
     # 0.5 and 0.8 s at the ends within a fold, and 0.8 s after its last epoch; the third's is not
     # known.
     assert row(report, "epoch_end").seconds == pytest.approx(2 * 2.1 + 3 * 0.65)
-    assert report.not_seen == [AFTER]
+    assert report.not_seen == [UNKNOWN, AFTER]
 
 
 @pytest.mark.parametrize(("planned", "scope"), [(1000, "run"), (None, "epoch")])

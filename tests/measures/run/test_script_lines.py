@@ -9,6 +9,7 @@ import pytest
 from pipediag.measures.run.places import Place, Spent
 from pipediag.measures.run.projection import Projected
 from pipediag.measures.run.script_lines import divided_by_lines, line_shares
+from pipediag.session.ledger import EVALUATING_LOOP
 from pipediag.session.timeline import SeenLine, SeenLines
 from pipediag.vocabulary import RunPartName
 
@@ -40,6 +41,30 @@ def test_a_line_has_its_share_of_the_place_it_was_seen_at() -> None:
     )
 
     assert shares == {BEFORE: {own(BEFORE, 3): 0.25}, END: {own(END, 4): 0.1}}
+
+
+def test_a_line_is_put_where_it_was_met_and_not_where_most_of_its_group_lies() -> None:
+    """A wait for a first batch is known when it is over: looks went on meanwhile."""
+    waiting = Place("epoch_start", loop_id="loop1")
+    spent = [Spent(BEFORE, 0, 1000 * MS), Spent(waiting, 1000 * MS, 1500 * MS)]
+    at_wait = replace(a_line(4, 400), at_ns=1300 * MS)
+    before = replace(a_line(3, 250), at_ns=300 * MS)
+
+    assert line_shares(spent, [seen(0, 1500, before, at_wait)], NS_AT) == {
+        BEFORE: {own(BEFORE, 3): 0.25}
+    }
+
+
+def test_what_a_loop_that_evaluates_lets_go_of_is_a_part_of_the_evaluation() -> None:
+    evaluation = Place("evaluation", EVALUATING_LOOP, "train.py", 7, "loop1")
+    spent = [
+        Spent(END, 0, 100 * MS),
+        Spent(evaluation, 100 * MS, 900 * MS),
+        Spent(END, 900 * MS, 1300 * MS),
+    ]
+    groups = [seen(900, 1300, a_line(7, 300), a_line(8, 100))]
+
+    assert line_shares(spent, groups, NS_AT) == {END: {evaluation: 0.6, own(END, 8): 0.2}}
 
 
 def test_a_line_of_a_function_is_told_by_it() -> None:

@@ -1,0 +1,92 @@
+"""A `fit` that a loop of the script's calls again and again: what each of its rounds takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pipediag.measures.run.places import PIPEDIAG, Place, Spent
+from pipediag.session.recording import RecordedLoop
+
+UNKNOWN = "further rounds of a loop around it, of which the source does not say how many come"
+BETWEEN = "what lies between two rounds of the loop around it"
+
+
+@dataclass(frozen=True)
+class Again:
+    """What lies at one place in each round."""
+
+    share: float
+    """Of all that was seen there."""
+    count: float
+    times: int
+    """Rounds to come that hold it."""
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Of the training that was stopped: rounds of the loop around it."""
+
+    calls: int = 1
+    """Of its `fit` in the whole run, as planned; 1 where that is not known."""
+    left: int = 0
+    """Of them, after the one that was stopped."""
+    others: dict[Place, Again] = field(default_factory=dict)
+    not_seen: list[str] = field(default_factory=list)
+
+
+def rounds_of(spent: Sequence[Spent], loop: RecordedLoop) -> Rounds:
+    """Rounds seen to their end tell of those to come; the first one builds what the others use."""
+    if loop.keras is None:
+        return Rounds()
+    steps = [one for one in spent if one.place.part == "steps" and one.place.loop_id == loop.id]
+    fits = list(dict.fromkeys(one.fit for one in steps if one.fit is not None))
+    planned = loop.planned_rounds
+    if planned is None or len(fits) > planned:
+        return Rounds(not_seen=[UNKNOWN] if len(fits) > 1 else [])
+    if planned == 1:
+        return Rounds()
+    left = planned - len(fits)
+    if len(fits) < 2:
+        return Rounds(planned, left, not_seen=[BETWEEN] if left else [])
+    begun = [min(one.start_ns for one in spent if one.fit == fit) for fit in fits]
+    ended = [max(one.end_ns for one in spent if one.fit == fit) for fit in fits]
+    whole = [_Round(*times) for times in zip(begun, ended, begun[1:], strict=False)]
+    after_first = whole[1:]
+    others: dict[Place, Again] = {}
+    for place in dict.fromkeys(one.place for one in spent if one.place != PIPEDIAG):
+        here = [one for one in spent if one.place == place]
+        tell = [one.of(here) for one in after_first or whole]
+        if place.part == "compile" and not after_first:
+            # What the round that was stopped has not built anew, none of those to come will.
+            tell = [[one for one in here if one.start_ns >= begun[-1]]]
+        within = any(one.in_fit(stretch) for one in whole for stretch in here)
+        again = _again(here, tell, left if within else left + 1)
+        if again is not None:
+            others[place] = again
+    return Rounds(planned, left, others)
+
+
+@dataclass(frozen=True)
+class _Round:
+    """From the begin of its `fit` to that of the next one."""
+
+    begun_ns: int
+    ended_ns: int
+    """Of its `fit`."""
+    next_ns: int
+
+    def of(self, spent: Sequence[Spent]) -> list[Spent]:
+        return [one for one in spent if self.begun_ns <= one.start_ns < self.next_ns]
+
+    def in_fit(self, one: Spent) -> bool:
+        return self.begun_ns <= one.start_ns < self.ended_ns
+
+
+def _again(here: Sequence[Spent], tell: Sequence[Sequence[Spent]], times: int) -> Again | None:
+    whole_ns = sum(one.ns for one in here)
+    each_ns = sum(one.ns for stretches in tell for one in stretches) / len(tell)
+    if not whole_ns or not each_ns:
+        return None
+    count = sum(len({one.span for one in stretches}) for stretches in tell) / len(tell)
+    return Again(each_ns / whole_ns, count, times)
