@@ -5,7 +5,7 @@ import tempfile
 import keras
 import numpy as np
 
-WIDTH, EPOCHS = 1600, 20
+WIDTH, EPOCHS = 1600, 60
 
 rng = np.random.default_rng(212)
 features = rng.standard_normal((256, WIDTH), dtype=np.float32)

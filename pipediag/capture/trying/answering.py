@@ -225,8 +225,9 @@ class Answering:
         self._model.use(arm.settings)
         self.skipped = arm.skipped
         self._running = arm
-        # The step that is called already is another model's, whose batches it takes.
-        self._late = arm.moved != (running.moved if running is not None else ())
+        # The step that is called already is another model's: it takes batches of that one's kind,
+        # and as many of them.
+        self._late = arm.settings != (running.settings if running is not None else {})
         if not self._late:
             self._hand_out(arm.iterator())
         elif running is not None:

@@ -12,7 +12,7 @@ from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import answering as module
 from pipediag.capture.trying import arms
 from pipediag.capture.trying.step_limit import DidNotComeBackError
-from pipediag.session.edits import MoveLayers, SkipCallback
+from pipediag.session.edits import MoveLayers, SetModel, SkipCallback
 from pipediag.session.messages import (
     ArmRefused,
     BlockRun,
@@ -462,6 +462,33 @@ def test_a_block_of_the_shorter_model_begins_when_it_is_in_place(stage: Stage) -
     stage.step(trials)
 
     assert stage.told == [BlockRun("base", 20, 80, SECOND, first_ns=SECOND // 10, first_batches=2)]
+
+
+def test_a_block_of_a_model_with_longer_calls_begins_with_such_a_call(stage: Stage) -> None:
+    """What the call before it took is none of its first step, nor of the first one of the base."""
+    longer = SetModel({"steps_per_execution": 8})
+    stage.parent.asks.append(Prepare("longer", (longer,), None))
+    stage.parent.asks.append(RunBlock("longer", 1.0, epoch_examples=96))
+    stage.parent.asks.append(RunBlock("base", 1.0, epoch_examples=96))
+    trials = stage.prepared()
+    stage.step(trials, times=3)
+    assert stage.told == [Prepared("longer")]
+    stage.told.clear()
+    # Of 24 batches in three calls; the base makes two batches a call, and its block begins late.
+    stage.step(trials, times=3)
+    assert [(run.arm, run.batches, run.first_batches) for run in block_runs(stage)] == [
+        ("longer", 16, 8)
+    ]
+    stage.step(trials, times=1 + 11)
+    assert len(block_runs(stage)) == 1
+    stage.step(trials)
+    assert [(run.arm, run.batches, run.first_batches) for run in block_runs(stage)][1:] == [
+        ("base", 22, 2)
+    ]
+
+
+def block_runs(stage: Stage) -> list[BlockRun]:
+    return [one for one in stage.told if isinstance(one, BlockRun)]
 
 
 def test_a_step_of_the_shorter_model_that_fails_is_the_scripts_own_again(stage: Stage) -> None:
