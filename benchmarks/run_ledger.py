@@ -151,13 +151,23 @@ def read_round(place: Path) -> tuple[Round, str]:
     if native is None:
         return Round(ended), machine
     begun = read_stamps(place / "stopped.json")
-    stopped = ledger_of(load_session(place / "stopped"))
+    cut = load_session(place / "stopped")
+    stopped = ledger_of(cut)
     whole = native.parts()
     return Round(
         ended,
         Native(sum(whole.values()), percents(after_start(whole))),
-        stopped_run(stopped, begun.begun if begun else 1, native),
+        stopped_run(stopped, _trainings_of(cut, begun, native), native),
     ), machine
+
+
+def _trainings_of(cut: Session, begun: Stamps | None, native: Stamps) -> int:
+    """How many the projection of a run that was stopped speaks of: it goes on with a `fit` whose
+    rounds the source tells, and ends with any other that was stopped."""
+    loop = cut.diagnosed_loop()
+    if loop is not None and loop.keras is not None and (loop.planned_rounds or 1) > 1:
+        return len(native.legs)
+    return begun.begun if begun else 1
 
 
 def run_natively(script: Path, path: Path) -> None:

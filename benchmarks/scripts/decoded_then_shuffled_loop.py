@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-PICTURES, EPOCHS = 2000, 12
+PICTURES, EPOCHS = 1000, 16
 
 rng = np.random.default_rng(201)
 coarse = rng.integers(0, 255, size=(20, 32, 32, 3)).astype(np.uint8)

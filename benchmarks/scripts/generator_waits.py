@@ -1,4 +1,4 @@
-"""A generator that waits for each batch, as a remote store makes it: only several of it at once can help."""
+"""A generator that waits for each batch, as a remote store makes it: only more at once can help."""
 
 import time
 

@@ -39,18 +39,19 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop) -> Rounds:
     """Rounds seen to their end tell of those to come; the first one builds what the others use."""
     if loop.keras is None:
         return Rounds()
-    steps = [one for one in spent if one.place.part == "steps" and one.place.loop_id == loop.id]
-    fits = list(dict.fromkeys(one.fit for one in steps if one.fit is not None))
+    fits = _fits(spent, loop, with_steps=True)
     planned = loop.planned_rounds
     if planned is None or len(fits) > planned:
         return Rounds(not_seen=[UNKNOWN] if len(fits) > 1 else [])
     if planned == 1:
         return Rounds()
     left = planned - len(fits)
-    if len(fits) < 2:
+    # The last one may have been stopped before its first step.
+    entered = _fits(spent, loop, with_steps=False)
+    if len(entered) < 2:
         return Rounds(planned, left, not_seen=[BETWEEN] if left else [])
-    begun = [min(one.start_ns for one in spent if one.fit == fit) for fit in fits]
-    ended = [max(one.end_ns for one in spent if one.fit == fit) for fit in fits]
+    begun = [min(one.start_ns for one in spent if one.fit == fit) for fit in entered]
+    ended = [max(one.end_ns for one in spent if one.fit == fit) for fit in entered]
     whole = [_Round(*times) for times in zip(begun, ended, begun[1:], strict=False)]
     after_first = whole[1:]
     others: dict[Place, Again] = {}
@@ -61,10 +62,29 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop) -> Rounds:
             # What the round that was stopped has not built anew, none of those to come will.
             tell = [[one for one in here if one.start_ns >= begun[-1]]]
         within = any(one.in_fit(stretch) for one in whole for stretch in here)
-        again = _again(here, tell, left if within else left + 1)
+        again = _again(here, tell, left if within else planned - len(whole))
         if again is not None:
             others[place] = again
     return Rounds(planned, left, others)
+
+
+def _fits(spent: Sequence[Spent], loop: RecordedLoop, *, with_steps: bool) -> list[int]:
+    """Calls of the loop's `fit` in order: those that trained, or all."""
+    at = (loop.file, loop.line)
+    fits = [
+        one.fit
+        for one in spent
+        if one.fit is not None
+        and (
+            (one.place.part == "steps" and one.place.loop_id == loop.id)
+            or (
+                not with_steps
+                and one.span is not None
+                and (one.span.kind, one.span.file, one.span.line) == ("fit", *at)
+            )
+        )
+    ]
+    return list(dict.fromkeys(fits))
 
 
 @dataclass(frozen=True)

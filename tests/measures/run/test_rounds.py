@@ -87,6 +87,20 @@ def test_in_the_last_round_nothing_more_comes_but_what_follows_its_training() ->
     assert rows(run)["evaluation", "`evaluate`"] == pytest.approx(3 * 3.0)
 
 
+def test_a_round_without_a_step_tells_that_the_one_before_it_was_whole() -> None:
+    run = Written()
+    run.span("script", 0.0, 10.0)
+    run.span("fit", 0.0, 3.0, "fit", FIT_LINE)
+    run.epoch(0.5, 1.0, 3.0)
+    run.span("evaluation", 3.0, 9.0, "evaluate", TESTED)
+    run.span("fit", 9.0, 10.0, "fit", FIT_LINE)
+    loop = fit_loop(epochs=1, iterators=2, planned_rounds=6)
+    found = rows(ledger(run, recording_of(loop), 10.0, "stopped"))
+
+    assert found["evaluation", "`evaluate`"] == pytest.approx(6 * 6.0)
+    assert found["steps", None] == pytest.approx(6 * 2.0)
+
+
 @pytest.mark.parametrize("planned", [None, 2])
 def test_rounds_that_the_source_does_not_tell_of_are_named_as_missing(planned: int | None) -> None:
     run = rounds(2, planned_rounds=planned)
