@@ -31,6 +31,7 @@ from tests.samples.expectation import SAMPLES, all_expectations
 
 AT_ONCE = {"cycle_length": 16, "num_parallel_calls": 16}
 POOL = SetOptions({"threading.private_threadpool_size": 16})
+TWO_COPIES = Replace("from_generator", "interleave", {"cycle_length": 2, "num_parallel_calls": 2})
 TUNED = SetParameters("map", {"num_parallel_calls": AUTOTUNE})
 CACHE = Insert("map", "cache", {"elements": 64})
 BEHIND = Move("shuffle", "map")
@@ -53,10 +54,8 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("disabled_defaults", "disabled-defaults"): (DEFAULTS,),
     ("disabled_defaults", "missing-cache"): (BEHIND, CACHE),
     ("eager_fit", "eager-execution"): (SetModel({"run_eagerly": False}),),
-    ("generator_waits_and_parses", "waiting-generator"): (
-        Replace("from_generator", "interleave", {"cycle_length": 2, "num_parallel_calls": 2}),
-        POOL,
-    ),
+    ("generator_waits", "waiting-generator"): (TWO_COPIES, POOL),
+    ("generator_waits_and_parses", "waiting-generator"): (TWO_COPIES, POOL),
     ("host_overhead", "host-overhead"): (SEVERAL,),
     ("jpeg_loop_single_call", "missing-cache"): (BEHIND, CACHE),
     ("jpeg_loop_single_call", "single-call-map"): (TUNED,),
@@ -105,6 +104,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
 
 BY_HAND = {
     ("batch_callback", "batch-callback"),
+    ("generator_waits", "waiting-generator"),
     ("generator_waits_and_parses", "waiting-generator"),
     ("regularized_table", "regularized-table"),
 }
