@@ -9,7 +9,9 @@ from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.recording import RecordedLoop
 
 UNKNOWN = "further rounds of a loop around it, of which the source does not say how many come"
-BETWEEN = "what lies between two rounds of the loop around it"
+BETWEEN = "what else lies between two rounds of the loop around it"
+
+_BETWEEN_ROUNDS = frozenset({"evaluation", "between_loops"})
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop) -> Rounds:
     # The last one may have been stopped before its first step.
     entered = _fits(spent, loop, with_steps=False)
     if len(entered) < 2:
-        return Rounds(planned, left, not_seen=[BETWEEN] if left else [])
+        tail = _tail(spent, entered[-1], left) if entered else {}
+        return Rounds(planned, left, tail, not_seen=[BETWEEN] if left else [])
     begun = [min(one.start_ns for one in spent if one.fit == fit) for fit in entered]
     ended = [max(one.end_ns for one in spent if one.fit == fit) for fit in entered]
     whole = [_Round(*times) for times in zip(begun, ended, begun[1:], strict=False)]
@@ -85,6 +88,19 @@ def _fits(spent: Sequence[Spent], loop: RecordedLoop, *, with_steps: bool) -> li
         )
     ]
     return list(dict.fromkeys(fits))
+
+
+def _tail(spent: Sequence[Spent], fit: int, left: int) -> dict[Place, Again]:
+    """What followed the first training until the script was stopped: each round has no less."""
+    ended = max(one.end_ns for one in spent if one.fit == fit)
+    later = [one for one in spent if one.start_ns >= ended and one.place.part in _BETWEEN_ROUNDS]
+    tail: dict[Place, Again] = {}
+    for place in dict.fromkeys(one.place for one in later):
+        here = [one for one in spent if one.place == place]
+        again = _again(here, [[one for one in later if one.place == place]], left)
+        if again is not None:
+            tail[place] = again
+    return tail
 
 
 @dataclass(frozen=True)

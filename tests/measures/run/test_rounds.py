@@ -80,6 +80,20 @@ def test_of_a_first_round_its_training_is_known() -> None:
     assert BETWEEN in run.not_seen
 
 
+def test_an_evaluation_that_was_stopped_is_in_each_round_for_no_less() -> None:
+    run = Written()
+    run.span("script", 0.0, 8.0)
+    run.span("fit", 0.0, 3.0, "fit", FIT_LINE)
+    run.epoch(0.5, 1.0, 3.0)
+    run.span("evaluation", 3.0, 8.0, "evaluate", TESTED)
+    loop = fit_loop(epochs=1, planned_rounds=6)
+    found = ledger(run, recording_of(loop), 8.0, "stopped")
+
+    assert rows(found)["evaluation", "`evaluate`"] == pytest.approx(6 * 5.0)
+    assert row(found, "evaluation", "`evaluate`").count == 6
+    assert found.not_seen[-2:] == [BETWEEN, AFTER]
+
+
 def test_in_the_last_round_nothing_more_comes_but_what_follows_its_training() -> None:
     run = rounds(2, planned_rounds=3)
 
