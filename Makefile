@@ -15,9 +15,10 @@ READY_JAX := $(VENV_JAX)/.ready
 DEMO_SCRIPT ?= sample_pipelines/blocking_numpy_function.py
 DEMO_OUTPUT ?= reports/demo
 PYTEST_ARGS ?=
+GALLERY_ARGS ?=
 VERSIONS ?=
 
-.PHONY: help demo test test-faults test-samples test-versions test-jax sdist lint format lock clean
+.PHONY: help demo gallery test test-faults test-samples test-versions test-jax sdist lint format lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -25,6 +26,9 @@ help: ## List the targets
 demo: $(READY) ## Diagnose a sample whose input pipeline is slow, and write its report
 	$(VENV)/bin/pipediag analyze --force -o $(DEMO_OUTPUT) $(DEMO_SCRIPT)
 	@echo "The report: $(CURDIR)/$(DEMO_OUTPUT)/report.html"
+
+gallery: $(READY) ## Run eight samples and write their reports into docs/gallery (GALLERY_ARGS=--recorded: no runs)
+	$(VENV)/bin/python -m tests.gallery $(GALLERY_ARGS)
 
 # What starts TensorFlow, or a browser, needs all cores for itself. Status 5: no test was chosen.
 ALONE := tensorflow or browser

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,22 +11,11 @@ import pytest
 from pipediag.encoding.visible import visible
 from pipediag.reporters import write_all
 from pipediag.session.model import Session
-from tests import factories
+from tests import browser, factories
 from tests.reporters import devices, sessions, trial_sessions
 
 pytestmark = pytest.mark.browser
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 SESSIONS: dict[str, Callable[[], Session]] = {
     "input-bound": factories.make_session,
     "a ledger": lambda: factories.make_session(run=factories.make_run()),
@@ -41,29 +29,16 @@ SESSIONS: dict[str, Callable[[], Session]] = {
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    chromedriver = shutil.which("chromedriver")
-    if browser is None or chromedriver is None:
-        pytest.skip("Chromium or chromedriver is not installed (chromium, chromium-driver)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = browser
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(executable_path=chromedriver)
-    started = webdriver.Chrome(options=options, service=service)
+    pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    if reason := browser.missing():
+        pytest.skip(reason)
+    started = browser.start(tmp_path_factory.mktemp("profile"))
     yield started
     started.quit()
 
 
 def show(driver: Any, page: Path, *, width: int, scheme: str) -> None:
-    preference = {"name": "prefers-color-scheme", "value": scheme}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [preference]})
-    driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
-    )
+    browser.dress(driver, width=width, prefers_color_scheme=scheme)
     driver.get(page.as_uri())
     driver.execute_script(
         "document.querySelectorAll('details').forEach(item => { item.open = true })"

@@ -7,7 +7,6 @@ it asks for a new version.
 from __future__ import annotations
 
 import gzip
-import platform
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from pipediag.session.model import SCHEMA_VERSION
 from tests.session.golden.files import SCRIPT, SUMS, session_of, shape_of, sums
+from tests.session.golden.neutral import of_no_machine
 from tests.session.shape import from_text, rises, shape, to_text
 
 ARGUMENTS = ("--steps", "30", "--profile-steps", "8", "--budget", "12")
@@ -43,14 +43,6 @@ def recorded() -> str:
         command = [sys.executable, "-m", "pipediag", "analyze", *ARGUMENTS, "-o", "out"]
         subprocess.run([*command, script.name], cwd=folder, check=True, stdout=sys.stderr)
         return of_no_machine(Path(folder, "out/session.json").read_text("utf-8"), folder)
-
-
-def of_no_machine(text: str, work: str) -> str:
-    for folder in {work, str(Path(work).resolve())}:
-        text = text.replace(folder, "/home/someone/training")
-    for prefix in (sys.prefix, sys.base_prefix):
-        text = text.replace(prefix, "/home/someone/python")
-    return text.replace(platform.platform(), "Linux-x86_64")
 
 
 if __name__ == "__main__":
