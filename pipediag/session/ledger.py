@@ -43,6 +43,18 @@ class RunPart(Record):
     loop_id: str | None = None
 
 
+class RunSpan(Record):
+    """One stretch of the run, as it was seen."""
+
+    part: RunPartName | None
+    """None: pipediag's own work, which is in no part of the run."""
+    start_ms: float
+    """By the clock of windows, steps and host samples; negative before the recording began."""
+    duration_ms: float
+    what: str | None = None
+    """What it is, as in the row of the part."""
+
+
 class Run(Record):
     """Where all of the run's time goes."""
 
@@ -64,6 +76,10 @@ class Run(Record):
     not_seen: list[str] = []
     """What the whole holds that was never seen, so that the ledger is without it."""
     parts: list[RunPart]
+    spans: list[RunSpan] = []
+    """What was seen, in order of time and never two at once; of very many the longest."""
+    spans_left_out: int = 0
+    """Shorter ones that `spans` does not hold; `parts` hold all."""
 
     @property
     def whole_s(self) -> float:

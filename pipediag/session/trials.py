@@ -61,6 +61,9 @@ class TrialBlock(Record):
     duration_ms: float
     first_step_ms: float | None = None
     """Before that: from a new iterator to the end of the step that waited for its first batch."""
+    start_ms: float | None = None
+    """Since the budget began to count, which is at the end of the measured steps; None in sessions
+    that did not note it."""
 
 
 class DroppedEdit(Record):

@@ -7,19 +7,9 @@ import pytest
 from pipediag import reporters
 from pipediag.errors import PipediagError
 from tests import factories
+from tests.reporters.tables.test_csv import NAMES
 
-FILES = {
-    "report.html",
-    "run.csv",
-    "steps.csv",
-    "pipeline.csv",
-    "embeddings.csv",
-    "findings.csv",
-    "trials.csv",
-    "gaps.csv",
-    "devices.csv",
-    "host.csv",
-}
+FILES = {"report.html", *NAMES}
 
 
 def test_writes_every_file_and_says_which(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from pipediag.measures.run.projection import Projected, Projection, SteadyStep, 
 from pipediag.measures.run.rounds import rounds_of
 from pipediag.measures.run.rows import without_the_smallest
 from pipediag.measures.run.script_lines import Shares, divided_by_lines, line_shares
+from pipediag.measures.run.spans import run_spans
 from pipediag.measures.run.sweep import segments_of
 from pipediag.measures.run.within_epochs import rejoined
 from pipediag.session.ledger import Run, RunPart
@@ -82,8 +83,14 @@ def measure_run(
     run = _run(amounts, projection, shares, last, epochs)
     missing = UNMEASURED if stopped and projection is None else run.projected_missing
     unwritten = [UNWRITTEN] if timeline.until_ns is not None else []
+    spans, left_out = run_spans(spent, recording.started_ns)
     return run.model_copy(
-        update={"projected_missing": missing, "not_seen": [*run.not_seen, *unwritten]}
+        update={
+            "projected_missing": missing,
+            "not_seen": [*run.not_seen, *unwritten],
+            "spans": spans,
+            "spans_left_out": left_out,
+        }
     )
 
 

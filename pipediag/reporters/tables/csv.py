@@ -1,4 +1,9 @@
-"""The session as tables: one a file, a header always, units in the column names."""
+"""The session as tables: one a file, a header always, units in the column names.
+
+Each begins with the run's id, so that tables of several runs can be put together. Times called
+`start_ms`, `at_ms` and `run_start_ms` are of one clock, which starts with the recording; steps have
+the number that `steps.csv` gives them.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +12,30 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipediag.encoding.csv import TableWriter
+from pipediag.facts.profile_clock import profile_clock
+from pipediag.facts.run_id import run_id
+from pipediag.reporters.tables.detail_rows import (
+    COPY_COLUMNS,
+    EVIDENCE_COLUMNS,
+    HOT_PYTHON_COLUMNS,
+    copy_rows,
+    evidence_rows,
+    hot_python_rows,
+)
 from pipediag.reporters.tables.device_rows import (
     DEVICE_COLUMNS,
     GAP_COLUMNS,
     Row,
     device_rows,
     gap_rows,
+)
+from pipediag.reporters.tables.loop_rows import (
+    BREAKDOWN_COLUMNS,
+    LOOP_COLUMNS,
+    WINDOW_COLUMNS,
+    breakdown_rows,
+    loop_rows,
+    window_rows,
 )
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.embedding_cost import CostPart, EmbeddingCost
@@ -154,7 +177,10 @@ TRIAL_COLUMNS = (
     "duration_ms",
     "first_step_ms",
     "loop",
+    "start_ms_of_trials",
 )
+GAPS_OF_A_RUN_COLUMNS = (*GAP_COLUMNS, "run_start_ms", "step_index")
+RUN_ID = "run_id"
 HOST_COLUMNS = (
     "at_ms",
     "window",
@@ -185,15 +211,28 @@ def files(session: Session) -> Iterator[tuple[str, str]]:
 
 def tables(session: Session) -> Iterator[Table]:
     """The same before they are text."""
+    run = run_id(session)
+    for table in _tables(session):
+        rows = ({RUN_ID: run, **row} for row in table.rows)
+        yield Table(table.name, (RUN_ID, *table.columns), rows)
+
+
+def _tables(session: Session) -> Iterator[Table]:
     yield Table("run", RUN_COLUMNS, _run_rows(session))
+    yield Table("breakdown", BREAKDOWN_COLUMNS, breakdown_rows(session))
+    yield Table("loops", LOOP_COLUMNS, loop_rows(session))
+    yield Table("windows", WINDOW_COLUMNS, window_rows(session))
     yield Table("steps", STEP_COLUMNS, (row.model_dump() for row in session.step_rows))
     yield Table("pipeline", PIPELINE_COLUMNS, _pipeline_rows(session))
     yield Table("embeddings", EMBEDDING_COLUMNS, _embedding_rows(session))
     yield Table("findings", FINDING_COLUMNS, _finding_rows(session))
+    yield Table("evidence", EVIDENCE_COLUMNS, evidence_rows(session))
     yield Table("trials", TRIAL_COLUMNS, _trial_rows(session))
-    yield Table("gaps", GAP_COLUMNS, gap_rows(session.devices))
+    yield Table("gaps", GAPS_OF_A_RUN_COLUMNS, _gap_rows(session))
     yield Table("devices", DEVICE_COLUMNS, device_rows(session.devices))
+    yield Table("copies", COPY_COLUMNS, copy_rows(session))
     yield Table("host", HOST_COLUMNS, _host_rows(session))
+    yield Table("hot_python", HOT_PYTHON_COLUMNS, hot_python_rows(session))
 
 
 def devices_table(devices: Sequence[DeviceActivity]) -> str:
@@ -205,7 +244,20 @@ def _trial_rows(session: Session) -> Iterator[Row]:
     runs = [session.trials] if session.trials else []
     for run in (*runs, *session.evaluation_trials):
         for block in run.blocks:
-            yield {**block.model_dump(), "loop": run.loop_id}
+            row = block.model_dump(exclude={"start_ms"})
+            yield {**row, "loop": run.loop_id, "start_ms_of_trials": block.start_ms}
+
+
+def _gap_rows(session: Session) -> Iterator[Row]:
+    """With the place of each among the steps of the run, where the profile's clock is known."""
+    clock = profile_clock(session)
+    gaps = (gap for device in session.devices for gap in device.gaps)
+    for row, gap in zip(gap_rows(session.devices), gaps, strict=True):
+        yield {
+            **row,
+            "run_start_ms": clock.run_ms(gap.start_ms) if clock else None,
+            "step_index": clock.step_index(gap.step) if clock else None,
+        }
 
 
 def _table(columns: Sequence[str], rows: Iterable[Row]) -> str:
