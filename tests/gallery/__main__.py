@@ -3,7 +3,7 @@
     python -m tests.gallery            # runs each sample under `pipediag analyze`
     python -m tests.gallery --recorded # makes the pages again from the sessions of the last runs
 
-Sessions are kept in reports/gallery, which git ignores. Runs need a quiet machine to be worth showing.
+Sessions are kept in reports/gallery, which git ignores. Runs need a quiet machine.
 """
 
 from __future__ import annotations
@@ -36,15 +36,14 @@ def main() -> None:
     parser.add_argument("--recorded", action="store_true", help="render the last runs again")
     parser.add_argument("--only", metavar="SAMPLE", action="append", help="run these samples alone")
     options = parser.parse_args()
-    if not options.recorded:
-        for exhibit in EXHIBITS:
-            if not options.only or exhibit.sample in options.only:
-                record(exhibit.sample)
+    for exhibit in EXHIBITS:
+        if not options.recorded and (not options.only or exhibit.sample in options.only):
+            record(exhibit.sample)
     write(GALLERY, {file.stem: load_session(file) for file in sorted(RECORDED.glob("*.json"))})
 
 
 def record(sample: str) -> None:
-    """Runs a sample in a folder of its own and keeps the session, without what names the machine."""
+    """Runs a sample in a folder of its own; keeps the session without what names the machine."""
     print(f"{sample}: running", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, f"{sample}.py")

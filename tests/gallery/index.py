@@ -13,9 +13,10 @@ from tests.gallery.samples import EXHIBITS, PICTURED
 
 HEAD = """# Gallery
 
-Reports of real runs of [the samples](../../sample_pipelines/README.md), as `make gallery` writes them: eight pages, each one
-file that works offline. GitHub shows their source; download one, or look at a checkout, to see it as a page. Times are those
-of one small machine and compare with no other.
+Reports of real runs of [the samples](../../sample_pipelines/README.md), as `make gallery` writes
+them: eight pages, each one file that works offline. GitHub shows their source; download one, or
+look at a checkout, to see it as a page. Times are those of one small machine and compare with no
+other.
 
 """
 

@@ -9,8 +9,8 @@ from pipediag.measures.run.places import Spent
 from pipediag.session.ledger import RunSpan
 
 MOST_SPANS = 500
-"""Own choice: a thousand epochs have some thousands, each of them 100 bytes of JSON, and on a screen
-the longest are all that is seen."""
+"""Own choice: a thousand epochs have some thousands, each of them 100 bytes of JSON, and a screen
+shows no more than the longest."""
 
 
 def run_spans(spent: Iterable[Spent], started_ns: int) -> tuple[list[RunSpan], int]:

@@ -29,6 +29,7 @@ from pipediag.reporters.tables.device_rows import (
     device_rows,
     gap_rows,
 )
+from pipediag.reporters.tables.embedding_rows import EMBEDDING_COLUMNS, embedding_rows
 from pipediag.reporters.tables.loop_rows import (
     BREAKDOWN_COLUMNS,
     LOOP_COLUMNS,
@@ -38,11 +39,9 @@ from pipediag.reporters.tables.loop_rows import (
     window_rows,
 )
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.embedding_cost import CostPart, EmbeddingCost
-from pipediag.session.embeddings import Embedding, EmbeddingIds
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
-from pipediag.vocabulary import POOLS, TABLE_PARTS, Scalar
+from pipediag.vocabulary import POOLS, Scalar
 
 STEP_COLUMNS = (
     "index",
@@ -127,48 +126,6 @@ FINDING_COLUMNS = (
     "run_after_s",
     "run_basis",
 )
-EMBEDDING_COLUMNS = (
-    "layer",
-    "variable",
-    "rows",
-    "dim",
-    "dtype",
-    "table_bytes",
-    "slots",
-    "slot_bytes",
-    "temporary_bytes",
-    "device",
-    "trainable",
-    "gradient",
-    "gradient_spread",
-    "update",
-    "copied_on_lookup",
-    "copied_bytes_per_step",
-    "regularizer",
-    "constraint",
-    "idle_slot_bytes",
-    *(f"{part}_ms" for part in TABLE_PARTS),
-    "lookup_places",
-    "batches",
-    "ids_dtype",
-    "lookups_per_step",
-    "unique_per_step",
-    "smallest_id",
-    "largest_id",
-    "padding_id",
-    "padding_percent",
-    "padding_basis",
-    "out_of_vocabulary_percent",
-    "hot_rows",
-    "hot_percent",
-    "hot_percent_ahead",
-    "outside",
-    "cast_through",
-    "changed",
-    "collided",
-    "missing",
-    "ids_missing",
-)
 TRIAL_COLUMNS = (
     "arm",
     "round",
@@ -224,7 +181,7 @@ def _tables(session: Session) -> Iterator[Table]:
     yield Table("windows", WINDOW_COLUMNS, window_rows(session))
     yield Table("steps", STEP_COLUMNS, (row.model_dump() for row in session.step_rows))
     yield Table("pipeline", PIPELINE_COLUMNS, _pipeline_rows(session))
-    yield Table("embeddings", EMBEDDING_COLUMNS, _embedding_rows(session))
+    yield Table("embeddings", EMBEDDING_COLUMNS, embedding_rows(session))
     yield Table("findings", FINDING_COLUMNS, _finding_rows(session))
     yield Table("evidence", EVIDENCE_COLUMNS, evidence_rows(session))
     yield Table("trials", TRIAL_COLUMNS, _trial_rows(session))
@@ -306,44 +263,6 @@ def _pipeline_rows(session: Session) -> Iterator[Row]:
             "removed_by_tensorflow": op.removed_by_tensorflow,
             "bottleneck": op.id == session.pipeline.bottleneck_op_id,
         }
-
-
-def _embedding_rows(session: Session) -> Iterator[Row]:
-    for table in session.embeddings:
-        row = {name: getattr(table, name) for name in EMBEDDING_COLUMNS if hasattr(table, name)}
-        yield {
-            **row,
-            "lookup_places": table.lookups,
-            **_parts(session.embedding_cost, table),
-            **_ids(table.ids),
-        }
-
-
-def _parts(cost: EmbeddingCost | None, table: Embedding) -> Row:
-    """Milliseconds of the step's compute; 0 for a part that a table has not, nothing for a table of
-    which no part was told."""
-    own = {one.part: one.ms for one in cost.parts if _is_of(one, table)} if cost else {}
-    return {f"{part}_ms": own.get(part, 0.0) for part in TABLE_PARTS} if own else {}
-
-
-def _is_of(part: CostPart, table: Embedding) -> bool:
-    return (part.layer, part.variable) == (table.layer, table.variable)
-
-
-def _ids(ids: EmbeddingIds | None) -> Row:
-    if ids is None:
-        return {}
-    row = {
-        name: getattr(ids, name)
-        for name in EMBEDDING_COLUMNS
-        if hasattr(ids, name) and name != "dtype"
-    }
-    return {
-        **row,
-        "ids_dtype": ids.dtype,
-        "smallest_id": ids.smallest,
-        "largest_id": ids.largest,
-    }
 
 
 def _finding_rows(session: Session) -> Iterator[Row]:

@@ -1,0 +1,93 @@
+"""Embedding tables as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipediag.reporters.tables.device_rows import Row
+from pipediag.session.embedding_cost import CostPart, EmbeddingCost
+from pipediag.session.embeddings import Embedding, EmbeddingIds
+from pipediag.session.model import Session
+from pipediag.vocabulary import TABLE_PARTS
+
+EMBEDDING_COLUMNS = (
+    "layer",
+    "variable",
+    "rows",
+    "dim",
+    "dtype",
+    "table_bytes",
+    "slots",
+    "slot_bytes",
+    "temporary_bytes",
+    "device",
+    "trainable",
+    "gradient",
+    "gradient_spread",
+    "update",
+    "copied_on_lookup",
+    "copied_bytes_per_step",
+    "regularizer",
+    "constraint",
+    "idle_slot_bytes",
+    *(f"{part}_ms" for part in TABLE_PARTS),
+    "lookup_places",
+    "batches",
+    "ids_dtype",
+    "lookups_per_step",
+    "unique_per_step",
+    "smallest_id",
+    "largest_id",
+    "padding_id",
+    "padding_percent",
+    "padding_basis",
+    "out_of_vocabulary_percent",
+    "hot_rows",
+    "hot_percent",
+    "hot_percent_ahead",
+    "outside",
+    "cast_through",
+    "changed",
+    "collided",
+    "missing",
+    "ids_missing",
+)
+
+
+def embedding_rows(session: Session) -> Iterator[Row]:
+    """One row a table, with what a few batches told of its ids."""
+    for table in session.embeddings:
+        row = {name: getattr(table, name) for name in EMBEDDING_COLUMNS if hasattr(table, name)}
+        yield {
+            **row,
+            "lookup_places": table.lookups,
+            **_parts(session.embedding_cost, table),
+            **_ids(table.ids),
+        }
+
+
+def _parts(cost: EmbeddingCost | None, table: Embedding) -> Row:
+    """Milliseconds of the step's compute; 0 for a part that a table has not, nothing for a table of
+    which no part was told."""
+    own = {one.part: one.ms for one in cost.parts if _is_of(one, table)} if cost else {}
+    return {f"{part}_ms": own.get(part, 0.0) for part in TABLE_PARTS} if own else {}
+
+
+def _is_of(part: CostPart, table: Embedding) -> bool:
+    return (part.layer, part.variable) == (table.layer, table.variable)
+
+
+def _ids(ids: EmbeddingIds | None) -> Row:
+    if ids is None:
+        return {}
+    row = {
+        name: getattr(ids, name)
+        for name in EMBEDDING_COLUMNS
+        if hasattr(ids, name) and name != "dtype"
+    }
+    return {
+        **row,
+        "ids_dtype": ids.dtype,
+        "smallest_id": ids.smallest,
+        "largest_id": ids.largest,
+    }
