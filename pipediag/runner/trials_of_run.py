@@ -7,7 +7,7 @@ A loop waits while the parent works out what would help it; what it answers to e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pipediag.facts.second_run import edits_for_held_loop
 from pipediag.facts.step import consumer_ms
@@ -91,8 +91,7 @@ class TrialsOfRun:
             # The clock is one for all processes of a machine.
             began_s=waiting.since_ns / 1e9,
         )
-        self.budget_s = max(0.0, self.budget_s - outcome.run.used_s)
-        self.outcomes[loop.id] = outcome
+        self._keep(loop.id, outcome, waiting)
 
     def _try_evaluated(self, session: Session, waiting: TrialsAwaited, ask: Ask) -> None:
         """Try the pipeline of a loop that evaluates, in what its training has left of the time."""
@@ -109,8 +108,12 @@ class TrialsOfRun:
             evaluates=loop,
             began_s=waiting.since_ns / 1e9,
         )
+        self._keep(loop.id, outcome, waiting)
+
+    def _keep(self, loop_id: str, outcome: TrialOutcome, waiting: TrialsAwaited) -> None:
         self.budget_s = max(0.0, self.budget_s - outcome.run.used_s)
-        self.outcomes[loop.id] = outcome
+        run = outcome.run.model_copy(update={"start_ms": waiting.since_ms})
+        self.outcomes[loop_id] = replace(outcome, run=run)
 
     def _share_of_budget(self, waiting: TrialsAwaited, session: Session) -> float:
         """Half of it where the script goes on to loops that may matter more than this one; less of

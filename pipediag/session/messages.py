@@ -61,6 +61,8 @@ class TrialsAwaited:
     """Whether the script goes on afterwards, as if nothing had been tried."""
     since_ns: int
     """When the loop's step time was known and pipediag began to look closer."""
+    since_ms: float | None = None
+    """The same by the clock of windows and steps, which starts with the recording."""
 
 
 @dataclass(frozen=True)

@@ -61,9 +61,9 @@ class TrialBlock(Record):
     duration_ms: float
     first_step_ms: float | None = None
     """Before that: from a new iterator to the end of the step that waited for its first batch."""
-    start_ms: float | None = None
-    """Since the budget began to count, which is at the end of the measured steps; None in sessions
-    that did not note it."""
+    since_began_ms: float | None = None
+    """When its counted steps began, since the budget began to count (`TrialRun.start_ms`); None in
+    sessions that did not note it."""
 
 
 class DroppedEdit(Record):
@@ -105,6 +105,9 @@ class TrialRun(Record):
     consumer: Consumer
     budget_s: float
     used_s: float
+    start_ms: float | None = None
+    """When the budget began to count, by the clock of windows and steps; None where that is not
+    known."""
     base_step_ms: float | None = None
     """Mean step of the base arm, to be held against the baseline window's."""
     blocks: list[TrialBlock] = []

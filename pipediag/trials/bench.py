@@ -165,7 +165,7 @@ class Bench:
         begin = self._clock()
         block = self._guarded(arm, lambda: self.taken_by.run(self.executor, arm, seconds))
         self._walls[arm.name] = self._clock() - begin
-        start_ms = self.used_s() * 1e3 - block.elapsed_ns / 1e6
+        since_began_ms = self.used_s() * 1e3 - block.elapsed_ns / 1e6
         _refuse_empty(block)
         if arm.name == BASE:
             self.base_blocks.append(block)
@@ -177,7 +177,7 @@ class Bench:
                 batches=block.batches,
                 duration_ms=round(block.elapsed_ns / 1e6, 3),
                 first_step_ms=None if block.first_ns is None else round(block.first_ns / 1e6, 3),
-                start_ms=round(start_ms, 3),
+                since_began_ms=round(since_began_ms, 3),
             )
         )
         return block

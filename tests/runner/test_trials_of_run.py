@@ -180,3 +180,11 @@ def test_a_part_of_the_budget_is_kept_for_an_evaluation_that_is_to_be_tried(
     tried(waiting(since_ns=time.monotonic_ns()), lambda *_: ArmRefused("base", "It can't be run."))
 
     assert tried.outcomes["loop_0"].run.budget_s == budget_s
+
+
+def test_trials_stand_on_the_clock_of_the_windows() -> None:
+    session = make_session(findings=[make_finding(edit=make_edit("once", once=True))])
+    tried = trials_of(session, run_to_end=True)
+    tried(replace(waiting(goes_on=True), since_ms=6500.0), nobody)
+
+    assert tried.outcomes["loop_0"].run.start_ms == 6500.0

@@ -364,3 +364,14 @@ def test_the_time_to_build_an_arm_counts_before_it_is_built() -> None:
     assert outcome.run.used_s < 30.0
     quick = FakeExecutor({"a": 2.0}, prepare_s=0.5)
     assert try_edits(quick, [make_finding("a")], budget_s=30.0).trials["a"].state == "confirmed"
+
+
+def test_each_block_says_when_its_steps_began() -> None:
+    outcome = try_edits(FakeExecutor({"a": 2.0}), [make_finding("a")])
+
+    blocks = outcome.run.blocks
+    begun = [block.since_began_ms for block in blocks]
+    assert None not in begun
+    ends = [start + block.duration_ms for start, block in zip(begun, blocks, strict=True) if start]
+    assert all(end <= start for end, start in zip(ends, begun[1:], strict=False) if start)
+    assert ends[-1] <= outcome.run.used_s * 1e3 + 0.01

@@ -14,11 +14,13 @@ from pipediag.capture.trying.answering import Answering
 from pipediag.capture.trying.fidelity import reading_leaves_traces, step_leaves_traces
 from pipediag.capture.trying.step_limit import StepLimit
 from pipediag.session.messages import TrialsAwaited
+from pipediag.vocabulary import WindowKind
 
 _NOT_HELD = (
     "This Keras walks over its data in a way that does not let a step be repeated, so nothing was "
     "tried in the running `fit`: edits of the input pipeline are tried without the model."
 )
+_BEFORE_THE_STEP_IS_KNOWN: tuple[WindowKind, ...] = ("warmup", "baseline")
 
 
 class HeldLoops:
@@ -99,12 +101,14 @@ class HeldLoops:
             loop.record.untried = f"No trial was made: {lack}."
             return False
         self._seen.add(loop.record.id)
+        since_ns = self._looked_closer_ns(loop)
         self._with.tell(
             TrialsAwaited(
                 loop.record.id,
                 alone=False,
                 goes_on=goes_on,
-                since_ns=self._looked_closer_ns(loop),
+                since_ns=since_ns,
+                since_ms=self._recorded_ms(since_ns),
             )
         )
         self.loop = loop
@@ -163,8 +167,15 @@ class HeldLoops:
         if self._run_to_end and not self._leaves_no_traces(loop, in_steps=False):
             return
         loop.record.untried = None
+        now_ns = time.monotonic_ns()
         self._with.tell(
-            TrialsAwaited(loop.record.id, alone=True, goes_on=False, since_ns=time.monotonic_ns())
+            TrialsAwaited(
+                loop.record.id,
+                alone=True,
+                goes_on=False,
+                since_ns=now_ns,
+                since_ms=self._recorded_ms(now_ns),
+            )
         )
         # Exit handlers are still to come, and must not wait for a trial that hangs.
         Answering(loop, self._commands, self._with.tell, goes_on=True).without_consumer()
@@ -182,11 +193,16 @@ class HeldLoops:
             )
         return reason is None
 
+    def _recorded_ms(self, at_ns: int) -> float:
+        return (at_ns - self._with.recorder.recording.started_ns) / 1e6
+
     def _looked_closer_ns(self, loop: Loop) -> int:
         """When the windows began that are for its diagnosis alone: its step time was known then."""
         windows = self._with.recorder.recording.windows
         closer = (
-            one for one in windows if one.loop_id == loop.record.id and one.kind != "baseline"
+            one
+            for one in windows
+            if one.loop_id == loop.record.id and one.kind not in _BEFORE_THE_STEP_IS_KNOWN
         )
         return min((one.start_ns for one in closer), default=time.monotonic_ns())
 

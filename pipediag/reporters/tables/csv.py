@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pipediag.encoding.csv import TableWriter
 from pipediag.facts.profile_clock import profile_clock
 from pipediag.facts.run_id import run_id
+from pipediag.facts.trial_clock import block_start_ms
 from pipediag.reporters.tables.detail_rows import (
     COPY_COLUMNS,
     EVIDENCE_COLUMNS,
@@ -134,7 +135,7 @@ TRIAL_COLUMNS = (
     "duration_ms",
     "first_step_ms",
     "loop",
-    "start_ms_of_trials",
+    "start_ms",
 )
 GAPS_OF_A_RUN_COLUMNS = (*GAP_COLUMNS, "run_start_ms", "step_index")
 RUN_ID = "run_id"
@@ -201,8 +202,8 @@ def _trial_rows(session: Session) -> Iterator[Row]:
     runs = [session.trials] if session.trials else []
     for run in (*runs, *session.evaluation_trials):
         for block in run.blocks:
-            row = block.model_dump(exclude={"start_ms"})
-            yield {**row, "loop": run.loop_id, "start_ms_of_trials": block.start_ms}
+            row = block.model_dump(exclude={"since_began_ms"})
+            yield {**row, "loop": run.loop_id, "start_ms": block_start_ms(run, block)}
 
 
 def _gap_rows(session: Session) -> Iterator[Row]:

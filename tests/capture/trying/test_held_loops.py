@@ -14,6 +14,7 @@ from pipediag.capture.recorder import Recorder
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.session.messages import FromChild, TrialsAwaited, TrialsOver
 from tests.capture.runtimes import ToyRuntime
+from tests.recordings import make_block, make_window
 
 
 class SilentParent:
@@ -126,3 +127,17 @@ def test_behind_what_trains_the_longest_evaluation_has_its_pipeline_tried(stage:
     awaited = [message for message in stage.told if isinstance(message, TrialsAwaited)]
     assert [message.loop_id for message in awaited] == ["training", "2 s"]
     assert all(message.alone and not message.goes_on for message in awaited)
+
+
+def test_time_for_trials_counts_from_where_the_step_is_known(stage: Stage) -> None:
+    recording = stage.recorder.recording
+    recording.windows = [
+        make_window(kind, make_block(10, 10.0, start_ms=start_ms))
+        for kind, start_ms in (("warmup", 0.0), ("baseline", 100.0), ("stacks", 200.0))
+    ]
+    with stage.held.in_epoch():
+        stage.hold()
+
+    [awaited] = [one for one in stage.told if isinstance(one, TrialsAwaited)]
+    assert awaited.since_ns == recording.windows[2].start_ns
+    assert awaited.since_ms == (awaited.since_ns - recording.started_ns) / 1e6

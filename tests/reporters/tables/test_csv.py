@@ -163,7 +163,7 @@ def test_one_row_for_each_block_of_a_trial() -> None:
         11.4
     )
     figures = {"arm", "round", "examples_per_s", "batches", "duration_ms", "first_step_ms"}
-    assert rows[0].keys() == {"run_id", *figures, "loop", "start_ms_of_trials"}
+    assert rows[0].keys() == {"run_id", *figures, "loop", "start_ms"}
 
 
 def test_blocks_of_an_evaluation_stand_behind_those_of_the_training() -> None:
