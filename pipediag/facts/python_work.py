@@ -14,6 +14,7 @@ which the sampler waited.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Literal
 
 from pipediag.facts.limits import INPUT_FINE_PERCENT, Threshold
@@ -179,7 +180,9 @@ def hottest_line(session: Session) -> HotLine | None:
 def hottest_line_sentence(session: Session) -> str:
     """Names the hottest line, or nothing where none was sampled."""
     line = hottest_line(session)
-    return f" The hottest line is {line.file}:{line.line} in {line.function}." if line else ""
+    if line is None:
+        return ""
+    return f" The hottest line is {PurePath(line.file).name}:{line.line} in {line.function}."
 
 
 def input_share(session: Session) -> float | None:

@@ -38,7 +38,9 @@ def test_the_hottest_line_is_of_the_threads_asked_for() -> None:
 
 
 def test_advice_names_no_line_of_the_training_loop() -> None:
-    assert "train.py:3 in work" in hottest_line_sentence(make_session(host=HOST))
+    assert (
+        hottest_line_sentence(make_session(host=HOST)) == " The hottest line is train.py:3 in work."
+    )
     only_main = make_host(hot_python=[line(1, "main", 90.0)])
     assert hottest_line_sentence(make_session(host=only_main)) == ""
 

@@ -95,7 +95,7 @@ class _Summary:
         style = _VERDICT_STYLE[shown.severity]
         head = Text.assemble(
             ("● ", style),
-            (labels.BOTTLENECK[verdict.bottleneck].upper(), f"bold {style}"),
+            (verdict_words.label(self._session).upper(), f"bold {style}"),
             f"  {shown.text}, {verdict.confidence} confidence  ",
             (labels.command_line(self._session.script), "dim"),
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pipediag.reporters.words.quantities import measured
+from pipediag.reporters.words.quantities import measured, milliseconds
 from pipediag.session.embedding_cost import CostPart, EmbeddingCost
+from pipediag.session.model import Session
 from pipediag.vocabulary import StepPart
 
 _NAMES: dict[StepPart, str] = {
@@ -16,6 +17,9 @@ _NAMES: dict[StepPart, str] = {
     "rest": "rest of the model",
     "not_told": "not told apart",
 }
+_OF_NO_TABLE: frozenset[StepPart] = frozenset({"rest", "not_told"})
+LEAST_PERCENT = 50.0
+"""Of a step's compute: from there on it is most of it."""
 _AT_ONCE = 1.05
 """From how many operations at once on it is worth a word that their times overlap: own choice."""
 
@@ -23,6 +27,19 @@ _AT_ONCE = 1.05
 def name(part: CostPart) -> str:
     """`lookup`, `rest of the model`."""
     return _NAMES[part.part]
+
+
+def largest(session: Session) -> str | None:
+    """What most of a compute-bound step goes into, where a table or the vocabulary is that."""
+    cost = session.embedding_cost
+    if cost is None or session.verdict.bottleneck != "compute":
+        return None
+    part = max(cost.parts, key=lambda one: one.ms, default=None)
+    if part is None or part.part in _OF_NO_TABLE or part.percent < LEAST_PERCENT:
+        return None
+    of_table = f" of `{part.layer}`" if part.layer else ""
+    share = f"{milliseconds(part.ms)}, {part.percent:.0f} % of the compute"
+    return f"Most of that is the {_NAMES[part.part]}{of_table}: {share}."
 
 
 def basis(cost: EmbeddingCost) -> str:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from pipediag.facts.order import to_act_on
-from pipediag.reporters.words import labels
+from pipediag.reporters.words import labels, run_parts
 from pipediag.session.model import Session
 from pipediag.vocabulary import VerdictSeverity
 
@@ -24,6 +24,16 @@ class Shown:
 
     severity: VerdictSeverity
     text: str
+
+
+def label(session: Session) -> str:
+    """What is slow, in a word or two: the part of the run that the verdict is about, or else what
+    limits its steps."""
+    verdict = session.verdict
+    where = verdict.where
+    if where in (None, "steps") or (where == "epoch_start" and verdict.bottleneck == "input"):
+        return labels.BOTTLENECK[verdict.bottleneck]
+    return run_parts.RUN_PART[where]
 
 
 def shown(session: Session) -> Shown:

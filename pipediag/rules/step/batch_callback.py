@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 from pipediag.facts.callbacks import callback_percent, lines_of, per_batch_callbacks
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.step import class_percent
@@ -96,7 +98,7 @@ def _left_out(callback: Callback) -> Edit:
 
 
 def _where(hottest: HotLine | None) -> str:
-    return f" Its hottest line is {hottest.file}:{hottest.line}." if hottest else ""
+    return f" Its hottest line is {PurePath(hottest.file).name}:{hottest.line}." if hottest else ""
 
 
 def _prediction(session: Session, percent: float) -> Prediction:

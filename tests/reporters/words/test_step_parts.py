@@ -3,8 +3,9 @@ from __future__ import annotations
 from typing import get_args
 
 from pipediag.reporters.words import step_parts
+from pipediag.session.embedding_cost import EmbeddingCost
 from pipediag.vocabulary import StepPart
-from tests.factories import make_embedding_cost
+from tests.factories import make_compute_bound_session, make_embedding_cost, make_session
 
 
 def test_every_part_has_a_name_of_its_own() -> None:
@@ -23,3 +24,22 @@ def test_how_the_time_was_divided() -> None:
     assert "several ran at once, 1.50 on average, each has an equal part" in (
         step_parts.basis(shared)
     )
+
+
+def test_a_compute_bound_step_says_which_table_takes_most_of_it() -> None:
+    update = make_embedding_cost(("update", 9.0), ("rest", 1.0))
+    rest = make_embedding_cost(("update", 2.0), ("rest", 8.0))
+    shared = make_embedding_cost(("update", 4.0), ("lookup", 3.0), ("rest", 3.0))
+
+    def said(cost: EmbeddingCost) -> str | None:
+        session = make_compute_bound_session()
+        return step_parts.largest(session.model_copy(update={"embedding_cost": cost}))
+
+    assert said(update) == (
+        "Most of that is the optimizer's update of `embedding`: 9.00\N{NO-BREAK SPACE}ms, 90 % of "
+        "the compute."
+    )
+    assert said(rest) is None
+    assert said(shared) is None
+    assert step_parts.largest(make_compute_bound_session()) is None
+    assert step_parts.largest(make_session(embedding_cost=update)) is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.reporters.words.verdict_words import lead, shown
+from pipediag.reporters.words.verdict_words import label, lead, shown
 from pipediag.session.model import Session
 from pipediag.session.trials import Trial
 from pipediag.vocabulary import TrialState
@@ -62,3 +62,20 @@ def test_a_long_first_sentence_is_cut_where_it_says_the_same_by_itself() -> None
     assert found.rest == "`map` at t.py:2 makes it; and so on. Then more."
     endless = "word " * 100
     assert lead(endless).heading == endless
+
+
+@pytest.mark.parametrize(
+    ("bottleneck", "where", "expected"),
+    [
+        ("compute", None, "Compute-bound"),
+        ("compute", "steps", "Compute-bound"),
+        ("compute", "evaluation", "Evaluation"),
+        ("input", "epoch_start", "Input-bound"),
+        ("compute", "epoch_start", "Waiting for first batches"),
+    ],
+)
+def test_the_first_words_are_about_what_the_verdict_is_about(
+    bottleneck: str, where: str | None, expected: str
+) -> None:
+    found = make_session(verdict=make_verdict(bottleneck=bottleneck, where=where))
+    assert label(found) == expected
