@@ -22,3 +22,8 @@ def in_script_element(json_text: str) -> str:
 def dumped(value: object) -> str:
     """A value of lists, dictionaries, texts and numbers as a document of its own."""
     return harmless(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
+
+
+def compact(value: object) -> str:
+    """The same without blanks, for a file that only a program reads."""
+    return harmless(json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False))

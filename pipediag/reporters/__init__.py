@@ -20,6 +20,9 @@ REPORTERS = {
     "html": "pipediag.reporters.html.page",
     "csv": "pipediag.reporters.tables.csv",
     "json": "pipediag.reporters.json",
+    "markdown": "pipediag.reporters.markdown",
+    "perfetto": "pipediag.reporters.perfetto.session",
+    "speedscope": "pipediag.reporters.speedscope",
 }
 """The module whose `files` is the reporter; templates are loaded where they are written alone."""
 

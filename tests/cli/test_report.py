@@ -45,7 +45,7 @@ def test_an_unknown_format_lists_the_known_ones(session_directory: Path) -> None
     result = CliRunner().invoke(command, [str(session_directory), "--format", "html,pdf"])
 
     assert result.exit_code == 2
-    assert "no format 'pdf'; the formats are html, csv, json" in result.stderr
+    assert "no format 'pdf'; the formats are html, csv, json, markdown" in result.stderr
 
 
 def test_a_missing_session_is_a_sentence(tmp_path: Path) -> None:

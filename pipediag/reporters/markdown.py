@@ -1,0 +1,164 @@
+"""The session as Markdown, for an issue or a message: what one would be asked for there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipediag.encoding import markdown
+from pipediag.encoding.visible import clipped
+from pipediag.facts.culprit import culprit_place
+from pipediag.reporters.words import labels, run_parts, step_parts, step_words, verdict_words
+from pipediag.reporters.words.findings import group
+from pipediag.reporters.words.first_advice import first_advice
+from pipediag.reporters.words.headline import headline
+from pipediag.reporters.words.quantities import milliseconds, percent, percent_interval, seconds
+from pipediag.reporters.words.source_names import SourceNames
+from pipediag.reporters.words.trial_outcomes import outcome
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+
+REPORT_FILE = "report.md"
+MOST_FINDINGS = 10
+"""An issue is read by people; findings.csv has all."""
+_LONGEST_CELL = 300
+_LONGEST_TEXT = 1_500
+"""Characters: an issue on GitHub holds 65,536 in all."""
+
+
+def files(session: Session) -> Iterator[tuple[str, str]]:
+    """The one page."""
+    yield REPORT_FILE, render(session)
+
+
+def render(session: Session) -> str:
+    """Verdict, first advice, where run and step go, findings, and what it ran on."""
+    blocks = [
+        _verdict(session),
+        _first(session),
+        _run(session),
+        _step(session),
+        _findings(session),
+        _where_it_ran(session),
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _verdict(session: Session) -> list[str]:
+    verdict = session.verdict
+    severity = verdict_words.shown(session)
+    title = f"{verdict_words.label(session)}, {severity.text}"
+    said = " ".join(filter(None, (verdict.summary, step_parts.largest(session))))
+    lines = [markdown.heading(2, "pipediag", title), "", _text(said)]
+    tried = headline(session)
+    if tried is not None:
+        lines += ["", f"**{_text(str(tried))}**"]
+    if verdict.reasons:
+        lines += ["", *(f"- {_text(reason)}" for reason in verdict.reasons)]
+    return lines
+
+
+def _first(session: Session) -> list[str]:
+    first = first_advice(session)
+    if first is None:
+        return []
+    lines = [markdown.heading(3, "What to do first"), "", _text(first.finding.advice)]
+    gains = [
+        f"- For {markdown.text(gain.of_what)}: {markdown.text(gain.text)}" for gain in first.gains
+    ]
+    return [*lines, *(["", *gains] if gains else []), "", _text(first.proof)]
+
+
+def _text(value: str) -> str:
+    return markdown.text(clipped(value, _LONGEST_TEXT))
+
+
+def _run(session: Session) -> list[str]:
+    if session.run is None:
+        return []
+    rows = [
+        markdown.row(
+            [
+                run_parts.RUN_PART[part.name],
+                seconds(part.seconds),
+                percent(part.percent),
+                part.basis,
+            ]
+        )
+        for part in run_parts.parts_of(session.run)
+    ]
+    head = [markdown.heading(3, "Where the run's time goes"), ""]
+    said = f"{markdown.text(run_parts.whole(session.run))}."
+    return [*head, said, "", "| Part | Time | Share | Known by |", "|---|--:|--:|---|", *rows]
+
+
+def _step(session: Session) -> list[str]:
+    if session.breakdown is None or session.steps is None:
+        return []
+    rows = [
+        markdown.row(
+            [
+                labels.STEP_CLASS[name],
+                milliseconds(share.ms),
+                percent(share.percent),
+                percent_interval(share.ci95_percent),
+            ]
+        )
+        for name, share in session.breakdown.items()
+        if share.percent > 0
+    ]
+    steps = session.steps
+    said = [f"Mean {milliseconds(steps.mean_ms)}, median {milliseconds(steps.median_ms)}."]
+    if session.ceiling is not None and session.ceiling.speedup_if_input_free is not None:
+        said.append(f"With free input: {step_words.free_input(session)}.")
+    return [
+        markdown.heading(3, "Where a step's time goes"),
+        "",
+        markdown.text(" ".join(said)),
+        "",
+        "| Class | Per step | Share | 95 % interval |",
+        "|---|--:|--:|--:|",
+        *rows,
+    ]
+
+
+def _findings(session: Session) -> list[str]:
+    groups = group(session)
+    shown = [*groups.to_do, *groups.to_know, *groups.unsettled]
+    if not shown:
+        return []
+    places = SourceNames(session)
+    rows = [markdown.row(_cells(finding, places)) for finding in shown[:MOST_FINDINGS]]
+    more = len(shown) - MOST_FINDINGS
+    return [
+        markdown.heading(3, "Findings"),
+        "",
+        "| Rule | Finding | Where | Trial |",
+        "|---|---|---|---|",
+        *rows,
+        *(["", f"And {more} more in findings.csv."] if more > 0 else []),
+    ]
+
+
+def _cells(finding: Finding, places: SourceNames) -> list[str]:
+    where = places.at(finding.file, finding.line) if finding.file else ""
+    known = outcome(finding)
+    tried = " ".join(filter(None, (known.word, known.numbers))) if known else ""
+    return [clipped(text, _LONGEST_CELL) for text in (finding.rule, finding.title, where, tried)]
+
+
+def _where_it_ran(session: Session) -> list[str]:
+    environment = session.environment
+    culprit = culprit_place(session)
+    facts = {
+        "Command": labels.command_line(session.script),
+        "Line": SourceNames(session).at(culprit.file, culprit.line) if culprit else None,
+        "Processor": environment.cpu_model,
+        "Cores": str(environment.cores),
+        "Devices": ", ".join(device.name for device in environment.devices) or "none",
+        "TensorFlow": environment.tensorflow,
+        "Keras": environment.keras,
+        "Python": environment.python,
+        "pipediag": session.pipediag_version,
+    }
+    rows = [f"- {name}: {_text(value)}" for name, value in facts.items() if value]
+    return [markdown.heading(3, "Where it ran"), "", *rows]
