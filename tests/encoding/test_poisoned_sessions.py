@@ -21,6 +21,7 @@ from pipediag.gate.evaluation import evaluate
 from pipediag.gate.formats import render
 from pipediag.profiles.report import dump_trace_report
 from pipediag.reporters import json as json_reporter
+from pipediag.reporters import markdown
 from pipediag.reporters.html import page as html
 from pipediag.reporters.perfetto.writer import TraceWriter
 from pipediag.reporters.tables import csv as tables
@@ -208,7 +209,8 @@ def test_a_page_has_the_same_kinds_of_elements(pair: Pair) -> None:
 
     # What stands between two backticks of a text is set as code.
     assert kinds(page(poisoned).root) <= kinds(page(clean).root) | {("code", ())}
-    assert len(page(poisoned).find("script")) == 1
+    [running] = page(poisoned).running_scripts()
+    assert running.text == page(clean).running_scripts()[0].text
     assert acting(poisoned) <= {"\t"}
     assert "Content-Security-Policy" in poisoned
     links = [item.attributes["href"] for item in page(poisoned).root.find("link")]
@@ -219,9 +221,26 @@ def test_a_page_has_the_same_kinds_of_elements(pair: Pair) -> None:
 @every_variant
 def test_the_session_in_the_page_is_the_session(folder: Path, variant: dict[str, Any]) -> None:
     session = stored(folder, session_content(POISON.rstrip("x"), **variant))
-    [script] = page(html.render(session)).find("script")
+    rendered = page(html.render(session))
 
-    assert Session.model_validate(json.loads(script.text)) == session
+    assert Session.model_validate(json.loads(rendered.attached()["session.json"])) == session
+    if (text := rendered.session_text()) != "null":
+        assert Session.model_validate(json.loads(text)).verdict == session.verdict
+
+
+@every_variant
+def test_the_report_as_markdown_holds_the_same_elements(pair: Pair) -> None:
+    parser = MarkdownIt("commonmark").enable("table")
+    shapes = []
+    for session in (pair.clean, pair.poisoned):
+        text = markdown.render(session)
+        assert not acting(text)
+        assert commands(text) == []
+        found = list(nodes(parser.parse(text)))
+        markup = [node.content for node in found if node.type == "html_inline"]
+        assert set(markup) <= {"<!-- -->"}
+        shapes.append([n.type for n in found if "text" not in n.type and n.type != "html_inline"])
+    assert shapes[0] == shapes[1]
 
 
 @every_variant

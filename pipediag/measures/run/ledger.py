@@ -83,12 +83,12 @@ def measure_run(
     run = _run(amounts, projection, shares, last, epochs)
     missing = UNMEASURED if stopped and projection is None else run.projected_missing
     unwritten = [UNWRITTEN] if timeline.until_ns is not None else []
-    spans, left_out = run_spans(spent, recording.started_ns)
+    seen, left_out = run_spans(spent, recording.started_ns)
     return run.model_copy(
         update={
             "projected_missing": missing,
             "not_seen": [*run.not_seen, *unwritten],
-            "spans": spans,
+            "spans": seen,
             "spans_left_out": left_out,
         }
     )

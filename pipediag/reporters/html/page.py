@@ -1,4 +1,8 @@
-"""The report as one HTML file: no script to run, nothing fetched, everything drawn here."""
+"""The report as one HTML file: nothing fetched, everything drawn here.
+
+One script of ours is in it, which the page's policy lets run by its hash, and no other. What it
+adds (a timeline, sorting, search, files to save) the page can do without.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +18,15 @@ from pipediag.encoding.html import shown
 from pipediag.facts.culprit import culprit_place
 from pipediag.facts.order import to_act_on
 from pipediag.facts.step import uneven
-from pipediag.reporters.html import charts, source_lines, trial_chart
+from pipediag.reporters import json as json_file
+from pipediag.reporters import markdown
+from pipediag.reporters.html import charts, contents, source_lines, trial_chart
 from pipediag.reporters.html.anchors import Anchors
 from pipediag.reporters.html.embedded import embed
+from pipediag.reporters.html.inline_script import policy, script
+from pipediag.reporters.html.packed import fitting
+from pipediag.reporters.html.timeline import packed_timeline
+from pipediag.reporters.tables import csv as tables
 from pipediag.reporters.words import (
     device_summary,
     embedding_rows,
@@ -41,13 +51,17 @@ from pipediag.reporters.words import trial_outcomes as trials
 from pipediag.reporters.words.evidence import evidence
 from pipediag.reporters.words.source_names import SourceNames
 from pipediag.reporters.words.trial_words import TRIAL_WORDS
+from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
 from pipediag.session.trials import WORTHWHILE
 
-MAX_BYTES = 330_000
+MAX_BYTES = 360_000
 """A page of that size opens at once, and mail and artifact viewers take it."""
-_FRAME_BYTES = 20_000
-"""Of them for the style sheet, the masthead and the footer."""
+_FRAME_BYTES = 26_000
+"""Of them for the style sheet, the masthead, the contents and the footer."""
+_TAG_BYTES = 90
+MOST_TIMELINE_BYTES = 90_000
+"""Fifty thousand steps with their waits would take three times as much."""
 _LONGEST_TEXT = 600
 """Characters of one text; arguments and framework messages can be endless."""
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -61,19 +75,45 @@ def files(session: Session) -> Iterator[tuple[str, str]]:
 def render(session: Session) -> str:
     """The whole page. A session in which nothing was measured gives a page of reasons."""
     templates = environment()
-    body = templates.get_template("body.html.j2").render(_body_context(session))
+    context = _body_context(session)
+    verdict = templates.get_template("verdict.html.j2").render(context)
+    body = templates.get_template("body.html.j2").render(context)
+    room = MAX_BYTES - _FRAME_BYTES - len(script()) - len((verdict + body).encode())
+    timeline = packed_timeline(session, max(0, min(room, MOST_TIMELINE_BYTES)))
+    listed = list(_to_save(session))
+    attached = fitting(listed, room - len(timeline or ""))
+    names = {file.name for file in attached}
+    whole = SESSION_FILE in names
+    taken = len(timeline or "") + sum(len(file.data) + _TAG_BYTES for file in attached)
     return templates.get_template("report.html.j2").render(
         session=session,
         command=labels.command_line(session.script),
+        policy=policy(),
+        script=script(),
+        verdict=verdict,
+        contents=contents.of_page(body),
         body=body,
-        embedded=embed(session, MAX_BYTES - _FRAME_BYTES - len(body.encode())),
+        timeline=timeline,
+        attached=attached,
+        whole=whole,
+        left_out=[name for name, _ in listed if name not in names],
+        # What does not fit packed may still fit without its rows.
+        embedded=None if whole else embed(session, room - taken),
     )
+
+
+def _to_save(session: Session) -> Iterator[tuple[str, str]]:
+    """What can be saved out of the page; what matters most comes first where room is scarce."""
+    yield from markdown.files(session)
+    yield from json_file.files(session)
+    yield from tables.files(session)
 
 
 def _body_context(session: Session) -> dict[str, Any]:
     places = SourceNames(session)
     pipeline = session.pipeline
     step_ms = session.steps.mean_ms if session.steps else None
+    first = first_advice.first_advice(session)
     rows = pipeline_rows.pipeline_rows(pipeline, places, step_ms) if pipeline else []
     parts = run_parts.parts_of(session.run) if session.run else []
     return {
@@ -92,9 +132,10 @@ def _body_context(session: Session) -> dict[str, Any]:
         "headline": headline.headline(session),
         "anchors": Anchors(session),
         "lead": verdict_words.lead(session.verdict.summary),
-        "culprit": culprit_place(session),
-        "first": first_advice.first_advice(session),
+        "culprit": source_lines.of_the_change(culprit_place(session), first, session.verdict.source),
+        "first": first,
         "ways_on": ways_on.ways_on(session),
+        "of_compute": step_parts.largest(session),
         "histogram": charts.step_histogram(session),
         "self_checks": self_checks.self_checks(session),
         "severity": verdict_words.shown(session),
@@ -162,6 +203,7 @@ def environment() -> Environment:
         patch_lines=source_lines.patch_lines,
         brief_lines=source_lines.brief_lines,
         lead_of=verdict_words.lead,
+        verdict_label=verdict_words.label,
         patch_link=source_lines.patch_link,
         most_patch_lines=source_lines.MOST_LINES,
         trial_words=TRIAL_WORDS,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from markupsafe import Markup, escape
 
 from pipediag.encoding.diff import applicable
+from pipediag.facts.culprit import SourcePlace
+from pipediag.reporters.words.first_advice import FirstAdvice
 from pipediag.session.pipeline import Operation
 from pipediag.session.source import CallSpan, SourceExcerpt
 
@@ -21,6 +24,7 @@ _LONGEST_LINE = 200
 _BRIEF = 1
 """Lines above and below a change."""
 _CALL = re.compile(r"\b[A-Za-z_]\w*\(")
+_HUNK = re.compile(r"@@ -(\d+)")
 _QUOTES = "'\""
 
 
@@ -81,8 +85,13 @@ class ExcerptLine:
     """Whether a narrow page leaves it out."""
 
 
-def excerpt_lines(excerpt: SourceExcerpt) -> list[ExcerptLine]:
-    """The lines without the indent that they share, and without blank ones at the ends."""
+def excerpt_lines(excerpt: SourceExcerpt, meant: int | None = None) -> list[ExcerptLine]:
+    """The lines without the indent that they share, and without blank ones at the ends.
+
+    `meant` is the line to mark where that is another one than the excerpt's own.
+    """
+    there = range(excerpt.first_line, excerpt.first_line + len(excerpt.lines))
+    line_meant = meant if meant in there else excerpt.line
     known = [line.removesuffix("\r")[:_LONGEST_LINE] for line in excerpt.lines]
     shown = [n for n, line in enumerate(known) if line.strip()]
     shared = min((len(known[n]) - len(known[n].lstrip(" \t")) for n in shown), default=0)
@@ -91,8 +100,8 @@ def excerpt_lines(excerpt: SourceExcerpt) -> list[ExcerptLine]:
         ExcerptLine(
             number,
             _marked_from(line, shared, number, excerpt.call),
-            meant=number == excerpt.line,
-            far=abs(number - excerpt.line) > 1,
+            meant=number == line_meant,
+            far=abs(number - line_meant) > 1,
         )
         for number, line in (numbered[shown[0] : shown[-1] + 1] if shown else [])
     ]
@@ -111,6 +120,38 @@ def _marked_from(line: str, start: int, number: int, call: CallSpan | None) -> M
         if meant
         else Markup(escape(line[start:]))
     )
+
+
+def of_the_change(
+    place: SourcePlace | None, first: FirstAdvice | None, excerpt: SourceExcerpt | None
+) -> SourcePlace | None:
+    """The line that the first advice changes, where the excerpt shows it and no operation is meant.
+
+    An optimizer is chosen in `compile`, and the finding about it stands at `fit`, which it slows.
+    """
+    if place is None or place.op_id is not None or first is None or excerpt is None:
+        return place
+    finding = first.finding
+    if (finding.file, finding.line) != (place.file, place.line) or finding.patch is None:
+        return place
+    shown = range(excerpt.first_line, excerpt.first_line + len(excerpt.lines))
+    removed = [line for line in _removed_lines(finding.patch.diff or "") if line in shown]
+    if not removed or place.line in removed:
+        return place
+    return replace(place, line=removed[0])
+
+
+def _removed_lines(diff: str) -> Iterator[int]:
+    """The numbers, in the file as it was, of the lines that a patch of one file takes away."""
+    number = 0
+    for line in diff.split("\n"):
+        if hunk := _HUNK.match(line):
+            number = int(hunk[1])
+        elif line.startswith("-") and not line.startswith("--- "):
+            yield number
+            number += 1
+        elif line.startswith(" "):
+            number += 1
 
 
 def patch_link(diff: str) -> str | None:

@@ -125,7 +125,7 @@ def test_links_within_the_page_arrive() -> None:
     page = page_of(trial_sessions.everything_tried())
     ids = {
         element.attributes["id"]
-        for tag in ("article", "tr", "section")
+        for tag in ("article", "tr", "section", "h2")
         for element in page.find(tag)
         if "id" in element.attributes
     }

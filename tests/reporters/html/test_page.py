@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -9,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from pipediag.encoding.visible import visible
+from pipediag.reporters.html import inline_script
 from pipediag.reporters.html import page as html
+from pipediag.reporters.tables import csv as tables
 from pipediag.reporters.words import labels
 from pipediag.session.model import Session
 from tests import factories, records
@@ -90,11 +94,22 @@ def test_fetches_nothing(name: str) -> None:
 
 
 @every_session
-def test_has_no_script_that_runs(name: str) -> None:
+def test_only_the_script_of_ours_runs(name: str) -> None:
     page = page_named(name)
 
-    [data] = page.find("script")
-    assert data.attributes["type"] == "application/json"
+    [running] = page.running_scripts()
+    assert running.text == inline_script.script()
+    digest = base64.b64encode(hashlib.sha256(running.text.encode()).digest()).decode()
+    [policy] = [
+        str(one.attributes["content"])
+        for one in page.find("meta")
+        if one.attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert f"script-src 'sha256-{digest}';" in policy
+    assert "default-src 'none'" in policy
+    assert "unsafe-inline" not in policy.split("style-src")[0]
+    kinds = {script.attributes.get("type") for script in page.find("script")}
+    assert kinds <= {None, "application/json", "text/plain"}
     handlers = [
         name for item in all_elements(page.root) for name in item.attributes if name[:2] == "on"
     ]
@@ -139,9 +154,61 @@ def test_hostile_text_stays_text() -> None:
 
 def test_the_embedded_session_is_the_session() -> None:
     session = sessions.hostile()
-    [data] = page_of(session).find("script")
+    page = page_of(session)
 
-    assert Session.model_validate(json.loads(data.text)) == session
+    assert Session.model_validate(json.loads(page.attached()["session.json"])) == session
+    assert page.session_text() == "null"
+
+
+def test_what_does_not_fit_packed_is_there_without_its_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = trial_sessions.everything_tried()
+    monkeypatch.setattr(html, "fitting", lambda files, room: [])
+    page = page_of(session)
+
+    kept = Session.model_validate(json.loads(page.session_text()))
+    assert kept.verdict == session.verdict
+
+
+def test_the_tables_are_inside_the_page() -> None:
+    session = trial_sessions.everything_tried()
+    attached = page_of(session).attached()
+
+    for name, text in tables.files(session):
+        assert attached[name] == text
+    assert attached["report.md"].startswith("## pipediag")
+
+
+def test_what_has_no_room_is_named() -> None:
+    session = sessions.enormous()
+    page = page_named("enormous")
+
+    left_out = {name for name, _ in tables.files(session)} - set(page.attached())
+    [footer] = page.find("footer")
+    if "session.json" in page.attached():
+        assert [name for name in left_out if name not in footer.words()] == []
+    else:
+        assert "session" in footer.words()
+
+
+def test_the_contents_lead_to_every_section() -> None:
+    page = page_of(factories.make_session(run=factories.make_run()))
+
+    [contents] = page.find("nav")
+    links = [(one.attributes["href"] or "")[1:] for one in contents.find("a")]
+    titles = [one.attributes["id"] for one in page.find("h2") if one.attributes.get("id")]
+    assert links == titles
+    assert len(links) > 6
+
+
+def test_the_script_is_plain_ascii_and_ends_no_element() -> None:
+    text = str(inline_script.script())
+
+    assert text.isascii()
+    assert "</" not in text
+    assert "<!--" not in text
+    assert len(text) < 17_000
 
 
 def test_says_reasons_where_nothing_was_measured() -> None:

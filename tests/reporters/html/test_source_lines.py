@@ -6,14 +6,17 @@ import base64
 
 import pytest
 
+from pipediag.facts.culprit import SourcePlace
 from pipediag.reporters.html.page import render
 from pipediag.reporters.html.source_lines import (
     brief_lines,
     excerpt_lines,
     marked,
+    of_the_change,
     patch_lines,
     patch_link,
 )
+from pipediag.reporters.words.first_advice import FirstAdvice
 from pipediag.session.edits import Edit, Insert
 from pipediag.session.patches import LeftOut, Patch
 from pipediag.session.source import CallSpan, SourceExcerpt
@@ -141,3 +144,43 @@ def test_an_excerpt_from_elsewhere_may_say_anything_of_its_call() -> None:
     lines = excerpt_lines(excerpt("    a", "  b", "", call=call))
     assert [line.text.striptags() for line in lines] == ["a", "b"]
     assert excerpt_lines(excerpt("", " ")) == []
+
+
+COMPILE = Patch(
+    edits=["cache"],
+    diff="""--- a/t.py
++++ b/t.py
+@@ -1,1 +1,2 @@
+ import tensorflow as tf
++from pipediag.optimizers import LazyAdam
+@@ -26,3 +27,3 @@
+ )
+-model.compile(optimizer="adam")
++model.compile(optimizer=LazyAdam())
+ model.fit(dataset)
+""",
+)
+
+
+@pytest.mark.parametrize(
+    ("op_id", "first_line", "finding_line", "expected"),
+    [
+        (None, 25, 28, 27),
+        ("map_0", 25, 28, 28),  # an operation is meant, and stands where it stands
+        (None, 28, 28, 28),  # the changed line is not among those that are shown
+        (None, 25, 9, 28),  # the advice is about another line
+    ],
+)
+def test_the_line_that_is_shown_is_the_one_that_changes(
+    op_id: str | None, first_line: int, finding_line: int, expected: int
+) -> None:
+    finding = make_finding(file="/p/t.py", line=finding_line, edit=EDIT, patch=COMPILE)
+    excerpt = SourceExcerpt(file="/p/t.py", line=28, first_line=first_line, lines=["x"] * 4)
+    place = SourcePlace("/p/t.py", 28, op_id)
+
+    found = of_the_change(place, FirstAdvice(finding, (), ""), excerpt)
+
+    assert found is not None
+    assert found.line == expected
+    meant = [line.number for line in excerpt_lines(excerpt, found.line) if line.meant]
+    assert meant == [expected]
