@@ -91,6 +91,10 @@ class StepTables(Protocol):
     def softmaxes(self) -> Sequence[RecordedSoftmax]:
         """Of its losses, those that are taken over all rows of a weight."""
 
+    @property
+    def constant_bytes(self) -> int:
+        """Of the constants in its graphs."""
+
     def of_batch(self, batch: Any) -> Any:
         """What to compute ids from, where the step draws its batch itself.
 

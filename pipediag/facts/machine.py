@@ -59,3 +59,9 @@ def available_bytes(session: Session) -> int:
     if host is not None and host.available_bytes is not None:
         return host.available_bytes
     return session.environment.memory_bytes
+
+
+def gpu_memory_bytes(session: Session) -> int | None:
+    """The smallest GPU's, as a table is on one of them or on each; None where none was seen."""
+    seen = session.host.gpus if session.host else []
+    return min((one.memory_total_bytes for one in seen if one.memory_total_bytes), default=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipediag import __version__
+from pipediag.facts.machine import gpu_memory_bytes
 from pipediag.facts.table_ways import Shares, as_it_is, ways_out
 from pipediag.session.embeddings import Embedding
 from pipediag.session.loops import KerasUse
@@ -122,7 +123,7 @@ def _rooms(session: Session, given: Given, peak: int) -> list[Room]:
     rooms = []
     device, basis = given.device_bytes, "given"
     if device is None:
-        device, basis = _measured_device(session), "measured"
+        device, basis = gpu_memory_bytes(session), "measured"
     if device is not None:
         rooms.append(_room("device", device, basis, peak))
     host, basis = given.host_bytes, "given"
@@ -143,13 +144,6 @@ def _room(where: str, size: int, basis: str, needed: int) -> Room:
             "fits": needed <= size,
         }
     )
-
-
-def _measured_device(session: Session) -> int | None:
-    """The smallest GPU's, as a table is on one of them or on each."""
-    seen = session.host.gpus if session.host else []
-    known = [one.memory_total_bytes for one in seen if one.memory_total_bytes]
-    return min(known) if known else None
 
 
 def _warnings(session: Session, tables: list[TablePlan], *, compiled: bool) -> list[str]:

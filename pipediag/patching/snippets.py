@@ -23,7 +23,7 @@ from pipediag.session.edits import (
 )
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.vocabulary import Scalar
+from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
 
 def snippet(session: Session, changes: Sequence[Change]) -> str | None:
@@ -88,11 +88,39 @@ def _options(_session: Session, change: SetOptions) -> list[str]:
     return ["options = tf.data.Options()", *lines, "dataset = dataset.with_options(options)"]
 
 
-def _model(_session: Session, change: SetModel) -> list[str]:
+def _model(session: Session, change: SetModel) -> list[str]:
     settings = dict(change.settings)
     policy = settings.pop("dtype_policy", None)
     lines = [f'keras.config.set_dtype_policy("{policy}")'] if isinstance(policy, str) else []
+    for name, written in _IN_THE_MODEL.items():
+        lines += written if settings.pop(name, False) else []
+    row_wise = _row_wise(session) if settings.get("optimizer") == "row_wise" else None
+    if row_wise is not None:
+        del settings["optimizer"]
+        lines += [
+            f"from pipediag.optimizers import {row_wise}",
+            f"model.compile({row_wise}(...), ...)  # with the arguments that it had",
+        ]
     return [*lines, f"model.compile(..., {_arguments(settings)})"] if settings else lines
+
+
+_IN_THE_MODEL = {
+    "table_terms_left_out": [
+        "keras.layers.Embedding(...)  # without its embeddings_regularizer, embeddings_constraint"
+    ],
+    "unique_ids": [
+        "different, places = tf.unique(tf.reshape(ids, [-1]))",
+        "vectors = tf.gather(embedding(different), tf.reshape(places, tf.shape(ids)))",
+    ],
+}
+"""Settings that are no arguments of `compile`, as code."""
+
+
+def _row_wise(session: Session) -> str | None:
+    """The row-wise optimizer in place of the diagnosed loop's own."""
+    loop = session.diagnosed_loop()
+    own = loop.keras.optimizer if loop and loop.keras else None
+    return ROW_WISE_OPTIMIZERS.get(own or "")
 
 
 def _arguments(values: dict[str, Scalar]) -> str:

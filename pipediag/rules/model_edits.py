@@ -82,6 +82,23 @@ def in_single_precision(session: Session, rule: str) -> Edit | None:
     )
 
 
+def different_ids(session: Session, rule: str) -> Edit | None:
+    """Each embedding looked up by different ids alone; None where the loop is not Keras 3's, or XLA
+    compiles it, which knows shapes before it knows how many ids differ."""
+    loop = session.diagnosed_loop()
+    if loop is None or loop.keras is None or session.environment.legacy_keras:
+        return None
+    if loop.keras.jit_compile:
+        return None
+    return Edit(
+        id=rule,
+        label="`tf.unique` before each embedding's lookup",
+        changes=(SetModel({"unique_ids": True}),),
+        caveat="Every embedding of the model is looked up so, also where few ids repeat.",
+        once=True,
+    )
+
+
 SLOTS_TWICE = 0.25
 """Part of the available memory that a second set of the optimizer's slots may take in a trial. Own
 choice: what else an arm needs comes on top."""

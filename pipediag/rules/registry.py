@@ -8,14 +8,18 @@ from pipediag.facts.helper_made import by_hand
 from pipediag.rules.device.registry import DEVICE_RULES
 from pipediag.rules.embedding import (
     colliding_ids,
+    duplicate_ids,
     frozen_table_with_slots,
     full_softmax,
+    graph_constants,
     ids_outside_table,
     masked_token,
     mirrored_table,
     regularized_table,
     sixteen_bit_lookups,
     table_copied_on_lookup,
+    table_placement,
+    wide_ids,
 )
 from pipediag.rules.pipeline import (
     debug_mode,
@@ -116,8 +120,12 @@ RULES: tuple[Rule, ...] = (
     table_copied_on_lookup,
     full_softmax,
     mirrored_table,
+    table_placement,
     sixteen_bit_lookups,
+    duplicate_ids,
+    wide_ids,
     frozen_table_with_slots,
+    graph_constants,
     slow_start,
     repeated_compile,
     slow_epoch_start,

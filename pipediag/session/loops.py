@@ -161,6 +161,8 @@ class Loop(Record):
     element_spec: str | None = None
     softmaxes: list[Softmax] = []
     """Of the losses of its traced step."""
+    constant_bytes: int | None = None
+    """Of the constants in the graph of its step; None where that was not read."""
     untried: str | None = None
     """Why no trial could be made in it, where that is not the whole run's reason."""
     nested: list[NestedCall] = []

@@ -34,6 +34,8 @@ class OperationFunction(Record):
     trace_count: int | None = None
     trace_ms: float | None = None
     widenings: list[Widening] = []
+    constant_bytes: int | None = None
+    """Of the constants in its graph: arrays that it reads are written into it."""
 
 
 class Operation(Record):

@@ -39,6 +39,8 @@ class RecordedFunction:
     trace_ms: float | None = None
     """Wall time that tracing the function took, once, in milliseconds."""
     widenings: list[RecordedWidening] = field(default_factory=list)
+    constant_bytes: int | None = None
+    """Of the constants in its graph, nested functions included."""
 
 
 @dataclass
@@ -230,6 +232,8 @@ class RecordedLoop:
     """The tf.functions that run within a step, as `file:line name`."""
     vocabulary_operations: list[str] = field(default_factory=list)
     """Operations of a step on a number for each of many classes: logits, their loss, and back."""
+    constant_bytes: int | None = None
+    """Of the constants in the graph of its step; None where that was not read."""
     untried: str | None = None
     """Why no trial could be made in it, as a sentence."""
     beside: str | None = None

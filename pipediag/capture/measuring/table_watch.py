@@ -66,6 +66,7 @@ class TableWatch:
             return
         self._loop.record.vocabulary_operations = list(self._step.vocabulary_operations)
         self._loop.record.softmaxes = list(self._step.softmaxes)
+        self._loop.record.constant_bytes = self._step.constant_bytes
         for table in self._step.tables:
             self._records.append((table, self._record_of(table, known)))
         self._expect_ids(self._lack(consumer))

@@ -8,6 +8,7 @@ from types import CodeType
 from typing import Any
 
 from pipediag.capture.callsites import is_users
+from pipediag.capture.graph_constants import constant_bytes
 from pipediag.capture.pipelines.widening import widenings_of
 from pipediag.capture.purity.side_effects import side_effect
 from pipediag.capture.python_functions import source_location, unwrap
@@ -40,6 +41,7 @@ def describe_function(dataset: Any, trace_ms: float | None) -> RecordedFunction 
         side_effect=next(filter(None, map(users_side_effect, called_back)), None),
         trace_ms=trace_ms,
         widenings=widenings_of(graph, dataset.element_spec),
+        constant_bytes=constant_bytes(operations),
     )
 
 

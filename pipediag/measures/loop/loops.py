@@ -106,6 +106,7 @@ def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
         beside=loop.beside,
         element_spec=loop.element_spec,
         softmaxes=[Softmax.model_validate(asdict(one)) for one in loop.softmaxes],
+        constant_bytes=loop.constant_bytes,
         untried=loop.untried,
         root_op_id=loop.root_op_id,
         pipeline=written_pipeline(recording, loop) if loop.role in EVALUATING else None,

@@ -48,6 +48,7 @@ class ToyTables:
     def __init__(self) -> None:
         self.tables = [ToyTable()]
         self.softmaxes = [TOY_SOFTMAX]
+        self.constant_bytes = 48
 
     def of_batch(self, batch: Any) -> Any:
         if batch == "strange":
@@ -87,6 +88,7 @@ def test_the_step_draws_the_batches_that_it_would_have_drawn(measured: Measured)
     assert measured.diagnosis.phase is not Phase.LOOK
     assert measured.consumer.stand_in.stage is Stage.OWN
     assert measured.loop.record.softmaxes == [TOY_SOFTMAX]
+    assert measured.loop.record.constant_bytes == 48
     (table,) = measured.recording.variables
     assert table.use is not None
     assert table.ids is not None

@@ -15,6 +15,7 @@ from pipediag.capture.frameworks.keras.layer_policies import LayerPolicies
 from pipediag.capture.frameworks.keras.leaves_traces import compiling_runs_the_scripts_code
 from pipediag.capture.frameworks.keras.other_optimizers import OptimizerInPlace
 from pipediag.capture.frameworks.keras.table_terms import TableTerms
+from pipediag.capture.frameworks.keras.unique_ids import UniqueIds
 from pipediag.capture.frameworks.keras.without_input_layers import WithoutInputLayers
 from pipediag.capture.replay import MOVED_LAYERS, NotReplayableError
 from pipediag.capture.trainer import Settings
@@ -22,7 +23,8 @@ from pipediag.capture.trainer import Settings
 _POLICY = "dtype_policy"
 _OPTIMIZER = "optimizer"
 _TERMS_LEFT_OUT = "table_terms_left_out"
-_KERAS_3_ONLY = (_POLICY, _OPTIMIZER, _TERMS_LEFT_OUT, MOVED_LAYERS)
+_UNIQUE_IDS = "unique_ids"
+_KERAS_3_ONLY = (_POLICY, _OPTIMIZER, _TERMS_LEFT_OUT, _UNIQUE_IDS, MOVED_LAYERS)
 _SETTINGS = (*NAMES, *_KERAS_3_ONLY)
 
 
@@ -41,12 +43,13 @@ class CompiledVariants:
         self._shortened = WithoutInputLayers(model)
         if self._kept is not None:
             self._own = {**self._kept.read(), _POLICY: None, _OPTIMIZER: None}
-            self._own |= {_TERMS_LEFT_OUT: False, MOVED_LAYERS: ()}
+            self._own |= {_TERMS_LEFT_OUT: False, _UNIQUE_IDS: False, MOVED_LAYERS: ()}
             self._functions[_key(self._own)] = model.train_function
         if isinstance(self._kept, Keras3Settings):
             self._policies = LayerPolicies(model)
             self._optimizer = OptimizerInPlace(model)
             self._terms = TableTerms(model)
+            self._ids = UniqueIds(model)
         self._current = self._own
 
     def check(self, settings: Settings) -> None:
@@ -75,6 +78,8 @@ class CompiledVariants:
             self._optimizer.check(settings[_OPTIMIZER])
         if settings.get(_TERMS_LEFT_OUT):
             self._terms.check()
+        if settings.get(_UNIQUE_IDS):
+            self._ids.check()
         if settings.get("jit_compile") and not self._kept.compiles_with_xla():
             raise NotReplayableError("A layer of the model does not support XLA.")
         self._shortened.check(settings.get(MOVED_LAYERS, ()))
@@ -107,6 +112,7 @@ class CompiledVariants:
             self._policies.use(wanted[_POLICY])
             self._optimizer.use(wanted[_OPTIMIZER])
             self._terms.leave_out(bool(wanted[_TERMS_LEFT_OUT]))
+            self._ids.use(bool(wanted[_UNIQUE_IDS]))
         if key not in self._functions:
             self._functions[key] = self._guarded(self._made(self._kept, wanted))
         model.train_function = self._functions[key]

@@ -75,10 +75,28 @@ class Terms:
         Terms.used.append(wanted)
 
 
+class Ids:
+    """How its embeddings look rows up."""
+
+    used: list[bool]
+    there = True
+
+    def __init__(self, _: Any) -> None:
+        Ids.used = []
+
+    def check(self) -> None:
+        if not Ids.there:
+            raise NotReplayableError("The model has no embedding that can be looked up otherwise.")
+
+    def use(self, wanted: bool) -> None:
+        Ids.used.append(wanted)
+
+
 @pytest.fixture(autouse=True)
 def _policies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LayerPolicies", Policies)
     monkeypatch.setattr(module, "TableTerms", Terms)
+    monkeypatch.setattr(module, "UniqueIds", Ids)
 
 
 @pytest.fixture
@@ -181,6 +199,20 @@ def test_regularisers_are_left_out_only_where_that_is_asked_for(
     monkeypatch.setattr(Terms, "there", False)
     with pytest.raises(NotReplayableError, match="No embedding has a regulariser"):
         variants.check({"table_terms_left_out": True})
+
+
+def test_rows_are_looked_up_by_different_ids_only_where_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    variants, _ = variants_of(Model())
+    variants.check({"unique_ids": True})
+    variants.use({"unique_ids": True})
+    variants.use({})
+    assert Ids.used == [True, False]
+
+    monkeypatch.setattr(Ids, "there", False)
+    with pytest.raises(NotReplayableError, match="no embedding that can be looked up"):
+        variants.check({"unique_ids": True})
 
 
 def test_a_step_that_fails_is_told_and_made_as_the_user_compiled_it() -> None:

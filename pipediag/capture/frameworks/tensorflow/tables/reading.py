@@ -34,6 +34,7 @@ from pipediag.capture.frameworks.tensorflow.tables.work import (
     bytes_behind,
     writes_of,
 )
+from pipediag.capture.graph_constants import constant_bytes
 from pipediag.capture.step_tables import LookedUp, Passage, UnreadableStepError
 from pipediag.session.recorded_tables import RecordedSoftmax, RecordedTableUse, RecordedVariable
 from pipediag.tensorflow_names import LOOKUP
@@ -65,6 +66,7 @@ class TracedTables:
         self.vocabulary_operations = [name for name in labels if labels[name] == _VOCABULARY]
         seen = {id(weight): one for step in self._steps for weight, one in step.softmaxes}
         self.softmaxes: Sequence[RecordedSoftmax] = list(seen.values())
+        self.constant_bytes = sum(step.constant_bytes for step in self._steps)
 
     def of_batch(self, batch: Any) -> Given:
         """By the operation that hands the step its batch."""
@@ -101,6 +103,11 @@ class _Step:
             for handle, found in lookups.items()
             if handle in variables and _is_a_table(variables[handle], writes)
         ]
+        # A function that is called twice is written once.
+        graphs = {id(frame.graph): frame.graph for frame in unfolded.frames}
+        self.constant_bytes = sum(
+            constant_bytes(graph.get_operations()) for graph in graphs.values()
+        )
         self._whole = whole
         self._weights = {tuple(one.shape.as_list()) for one in variables.values()}
 
