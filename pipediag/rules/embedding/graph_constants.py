@@ -41,7 +41,7 @@ META = Meta(
     effect_on_results="same results",
     untried="It is about memory and a limit, which a trial of speed can't tell.",
 )
-_REFUSED = re.compile(r"tensor proto whose content is larger than 2GB")
+REFUSED = re.compile(r"tensor proto whose content is larger than 2GB")
 """What TensorFlow says of an array that it can't write into a graph."""
 _NO_SPEED = Prediction(None, "This is about memory and a limit, not about speed.")
 _MEND = (
@@ -52,7 +52,7 @@ _MEND = (
 
 def check(session: Session) -> list[Finding]:
     """One finding for each function with such constants, or on the error that ended the script."""
-    if _REFUSED.search(session.script.detail or ""):
+    if REFUSED.search(session.script.detail or ""):
         return [_ended()]
     found = [*_in_pipelines(session), *_in_steps(session)]
     if found:

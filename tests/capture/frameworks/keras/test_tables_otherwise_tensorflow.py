@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.tensorflow
@@ -22,10 +23,8 @@ from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
 layers, optimizers = keras.layers, keras.optimizers
 data = tf.data.Dataset.from_tensors((np.ones((8, 5), "int32"), np.ones((8, 1), "float32"))).repeat()
 
-def stepped(model):
-    model.train_function(iter(data))
-    cells = [model.train_function]
-    functions = []
+def functions_of(model):
+    found, cells = [], [model.train_function]
     while cells:
         for cell in getattr(cells.pop(), "__closure__", None) or ():
             try:
@@ -33,9 +32,14 @@ def stepped(model):
             except ValueError:
                 continue
             if hasattr(value, "_list_all_concrete_functions"):
-                functions.append(value)
+                found.append(value)
             elif callable(value):
                 cells.append(value)
+    return found
+
+def stepped(model):
+    model.train_function(iter(data))
+    functions = functions_of(model)
     use = TracedTables(functions).tables[0].use
     return {"gradient": use.gradient, "whole": use.writes_whole,
         "operations": sorted(use.whole_table_operations)}
@@ -67,6 +71,38 @@ told("regulariser under adam", optimizers.Adam(), both, embeddings_regularizer="
 told("averaged", optimizers.Adam(use_ema=True), {"optimizer": "row_wise"})
 told("decayed", optimizers.SGD(weight_decay=0.1), {"optimizer": "row_wise"})
 told("norm of all", optimizers.Adam(global_clipnorm=1.0), {"optimizer": "row_wise"})
+
+# A trained step by different ids ends at the same weights as one by all of them.
+def trained(settings, **options):
+    keras.utils.set_random_seed(5)
+    ids = keras.Input((5,), dtype="int32")
+    vectors = layers.Embedding(50, 3, mask_zero=True, **options)(ids)
+    model = keras.Model(ids, layers.Dense(1)(layers.GlobalAveragePooling1D()(vectors)))
+    model.compile(optimizers.SGD(0.5), "mse")
+    model.make_train_function()
+    failed = []
+    variants = CompiledVariants(model, failed.append)
+    variants.check(settings)
+    variants.use(settings)
+    drawn = np.random.default_rng(1).integers(0, 4, (8, 5), "int32")
+    batches = iter(tf.data.Dataset.from_tensors((drawn, np.ones((8, 1), "float32"))).repeat())
+    for _ in range(3):
+        model.train_function(batches)
+    traced = [one for one in functions_of(model) if one._list_all_concrete_functions()]
+    types = {op.type for one in traced for op in all_operations(one)}
+    variants.use({})
+    (layer,) = [one for one in model.layers if isinstance(one, layers.Embedding)]
+    return {"weights": [one.tolist() for one in model.get_weights()], "failed": len(failed),
+        "unique": "Unique" in types, "own call": "call" not in vars(layer),
+        "weights of layer": len(layer.weights)}
+
+def all_operations(function):
+    from pipediag.capture.frameworks.tensorflow.tables.unfolded import Unfolded
+    concrete = function._list_all_concrete_functions()[-1]
+    return [op for _, op in Unfolded(concrete).operations]
+
+print(json.dumps({"name": "all ids", **trained({})}))
+print(json.dumps({"name": "different ids", **trained({"unique_ids": True})}))
 """
 
 
@@ -101,3 +137,12 @@ def test_a_trial_leaves_nothing_that_passes_over_the_table(
     assert model["during"] == {"gradient": "sparse", "whole": False, "operations": []}
     assert model["after"] == model["before"]
     assert model["own"]
+
+
+def test_a_step_by_different_ids_trains_as_one_by_all(models: dict[str, dict[str, Any]]) -> None:
+    every, different = models["all ids"], models["different ids"]
+
+    assert (every["unique"], different["unique"]) == (False, True)
+    assert (different["failed"], different["own call"], different["weights of layer"]) == (0, 1, 1)
+    for ours, theirs in zip(different["weights"], every["weights"], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)

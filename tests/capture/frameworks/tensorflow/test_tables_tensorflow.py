@@ -114,6 +114,20 @@ train(*batch)
 step = TracedTables([train])
 told("own loop", step.tables[0], step.of_call(train, batch[:1], {"wanted": batch[1]}))
 print(json.dumps({"name": "another", "given": step.of_call(told, batch, {})}))
+print(json.dumps({"name": "constants", "held": step.constant_bytes}))
+
+array = np.zeros((1000, 4), "float32")
+
+@tf.function
+def reading_an_array(ids, wanted):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.nn.embedding_lookup(table, ids)) + array[0, 0]
+        loss += tf.reduce_mean(tf.gather(array, ids))
+    adam.apply_gradients(zip(tape.gradient(loss, [table]), [table]))
+
+reading_an_array(*batch)
+print(json.dumps({"name": "constants of an array",
+    "held": TracedTables([reading_an_array]).constant_bytes}))
 
 def of_classes(*last, labels="sparse_categorical_crossentropy", **options):
     body = [keras.Input((5,), dtype="int32"), layers.Embedding(rows, 3)]
@@ -291,6 +305,13 @@ def test_tables_of_one_shape_are_told_apart(steps: dict[str, dict[str, Any]]) ->
     (both,) = (one for one in two["ids"] if len(one) == 2)
     halves = [[id // 2 for id in row] for row in ids]
     assert sorted(both) == sorted([ids, halves])
+
+
+def test_an_array_that_the_step_reads_is_a_constant_of_its_graph(
+    steps: dict[str, dict[str, Any]],
+) -> None:
+    without, held = steps["constants"]["held"], steps["constants of an array"]["held"]
+    assert 16_000 <= held - without < 17_000
 
 
 def test_a_call_of_another_function_is_no_step(steps: dict[str, dict[str, Any]]) -> None:
