@@ -129,6 +129,41 @@ reading_an_array(*batch)
 print(json.dumps({"name": "constants of an array",
     "held": TracedTables([reading_an_array]).constant_bytes}))
 
+# Ids that an own loop rounds, for each way in which it may look rows up.
+masked = layers.Embedding(rows, 3, mask_zero=True)
+masked.build()
+
+class Subclass(layers.Embedding):
+    def call(self, ids):
+        return tf.nn.embedding_lookup(self.embeddings.value, ids)
+
+subclass = Subclass(rows, 3)
+subclass.build()
+ways = {
+    "gather": (table, lambda ids: tf.gather(table, ids)),
+    "gather of a tensor": (table, lambda ids: tf.gather(tf.convert_to_tensor(table), ids)),
+    "embedding_lookup": (table, lambda ids: tf.nn.embedding_lookup(table, ids)),
+    "subclass": (subclass.embeddings.value, lambda ids: subclass(ids)),
+    "layer with a mask": (masked.embeddings.value, lambda ids: masked(ids)),
+    "own mask": (table, lambda ids: tf.nn.embedding_lookup(table, ids)
+        * tf.cast(tf.not_equal(ids, 0), "float32")[..., None]),
+}
+rounded = (tf.constant([[0, 2048, 2049, 49, 7]]),)
+for way, (variable, look_up) in ways.items():
+    @tf.function
+    def stepping(ids):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(look_up(tf.cast(tf.cast(ids, "float16"), "int64")))
+        (gradient,) = tape.gradient(loss, [variable])
+        variable.scatter_sub(gradient)
+
+    concrete = stepping.get_concrete_function(*rounded)
+    step = TracedTables([stepping])
+    (found,) = step.tables
+    (ids,) = found.looked_up(step.of_call(stepping, rounded, {}))
+    print(json.dumps({"name": way, "through": found.passage.through, "ids": ids.ids.tolist(),
+        "before": ids.before.tolist(), "rows": found.record.rows, "mask": found.record.mask_zero}))
+
 def of_classes(*last, labels="sparse_categorical_crossentropy", **options):
     body = [keras.Input((5,), dtype="int32"), layers.Embedding(rows, 3)]
     model = keras.Sequential([*body, *last])
@@ -324,6 +359,25 @@ def test_ids_that_pass_a_float_are_seen_before_and_after(steps: dict[str, dict[s
     assert step["through"] == "bfloat16"
     assert step["before"][0] == [1000, 1001, 1002, 1003, 1004]
     assert step["ids"][0] == [1000, 1000, 1000, 1004, 1004]
+
+
+@pytest.mark.parametrize(
+    "way", ["gather", "gather of a tensor", "embedding_lookup", "subclass", "layer with a mask"]
+)
+def test_ids_are_seen_on_each_way_to_look_rows_up(
+    steps: dict[str, dict[str, Any]], way: str
+) -> None:
+    step = steps[way]
+
+    assert (step["rows"], step["through"]) == (50, "float16")
+    assert step["before"] == [[0, 2048, 2049, 49, 7]]
+    assert step["ids"] == [[0, 2048, 2048, 49, 7]]
+
+
+def test_a_mask_of_id_0_is_seen_whoever_makes_it(steps: dict[str, dict[str, Any]]) -> None:
+    masked = {"layer with a mask", "own mask"}
+    ways = {"gather", "gather of a tensor", "embedding_lookup", "subclass", *masked}
+    assert {way for way in ways if steps[way]["mask"]} == masked
 
 
 @pytest.mark.parametrize(

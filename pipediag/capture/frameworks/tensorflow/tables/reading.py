@@ -14,6 +14,7 @@ from pipediag.capture.frameworks.tensorflow.tables.ids import (
     sources_of,
 )
 from pipediag.capture.frameworks.tensorflow.tables.lookups import Lookup, lookups_in
+from pipediag.capture.frameworks.tensorflow.tables.masks import masks_zero
 from pipediag.capture.frameworks.tensorflow.tables.parts import (
     Place,
     TableParts,
@@ -173,6 +174,7 @@ class TracedTable:
             dtype=variable.dtype.base_dtype.name,
             trainable=bool(variable.trainable),
             slots=0,
+            mask_zero=masks_zero(step, lookups),
         )
         work = whole.of(variable.handle, shape)
         self.use = _use_of(variable, work, lookups, writes, step.handles())
