@@ -1,12 +1,13 @@
 """What a step of an embedding takes, table by table: Keras' optimizers and the row-wise ones.
 
-    python -m benchmarks.embedding_update [--rounds N] [--table FILE] [--plot FILE] [ROWS...]
+    python -m benchmarks.embedding_update [--brief] [--table FILE] [--plot FILE] [ROWS...]
 
 For each table, way of looking up and optimizer, a process trains the same model with Keras' own
 optimizer and with that of pipediag.optimizers, in blocks that take turns. Two ways of looking up:
 Keras' Embedding layer, which copies the table in every step once rows of it have been written, and
 one that reads the batch's rows alone. Where both do not fit into memory together, each is timed
-that fits alone, and no ratio is given.
+that fits alone, and no ratio is given. Table and chart are written after each line of them, so that
+a run that is cut short leaves what it has.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.comparison import Ratio, summarise
+from benchmarks.comparison import FEWEST_ROUNDS, Ratio, summarise
 from benchmarks.line_chart import Line, Panel, line_chart
 from benchmarks.machine import machine_of
 from benchmarks.update_arms import ARMS, Block, Framework, Plan
@@ -66,6 +68,25 @@ OPTIMIZERS = (
 
 
 @dataclass(frozen=True)
+class Extent:
+    """How much is timed."""
+
+    sizes: tuple[int, ...]
+    optimizers: tuple[Optimizer, ...]
+    rounds: int
+    block_s: float
+
+
+FULL = Extent(SIZES, OPTIMIZERS, 8, 0.5)
+BRIEF = Extent(
+    (1_000, 10_000, 100_000, 1_000_000),
+    tuple(one for one in OPTIMIZERS if one.label in ("Adam", "RMSprop", "Adagrad", "SGD")),
+    FEWEST_ROUNDS,
+    0.3,
+)
+
+
+@dataclass(frozen=True)
 class Row:
     """One line of the table: blocks of both arms by round, milliseconds a step."""
 
@@ -86,8 +107,9 @@ class Row:
 
 
 @click.command(help=(__doc__ or "").partition("\n")[0])
-@click.option("--rounds", type=click.IntRange(min=2), default=8, show_default=True)
-@click.option("--block", "block_s", default=0.5, show_default=True, help="Seconds of a block.")
+@click.option("--brief", is_flag=True, help="Fewer sizes, optimizers and rounds: ten minutes.")
+@click.option("--rounds", type=click.IntRange(min=2))
+@click.option("--block", "block_s", type=float, help="Seconds of a block.")
 @click.option("--jit/--no-jit", default=False, help="Compile the step with XLA.")
 @click.option("--lookup", type=click.Choice(list(LOOKUPS)), help="Only this one.")
 @click.option(
@@ -97,8 +119,9 @@ class Row:
 @click.option("--plot", type=click.Path(path_type=Path), help="Write an SVG chart.")
 @click.argument("sizes", nargs=-1, type=click.IntRange(min=100))
 def main(
-    rounds: int,
-    block_s: float,
+    brief: bool,
+    rounds: int | None,
+    block_s: float | None,
     jit: bool,
     lookup: str | None,
     names: tuple[str, ...],
@@ -107,24 +130,24 @@ def main(
     sizes: tuple[int, ...],
 ) -> None:
     """Time every table and print its line."""
-    chosen = [o for o in OPTIMIZERS if not names or o.label in names]
+    extent = BRIEF if brief else FULL
+    chosen = [o for o in OPTIMIZERS if o.label in names] if names else extent.optimizers
+    rounds, block_s = rounds or extent.rounds, block_s or extent.block_s
     machine, rows = "", []
-    for size in sizes or SIZES:
-        for way in [lookup] if lookup else LOOKUPS:
-            for optimizer in chosen:
-                plan = Plan(
-                    optimizer.name, optimizer.arguments, [], size, DIM, way, rounds, block_s, jit
-                )
-                framework, row = timed(optimizer, plan)
-                machine = machine or told_machine(framework)
-                rows.append(row)
-                click.echo(line(row))
-    if table is not None:
-        compiled = ", compiled by XLA" if jit else ""
-        head = f"{machine}. {rounds} rounds of {block_s:g} s a block{compiled}, dim {DIM}."
-        table.write_text(markdown(rows, head), encoding="utf-8")
-    if plot is not None:
-        plot.write_text(chart(rows), encoding="utf-8")
+    for size, way, optimizer in product(
+        sizes or extent.sizes, [lookup] if lookup else LOOKUPS, chosen
+    ):
+        plan = Plan(optimizer.name, optimizer.arguments, [], size, DIM, way, rounds, block_s, jit)
+        framework, row = timed(optimizer, plan)
+        machine = machine or told_machine(framework)
+        rows.append(row)
+        click.echo(line(row))
+        if table is not None:
+            compiled = ", compiled by XLA" if jit else ""
+            head = f"{machine}. {rounds} rounds of {block_s:g} s a block{compiled}, dim {DIM}."
+            table.write_text(markdown(rows, head), encoding="utf-8")
+        if plot is not None:
+            plot.write_text(chart(rows), encoding="utf-8")
 
 
 def timed(optimizer: Optimizer, plan: Plan) -> tuple[Framework | None, Row]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
+from click.testing import CliRunner
 
 from benchmarks import embedding_loss, embedding_update
 from benchmarks.embedding_loss import ADAM, ARMS, FASTER, LAZY, Curve, corpus
@@ -45,6 +47,29 @@ def test_dense_updates_need_temporaries_as_large_as_the_table() -> None:
     assert bytes_needed(ADAM_OF_KERAS, plan(), "keras") == 8 * table
     assert bytes_needed(ADAM_OF_KERAS, plan(), "lazy") == 4 * table
     assert bytes_needed(ADAM_OF_KERAS, plan(lookup="rows"), "lazy") == 3 * table
+
+
+def test_the_brief_way_has_rounds_enough_for_an_interval_and_is_written_line_by_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    table, plot = tmp_path / "table.md", tmp_path / "plot.svg"
+    written: list[int] = []
+
+    def run(plan: Plan) -> tuple[Framework, list[Block]]:
+        written.append(len(table.read_text("utf-8").splitlines()) if table.exists() else 0)
+        rounds = range(plan.rounds)
+        return FRAMEWORK, [Block(arm, number, 1.0) for number in rounds for arm in plan.arms]
+
+    monkeypatch.setattr(embedding_update, "run", run)
+    arguments = ["--brief", "--lookup", "rows", "--table", str(table), "--plot", str(plot)]
+    done = CliRunner().invoke(embedding_update.main, arguments)
+
+    assert done.exit_code == 0, done.output
+    assert len(written) == 4 * 4
+    assert written == sorted(set(written))
+    assert "6 rounds of 0.3 s a block" in table.read_text("utf-8")
+    assert table.read_text("utf-8").count("| 1.00x [1.00, 1.00] |") == 16
+    ElementTree.parse(plot)
 
 
 @pytest.mark.parametrize(
