@@ -1,6 +1,6 @@
 """The peak memory that `pipediag plan-memory` predicts, against that of a native process.
 
-    python -m benchmarks.memory_plan [--table FILE]
+    python -m benchmarks.memory_plan [--table FILE] [OPTIMIZERS...]
 
 A process builds the model and trains five steps, three times over, as the peak is not the same in
 each; another does it with tables of a hundred rows, which tells what TensorFlow itself takes, and
@@ -93,14 +93,17 @@ def row(shape: Shape) -> str:
 
 @click.command()
 @click.option("--table", type=click.Path(path_type=Path), help="Write the table here, too.")
-def main(table: Path | None) -> None:
-    """Predict and measure each shape."""
+@click.argument("optimizers", nargs=-1, type=click.Choice([one.optimizer for one in SHAPES]))
+def main(table: Path | None, optimizers: tuple[str, ...]) -> None:
+    """Predict and measure each shape, or those of these optimizers."""
     lines = [
         "| optimizer | tables | predicted MiB | measured MiB | off the median |",
         "|---|---|---:|---:|---:|",
     ]
     click.echo("\n".join(lines))
     for shape in SHAPES:
+        if optimizers and shape.optimizer not in optimizers:
+            continue
         lines.append(row(shape))
         click.echo(lines[-1])
     if table is not None:

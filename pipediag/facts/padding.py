@@ -1,9 +1,17 @@
-"""How much of what a model looks up is padding."""
+"""How much of what a model looks up is padding, and whether a token is taken for it."""
 
 from __future__ import annotations
 
-from pipediag.session.embeddings import EmbeddingIds
+from pipediag.facts.limits import Threshold
+from pipediag.session.embeddings import Embedding, EmbeddingIds
 from pipediag.session.model import Session
+
+WITHIN = Threshold(
+    "zeros between other ids",
+    0.1,
+    "% of the lookups",
+    "own choice: padding stands at one end of a row, and a stray zero in a thousand may be meant",
+)
 
 
 def padded_ids(session: Session) -> list[EmbeddingIds]:
@@ -22,3 +30,16 @@ def padded_percent(session: Session) -> float | None:
     if not lookups:
         return None
     return sum((ids.padding_percent or 0.0) * ids.lookups for ids in known) / lookups
+
+
+def masks_a_token(table: Embedding) -> bool:
+    """Whether the table masks id 0 although that stands for a token."""
+    ids = table.ids
+    if ids is None or not table.mask_zero:
+        return False
+    return bool(ids.zero_is_a_token) or within_percent(ids) >= WITHIN.value
+
+
+def within_percent(ids: EmbeddingIds) -> float:
+    """Share of the lookups by zeros that stand between other ids, where no padding is."""
+    return 100.0 * ids.zeros_within / ids.lookups

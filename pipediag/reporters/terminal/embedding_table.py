@@ -33,6 +33,9 @@ def embedding_table(tables: list[Embedding], shown: int) -> Iterator[RenderableT
             Text(words.rows_touched(table), justify="right"),
         )
     yield grid
+    for table in tables[:shown]:
+        for said in words.wrong(table):
+            yield Text(f"  {table.layer}: {said}", "red", no_wrap=True, overflow="ellipsis")
 
 
 def cost_table(cost: EmbeddingCost | None, tables: int) -> Iterator[RenderableType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipediag.facts.padding import masks_a_token
 from pipediag.reporters.words.quantities import NOTHING, number, percent
 from pipediag.session.embeddings import Embedding, EmbeddingIds
 
@@ -53,6 +54,22 @@ def looked_at(ids: EmbeddingIds) -> str:
     """Which batches the figures are from."""
     batches = "1 batch" if ids.batches == 1 else f"{ids.batches} batches"
     return f"{batches}, {number(ids.first_batch)} to {number(ids.last_batch)}"
+
+
+def wrong(table: Embedding) -> list[str]:
+    """What of its ids spoils results, in a few words each; the findings say what to do."""
+    ids, said = table.ids, []
+    if ids is not None and ids.outside:
+        said.append(f"{_share(ids.outside, ids)} of the ids have no row")
+    if ids is not None and ids.changed:
+        said.append(f"{_share(ids.changed, ids)} of the ids are rounded by {ids.cast_through}")
+    if masks_a_token(table):
+        said.append("id 0 is masked, and is a token")
+    return said
+
+
+def _share(part: int, ids: EmbeddingIds) -> str:
+    return percent(100.0 * part / ids.lookups)
 
 
 def _rounded(value: float) -> str:

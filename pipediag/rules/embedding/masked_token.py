@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from pipediag.facts.limits import Threshold
+from pipediag.facts.padding import WITHIN, masks_a_token, within_percent
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.embeddings import Embedding, EmbeddingIds
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 
-WITHIN = Threshold(
-    "zeros between other ids",
-    0.1,
-    "% of the lookups",
-    "own choice: padding stands at one end of a row, and a stray zero in a thousand may be meant",
-)
 META = Meta(
     id="masked-token",
     name="Masked token",
@@ -44,16 +38,8 @@ def check(session: Session) -> list[Finding]:
     seen = [(table, table.ids) for table in masked if table.ids is not None]
     if not seen:
         return [META.finding("inconclusive", masked[0].ids_missing or "No batch was looked at.")]
-    found = [_finding(table, ids) for table, ids in seen if _is_a_token(ids)]
+    found = [_finding(table, ids) for table, ids in seen if masks_a_token(table)]
     return found or [META.finding("pass", "", evidence={"tables": len(seen)})]
-
-
-def _is_a_token(ids: EmbeddingIds) -> bool:
-    return bool(ids.zero_is_a_token) or _within_percent(ids) >= WITHIN.value
-
-
-def _within_percent(ids: EmbeddingIds) -> float:
-    return 100.0 * ids.zeros_within / ids.lookups
 
 
 def _finding(table: Embedding, ids: EmbeddingIds) -> Finding:
@@ -75,7 +61,7 @@ def _finding(table: Embedding, ids: EmbeddingIds) -> Finding:
             "layer": table.layer,
             "zero_percent": ids.zero_percent,
             "zeros_within": ids.zeros_within,
-            "zeros_within_percent": _within_percent(ids),
+            "zeros_within_percent": within_percent(ids),
             "zero_is_a_token": ids.zero_is_a_token,
             "batches": ids.batches,
         },

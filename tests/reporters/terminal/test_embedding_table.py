@@ -3,6 +3,7 @@ from __future__ import annotations
 from rich.console import Console, Group
 
 from pipediag.reporters.terminal.embedding_table import cost_table, embedding_table
+from pipediag.reporters.words.quantities import percent
 from pipediag.session.embeddings import Embedding
 from tests.factories import make_embedding, make_embedding_cost
 from tests.rules.embedding.sessions import make_ids
@@ -24,6 +25,12 @@ def test_a_row_says_what_a_step_does_to_a_table() -> None:
     for part in ("embedding", "1,000 x 64", "750\N{NO-BREAK SPACE}KiB", "400 of 1,000"):
         assert part in row
     assert "whole table" in row
+
+
+def test_ids_that_spoil_results_are_told_under_the_table() -> None:
+    table = make_embedding(layer="words", ids=make_ids(outside=400))
+    said = shown([table], 1).splitlines()[-1]
+    assert said.strip() == f"words: {percent(5.0)} of the ids have no row"
 
 
 def test_more_tables_than_there_is_room_for() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pipediag.reporters.words import embedding_rows as words
-from pipediag.reporters.words.quantities import NO_BREAK, NOTHING
+from pipediag.reporters.words.quantities import NO_BREAK, NOTHING, percent
 from tests.factories import make_embedding
 from tests.rules.embedding.sessions import make_ids
 
@@ -44,3 +44,18 @@ def test_hot_rows_are_those_of_batches_to_come_where_that_is_known() -> None:
 def test_which_batches_were_looked_at() -> None:
     assert words.looked_at(make_ids()) == "8 batches, 41 to 48"
     assert words.looked_at(make_ids(batches=1, last_batch=41)) == "1 batch, 41 to 41"
+
+
+def test_what_spoils_results_is_said_beside_the_table() -> None:
+    ids = make_ids(outside=400, changed=4_000, cast_through="bfloat16", zeros_within=80)
+    assert words.wrong(make_embedding(ids=ids, mask_zero=True)) == [
+        f"{percent(5.0)} of the ids have no row",
+        f"{percent(50.0)} of the ids are rounded by bfloat16",
+        "id 0 is masked, and is a token",
+    ]
+    assert words.wrong(make_embedding(ids=ids)) == words.wrong(make_embedding(ids=ids))[:2]
+
+
+def test_of_ids_as_they_should_be_nothing_is_said() -> None:
+    assert words.wrong(make_embedding(ids=make_ids(), mask_zero=True)) == []
+    assert words.wrong(make_embedding()) == []
