@@ -136,6 +136,13 @@ class RecordedVariable:
     ids: RecordedIds | None = None
     ids_missing: str | None = None
 
+    def tell_anew(self, later: RecordedVariable) -> None:
+        """Take over what may have changed since: a table is frozen, or compiled with another
+        optimizer, between two loops."""
+        self.trainable, self.slots = later.trainable, later.slots
+        self.mask_zero, self.idle_slot_bytes = later.mask_zero, later.idle_slot_bytes
+        self.regularizer, self.constraint = later.regularizer, later.constraint
+
     def is_of(self, other: RecordedVariable) -> bool:
         """Whether both tell of one table, as far as a name and a shape say so."""
         return (self.layer, self.rows, self.dim, self.dtype) == (

@@ -418,11 +418,15 @@ class Recording:
     """What went otherwise than planned, in sentences for the report."""
 
     def table(self, like: RecordedVariable) -> RecordedVariable:
-        """What is recorded of that table; it is entered where it is new."""
+        """What is recorded of that table; it is entered where it is new, and told anew until a
+        step that uses it was read."""
         found = next((one for one in self.variables if one.is_of(like)), None)
         if found is None:
             self.variables.append(like)
-        return found or like
+            return like
+        if found.use is None:
+            found.tell_anew(like)
+        return found
 
     def upstream(self, op_id: str | None) -> Iterator[RecordedOperation]:
         """The operation with that id and what it reads from, nearest first, along first inputs."""

@@ -160,6 +160,7 @@ class TableWatch:
         """The one that the trainer has made of the same variable, or one of the step's own."""
         like = next((one.record for one in known if one.variable is table.variable), table.record)
         record = self._recorder.recording.table(like)
+        record.tell_anew(like)
         record.use = table.use
         record.loop_id = self._loop.record.id
         return record
