@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-VOCABULARY = 40_000
+VOCABULARY = 10_000
 LENGTH = 100
 
 rng = np.random.default_rng(31)
@@ -24,4 +24,4 @@ model = keras.Sequential(
     ]
 )
 model.compile(optimizer="sgd", loss="binary_crossentropy")
-model.fit(dataset, epochs=12, verbose=2)  # pipediag: loop
+model.fit(dataset, epochs=80, verbose=2)  # pipediag: loop
