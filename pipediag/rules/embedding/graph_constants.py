@@ -28,22 +28,23 @@ META = Meta(
     title_passed="No graph holds large constants",
     looks_at="Constants in the graphs of the functions of `map` and its like, and of the traced "
     "step; the error that ended a script.",
-    why="A NumPy array that a traced function reads becomes a part of its graph: it is copied when "
-    "the function is traced, again when it is run, and with each new trace. From 2 GiB on "
-    "TensorFlow refuses with a ValueError.",
+    why="A NumPy array that a traced function reads becomes a part of its graph, is copied with "
+    "each trace, and costs time in each call of a `map`. Own measurement on two busy cores: with "
+    "224 MB a step took 98 to 125 ms, with the same as a tensor 1 ms. From 2 GiB on TensorFlow "
+    "refuses with a ValueError.",
     edit="A tensor made before the function, `table = tf.constant(array)`, or a `tf.Variable`; the "
     "function reads that.",
     cost="None.",
-    prediction="None: it is about memory and a limit, not about speed.",
+    prediction="None: the step with a tensor in its place was not measured.",
     needs=(),
     thresholds=(LARGE_CONSTANTS,),
     severity="warn",
     effect_on_results="same results",
-    untried="It is about memory and a limit, which a trial of speed can't tell.",
+    untried="It changes what your function reads; pipediag can't do that for you.",
 )
 REFUSED = re.compile(r"tensor proto whose content is larger than 2GB")
 """What TensorFlow says of an array that it can't write into a graph."""
-_NO_SPEED = Prediction(None, "This is about memory and a limit, not about speed.")
+_UNMEASURED = Prediction(None, "What a tensor in its place would change was not measured.")
 _MEND = (
     "Make a tensor of it before, `table = tf.constant(array)`, or a `tf.Variable`, and let the "
     "function read that."
@@ -70,7 +71,7 @@ def _ended() -> Finding:
         "The script ended because a function reads an array of 2 GiB or more, which TensorFlow "
         f"writes into its graph as a constant. The traceback above names the line. {_MEND}",
         evidence={"limit_bytes": LIMIT_BYTES, "known_from": "the script's error"},
-        own_prediction=_NO_SPEED,
+        own_prediction=_UNMEASURED,
         severity="error",
     )
 
@@ -84,7 +85,7 @@ def _in_pipelines(session: Session) -> Iterator[Finding]:
                 f"The function of {call_name(op)} {_holds(held)} {_MEND}",
                 op=op,
                 evidence=_evidence(held),
-                own_prediction=_NO_SPEED,
+                own_prediction=_UNMEASURED,
             )
 
 
@@ -97,7 +98,7 @@ def _in_steps(session: Session) -> Iterator[Finding]:
                 f"The step {_holds(held)} {_MEND}",
                 place=(loop.file, loop.line),
                 evidence=_evidence(held),
-                own_prediction=_NO_SPEED,
+                own_prediction=_UNMEASURED,
             )
 
 
