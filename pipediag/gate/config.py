@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -139,6 +139,33 @@ def load_config(path: Path | None) -> GateConfig:
             )
         return GateConfig()
     return _parse(table, source)
+
+
+def config_of(limits: Mapping[str, object]) -> GateConfig:
+    """What a call has as its arguments: the keys of `[tool.pipediag]`, with underscores.
+
+    Raises:
+        TypeError: there is none, or one that does not exist.
+        ValueError: a value is of the wrong kind.
+    """
+    table = {name.replace("_", "-"): value for name, value in limits.items()}
+    unknown = sorted(set(table) - set(_EXPECTED))
+    if unknown or not table:
+        valid = ", ".join(key.replace("-", "_") for key in _EXPECTED)
+        wrong = f"there is no limit {_listed(unknown)}" if unknown else "no limit was given"
+        raise TypeError(f"{wrong}. Valid ones: {valid}.")
+    preset = table.pop("preset", None)
+    if preset is not None and preset not in list(PRESETS):
+        raise ValueError(f"preset must be {_EXPECTED['preset']}, not {_shown(preset)}.")
+    try:
+        return GateConfig.model_validate(
+            table if preset is None else with_preset(str(preset), table)
+        )
+    except ValidationError as error:
+        key = str(error.errors()[0]["loc"][0])
+        raise ValueError(
+            f"{key.replace('-', '_')} must be {_EXPECTED[key]}, not {_shown(table.get(key))}."
+        ) from None
 
 
 def reject_unknown_rules(config: GateConfig, known: Collection[str]) -> None:

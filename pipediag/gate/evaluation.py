@@ -48,14 +48,37 @@ def evaluate_runs(
     failure = _failure(runs)
     checks: list[Check] = []
     if failure is None:
-        for limits in _LIMITS:
-            checks += limits(runs, config)
+        checks += _limit_checks(runs, config)
         if not config.has_limits:
             checks += majority([[verdict_check(run, config.fail_on)] for run in runs])
         checks += majority([finding_checks(run, config) for run in runs])
+    return _result(runs[0], config, checks, failure, label)
+
+
+def evaluate_named(session: Session, config: GateConfig) -> GateResult:
+    """Put to the session what the configuration names: neither the verdict nor any other rule."""
+    failure = _failure([session])
+    checks: list[Check] = []
+    if failure is None:
+        checks += _limit_checks([session], config)
+        checks += [one for one in finding_checks(session, config) if one.name in config.rules]
+    return _result(session, config, checks, failure)
+
+
+def _limit_checks(runs: Sequence[Session], config: GateConfig) -> list[Check]:
+    return [check for limits in _LIMITS for check in limits(runs, config)]
+
+
+def _result(
+    session: Session,
+    config: GateConfig,
+    checks: Sequence[Check],
+    failure: str | None,
+    label: str | None = None,
+) -> GateResult:
     return GateResult(
-        label=label or runs[0].script.path,
-        script=runs[0].script.path,
+        label=label or session.script.path,
+        script=session.script.path,
         checks=tuple(checks),
         fail_on=config.fail_on,
         allow_inconclusive=config.allow_inconclusive,

@@ -14,6 +14,7 @@ from pipediag.capture.callsites import call_site
 from pipediag.capture.measuring.training_state import TrainingState, lacks_memory
 from pipediag.errors import PipediagError
 from pipediag.library.beside import Beside
+from pipediag.library.own_directory import OwnDirectory
 from pipediag.session.messages import Ended, Started
 from pipediag.session.settings import RunSettings
 from pipediag.vocabulary import OwnEnding
@@ -33,7 +34,7 @@ MakeSettings = Callable[[str, str], RunSettings]
 
 def measure(
     work: Work, make_settings: MakeSettings, *, budget_s: float, source: bool
-) -> tempfile.TemporaryDirectory[str]:
+) -> OwnDirectory:
     """Run `work` as the script of an analysis; return the directory that holds its session.
 
     Afterwards variables and random numbers are what they were, and no hook is left. What `work`
@@ -49,7 +50,7 @@ def measure(
             "when that has ended."
         )
     try:
-        directory = tempfile.TemporaryDirectory(prefix="pipediag-")
+        directory = OwnDirectory()
         try:
             capture_directory = tempfile.mkdtemp(prefix=".capture-", dir=directory.name)
             site = call_site()

@@ -6,10 +6,10 @@ import shutil
 from io import StringIO
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
+from pipediag.library.own_directory import OwnDirectory
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
 from pipediag.session.settings import TRACE_DIRECTORY
@@ -40,7 +40,7 @@ class Result:
         directory: Path | None,
         *,
         whole: bool = True,
-        measured_in: TemporaryDirectory[str] | None = None,
+        measured_in: OwnDirectory | None = None,
     ) -> None:
         self.session = session
         self.directory = directory

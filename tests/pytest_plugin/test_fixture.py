@@ -1,0 +1,314 @@
+"""The fixture `pipediag`: what fails a test, what skips it, and what a person reads then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipediag.errors import PipediagError
+from pipediag.session.run import Script
+from pipediag.session.source import SourceExcerpt
+from pipediag.session.store import save_session
+from tests.factories import make_compute_bound_session, make_finding, make_session, make_verdict
+from tests.pytest_plugin.conftest import Library
+
+pytest_plugins = ["pytester"]
+
+NOT_INPUT_BOUND = """
+def test_speed(pipediag):
+    pipediag.assert_not_input_bound("data", "model")
+"""
+
+
+def judging(*limits: str) -> str:
+    """A test that measures once."""
+    lines = ["def test_speed(pipediag):", "    result = pipediag.profile('data', 'model')"]
+    return "\n".join([*lines, *(f"    {one}" for one in limits)])
+
+
+def output(pytester: pytest.Pytester, test: str, *options: str) -> str:
+    pytester.makepyfile(test_it=test)
+    return pytester.runpytest_inprocess("-rs", *options).stdout.str()
+
+
+def test_what_keeps_up_passes_and_leaves_nothing(
+    pytester: pytest.Pytester, library: Library
+) -> None:
+    library.session = make_compute_bound_session()
+    pytester.makepyfile(test_it=NOT_INPUT_BOUND)
+    pytester.runpytest_inprocess().assert_outcomes(passed=1)
+    assert library.calls == [("analyze", ("data", "model"), {"epochs": 1000, "budget": 0.0})]
+    assert not (pytester.path / "reports").exists()
+
+
+def test_a_failure_says_what_to_act_on(pytester: pytest.Pytester, library: Library) -> None:
+    excerpt = SourceExcerpt(
+        file="train.py", line=12, first_line=9, lines=[f"line {at}" for at in range(9, 16)]
+    )
+    verdict = make_verdict(source=excerpt, next_steps=["Write it in TensorFlow."])
+    library.session = make_session(verdict=verdict)
+    said = output(pytester, NOT_INPUT_BOUND)
+
+    [report] = (pytester.path / "reports" / "pytest").glob("*/report.html")
+    assert (report.parent / "session.json").exists()
+    told = [line.removeprefix("E   ") for line in said.splitlines() if line.startswith("E   ")]
+    assert [line.strip() for line in told] == [
+        "Failed: Input wait: 70.0 % of the step (95 % interval 69.0 to 71.0 %), over the limit of "
+        "20 %.",
+        f"Verdict: {verdict.summary} ({verdict.confidence} confidence)",
+        "train.py:12",
+        *("10  line 10", "11  line 11", ">    12  line 12", "13  line 13", "14  line 14"),
+        "Do first: Write it in TensorFlow.",
+        f"Report: {report.relative_to(pytester.path)}",
+    ]
+
+
+def test_a_failure_shows_the_test_and_nothing_of_ours(
+    pytester: pytest.Pytester, library: Library
+) -> None:
+    said = output(pytester, NOT_INPUT_BOUND)
+    assert '>       pipediag.assert_not_input_bound("data", "model")' in said
+    assert "measurements.py" not in said
+    assert "test_it.py:2: Failed" in said
+
+
+def test_without_source_the_place_is_said(pytester: pytest.Pytester, library: Library) -> None:
+    assert "E       train.py:12" in output(pytester, NOT_INPUT_BOUND).splitlines()
+
+
+@pytest.mark.parametrize(("percent", "outcome"), [(60, "failed"), (70, "skipped"), (71, "passed")])
+def test_the_interval_decides(
+    pytester: pytest.Pytester, library: Library, percent: int, outcome: str
+) -> None:
+    test = NOT_INPUT_BOUND.replace('"model"', f'"model", max_percent={percent}')
+    pytester.makepyfile(test_it=test)
+    pytester.runpytest_inprocess().assert_outcomes(**{outcome: 1})
+
+
+def test_what_is_too_close_to_call_says_so(pytester: pytest.Pytester, library: Library) -> None:
+    said = output(pytester, NOT_INPUT_BOUND.replace('"model"', '"model", 70'), "-vv")
+    [line] = [one for one in said.splitlines() if one.startswith("SKIPPED")]
+    assert line.startswith(
+        "SKIPPED [1] test_it.py:2: Inconclusive. Input wait: 70.0 % of the step (95 % interval "
+        "69.0 to 71.0 %), and the limit of 70 % lies inside the interval: too close to call."
+    )
+    assert "More steps (`steps=`) make the interval narrower. Report: reports/pytest/" in line
+
+
+def test_what_was_not_measured_is_no_pass(pytester: pytest.Pytester, library: Library) -> None:
+    library.session = make_session(breakdown=None, breakdown_missing="Only 3 steps were seen.")
+    said = output(pytester, NOT_INPUT_BOUND)
+    assert "Input wait was not measured: Only 3 steps were seen." in " ".join(said.split())
+    assert "1 skipped" in said
+
+
+def test_inconclusive_may_be_allowed(pytester: pytest.Pytester, library: Library) -> None:
+    limits = "max_input_wait_percent=70, allow_inconclusive=True"
+    pytester.makepyfile(test_it=judging(f"pipediag.assert_within(result, {limits})"))
+    pytester.runpytest_inprocess().assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("limit", [20, 90])
+def test_beside_other_programs_nothing_is_decided(
+    pytester: pytest.Pytester,
+    library: Library,
+    quiet: Callable[[float | None], None],
+    limit: int,
+) -> None:
+    quiet(26.0)
+    said = output(pytester, NOT_INPUT_BOUND.replace('"model"', f'"model", {limit}'), "-vv")
+    assert "1 skipped" in said
+    assert "Other programs used 26 % of the CPUs; more than 25 % spoils a measurement." in said
+    assert "Input wait: 70.0 % of the step" in said
+
+
+@pytest.mark.parametrize("percent", [None, 25.0])
+def test_a_little_of_others_does_not_matter(
+    pytester: pytest.Pytester,
+    library: Library,
+    quiet: Callable[[float | None], None],
+    percent: float | None,
+) -> None:
+    quiet(percent)
+    pytester.makepyfile(test_it=NOT_INPUT_BOUND)
+    pytester.runpytest_inprocess().assert_outcomes(failed=1)
+
+
+def test_the_marker_says_how_much(
+    pytester: pytest.Pytester, library: Library, quiet: Callable[[float | None], None]
+) -> None:
+    quiet(80.0)
+    marked = "import pytest\n@pytest.mark.pipediag_quiet(max_percent=90)" + NOT_INPUT_BOUND
+    pytester.makepyfile(test_it=marked)
+    pytester.runpytest_inprocess("--strict-markers").assert_outcomes(failed=1)
+
+
+def test_a_refusal_is_its_sentence(pytester: pytest.Pytester, library: Library) -> None:
+    library.session = PipediagError("the model is not compiled, so it can't train.")
+    said = output(pytester, NOT_INPUT_BOUND)
+    assert "Failed: the model is not compiled, so it can't train." in said
+    assert "During handling" not in said
+    assert "measurements.py" not in said
+
+
+def test_what_the_training_raises_comes_through(
+    pytester: pytest.Pytester, library: Library
+) -> None:
+    library.session = ZeroDivisionError("of the step")
+    assert "ZeroDivisionError: of the step" in output(pytester, NOT_INPUT_BOUND)
+
+
+def test_only_what_is_named_is_judged(pytester: pytest.Pytester, library: Library) -> None:
+    """The session's verdict is high, and a rule of it fails."""
+    pytester.makepyfile(test_it=judging("pipediag.assert_within(result, max_overhead_percent=50)"))
+    pytester.runpytest_inprocess().assert_outcomes(passed=1)
+
+
+def test_a_rule_may_be_named(pytester: pytest.Pytester, library: Library) -> None:
+    library.session = make_session(findings=[make_finding(), make_finding("small-batch")])
+    rules = 'rules={"serial-stateful-map": "error"}'
+    said = output(pytester, judging(f"pipediag.assert_within(result, {rules})"))
+    assert "Failed: A stateful map runs one element at a time. Write the function in" in said
+    assert said.count("A stateful map runs") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("", "TypeError: no limit was given. Valid ones: preset, max_input_wait_percent,"),
+        ("max_input_wait=3", 'TypeError: there is no limit "max-input-wait". Valid ones: preset,'),
+        (
+            "max_overhead_percent='a'",
+            "ValueError: max_overhead_percent must be a number from 0 to 100, not 'a'.",
+        ),
+        ("preset='lax'", 'ValueError: preset must be "recommended" or "strict", not \'lax\'.'),
+        ("rules={'no-rule': 'warn'}", '"no-rule", which is no rule of pipediag'),
+    ],
+)
+def test_a_limit_that_is_none_is_an_error_of_the_test(
+    pytester: pytest.Pytester, library: Library, arguments: str, said: str
+) -> None:
+    test = judging(f"pipediag.assert_within(result, {arguments})")
+    assert said in output(pytester, test)
+
+
+@pytest.mark.parametrize(("limit", "outcome"), [(90, "passed"), (60, "failed")])
+def test_a_preset_may_be_named_beside_limits(
+    pytester: pytest.Pytester, library: Library, limit: int, outcome: str
+) -> None:
+    limits = f"preset='recommended', max_input_wait_percent={limit}, max_confirmed_speedup_left=9"
+    pytester.makepyfile(test_it=judging(f"pipediag.assert_within(result, {limits})"))
+    pytester.runpytest_inprocess().assert_outcomes(**{outcome: 1})
+
+
+@pytest.mark.parametrize(("percent", "outcome"), [(80, "passed"), (20, "failed")])
+def test_the_projects_limits_are_those_of_check(
+    pytester: pytest.Pytester, library: Library, percent: int, outcome: str
+) -> None:
+    library.session = make_session(findings=[])
+    pytester.makepyprojecttoml(f"[tool.pipediag]\nmax-input-wait-percent = {percent}\n")
+    pytester.makepyfile(test_it=judging("pipediag.assert_passes(result)"))
+    pytester.runpytest_inprocess().assert_outcomes(**{outcome: 1})
+
+
+def test_a_wrong_configuration_is_its_sentence(pytester: pytest.Pytester, library: Library) -> None:
+    pytester.makepyprojecttoml("[tool.pipediag]\nmax-wait = 3\n")
+    said = output(pytester, judging("pipediag.assert_passes(result)"))
+    assert 'has the unknown key "max-wait"' in said
+    assert "measurements.py" not in said
+
+
+def test_without_a_model_the_pipeline_is_measured_alone(
+    pytester: pytest.Pytester, library: Library
+) -> None:
+    test = "def test_it(pipediag):\n    assert pipediag.profile('data', budget=3).verdict"
+    pytester.makepyfile(test_it=test)
+    pytester.runpytest_inprocess().assert_outcomes(passed=1)
+    assert library.calls == [("analyze_input", ("data",), {"budget": 3})]
+
+
+def test_arguments_are_those_of_the_library(pytester: pytest.Pytester, library: Library) -> None:
+    more = "'model', epochs=3, budget=9, steps=50, class_weight=None"
+    test = f"def test_it(pipediag):\n    pipediag.profile('data', {more})"
+    pytester.makepyfile(test_it=test)
+    pytester.runpytest_inprocess().assert_outcomes(passed=1)
+    given = {"epochs": 3, "budget": 9, "steps": 50, "class_weight": None}
+    assert library.calls == [("analyze", ("data", "model"), given)]
+
+
+def test_a_recorded_session_can_be_judged_where_it_is(pytester: pytest.Pytester) -> None:
+    recorded = pytester.path / "kept"
+    recorded.mkdir()
+    save_session(make_session(), recorded / "session.json")
+    test = """
+import pipediag as library
+
+def test_it(pipediag):
+    pipediag.assert_within(library.load("kept"), max_input_wait_percent=20)
+"""
+    said = output(pytester, test)
+    assert "Report: kept/report.html" in said
+    assert not (pytester.path / "reports").exists()
+
+
+def test_a_script_that_failed_is_no_pass(pytester: pytest.Pytester, library: Library) -> None:
+    script = Script(path="train.py", args=[], outcome="raised", status=1, detail="It raised.")
+    library.session = make_session(script=script, steps=None)
+    said = output(pytester, NOT_INPUT_BOUND)
+    assert "Failed: The script ended before enough steps were seen: It raised" in said
+
+
+def test_each_measurement_of_a_test_has_its_report(
+    pytester: pytest.Pytester, library: Library
+) -> None:
+    test = """
+import pytest
+
+@pytest.mark.parametrize("name", ["a/b", "a:b"])
+def test_speed(pipediag, name):
+    for _ in range(2):
+        with pytest.raises(pytest.fail.Exception):
+            pipediag.assert_not_input_bound("data", "model")
+"""
+    pytester.makepyfile(test_it=test)
+    pytester.makeini("[pytest]\npipediag_reports = out\n")
+    pytester.runpytest_inprocess().assert_outcomes(passed=2)
+    found = list((pytester.path / "out").glob("**/report.html"))
+    assert len(found) == 4
+    assert sum(path.parent.name == "2" for path in found) == 2
+
+
+def test_a_report_that_can_not_be_written_is_said(
+    pytester: pytest.Pytester, library: Library
+) -> None:
+    (pytester.path / "reports").write_text("a file")
+    said = output(pytester, NOT_INPUT_BOUND)
+    assert "Failed: Input wait: 70.0 %" in said
+    assert "cannot write to" in said
+
+
+def test_what_a_session_says_gives_no_command(pytester: pytest.Pytester, library: Library) -> None:
+    verdict = make_verdict(summary="\x1b[2Jgone", next_steps=["x\n::error::all"])
+    library.session = make_session(verdict=verdict)
+    said = output(pytester, NOT_INPUT_BOUND)
+    assert "\x1b[2J" not in said
+    assert "\n::error" not in said.replace("E   ", "")
+
+
+def test_a_project_may_say_how_long_to_wait(pytester: pytest.Pytester, library: Library) -> None:
+    pytester.makeini("[pytest]\npipediag_wait_s = soon\n")
+    said = output(pytester, NOT_INPUT_BOUND)
+    assert "pipediag_wait_s is 'soon'; it is a number of seconds." in said
+
+
+def test_reports_are_where_the_project_is_not_where_pytest_was_called(
+    pytester: pytest.Pytester, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makeini("[pytest]\n")
+    pytester.makepyfile(test_it=NOT_INPUT_BOUND)
+    elsewhere: Path = pytester.mkdir("elsewhere")
+    monkeypatch.chdir(elsewhere)
+    pytester.runpytest_inprocess("--rootdir", str(pytester.path), str(pytester.path / "test_it.py"))
+    assert list((pytester.path / "reports" / "pytest").glob("*/report.html"))

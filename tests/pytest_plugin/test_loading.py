@@ -1,0 +1,100 @@
+"""What the plugin costs those who do not ask for it, and how to be rid of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).parents[2]
+
+LOADED = """
+import json, sys
+import pytest
+
+class Nothing:
+    def pytest_collection_finish(self):
+        print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+
+sys.exit(pytest.main(sys.argv[1:], plugins=[Nothing()]))
+"""
+
+
+def test_pytest_finds_it_by_its_entry_point() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["entry-points"]["pytest11"] == {"pipediag": "pipediag.pytest_plugin"}
+    assert not any("pytest" in line for line in project["dependencies"])
+    [found] = [one for one in entry_points(group="pytest11") if one.name == "pipediag"]
+    assert found.value == "pipediag.pytest_plugin"
+
+
+def modules(directory: Path, *options: str) -> set[str]:
+    """All that is in memory when pytest has collected its tests."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, "-q", "-p", "no:cacheprovider", *options],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stderr))
+
+
+def test_who_does_not_ask_for_it_gets_one_module(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("def test_it():\n    pass\n")
+    beside = modules(tmp_path) - modules(tmp_path, "-p", "no:pipediag")
+    assert beside == {"pipediag", "pipediag.pytest_plugin"}
+
+
+def test_it_can_be_left_out(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_it(pipediag):\n    pass\n")
+    result = pytester.runpytest_inprocess("-p", "no:pipediag")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*fixture 'pipediag' not found*"])
+
+
+def test_it_is_listed(pytester: pytest.Pytester) -> None:
+    markers = pytester.runpytest_inprocess("--markers").stdout.str()
+    assert "@pytest.mark.pipediag_quiet(max_percent=25): skip the test where" in markers
+    fixtures = pytester.runpytest_inprocess("--fixtures").stdout.str()
+    assert "holds it against limits as `pipediag check` does" in fixtures
+    options = pytester.runpytest_inprocess("--help").stdout.str()
+    assert "pipediag_reports" in options
+    assert "pipediag_wait_s" in options
+
+
+@pytest.mark.parametrize(("percent", "outcome"), [(26.0, "skipped"), (25.0, "passed")])
+def test_a_marked_test_is_skipped_beside_other_programs(
+    pytester: pytest.Pytester,
+    quiet: Callable[[float | None], None],
+    percent: float,
+    outcome: str,
+) -> None:
+    quiet(percent)
+    pytester.makepyfile(
+        test_it="import pytest\n\n@pytest.mark.pipediag_quiet\ndef test_it():\n    pass\n"
+    )
+    result = pytester.runpytest_inprocess("--strict-markers", "-rs", "-vv")
+    result.assert_outcomes(**{outcome: 1})
+    if outcome == "skipped":
+        result.stdout.fnmatch_lines(
+            ["SKIPPED*test_it.py:3: Other programs used 26 % of the CPUs;*Nothing was measured.*"]
+        )
+
+
+def test_a_marker_has_one_argument(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        test_it="import pytest\n\n@pytest.mark.pipediag_quiet(most=3)\ndef test_it():\n    pass\n"
+    )
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*unexpected keyword argument 'most'*"])

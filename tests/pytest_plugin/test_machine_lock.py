@@ -1,0 +1,137 @@
+"""One measurement at a time, in whichever process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipediag.pytest_plugin.machine_lock import MachineLock, MachineTakenError
+from tests.probe import environment
+from tests.pytest_plugin.conftest import Library
+
+pytest_plugins = ["pytester"]
+
+HOLDING = """
+import sys
+from pathlib import Path
+from pipediag.pytest_plugin.machine_lock import MachineLock
+
+with MachineLock(0, Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+MEASURING = """
+import os, time
+import pytest
+import pipediag.library.analysis
+from pipediag.library.result import Result
+from tests.factories import make_compute_bound_session
+
+def analyze(*_, **__):
+    with open({journal!r}, "a") as journal:
+        journal.write("begin\\n")
+        journal.flush()
+        time.sleep(0.05)
+        journal.write("end\\n")
+    return Result(make_compute_bound_session(), None)
+
+@pytest.fixture(autouse=True)
+def measured(monkeypatch):
+    monkeypatch.setattr(pipediag.library.analysis, "analyze", analyze)
+    monkeypatch.setattr("pipediag.pytest_plugin.measurements.others_percent", lambda *_: 0.0)
+
+@pytest.mark.parametrize("number", range(6))
+def test_speed(pipediag, number):
+    pipediag.assert_not_input_bound("data", "model")
+"""
+
+
+def test_it_is_free_again_after_the_block(tmp_path: Path) -> None:
+    for _ in range(2):
+        with MachineLock(0.0, tmp_path / "lock"):
+            pass
+
+
+def test_it_is_free_again_after_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), MachineLock(0.0, tmp_path / "lock"):
+        raise ZeroDivisionError
+    with MachineLock(0.0, tmp_path / "lock"):
+        pass
+
+
+def test_who_waited_long_enough_goes_without(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with (
+        MachineLock(0.0, lock),
+        pytest.raises(MachineTakenError),
+        MachineLock(0.0, lock),
+    ):
+        pytest.fail("two hold it")
+
+
+def test_it_holds_against_another_process_until_that_ends(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDING, str(lock)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(),
+        text=True,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(MachineTakenError), MachineLock(0.0, lock):
+            pytest.fail("two hold it")
+        holder.kill()
+        holder.wait()
+    with MachineLock(0.0, lock):
+        pass
+
+
+def test_a_child_that_was_forked_meanwhile_does_not_keep_it(tmp_path: Path) -> None:
+    """Its descriptor is a copy, like this one."""
+    with MachineLock(0.0, tmp_path / "lock") as held:
+        assert held is not None
+        copy = os.dup(held)
+    with MachineLock(0.0, tmp_path / "lock"):
+        os.close(copy)
+
+
+def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "lock").symlink_to(tmp_path / "victim")
+    with MachineLock(0.0, tmp_path / "lock"):
+        pass
+    assert not (tmp_path / "victim").exists()
+
+
+def test_a_test_that_waited_in_vain_is_skipped(
+    pytester: pytest.Pytester, library: Library, tmp_path: Path
+) -> None:
+    pytester.makeini("[pytest]\npipediag_wait_s = 0\n")
+    pytester.makepyfile(test_it="def test_it(pipediag):\n    pipediag.profile(1, 2)\n")
+    with MachineLock(0.0, tmp_path / f"pipediag-{os.getuid()}.lock"):
+        result = pytester.runpytest_inprocess("-rs", "-vv")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(
+        ["SKIPPED*test_it.py:2: Other processes have measured on this machine for 0 s*"]
+    )
+    assert library.calls == []
+
+
+def test_workers_of_xdist_take_turns(
+    pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("xdist")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
+    for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID"):
+        monkeypatch.delenv(name, raising=False)
+    journal = tmp_path / "journal"
+    pytester.makepyfile(test_it=MEASURING.format(journal=str(journal)))
+    result = pytester.runpytest_subprocess("-n", "2", "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=6)
+    assert journal.read_text().split() == ["begin", "end"] * 6
