@@ -12,6 +12,7 @@ from pipediag.cli.say import say
 from pipediag.comparison.interleaving import End, Ended, Side
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
+from pipediag.session.repeats import without_rows
 from pipediag.session.store import load_session
 
 UNFINISHED = "unfinished"
@@ -49,7 +50,7 @@ class Runs:
             into.rename(self.output / UNFINISHED)
         if end is not None:
             raise Ended(end)
-        return load_session(into, tell=say)
+        return without_rows(load_session(into, tell=say))
 
     def _end(self, into: Path, *, ours: bool) -> End | None:
         """Why this run is none to compare; None where it is one."""

@@ -91,11 +91,9 @@ def command(
 
 
 def _load(paths: tuple[Path, ...]) -> list[tuple[Path, Session]]:
-    from pipediag.session.repeats import session_paths
-    from pipediag.session.store import load_session
+    from pipediag.session.repeats import load_runs
 
-    runs = [run for path in paths for run in session_paths(path)]
-    return [(path, load_session(path, tell=say)) for path in runs]
+    return load_runs(paths, tell=say)
 
 
 def _by_script(loaded: list[tuple[Path, Session]]) -> list[list[tuple[Path, Session]]]:

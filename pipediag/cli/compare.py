@@ -95,7 +95,6 @@ def command(
 
 
 def _load(paths: tuple[Path, ...]) -> list[Session]:
-    from pipediag.session.repeats import session_paths
-    from pipediag.session.store import load_session
+    from pipediag.session.repeats import load_runs
 
-    return [load_session(run, tell=say) for path in paths for run in session_paths(path)]
+    return [session for _, session in load_runs(paths, tell=say)]

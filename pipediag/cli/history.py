@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import pkgutil
+from itertools import chain
 from pathlib import Path
 
 import click
 
 from pipediag.cli.format_option import format_option
 from pipediag.cli.say import deliver, say
+from pipediag.errors import PipediagError
 
 _COMMITS = ("GITHUB_SHA", "CI_COMMIT_SHA")
 """Where GitHub Actions and GitLab CI say which commit is built."""
@@ -45,11 +47,21 @@ def add(sessions: tuple[Path, ...], commit: str | None, file: Path) -> None:
     from pipediag.session.store import load_session
 
     paths = [run for path in sessions for run in session_paths(path)]
-    loaded = [load_session(path, tell=say) for path in paths]
     named = commit or next(filter(None, map(os.environ.get, _COMMITS)), None)
+    # One after the other, as all of them may be too large to be held at once; the first before the
+    # file is made.
+    rest = (load_session(path, tell=say) for path in paths)
+    loaded = chain(iter([next(rest)]), rest)
+    added = 0
     with opened(file, create=True) as history:
-        added = sum(history.add(session, named) for session in loaded)
-    say(f"pipediag: {added} of {len(loaded)} sessions added to {file}")
+        try:
+            for session in loaded:
+                added += history.add(session, named)
+        except PipediagError as error:
+            raise PipediagError(
+                f"{error} Of {len(paths)} sessions, {added} were added to {file} before it."
+            ) from error
+    say(f"pipediag: {added} of {len(paths)} sessions added to {file}")
 
 
 @command.command(name="show")

@@ -96,10 +96,9 @@ def _run(given: list[str], ctx: click.Context, options: dict[str, Any]) -> int:
 def _judge(directory: Path, gate: Any, *, quiet: bool) -> int:
     from pipediag.gate import evaluate_runs
     from pipediag.gate.formats import render
-    from pipediag.session.repeats import session_paths
-    from pipediag.session.store import load_session
+    from pipediag.session.repeats import load_runs
 
-    runs = [load_session(path, tell=say) for path in session_paths(directory)]
+    runs = [session for _, session in load_runs([directory], tell=say)]
     result = evaluate_runs(runs, gate, f"{runs[0].script.path} ({len(runs)} runs)")
     if not quiet:
         deliver(fitted(render("text", [result]), sys.stderr), err=True)

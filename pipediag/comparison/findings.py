@@ -17,27 +17,31 @@ def only_in(sessions: Sequence[Session], other: Sequence[Session]) -> tuple[Told
     Those at places that the other side does not have come first.
     """
     told: list[ToldFinding] = []
-    rules = dict.fromkeys(one.rule for session in sessions for one in _failed(session))
-    for rule in rules:
-        more = _count(sessions, rule) - _count(other, rule)
+    here, there = [_failed(one) for one in sessions], [_failed(one) for one in other]
+    for rule in dict.fromkeys(rule for failed in here for rule in failed):
+        more = _count(here, rule) - _count(there, rule)
         if more > 0:
-            known = {_place(one) for session in other for one in _failed(session, rule)}
-            fullest = max(sessions, key=lambda session: len(_failed(session, rule)))
-            found = sorted(_failed(fullest, rule), key=lambda one: _place(one) in known)
+            known = {_place(one) for failed in there for one in failed.get(rule, ())}
+            fullest = max((failed.get(rule, []) for failed in here), key=len)
+            found = sorted(fullest, key=lambda one: _place(one) in known)
             told += [ToldFinding(rule, one.title, one.file, one.line) for one in found[:more]]
     return tuple(told)
 
 
-def _count(sessions: Sequence[Session], rule: str) -> int:
-    return median_low([len(_failed(session, rule)) for session in sessions])
+_Failed = dict[str, list[Finding]]
+"""Of one session, by rule."""
 
 
-def _failed(session: Session, rule: str | None = None) -> list[Finding]:
-    return [
-        one
-        for one in session.findings
-        if one.status == "fail" and not one.dropped and rule in (None, one.rule)
-    ]
+def _count(side: Sequence[_Failed], rule: str) -> int:
+    return median_low([len(failed.get(rule, ())) for failed in side])
+
+
+def _failed(session: Session) -> _Failed:
+    failed: _Failed = {}
+    for one in session.findings:
+        if one.status == "fail" and not one.dropped:
+            failed.setdefault(one.rule, []).append(one)
+    return failed
 
 
 def _place(finding: Finding) -> tuple[str | None, int | None]:

@@ -7,10 +7,13 @@ import json
 import math
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from pipediag.errors import PipediagError
 from pipediag.history.metrics import METRICS, Metric
@@ -103,31 +106,31 @@ class History:
 
     def series(self) -> list[Series]:
         """Every metric of every script and machine, as it went."""
+        rows = self._connection.execute(
+            "select script, args, fingerprint, name, created_at, commit_id, value from sessions"
+            " join metrics on metrics.session_id = sessions.id"
+            " order by script, args, fingerprint, created_at, sessions.id"
+        )
         return [
-            Series(script, _arguments(args), fingerprint, metric, points)
-            for script, args, fingerprint in self._scripts()
-            for metric in METRICS
-            if (points := self._points(script, args, fingerprint, metric.name))
+            series
+            for of_one, found in groupby(rows, key=lambda row: row[:3])
+            for series in _of_script(of_one, found)
         ]
 
-    def _scripts(self) -> list[tuple[str, str, str]]:
-        rows = self._connection.execute(
-            "select distinct script, args, fingerprint from sessions"
-            " order by script, args, fingerprint"
-        ).fetchall()
-        if not all(isinstance(cell, str) for row in rows for cell in row):
-            raise _StrangeRow("a row of it names no script")
-        return rows
 
-    def _points(self, script: str, args: str, fingerprint: str, name: str) -> tuple[Point, ...]:
-        rows = self._connection.execute(
-            "select created_at, commit_id, value from sessions"
-            " join metrics on metrics.session_id = sessions.id"
-            " where script = ? and args = ? and fingerprint = ? and name = ?"
-            " order by created_at desc, sessions.id desc limit ?",
-            (script, args, fingerprint, name, _MOST_ROWS),
-        ).fetchall()
-        return tuple(_point(row) for row in reversed(rows))
+def _of_script(of_one: tuple[object, ...], rows: Iterable[tuple[Any, ...]]) -> Iterator[Series]:
+    """The newest of each metric, in one pass."""
+    script, args, fingerprint = of_one
+    if not all(isinstance(cell, str) for cell in of_one):
+        raise _StrangeRow("a row of it names no script")
+    points: dict[str, deque[Point]] = {metric.name: deque(maxlen=_MOST_ROWS) for metric in METRICS}
+    for _, _, _, name, *measured in rows:
+        if name in points:
+            points[name].append(_point(*measured))
+    for metric in METRICS:
+        if points[metric.name]:
+            found = tuple(points[metric.name])
+            yield Series(str(script), _arguments(str(args)), str(fingerprint), metric, found)
 
 
 @contextmanager
@@ -164,8 +167,7 @@ def _arguments(text: str) -> tuple[str, ...]:
     return tuple(given)
 
 
-def _point(row: tuple[object, ...]) -> Point:
-    created_at, commit, value = row
+def _point(created_at: object, commit: object, value: object) -> Point:
     if (
         not isinstance(created_at, str)
         or not (commit is None or isinstance(commit, str))

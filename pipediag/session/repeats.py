@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pipediag.session.files import SESSION_FILE
+from pipediag.session.model import Session
+from pipediag.session.store import load_session
 
 MOST = 100
 """Runs in one directory; more than anybody makes, and an end to what a stranger can."""
@@ -19,3 +22,23 @@ def session_paths(path: Path) -> list[Path]:
         return [path]
     runs = [one for one in path.iterdir() if (one / SESSION_FILE).is_file()]
     return sorted(runs, key=lambda one: (len(one.name), one.name))[:MOST] or [path]
+
+
+def load_runs(
+    paths: Iterable[Path], tell: Callable[[str], None] | None = None
+) -> list[tuple[Path, Session]]:
+    """The sessions of all these runs, as they are judged together.
+
+    Each is without its rows of single steps and readings of the host: nothing that judges asks for
+    these, and a hundred long runs have too many of them to be held at once.
+
+    Raises:
+        PipediagError: one of them can't be read, as with `load_session`.
+    """
+    runs = [run for path in paths for run in session_paths(path)]
+    return [(path, without_rows(load_session(path, tell=tell))) for path in runs]
+
+
+def without_rows(session: Session) -> Session:
+    """All of it but what has a row for each step, or for each reading."""
+    return session.model_copy(update={"step_rows": [], "host_samples": []})

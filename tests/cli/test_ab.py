@@ -81,9 +81,9 @@ def swinging(_name: str, count: int) -> Session:
     ("measured", "status", "said"),
     [
         (steps(10.0, 10.0), 0, "decided after 3 rounds"),
-        (steps(10.0, 13.0), 1, "decided after 3 rounds"),
-        (steps(13.0, 10.0), 0, "decided after 3 rounds"),
-        (swinging, 4, "not decided after 4 rounds"),
+        (steps(10.0, 13.0), 1, "decided after 5 rounds"),
+        (steps(13.0, 10.0), 0, "decided after 5 rounds"),
+        (swinging, 4, "not decided after 6 rounds"),
         (lambda _name, _count: run_of(steps=None), 3, "a run failed after 0 rounds"),
         (lambda name, _count: run_of() if name == "old" else 2, 2, "a run failed"),
     ],
@@ -93,7 +93,7 @@ def test_the_exit_status_is_that_of_the_contract(
 ) -> None:
     del versions
     measuring(measured)
-    result = call("--rounds", 4, "--seed", 1, "old", "new", "--", "train.py")
+    result = call("--rounds", 6, "--seed", 1, "old", "new", "--", "train.py")
     assert result.exit_code == status
     assert f"pipediag: {said}" in result.stderr
     assert ("Comparison: " in result.stdout) is (status in (0, 1, 4))
@@ -111,7 +111,7 @@ def test_each_run_is_made_in_its_version_without_trials(versions: Path, measurin
     calls = measuring(steps(10.0, 13.0))
     call("--timeout", 9, "--steps", 7, "-m", "old", "new", "--", "pkg.train", "-q", "--", "x")
 
-    assert sorted(directory for directory, *_ in calls) == ["new"] * 3 + ["old"] * 3
+    assert sorted(directory for directory, *_ in calls) == ["new"] * 5 + ["old"] * 5
     output = versions / "reports" / "ab" / "base" / "run-1"
     [first] = [one for one in calls if str(output) in one]
     assert first[0] == "old"
@@ -130,12 +130,9 @@ def test_compare_reads_what_was_kept(versions: Path, measuring: Any) -> None:
 
     again = CliRunner().invoke(compare.command, ["kept/base", "kept/head"])
     assert again.exit_code == 1
-    assert "from 3 and 3 runs" in again.stdout
-    assert sorted(path.name for path in (versions / "kept" / "head").iterdir()) == [
-        "run-1",
-        "run-2",
-        "run-3",
-    ]
+    assert "from 5 and 5 runs" in again.stdout
+    kept = sorted(path.name for path in (versions / "kept" / "head").iterdir())
+    assert kept == [f"run-{number}" for number in range(1, 6)]
 
     with pytest.raises(PipediagError, match="kept/base is there already"):
         call("-o", "kept", "old", "new", "--", "train.py")

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from pipediag.session.model import Session
 from tests.comparison.sides import run_of
@@ -31,6 +32,9 @@ BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.
 
 LIMIT = "[tool.pipediag]\nmax-input-wait-percent = 20\n"
 """The sessions below lie on either side of it."""
+
+PIP = '#!/bin/sh\nfor one; do echo "$one"; done >> "$INSTALLED"\n'
+"""Writes down what it was asked to install, an argument a line."""
 
 PIPEDIAG = """#!{python}
 import os, shutil, subprocess, sys
@@ -73,12 +77,24 @@ class Workplace:
             folder.mkdir(parents=True)
             (folder / "session.json").write_text(session.model_dump_json(), encoding="utf-8")
 
+    @property
+    def installed(self) -> list[str]:
+        """What pip was asked for."""
+        asked = self.directory.parent / "installed"
+        return asked.read_text(encoding="utf-8").splitlines() if asked.exists() else []
+
     def run(self, command: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
         path = os.pathsep.join([*map(str, self.places), os.environ["PATH"]])
         return subprocess.run(
             command,
             cwd=self.directory,
-            env={**environment(), "PATH": path, "RECORDED": str(self.recorded), **variables},
+            env={
+                **environment(),
+                "PATH": path,
+                "RECORDED": str(self.recorded),
+                "INSTALLED": str(self.directory.parent / "installed"),
+                **variables,
+            },
             capture_output=True,
             text=True,
             check=False,
@@ -91,7 +107,7 @@ def workplace(tmp_path: Path) -> Workplace:
     tools = tmp_path / "tools"
     tools.mkdir()
     for name, text in (
-        ("pip", "#!/bin/sh\n"),
+        ("pip", PIP),
         ("pipediag", PIPEDIAG.format(python=sys.executable)),
     ):
         (tools / name).write_text(text, encoding="utf-8")
@@ -118,7 +134,16 @@ class Job:
     summary: str = ""
 
 
-def github(workplace: Workplace, steps: list[dict[str, Any]]) -> Job:
+def from_no_index(asked: list[str]) -> None:
+    """Pip was asked for pipediag by the address of its sources: no release is needed."""
+    [line] = [one for one in asked if "pipediag" in one]
+    requirement = Requirement(line)
+    assert (requirement.name, requirement.extras) == ("pipediag", {"tensorflow"})
+    assert requirement.url is not None
+    assert requirement.url.startswith("git+https://")
+
+
+def github(workplace: Workplace, steps: list[dict[str, Any]], **variables: str) -> Job:
     """As its runner does: bash with -e; after a failure only what is to run always."""
     job = Job()
     summary = workplace.directory.parent / "summary.md"
@@ -127,7 +152,9 @@ def github(workplace: Workplace, steps: list[dict[str, Any]]) -> Job:
         assert ("run" in step) != ("uses" in step)
         if "uses" in step or (job.failed and step.get("if") != "always()"):
             continue
-        done = workplace.run(["bash", "-e", "-c", step["run"]], GITHUB_STEP_SUMMARY=str(summary))
+        done = workplace.run(
+            ["bash", "-e", "-c", step["run"]], GITHUB_STEP_SUMMARY=str(summary), **variables
+        )
         job.output += done.stdout + done.stderr
         if done.returncode:
             job.failed.append(step.get("name", step["run"]))
@@ -140,8 +167,9 @@ def test_actions_gate_a_pull_request(workplace: Workplace) -> None:
     # YAML 1.1 takes the key `on` for true.
     assert workflow[True] == ["pull_request"]
     workplace.measured(of_input_wait(70.0))
-    job = github(workplace, workflow["jobs"]["pipediag"]["steps"])
+    job = github(workplace, workflow["jobs"]["pipediag"]["steps"], **workflow["env"])
 
+    from_no_index(workplace.installed)
     assert job.failed == ["Gate"]
     assert "::error file=train.py,line=12," in job.output
     assert "max-input-wait-percent" in job.summary
@@ -166,7 +194,8 @@ def test_actions_compare_both_versions_in_one_job(
     steps = yaml.safe_load(written("yaml", "github.base_ref"))["steps"]
     assert [step["with"]["path"] for step in steps if "with" in step] == ["head", "base"]
     workplace.measured(run_of(head_ms), base=run_of(10.0))
-    job = github(workplace, steps)
+    job = github(workplace, steps, **yaml.safe_load(written("yaml", "runs-on"))["env"])
+    from_no_index(workplace.installed)
     assert bool(job.failed) is fails
     assert ("regressed" in job.summary) is fails
     assert "3 and 3 runs" in job.summary
@@ -177,9 +206,11 @@ def test_gitlab_shows_what_did_not_pass(workplace: Workplace, percent: float, st
     job = yaml.safe_load(written("yaml", ".gitlab-ci.yml"))["pipediag"]
     workplace.measured(of_input_wait(percent))
     done = workplace.run(
-        ["bash", "-eo", "pipefail", "-c", "\n".join([*job["before_script"], *job["script"]])]
+        ["bash", "-eo", "pipefail", "-c", "\n".join([*job["before_script"], *job["script"]])],
+        **job["variables"],
     )
 
+    from_no_index(workplace.installed)
     assert done.returncode == status
     # A warning of the pipeline where the gate could not decide, and only there.
     assert (status in job["allow_failure"]["exit_codes"]) is (status == 4)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ from click.testing import CliRunner, Result
 
 from pipediag.cli.history import command
 from pipediag.errors import PipediagError
-from pipediag.session.store import save_session
+from pipediag.session.model import Session
+from pipediag.session.store import load_session, save_session
 from tests.comparison.sides import run_of
 
 
@@ -53,6 +55,32 @@ def test_a_directory_of_runs_and_what_is_there_already(here: Path) -> None:
     assert "2 of 2 sessions added" in history("add", "runs", "--commit", "abc").stderr
     again = history("add", "runs", "--file", "pipediag-history.sqlite")
     assert "0 of 2 sessions added" in again.stderr
+
+
+def test_what_is_before_a_session_that_cannot_be_read_is_kept_and_said(here: Path) -> None:
+    write(here / "runs" / "run-1", 1, 10.0)
+    broken = here / "runs" / "run-2"
+    broken.mkdir()
+    (broken / "session.json").write_text("{")
+    with pytest.raises(PipediagError, match=r"run-2.* Of 2 sessions, 1 were added to"):
+        history("add", "runs")
+    assert "Step" in history("show").stdout
+
+
+def test_sessions_are_held_one_at_a_time(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for at in range(1, 8):
+        write(here / "runs" / f"run-{at}", at, 10.0)
+    held: list[int] = []
+
+    def load(path: Path, tell: object = None) -> Session:
+        gc.collect()
+        held.append(sum(isinstance(one, Session) for one in gc.get_objects()))
+        return load_session(path)
+
+    monkeypatch.setattr("pipediag.session.store.load_session", load)
+    history("add", "runs")
+    assert len(held) == 7
+    assert max(held) - held[0] <= 1
 
 
 def test_without_a_history_there_is_nothing_to_show(here: Path) -> None:

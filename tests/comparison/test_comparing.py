@@ -7,6 +7,7 @@ import pytest
 from pipediag.comparison import Comparison, compare
 from pipediag.comparison.result import Quantity
 from pipediag.errors import ExitStatus, PipediagError
+from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.run import Script
 from tests.comparison.sides import run_of, runs_of
@@ -240,3 +241,20 @@ def test_a_finding_of_one_run_in_three_is_no_new_one() -> None:
     head = [run_of(findings=[make_finding()]), run_of(), run_of()]
     assert compare([run_of()], head).new == ()
     assert compare([run_of()], [head[0], head[0], head[1]]).new != ()
+
+
+def test_many_rules_are_gone_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger's session may have as many as it likes: each asks for its own findings alone."""
+    asked = 0
+    dropped = Finding.dropped
+
+    def counted(finding: Finding) -> bool:
+        nonlocal asked
+        asked += 1
+        return bool(dropped.fget(finding))  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(Finding, "dropped", property(counted))
+    head = run_of(findings=[make_finding(f"rule-{at}") for at in range(300)])
+    found = compare([run_of()], [head])
+    assert len(found.new) == 300
+    assert asked <= 2 * 300

@@ -53,6 +53,16 @@ def test_a_long_series_takes_no_table_of_all_pairs() -> None:
         tracemalloc.stop()
 
 
+def test_stairs_of_ten_thousand_are_climbed_without_an_end_of_the_stack() -> None:
+    """Each place that is found is asked again on both of its sides."""
+    found = change_points([float(at) for at in range(10_000)])
+    assert found
+    widths = np.diff([0, *found, 10_000])
+    assert min(widths) >= FEWEST
+    # What is left has no room for two levels that differ for sure.
+    assert max(widths) < 20
+
+
 def test_noise_alone_moves_next_to_nothing() -> None:
     said = [bool(change_points(noisy((10.0, 30), seed=seed))) for seed in range(500)]
     assert sum(said) <= 5

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from pipediag.errors import PipediagError
-from pipediag.history.store import VERSION, Series, opened
+from pipediag.history import store
+from pipediag.history.metrics import METRICS
+from pipediag.history.store import VERSION, History, Series, opened
 from pipediag.session.model import Session
 from pipediag.session.run import Script
 from tests.comparison.sides import run_of
@@ -96,3 +98,57 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(PipediagError, match="newer pipediag"), opened(path, create=True):
         pass
+
+
+def rows_of(path: Path, scripts: int, of_each: int) -> None:
+    """A file as `add` makes it, without the sessions themselves."""
+    kept(path, dated(1))
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("delete from metrics")
+        connection.execute("delete from sessions")
+        for at in range(scripts * of_each):
+            row = (at, f"digest-{at}", f"{at:06}", f"{at % scripts}.py", "[]", "fedc", None, b"")
+            connection.execute("insert into sessions values (?, ?, ?, ?, ?, ?, ?, ?)", row)
+            for metric in METRICS:
+                connection.execute("insert into metrics values (?, ?, ?)", (at, metric.name, 1.5))
+    connection.close()
+
+
+def work(path: Path) -> tuple[int, int]:
+    """Thousands of instructions that SQLite takes to read all of it, and measurements read."""
+    counted = 0
+
+    def count() -> int:
+        nonlocal counted
+        counted += 1
+        return 0
+
+    connection = sqlite3.connect(path)
+    connection.set_progress_handler(count, 1_000)
+    found = History(connection).series()
+    connection.close()
+    return counted, sum(len(series.points) for series in found)
+
+
+@pytest.mark.parametrize("shape", [(1, 5_000), (5_000, 1), (70, 70)])
+def test_five_thousand_rows_are_read_in_one_go(tmp_path: Path, shape: tuple[int, int]) -> None:
+    """However many scripts they are of: a look at all rows for each would be millions."""
+    rows_of(tmp_path / "h.sqlite", *shape)
+    counted, measurements = work(tmp_path / "h.sqlite")
+    assert measurements == 4 * shape[0] * shape[1]
+    # A row of a metric takes some tens, and ten more to be put in its place.
+    assert counted * 1_000 < 200 * measurements
+
+
+def test_of_an_endless_series_the_newest_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "_MOST_ROWS", 5)
+    rows_of(tmp_path / "h.sqlite", 2, 20)
+    with opened(tmp_path / "h.sqlite", create=False) as history:
+        found = history.series()
+    assert [point.created_at for point in found[0].points] == [
+        f"{at:06}" for at in range(30, 40, 2)
+    ]
+    assert len(found) == 8

@@ -1,8 +1,17 @@
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
-from pipediag.session.repeats import MOST, session_paths
+import pytest
+
+from pipediag.session import repeats
+from pipediag.session.host import HostSample
+from pipediag.session.model import Session
+from pipediag.session.repeats import MOST, load_runs, session_paths, without_rows
+from pipediag.session.steps import StepRow
+from pipediag.session.store import load_session, save_session
+from tests.factories import make_host_samples, make_session, make_step_rows
 
 
 def with_session(folder: Path) -> Path:
@@ -34,3 +43,34 @@ def test_there_is_an_end_to_them(tmp_path: Path) -> None:
     for at in range(MOST + 5):
         with_session(tmp_path / f"run-{at}")
     assert len(session_paths(tmp_path)) == MOST
+
+
+def test_of_a_hundred_long_runs_the_rows_of_one_are_held_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = make_session(step_rows=make_step_rows() * 20, host_samples=make_host_samples() * 20)
+    for at in range(MOST):
+        (tmp_path / f"run-{at}").mkdir()
+        save_session(long, tmp_path / f"run-{at}")
+    del long
+
+    def alive() -> int:
+        return sum(isinstance(one, StepRow | HostSample) for one in gc.get_objects())
+
+    held: list[int] = []
+
+    def load(path: Path, tell: object = None) -> Session:
+        held.append(alive())
+        return load_session(path)
+
+    monkeypatch.setattr(repeats, "load_session", load)
+    before = alive()
+    runs = load_runs([tmp_path])
+    assert len(runs) == len(held) == MOST
+    assert max(held) == alive() == before
+
+
+def test_all_else_of_a_run_is_there() -> None:
+    session = make_session()
+    assert without_rows(session) == session.model_copy(update={"step_rows": [], "host_samples": []})
+    assert session.step_rows

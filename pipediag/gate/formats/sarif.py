@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipediag import __version__
@@ -27,7 +27,8 @@ _KINDS = {
 def render(results: Sequence[GateResult]) -> str:
     """One run, whose results are what did not pass, the most valuable first."""
     told = most_valuable_first(results)
-    ids = list(dict.fromkeys(check.name for _, check in told))
+    names = dict.fromkeys(check.name for _, check in told)
+    ids = {name: at for at, name in enumerate(names)}
     run = {
         "tool": {"driver": _driver(ids)},
         "invocations": [_invocation(results)],
@@ -37,7 +38,7 @@ def render(results: Sequence[GateResult]) -> str:
     return dumped({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
-def _driver(ids: Sequence[str]) -> dict[str, Any]:
+def _driver(ids: Iterable[str]) -> dict[str, Any]:
     return {
         "name": "pipediag",
         "version": __version__,
@@ -64,13 +65,13 @@ def _invocation(results: Sequence[GateResult]) -> dict[str, Any]:
     return invocation
 
 
-def _result(result: GateResult, check: Check, ids: Sequence[str]) -> dict[str, Any]:
+def _result(result: GateResult, check: Check, ids: Mapping[str, int]) -> dict[str, Any]:
     kind, level = _KINDS[check.outcome]
     file, line = place_in_checkout(result, check)
     mark = f"{check.name}\0{file}".encode(errors="backslashreplace")
     return {
         "ruleId": message(check.name),
-        "ruleIndex": ids.index(check.name),
+        "ruleIndex": ids[check.name],
         "kind": kind,
         "level": level,
         "message": {"text": message(check.sentence)},
