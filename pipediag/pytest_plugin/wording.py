@@ -86,7 +86,8 @@ def _report(report: Path | str) -> str:
     """Where it is, or the sentence that says why there is none."""
     if isinstance(report, str):
         return report
-    return f"Report: {_path(str(report / 'report.html'))}"
+    page = report / "report.html"
+    return f"Report: {_path(str(page))}" if page.exists() else f"Session: {_path(str(report))}"
 
 
 def _path(file: str) -> str:

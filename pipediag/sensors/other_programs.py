@@ -27,6 +27,8 @@ class CpuReading:
 
 def read_cpus(root: Path = Path("/")) -> CpuReading | None:
     """The counters as they stand; None where the system does not show them."""
+    if not hasattr(os, "sched_getaffinity"):
+        return None
     names = {f"cpu{number}".encode() for number in os.sched_getaffinity(0)}
     try:
         # A line for each CPU: the file is longer than the beginnings that procfs reads.

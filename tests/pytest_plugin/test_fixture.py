@@ -249,7 +249,9 @@ def test_it(pipediag):
     pipediag.assert_within(library.load("kept"), max_input_wait_percent=20)
 """
     said = output(pytester, test)
-    assert "Report: kept/report.html" in said
+    assert "Session: kept" in said
+    (recorded / "report.html").touch()
+    assert "Report: kept/report.html" in output(pytester, test)
     assert not (pytester.path / "reports").exists()
 
 

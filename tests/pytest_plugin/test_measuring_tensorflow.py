@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.probe import environment
@@ -60,9 +62,11 @@ def test_has_its_input_at_once(pipediag):
 
 
 def test_what_waits_fails_with_its_line_and_what_does_not_passes(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
+    # A lock of its own: whatever else is measured here is not waited for.
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     pytester.makepyfile(test_training=PROJECT)
     # What is left to the garbage collector would be an error in a project that is as strict.
     strict = [

@@ -2,13 +2,18 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from pipediag.gate.formats.junit import render
-from pipediag.gate.result import GateResult
+from pipediag.gate.result import CheckOutcome, GateResult
 from tests.gate.formats.checks import FAILED_SCRIPT, MIXED, make_check, make_result
+from tests.gate.formats.junit_structure import problems
 
 
 def parsed(*results: GateResult) -> ET.Element:
-    return ET.fromstring(render(results).encode())
+    root = ET.fromstring(render(results).encode())
+    assert problems(root) == []
+    return root
 
 
 def counts(element: ET.Element) -> tuple[str | None, ...]:
@@ -26,7 +31,7 @@ def test_each_session_is_a_suite_and_each_check_a_case() -> None:
         "verdict",
     ]
     assert [counts(suite) for suite in root] == [("4", "1", "1", "0"), ("1", "0", "0", "0")]
-    assert counts(root) == ("5", "1", "1", "0")
+    assert counts(root) == ("5", "1", "1", None)
 
 
 def test_a_failure_says_where_and_why() -> None:
@@ -68,3 +73,25 @@ def test_a_script_that_failed_is_an_error() -> None:
 def test_what_xml_cannot_hold_is_spelled_out() -> None:
     [[[failure]]] = parsed(make_result(make_check(sentence="a\x00b\ud800c\ufffed <&\"'> ##[x]")))
     assert failure.text == "train.py:12: a\\x00b\\ud800c\\ufffed <&\"'> ##[x]"
+
+
+@pytest.mark.parametrize("outcome", ["pass", "warn", "fail", "inconclusive"])
+@pytest.mark.parametrize("allowed", [True, False])
+def test_every_outcome_is_built_as_readers_check_it(outcome: CheckOutcome, allowed: bool) -> None:
+    hostile = make_check(outcome, sentence="]]> <failure/> \x00 &amp;", name='"><x y="')
+    result = make_result(hostile, label="<a>", allow_inconclusive=allowed)
+    assert len(list(parsed(result, FAILED_SCRIPT, make_result()).iter("testcase"))) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<testsuites skipped='0'/>",
+        "<testsuites><testcase name='x'/></testsuites>",
+        "<testsuites><testsuite name='x' tests='1' failures='0' errors='0'/></testsuites>",
+        "<testsuites><testsuite name='x' tests='0' failures='0'/></testsuites>",
+        "<testsuites>said</testsuites>",
+    ],
+)
+def test_what_is_built_otherwise_is_seen(text: str) -> None:
+    assert problems(ET.fromstring(text))
