@@ -1,7 +1,7 @@
 """What readers of JUnit XML agree on, as far as pipediag writes it.
 
-There is no standard. These are the elements that Jenkins' schema for it (junit-10.xsd) has, with the
-attributes that it knows of each; a file that has others is refused by who checks against it.
+There is no standard. These are the elements that Jenkins' schema for it (junit-10.xsd) has, with
+the attributes that it knows of each; a file that has others is refused by who checks against it.
 """
 
 from __future__ import annotations
