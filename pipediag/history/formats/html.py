@@ -52,7 +52,7 @@ class Drawing:
     levels: tuple[Level, ...]
     changes: tuple[Change, ...]
     span: str
-    """The lowest and the highest of them."""
+    """The lowest and the highest of them, as a sentence."""
     left_out: int
     """The oldest, which have no room."""
 
@@ -81,7 +81,7 @@ def _drawing(series: Series, moves: Sequence[Move]) -> Drawing:
         return _MARGIN + (WIDTH - 2 * _MARGIN) * at / max(1, len(points) - 1)
 
     def y(value: float) -> float:
-        share = (min(high, max(low, value)) - low) / (high - low) if high > low else 0.0
+        share = (min(high, max(low, value)) - low) / (high - low) if high > low else 0.5
         return HEIGHT - _MARGIN - (HEIGHT - 2 * _MARGIN) * share
 
     ends = [*(move.at for move in moves), len(series.points)]
@@ -103,6 +103,12 @@ def _drawing(series: Series, moves: Sequence[Move]) -> Drawing:
             for move in moves
             if move.at > left_out
         ),
-        span=f"{wording.number(low)} to {wording.value(series, high)}",
+        span=_span(series, low, high),
         left_out=left_out,
     )
+
+
+def _span(series: Series, low: float, high: float) -> str:
+    if low == high:
+        return f"Always {wording.value(series, high)}."
+    return f"Drawn from {wording.number(low)} to {wording.value(series, high)}."

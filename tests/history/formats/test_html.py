@@ -93,6 +93,12 @@ def test_every_series_can_be_drawn(numbers: list[float]) -> None:
     assert all(0.0 <= y <= HEIGHT for y in places(dots, "cy"))
 
 
+def test_what_never_moved_is_a_line_in_the_middle() -> None:
+    page = Page(render([series([10.0] * 9)]))
+    assert set(places(page.find("circle"), "cy")) == {HEIGHT / 2.0}
+    assert "Always 10 ms." in page.root.words()
+
+
 def test_nothing_is_said_to_be_nothing() -> None:
     assert "The history is empty." in render([])
 
