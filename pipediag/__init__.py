@@ -5,9 +5,12 @@ __version__ = "0.1.0"
 _PLACES = {
     "PipediagError": "pipediag.errors",
     "Result": "pipediag.library.result",
+    "Watch": "pipediag.library.watching",
     "analyze": "pipediag.library.analysis",
     "analyze_input": "pipediag.library.analysis",
+    "callback": "pipediag.library.keras_callback",
     "load": "pipediag.library.result",
+    "watch": "pipediag.library.watching",
 }
 """Imported when they are asked for: whoever imports the package gets nothing else with it."""
 

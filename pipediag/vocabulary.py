@@ -82,7 +82,7 @@ StepClass = Literal[
 Group = Literal["compute", "transfer", "overhead"]
 """Classes of the step, other than input, by what can be the bottleneck."""
 Bottleneck = Literal["input", Group, "balanced", "inconclusive"]
-Call = Literal["analyze", "analyze_input"]
+Call = Literal["analyze", "analyze_input", "watch", "callback"]
 """Functions of pipediag's that measure in the program that calls them."""
 VerdictSeverity = Literal["ok", "moderate", "high", "unknown"]
 Confidence = Literal["high", "medium", "low"]

@@ -8,9 +8,11 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pipediag.capture.callsites import call_site
 from pipediag.capture.environment import describe_environment
 from pipediag.capture.frameworks.hooking import hook_now, install_hooks
 from pipediag.capture.frameworks.registry import FRAMEWORKS
@@ -32,7 +34,7 @@ from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.measuring.stacks import SWITCH_INTERVAL
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.replay.making_again import made_again
+from pipediag.capture.replay.making_again import enter_as_it_is, made_again
 from pipediag.capture.timeline.timeline import Timeline
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
@@ -116,6 +118,7 @@ class Capture:
             state=instruments.state,
             timeline=self._timeline,
             other_uses=OtherUses(self._recorder.recording.other_uses),
+            came_late=program_goes_on,
         )
 
     def install(self) -> None:
@@ -124,21 +127,26 @@ class Capture:
         self._guard.watch_forks()
         self._recorder.save()
 
-    def install_in(self, before_training: Callable[[], None]) -> None:
+    def install_in(self, before_training: Callable[[], None] = nothing) -> None:
         """Hook onto frameworks that a program has imported, which goes on without us later."""
         self._conductor.before_training = before_training
+        self._plan.met_earlier = partial(enter_as_it_is, plan=self._plan)
         self._replaced = hook_now(FRAMEWORKS, self._watchers)
         self._guard.watch_forks()
         self._recorder.save()
 
-    def leave_alone(self) -> None:
-        """Put everything back where it was before `install_in`, and keep nothing of the program."""
+    def leave_alone(self, *, stopped: bool = True) -> None:
+        """Put everything back where it was before `install_in`, and keep nothing of the program.
+
+        `stopped` tells that its loop was ended before its time.
+        """
         if self._replaced is not None:
             self._replaced.put_back()
         self._conductor.let_go()
         self._plan.forget_all()
         self._timeline.closed()
-        remove_cut_caches(self._recorder.recording.operations, self._began_s)
+        if stopped:
+            remove_cut_caches(self._recorder.recording.operations, self._began_s)
         self._guard.dismiss()
 
     def declare_training(self, reason: str) -> None:
@@ -157,6 +165,10 @@ class Capture:
     def note(self, sentence: str) -> None:
         """Keep a sentence for the report."""
         self._recorder.note(sentence)
+
+    def fit_goes_on(self) -> None:
+        """A `fit` of Keras's that has begun is what is measured, to its end."""
+        self._timeline.begins("fit", "fit", call_site())
 
     def script_begins(self, began_ns: int) -> None:
         """The script's first line is next; since that moment the interpreter ran our code."""

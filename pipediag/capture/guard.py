@@ -55,6 +55,7 @@ class Guard:
         self._undone_in_child: list[Callable[[], None]] = []
         self._before_fork: list[Callable[[], None]] = []
         self._after_fork: list[Callable[[], None]] = []
+        self._when_dismissed: list[Callable[[], None]] = []
 
     def hook(self, original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
         """What to put in the place of `original`; `ours` calls that, and us through entries."""
@@ -120,6 +121,10 @@ class Guard:
         self._before_fork.append(before)
         self._after_fork.append(after)
 
+    def when_dismissed(self, leave: Callable[[], None]) -> None:
+        """Have `leave` called where a program goes on without us, for what no hook takes back."""
+        self._when_dismissed.append(leave)
+
     def watch_forks(self) -> None:
         """Step aside in every child that this process forks, for good."""
         os.register_at_fork(
@@ -146,7 +151,12 @@ class Guard:
         What is told of forks can't be taken back; it does nothing from here on.
         """
         self.step_aside()
+        for leave in self._when_dismissed:
+            self.attempt("leaving the program alone", leave)
+        # The recording, among what is not held on to, is as large as what was seen.
+        self._note = nothing
         for held in (
+            self._when_dismissed,
             self.entries,
             self.hooks,
             self._when_given_up,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -36,16 +37,24 @@ class Beside:
     """
 
     def __init__(
-        self, settings: RunSettings, directory: Path, *, budget_s: float, source: bool
+        self,
+        settings: RunSettings,
+        directory: Path,
+        *,
+        budget_s: float,
+        source: bool,
+        kept: bool = False,
     ) -> None:
+        """Its session goes to `directory`, and, where that is to be kept, its reports."""
+        capture = Path(settings.capture_directory)
         told, telling = os.pipe()
         asked, asking = os.pipe() if budget_s > 0 else (None, None)
         self._open = [one for one in (telling, asked) if one is not None]
         theirs = [one for one in (told, asking) if one is not None]
-        self._log = directory / _LOG
+        self._log = (capture / _LOG).open("w+b")
         self.settings = replace(settings, progress_fd=telling, command_fd=asked)
-        self.settings.write(Path(settings.capture_directory) / SETTINGS_FILE)
-        request = directory / "request.json"
+        self.settings.write(capture / SETTINGS_FILE)
+        request = capture / "request.json"
         CompanionRequest(
             pid=os.getpid(),
             capture=settings.capture_directory,
@@ -54,18 +63,19 @@ class Beside:
             writing=asking,
             budget_s=budget_s,
             source=source,
+            began_ns=time.monotonic_ns(),
+            kept=kept,
         ).write(request)
         try:
-            with self._log.open("wb") as log:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", _START, str(_ROOT), str(request)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    pass_fds=theirs,
-                    # Ctrl-C is the program's, which tells the companion how it ended.
-                    start_new_session=True,
-                )
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _START, str(_ROOT), str(request)],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                pass_fds=theirs,
+                # Ctrl-C is the program's, which tells the companion how it ended.
+                start_new_session=True,
+            )
         except BaseException:
             self._close()
             raise
@@ -83,10 +93,10 @@ class Beside:
         self.teller.tell(Closing())
         try:
             status = self._process.wait()
+            said = self._said() if status != 0 else ""
         finally:
             self._close()
         if status != 0:
-            said = self._log.read_text(encoding="utf-8", errors="replace").strip()
             raise PipediagError(
                 "no session could be made of what was measured. The process that makes it ended "
                 f"with status {status}: {said[-_LONGEST_LOG:] or 'it wrote nothing'}"
@@ -99,7 +109,12 @@ class Beside:
             self._process.kill()
             self._process.wait()
 
+    def _said(self) -> str:
+        self._log.seek(0)
+        return self._log.read().decode(errors="replace").strip()
+
     def _close(self) -> None:
+        self._log.close()
         while self._open:
             with suppress(OSError):
                 os.close(self._open.pop())

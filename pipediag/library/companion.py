@@ -9,11 +9,13 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from pipediag.errors import PipediagError
 from pipediag.library.request import CompanionRequest
+from pipediag.reporters import write_all
 from pipediag.runner.analysis import AnalysisRequest, analyse_followed
 from pipediag.runner.asking import CommandPipe, MessageReader, OnTrials
 from pipediag.runner.directory_lock import DirectoryLock
@@ -22,12 +24,13 @@ from pipediag.runner.output import OutputDirectory
 from pipediag.runner.progress import OnProgress, Shown
 from pipediag.runner.supervisor import ChildResult, follow
 from pipediag.session.files import SESSION_FILE
-from pipediag.session.messages import Closing
+from pipediag.session.messages import Closing, Ended
 from pipediag.session.settings import SETTINGS_FILE, RunSettings
 from pipediag.session.store import save_session
 
 GONE = 1
 """The status where the program has ended before it was measured."""
+CUT_OFF = "The program's process was gone before its measurement was over."
 
 
 class Program:
@@ -75,14 +78,21 @@ def main() -> None:
     directory, capture = Path(request.directory), Path(request.capture)
     output = OutputDirectory(directory, capture, None, True, DirectoryLock(directory))
     settings = RunSettings.read(capture / SETTINGS_FILE)
-    analysis = AnalysisRequest(settings.script, budget_s=request.budget_s, source=request.source)
+    analysis = AnalysisRequest(
+        settings.script,
+        budget_s=request.budget_s,
+        source=request.source,
+        run_to_end=settings.run_to_end,
+    )
     try:
         session = analyse_followed(analysis, settings, output, partial(_follow, program, request))
         if settings.input_only:
             save_session(of_input_alone(session), directory / SESSION_FILE)
+        if request.kept:
+            write_all(session, directory)
     except PipediagError as error:
         sys.exit(str(error))
-    if program.is_gone:
+    if program.is_gone and not request.kept:
         shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -95,14 +105,18 @@ def _follow(
     on_trials: OnTrials | None,
 ) -> ChildResult:
     commands = None if request.writing is None else CommandPipe(request.writing)
+    ended: Ended | None = None
 
     def told(message: Shown) -> None:
+        nonlocal ended
         if isinstance(message, Closing):
             program.measured()
+        elif isinstance(message, Ended):
+            ended = message
         on_progress(message)
 
     try:
-        return follow(
+        result = follow(
             program,
             MessageReader(request.reading),
             _NoSignals(),
@@ -114,3 +128,7 @@ def _follow(
     finally:
         if commands is not None:
             commands.close()
+    result = replace(result, started_ns=request.began_ns)
+    if ended is not None:
+        return replace(result, script_status=ended.status)
+    return replace(result, outcome="killed", script_status=None, detail=CUT_OFF)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +14,11 @@ from pipediag.capture.measuring.training_state import TrainingState, lacks_memor
 from pipediag.errors import PipediagError
 from pipediag.library.beside import Beside
 from pipediag.library.own_directory import OwnDirectory
+from pipediag.library.one_at_a_time import give_turn_back, take_turn
 from pipediag.session.messages import Ended, Started
 from pipediag.session.settings import RunSettings
 from pipediag.vocabulary import OwnEnding
 
-_ONE_AT_A_TIME = threading.Lock()
 _NO_FILE = "<python>"
 _NEW_VARIABLES = (
     "{count} variables were made by the first step, and keep what the steps of this analysis have "
@@ -44,11 +43,7 @@ def measure(
         PipediagError: nothing can be measured here, or no session could be made of it.
     """
     _refuse_where_nothing_can_be_measured()
-    if not _ONE_AT_A_TIME.acquire(blocking=False):
-        raise PipediagError(
-            "another analysis is under way in this process. Nothing was measured. Call this one "
-            "when that has ended."
-        )
+    take_turn()
     try:
         directory = OwnDirectory()
         try:
@@ -66,16 +61,11 @@ def measure(
             directory.cleanup()
             raise
     finally:
-        _ONE_AT_A_TIME.release()
+        give_turn_back()
     return directory
 
 
 def _refuse_where_nothing_can_be_measured() -> None:
-    if "pipediag.child" in sys.modules:
-        raise PipediagError(
-            "this program is run by `pipediag analyze`, which measures all of it. Nothing was "
-            "measured by this call. Run the program by itself, or leave the call out."
-        )
     if "tensorflow" not in sys.modules:
         raise PipediagError("TensorFlow is not imported, so there is nothing to measure.")
     lack = lacks_memory()

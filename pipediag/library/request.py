@@ -24,6 +24,11 @@ class CompanionRequest:
     """Time for trials."""
     source: bool
     """Whether the session may hold the user's code."""
+    began_ns: int
+    """When the measurement began, by `time.monotonic_ns()`."""
+    kept: bool = False
+    """Whether the directory is the user's: reports are written there, too, and what is in it stays
+    where the program ends too soon."""
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self)), encoding="utf-8")

@@ -85,7 +85,24 @@ class OutputDirectory:
         self.lock.release()
 
 
-def prepare_output(path: Path, force: bool) -> OutputDirectory:
+@dataclass(frozen=True)
+class Refusal:
+    """What follows where a directory can't be had, and what to do, in the caller's words."""
+
+    consequence: str
+    choose: str
+    overwrite: str = ""
+    """How to write into a directory that holds something else, where the caller lets one."""
+
+
+_OF_THE_COMMAND = Refusal(
+    "The script was not run.",
+    "choose another directory with --output",
+    ", or write into this one with --force",
+)
+
+
+def prepare_output(path: Path, force: bool, refusal: Refusal = _OF_THE_COMMAND) -> OutputDirectory:
     """Make the directory, keep others out of it, and prove that it can be written to.
 
     A report that is there is renamed to the first free `<name>.1`, `<name>.2`, ... unless `force`.
@@ -99,20 +116,20 @@ def prepare_output(path: Path, force: bool) -> OutputDirectory:
     kept_aside = None
     try:
         with ExitStack() as on_failure:
-            lock = _locked(path)
+            lock = _locked(path, refusal)
             on_failure.callback(lock.release)
-            if not force and (kept_aside := _keep_aside(path)) is not None:
+            if not force and (kept_aside := _keep_aside(path, refusal)) is not None:
                 # The lock has gone aside with the report.
                 lock.release()
-                lock = _locked(path)
+                lock = _locked(path, refusal)
                 on_failure.callback(lock.release)
                 made = True
             capture = _new_capture(path)
             on_failure.pop_all()
     except OSError as error:
         raise PipediagError(
-            f"cannot write to the output directory {path}: {error.strerror}. The script was not "
-            "run. Choose another directory with --output."
+            f"cannot write to the output directory {path}: {error.strerror}. "
+            f"{refusal.consequence} {_sentence(refusal.choose)}"
         ) from error
     return OutputDirectory(path, capture, kept_aside, made, lock)
 
@@ -121,7 +138,11 @@ def _new_capture(path: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix=CAPTURE_PREFIX, dir=path))
 
 
-def _locked(path: Path) -> DirectoryLock:
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _locked(path: Path, refusal: Refusal) -> DirectoryLock:
     """The directory, made if it is not there, locked."""
     moves_left = MOST_MOVES
     while True:
@@ -136,8 +157,8 @@ def _locked(path: Path) -> DirectoryLock:
             continue
         if not lock.is_taken:
             raise PipediagError(
-                f"another analysis is writing to {path}. The script was not run. Wait until that "
-                "one has ended, or choose another directory with --output."
+                f"another analysis is writing to {path}. {refusal.consequence} Wait until that "
+                f"one has ended, or {refusal.choose}."
             )
         if lock.is_of(path):
             return lock
@@ -145,14 +166,14 @@ def _locked(path: Path) -> DirectoryLock:
         lock.release()
 
 
-def _keep_aside(path: Path) -> Path | None:
+def _keep_aside(path: Path, refusal: Refusal) -> Path | None:
     names = {entry.name for entry in path.iterdir()}
     if not names:
         return None
     if not any(name in REPORT_FILES or name.startswith(CAPTURE_PREFIX) for name in names):
         raise PipediagError(
-            f"{path} is not empty and holds no pipediag report. The script was not run. "
-            "Choose another directory with --output, or write into this one with --force."
+            f"{path} is not empty and holds no pipediag report. {refusal.consequence} "
+            f"{_sentence(refusal.choose + refusal.overwrite)}"
         )
     numbered = (path.with_name(f"{path.name}.{number}") for number in count(1))
     aside = next(candidate for candidate in numbered if not candidate.exists())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.library.companion import GONE, Program
+from pipediag.library.companion import CUT_OFF, GONE, Program, _follow
 from pipediag.library.request import CompanionRequest
 from pipediag.runner.asking import CommandPipe, MessageReader, OnTrials
 from pipediag.runner.supervisor import ChildResult, follow
@@ -99,6 +99,33 @@ def test_a_program_that_is_gone_is_not_waited_for() -> None:
     assert program.poll() == GONE
 
 
+def _session_of(*messages: FromChild, pid: int) -> ChildResult:
+    told, telling = os.pipe()
+    for message in messages:
+        os.write(telling, encode(message))
+    request = CompanionRequest(pid, "capture", "directory", told, None, 0.0, True, began_ns=7)
+    try:
+        return _follow(
+            Program(pid), request, on_started=lambda _: None, on_progress=lambda _: None,
+            on_trials=None,
+        )  # fmt: skip
+    finally:
+        os.close(told)
+        os.close(telling)
+
+
+def test_a_measurement_lasts_from_when_the_program_began_it() -> None:
+    ended = Ended("raised", 1, "ValueError: no")
+    result = _session_of(Started(), ended, Closing(), pid=os.getppid())
+    assert (result.outcome, result.script_status, result.detail) == ("raised", 1, ended.error)
+    assert result.started_ns == 7
+
+
+def test_a_program_that_was_gone_too_soon_was_killed() -> None:
+    result = _session_of(Started(), pid=os.getppid() + 1_000_000)
+    assert (result.outcome, result.script_status, result.detail) == ("killed", None, CUT_OFF)
+
+
 def test_nothing_is_done_to_the_program() -> None:
     program = Program(os.getppid())
     program.kill()
@@ -109,7 +136,9 @@ def test_nothing_is_done_to_the_program() -> None:
 
 
 def test_a_request_comes_back_as_it_was(tmp_path: Path) -> None:
-    request = CompanionRequest(1, "capture", "directory", 3, None, 2.5, source=False)
+    request = CompanionRequest(
+        1, "capture", "directory", 3, None, 2.5, False, began_ns=7, kept=True
+    )
     request.write(tmp_path / "request.json")
     assert CompanionRequest.read(tmp_path / "request.json") == request
 

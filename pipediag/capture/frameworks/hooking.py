@@ -10,6 +10,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from importlib.abc import MetaPathFinder
+from typing import Any
 
 from pipediag.capture.frameworks.framework import Framework, Hook
 from pipediag.capture.frameworks.replaced import Replaced
@@ -19,25 +20,43 @@ from pipediag.capture.watching.watchers import Watchers
 
 def install_hooks(frameworks: Iterable[Framework], watchers: Watchers) -> None:
     """Wait for each framework; a hook that does not fit it is left out, and noted."""
-    by_arrival: dict[str, list[tuple[str, Hook]]] = {}
-    for framework in frameworks:
-        hooks = by_arrival.setdefault(framework.arrives_with, [])
-        hooks.extend(_hooks_of(framework, watchers))
-    for package, hooks in by_arrival.items():
-        if hooks:
-            _wait_for(package, hooks, watchers.guard)
+    for package, hooks in _by_arrival(frameworks, watchers).items():
+        _wait_for(package, hooks, watchers.guard)
 
 
 def hook_now(frameworks: Iterable[Framework], watchers: Watchers) -> Replaced:
-    """Hook into what the program has imported already; returns what puts it back as it was."""
-    replaced = Replaced()
+    """Hook into what the program has imported already, and into what it imports from now on;
+    returns what puts it back as it was."""
+    replaced, guard = Replaced(), watchers.guard
+    for package, hooks in _by_arrival(frameworks, watchers).items():
+        noted = [(name, _noting(replaced, hook)) for name, hook in hooks]
+        if package not in sys.modules:
+            _wait_for(package, noted, guard)
+            continue
+        for name, hook in noted:
+            if name in sys.modules:
+                guard.entry(f"hooking into {name}", hook)(sys.modules[name])
+        _when_imported([one for one in noted if one[0] not in sys.modules], guard)
+    return replaced
+
+
+def _by_arrival(
+    frameworks: Iterable[Framework], watchers: Watchers
+) -> dict[str, list[tuple[str, Hook]]]:
+    """The hooks of all frameworks, by the package that comes before what they are hooked into."""
+    found: dict[str, list[tuple[str, Hook]]] = {}
     for framework in frameworks:
         for name, hook in _hooks_of(framework, watchers):
-            module = sys.modules.get(name)
-            if module is not None:
-                with replaced.noting(module):
-                    watchers.guard.entry(f"hooking into {name}", hook)(module)
-    return replaced
+            found.setdefault(framework.arrives_with, []).append((name, hook))
+    return found
+
+
+def _noting(replaced: Replaced, hook: Hook) -> Hook:
+    def hook_and_note(module: Any) -> None:
+        with replaced.noting(module):
+            hook(module)
+
+    return hook_and_note
 
 
 def _hooks_of(framework: Framework, watchers: Watchers) -> Iterator[tuple[str, Hook]]:
@@ -48,15 +67,20 @@ def _hooks_of(framework: Framework, watchers: Watchers) -> Iterator[tuple[str, H
 
 def _wait_for(package: str, hooks: list[tuple[str, Hook]], guard: Guard) -> None:
     def arrives() -> None:
-        # Not sooner: TensorFlow needs wrapt itself, a script without TensorFlow does not.
-        import wrapt
-
-        for module, hook in hooks:
-            wrapt.register_post_import_hook(guard.entry(f"hooking into {module}", hook), module)
+        _when_imported(hooks, guard)
 
     arrival = _Arrival(package, guard.entry(f"waiting for {package}", arrives))
     sys.meta_path.insert(0, arrival)
     guard.in_forked_child(arrival.leave)
+    guard.when_dismissed(arrival.leave)
+
+
+def _when_imported(hooks: Iterable[tuple[str, Hook]], guard: Guard) -> None:
+    # Not sooner: TensorFlow needs wrapt itself, a script without TensorFlow does not.
+    import wrapt
+
+    for module, hook in hooks:
+        wrapt.register_post_import_hook(guard.entry(f"hooking into {module}", hook), module)
 
 
 class _Arrival(MetaPathFinder):

@@ -183,6 +183,7 @@ class LoopRegistry:
         record.element_spec = facts.element_spec
         if facts.root is None:
             return
+        self.plan.enter_unmarked([facts.root])
         record.root_op_id = self.plan.operation_of(facts.root)
         record.dataset_options = dict(facts.options)
         record.autotune_enabled = record.dataset_options.get("autotune.enabled") is not False

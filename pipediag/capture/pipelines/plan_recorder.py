@@ -11,13 +11,13 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from pipediag.capture.callsites import is_pipediags
-from pipediag.capture.guard import GUARD_FILE, Guard
+from pipediag.capture.callsites import CallSite, is_pipediags
+from pipediag.capture.guard import GUARD_FILE, Guard, attempt
 from pipediag.capture.pipelines.call import (
     MARK,
     InnerCalls,
@@ -84,6 +84,8 @@ class PlanRecorder:
         self._numbers = itertools.count(1)
         self._dataset_class: type = object
         self._marked: list[weakref.ref[Any]] = []
+        self.met_earlier: Callable[[Any], None] | None = None
+        """Where the program was there before us: enters what made a dataset that has no mark."""
 
     def install(self, dataset_class: type, guard: Guard) -> None:
         """Wrap the sources and transformations of `tf.data.Dataset`."""
@@ -129,6 +131,41 @@ class PlanRecorder:
         operation.parent_ids = self._mark(dataset, op_id)
         self._operations.append(operation)
 
+    def enter_call(
+        self,
+        dataset: Any,
+        kind: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        site: CallSite | None,
+        made_by_framework: bool,
+    ) -> None:
+        """Record a call that was made before us, by the dataset that it returned.
+
+        `args` and `kwargs` are those of the method, the dataset that it was called on first.
+        """
+        operation = RecordedOperation(
+            id=f"op{next(self._numbers)}",
+            kind=kind,
+            name=getattr(dataset, "_name", None) or "",
+            file=site.file if site else None,
+            line=site.line if site else None,
+            made_by_framework=made_by_framework,
+        )
+        self._operations.append(operation)
+        hooked = getattr(self._dataset_class, kind)
+        original = getattr(hooked, "__wrapped__", hooked)
+        self._describe(operation, original, args, kwargs, dataset, None)
+        remember(dataset, operation, original, args, kwargs, ())
+
+    def enter_unmarked(self, given: Iterable[Any]) -> None:
+        """Record what made those among them that are datasets from before us."""
+        if self.met_earlier is None:
+            return
+        for thing in given:
+            if isinstance(thing, self._dataset_class) and MARK not in thing.__dict__:
+                attempt(self._recorder.note, "reading a dataset", self.met_earlier, thing)
+
     def forget_all(self) -> None:
         """Leave no mark on datasets of a program that goes on, and may be recorded once more."""
         while self._marked:
@@ -147,7 +184,7 @@ class PlanRecorder:
         begins, failed, made = self._entries or self._enter_by(guard)
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            begun = begins(kind, original, kwargs)
+            begun = begins(kind, original, args, kwargs)
             if begun is None:
                 return original(*args, **kwargs)
             if not isinstance(begun, _Call):
@@ -174,6 +211,7 @@ class PlanRecorder:
         self,
         kind: str,
         original: Callable[..., Any],
+        args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> _Call | InnerCalls | None:
         """The call to be recorded, or what makes it instead; None where it is not the user's."""
@@ -185,6 +223,7 @@ class PlanRecorder:
         inner = replaying.get()
         if inner is not None:
             return inner
+        self.enter_unmarked((*args, *kwargs.values()))
         site = again.site if again is not None else user_site()
         helper = helper_called(caller) if again is None else None
         named = takes_name(original)
@@ -245,7 +284,7 @@ class PlanRecorder:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         dataset: Any,
-        elapsed_ms: float,
+        elapsed_ms: float | None,
     ) -> None:
         """Fill in what is known once the call has been made; never let that fail the script."""
         try:

@@ -1,7 +1,8 @@
-"""A pipeline that was made before pipediag came, made again by the calls that its objects tell of.
+"""A pipeline that was made before pipediag came, and the calls that its objects tell of.
 
-It is recorded with that, and apart from the program's own: no shuffle of the program counts its
-passes. What can't be told is used as it is, with all that it reads from, as one source.
+It is made again by them and recorded with that, apart from the program's own: no shuffle of the
+program counts its passes. Or, where the program reads it itself, the calls are only written down.
+What can't be told is used as it is, with all that it reads from, as one source.
 """
 
 from __future__ import annotations
@@ -59,16 +60,39 @@ def made_again(dataset: Any, plan: PlanRecorder) -> Any:
     raise NotReplayableError(f"{failure}.")
 
 
+def enter_as_it_is(dataset: Any, plan: PlanRecorder) -> None:
+    """Write down the calls that made a pipeline which the program reads itself; none is made."""
+    if MARK in dataset.__dict__:
+        return
+    made = _made(dataset)
+    if made is None:
+        plan.enter_source(dataset, _kind(dataset))
+        return
+    upstream = dataset._inputs()[0]
+    enter_as_it_is(upstream, plan)
+    site = _site(made.function)
+    by_framework = made.function is not None and site is None
+    args = (upstream, *made.args)
+    plan.enter_call(dataset, made.method, args, made.kwargs, site, by_framework)
+
+
+def _made(dataset: Any) -> _Made | None:
+    """The call that the dataset's object tells of; None where that can't be made again."""
+    tell = _CALLS.get(type(dataset).__name__)
+    made = tell(dataset) if tell is not None and len(dataset._inputs()) == 1 else None
+    if made is None or (made.function is not None and not _is_the_programs(made.function)):
+        return None
+    return made
+
+
 def _again(dataset: Any, plan: PlanRecorder) -> Any:
     if MARK in dataset.__dict__:
         return dataset
-    tell = _CALLS.get(type(dataset).__name__)
-    inputs = dataset._inputs()
-    made = tell(dataset) if tell is not None and len(inputs) == 1 else None
-    if made is None or (made.function is not None and not _is_the_programs(made.function)):
+    made = _made(dataset)
+    if made is None:
         plan.enter_source(dataset, _kind(dataset))
         return dataset
-    upstream = _again(inputs[0], plan)
+    upstream = _again(dataset._inputs()[0], plan)
     name = getattr(dataset, "_name", None)
     kwargs = {**made.kwargs, "name": name} if name is not None else made.kwargs
     token = making_again.set(MadeAgain(_site(made.function)))

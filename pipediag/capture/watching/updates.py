@@ -92,6 +92,10 @@ class UpdateWatch:
     def leave(self) -> None:
         self._threads.here.functions.pop()
 
+    def knows(self, function: Any) -> None:
+        """A function that was traced before we came writes trainable variables."""
+        self._training.add(function)
+
     def trains(self, function: Any) -> bool:
         return function in self._training
 

@@ -41,3 +41,5 @@ class Watchers:
     """Of calls that take long, and of what is traced."""
     other_uses: OtherUses
     """Of what is no training loop."""
+    came_late: bool = False
+    """Whether the program had datasets, iterators and functions before we came."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
-from pipediag.capture.callsites import is_users, package_of
+from pipediag.capture.callsites import is_pipediags, is_users, package_of
 from pipediag.capture.frame_locals import locals_of
 from pipediag.capture.frameworks.keras.input_layers import input_layers, unsplit
 from pipediag.capture.frameworks.keras.optimizer_settings import settings_of
@@ -162,7 +162,10 @@ def _adapter(frame: FrameType) -> Any:
 def _user_callbacks(callbacks: Any) -> list[Any]:
     listed = getattr(callbacks, "callbacks", callbacks) or []
     listed = listed if isinstance(listed, list | tuple) else [listed]
-    return [c for c in listed if package_of(_file_of(type(c)) or "") not in KERAS]
+    files = [(each, _file_of(type(each)) or "") for each in listed]
+    return [
+        each for each, file in files if package_of(file) not in KERAS and not is_pipediags(file)
+    ]
 
 
 def describe_callback(callback: Any) -> RecordedCallback:

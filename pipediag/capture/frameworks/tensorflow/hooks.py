@@ -12,6 +12,7 @@ from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls
 from pipediag.capture.frameworks.tensorflow.graph_loops import GraphLoops
 from pipediag.capture.frameworks.tensorflow.iterators import Iterators
 from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
+from pipediag.capture.frameworks.tensorflow.traced_earlier import functions_that_train
 from pipediag.capture.frameworks.tensorflow.variables import watch_writes
 from pipediag.capture.watching.other_uses import SESSION_RUN
 from pipediag.capture.watching.watchers import Watchers
@@ -107,6 +108,14 @@ class TensorFlowHooks:
 
     def _on_functions(self, module: Any) -> None:
         self._functions.install(module, self._guard)
+        if self._with.came_late:
+            self._guard.attempt(
+                "looking for functions that were traced before", self._know_earlier, module.Function
+            )
+
+    def _know_earlier(self, function_class: type) -> None:
+        for function in functions_that_train(function_class):
+            self._with.updates.knows(function)
 
     def _on_tracing(self, module: Any) -> None:
         trace = module.func_graph_from_py_func

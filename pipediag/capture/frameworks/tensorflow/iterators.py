@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.watching.watchers import Watchers
 
 _CONSUMER = "_pipediag_consumer"
+_UNKNOWN = object()
 
 
 class Iterators:
@@ -27,8 +29,14 @@ class Iterators:
         self._held = watchers.held
         self._updates = watchers.updates
         self._timeline = watchers.timeline
+        self._came_late = watchers.came_late
+        self._known: list[weakref.ref[Any]] = []
+        """Iterators that carry our mark, in a program that goes on without us."""
+        self._guard.when_dismissed(self._forget_all)
         self._distributing = _Distributing()
         self._classes: tuple[type, ...] = ()
+        self._owned: Any = ()
+        """The class of tf.data's own among them."""
         self._executing_eagerly: Callable[[], bool] = bool
         self._out_of_range: type[Exception] = StopIteration
 
@@ -65,6 +73,7 @@ class Iterators:
         self._out_of_range = errors.OutOfRangeError
         self._runtime.pull = advance
         self._classes += (owned,)
+        self._owned = owned
         owned._create_iterator = guard.hook(create, create_iterator)
         owned._next_internal = guard.hook(advance, next_internal)
 
@@ -80,17 +89,40 @@ class Iterators:
         observed = self._executing_eagerly() and not self._distributing.inside
         if observed and _is_observed(dataset):
             consumer = self._conductor.iterator_made(iterator, dataset, self._runtime)
-            iterator.__dict__[_CONSUMER] = consumer
+            self._mark(iterator, consumer)
             if consumer is not None:
                 consumer.loop.clock.made(began_ns, made_ns)
                 self._timeline.passed("iterator", began_ns, made_ns, consumer.loop.record.id)
 
     def _consumer_that_asks(self, iterator: Any) -> Consumer | None:
         """Whose batch the script asks for; None where it is TensorFlow that asks."""
-        consumer: Consumer | None = iterator.__dict__.get(_CONSUMER)
+        consumer = iterator.__dict__.get(_CONSUMER, _UNKNOWN)
         if consumer is None or self._distributing.inside or self._updates.inside_function:
             return None
+        return self._from_before(iterator) if consumer is _UNKNOWN else consumer
+
+    def _from_before(self, iterator: Any) -> Consumer | None:
+        """Of an iterator that nobody told us of: the program may have made it before we came."""
+        if not self._came_late or not isinstance(iterator, self._owned):
+            return None
+        dataset, consumer = iterator._dataset, None
+        if dataset is not None and self._executing_eagerly() and _is_observed(dataset):
+            consumer = self._conductor.iterator_made(iterator, dataset, self._runtime)
+        self._mark(iterator, consumer)
         return consumer
+
+    def _mark(self, iterator: Any, consumer: Consumer | None) -> None:
+        iterator.__dict__[_CONSUMER] = consumer
+        if self._came_late:
+            self._known.append(weakref.ref(iterator))
+
+    def _forget_all(self) -> None:
+        """Leave no mark on iterators: another capture would take them for its own."""
+        for known in self._known:
+            iterator = known()
+            if iterator is not None:
+                iterator.__dict__.pop(_CONSUMER, None)
+        self._known.clear()
 
     def _advance_failed(self, consumer: Consumer, error: Exception) -> bool:
         """Whether an arm of a trial was to blame, so that the script's own iterator is asked."""
@@ -147,9 +179,8 @@ class Iterators:
         module.DistributedIteratorBase.get_next = guard.hook(advance, get_next)
 
     def _distributed_made(self, iterator: Any, dataset: Any) -> None:
-        iterator.__dict__[_CONSUMER] = self._conductor.iterator_made(
-            iterator, dataset, self._runtime, distributed=True
-        )
+        consumer = self._conductor.iterator_made(iterator, dataset, self._runtime, distributed=True)
+        self._mark(iterator, consumer)
 
     def _consumer_of(self, iterator: Any) -> Consumer | None:
         consumer: Consumer | None = iterator.__dict__.get(_CONSUMER)
@@ -160,7 +191,9 @@ class Iterators:
         for argument in args:
             # By class first: a tensor has no dictionary until it is asked for one.
             if isinstance(argument, self._classes):
-                consumer: Consumer | None = argument.__dict__.get(_CONSUMER)
+                consumer = argument.__dict__.get(_CONSUMER, _UNKNOWN)
+                if consumer is _UNKNOWN:
+                    consumer = self._from_before(argument)
                 if consumer is not None:
                     return consumer, argument
         return None, None

@@ -1,0 +1,158 @@
+"""A measurement of what a program does anyway: its training goes on to its own end."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipediag.capture import Capture
+from pipediag.capture.callsites import CallSite
+from pipediag.library.beside import Beside
+from pipediag.library.one_at_a_time import give_turn_back, take_turn
+from pipediag.library.result import Result
+from pipediag.runner.output import OutputDirectory, Refusal, prepare_output
+from pipediag.session.files import SESSION_FILE
+from pipediag.session.messages import Ended, NotSaved, Started
+from pipediag.session.settings import RunSettings
+from pipediag.session.store import load_session
+from pipediag.vocabulary import Call
+
+_NO_FILE = "<python>"
+_REFUSAL = Refusal("Nothing is measured.", "choose another directory with `out`")
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What is asked of a measurement.
+
+    Raises:
+        ValueError: what nobody can be given.
+    """
+
+    out: Path | None
+    """Where the report goes; None keeps the result alone."""
+    budget: float
+    """Seconds for trials that the training does not notice."""
+    steps: int | None
+    warmup: int | None
+    profile_steps: int | None
+    source: bool
+
+    def __post_init__(self) -> None:
+        if self.budget < 0:
+            raise ValueError(f"budget is {self.budget}; it is a time in seconds, or 0.")
+        for name, least in (("steps", 1), ("warmup", 0), ("profile_steps", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ValueError(f"{name} is {value}; it is {least} or more, or None.")
+
+
+class Alongside:
+    """From hooks in to hooks out. Nothing is stopped, and nothing of the training is put back."""
+
+    def __init__(
+        self,
+        wishes: Wishes,
+        call: Call,
+        site: CallSite | None,
+        end_if_over: Callable[[], None] | None = None,
+    ) -> None:
+        """Begin.
+
+        Raises:
+            PipediagError: nothing can be measured here.
+        """
+        began_ns = time.monotonic_ns()
+        take_turn(end_if_over)
+        try:
+            self._temporary = tempfile.TemporaryDirectory(prefix="pipediag-")
+            try:
+                self._output = self._prepared(wishes.out)
+                try:
+                    self._begin(wishes, call, site, began_ns)
+                except BaseException:
+                    self._output.abandon()
+                    raise
+            except BaseException:
+                self._temporary.cleanup()
+                raise
+        except BaseException:
+            give_turn_back()
+            raise
+
+    def fit_goes_on(self) -> None:
+        """A `fit` of Keras's, which has begun, is what is measured."""
+        self._capture.fit_goes_on()
+
+    def end(self, ended: Ended) -> Result:
+        """Take the hooks off, and wait for the session.
+
+        Raises:
+            PipediagError: it could not be made.
+        """
+        try:
+            self._leave(ended)
+            self._beside.finish()
+            session = load_session(self._output.path / SESSION_FILE)
+        except BaseException:
+            self._beside.abandon()
+            self._temporary.cleanup()
+            raise
+        finally:
+            self._output.release()
+            give_turn_back()
+        if self._kept:
+            self._temporary.cleanup()
+            return Result(session, self._output.path)
+        return Result(session, None, measured_in=self._temporary)
+
+    def _prepared(self, out: Path | None) -> OutputDirectory:
+        self._kept = out is not None
+        return prepare_output(out or Path(self._temporary.name), force=False, refusal=_REFUSAL)
+
+    def _begin(self, wishes: Wishes, call: Call, site: CallSite | None, began_ns: int) -> None:
+        settings = RunSettings(
+            script=site.file if site is not None else _NO_FILE,
+            args=(),
+            module=False,
+            capture_directory=str(self._output.capture),
+            steps=wishes.steps,
+            warmup=wishes.warmup,
+            profile_steps=wishes.profile_steps,
+            run_to_end=True,
+            budget_s=wishes.budget,
+            call=call,
+        )
+        self._beside = Beside(
+            settings,
+            self._output.path,
+            budget_s=wishes.budget,
+            source=wishes.source,
+            kept=self._kept,
+        )
+        try:
+            teller = self._beside.teller
+            self._capture = Capture(self._beside.settings, teller, program_goes_on=True)
+            try:
+                self._capture.install_in()
+                teller.tell(Started())
+                self._capture.script_begins(began_ns)
+            except BaseException:
+                self._capture.leave_alone(stopped=False)
+                raise
+        except BaseException:
+            self._beside.abandon()
+            raise
+
+    def _leave(self, ended: Ended) -> None:
+        teller = self._beside.teller
+        try:
+            self._capture.script_ended(ended.outcome, ended.status, ended.error)
+        except Exception as problem:  # noqa: BLE001 - what was recorded by then is saved
+            teller.tell(NotSaved(f"{type(problem).__name__}: {problem}"))
+        finally:
+            self._capture.leave_alone(stopped=False)
+        teller.tell(ended)

@@ -1,0 +1,145 @@
+"""Measuring a program's own training, which goes on as it would: `watch`, and a Keras callback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from pipediag.capture.callsites import call_site
+from pipediag.errors import PipediagError
+from pipediag.library.alongside import Alongside, Wishes
+from pipediag.library.result import Result
+from pipediag.session.messages import Ended
+from pipediag.vocabulary import Call
+
+_LONGEST_ERROR = 10_000
+"""Characters of an error that are kept, as the command keeps them."""
+_NOT_LEFT = "It is still measured: there is a result once the `with` block is left."
+
+
+class Watch:
+    """A measurement around code of the program's own; make it by `pipediag.watch`.
+
+    Whatever goes wrong on our side, the training goes on: there is no result then, one line on
+    standard error says so, and `result_missing` why.
+
+    Attributes:
+        result: what came of it, once the block is left; None where there is nothing.
+        result_missing: why there is none, as a sentence.
+    """
+
+    def __init__(self, wishes: Wishes, call: Call = "watch") -> None:
+        self.result: Result | None = None
+        self.result_missing: str | None = "Nothing was measured yet."
+        self._wishes = wishes
+        self._call = call
+        self._pid = os.getpid()
+        self._alongside: Alongside | None = None
+        self._entered = 0
+
+    def __enter__(self) -> Watch:
+        self._entered += 1
+        if self._entered == 1:
+            self.begin()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> Literal[False]:
+        self._entered -= 1
+        if not self._entered:
+            self.end(how_it_ended(error))
+        return False
+
+    def begin(self, end_if_over: Callable[[], None] | None = None) -> None:
+        """Hook onto what the program has imported, and onto what it will."""
+        self.result, self.result_missing = None, _NOT_LEFT
+        try:
+            self._alongside = Alongside(self._wishes, self._call, call_site(), end_if_over)
+        except PipediagError as error:
+            self._give_up(str(error))
+        except Exception as error:  # noqa: BLE001 - the training goes on
+            self._give_up(f"nothing is measured: {type(error).__name__}: {error}")
+
+    def fit_goes_on(self) -> None:
+        """A `fit` of Keras's, which has begun, is what is measured."""
+        if self._alongside is not None:
+            self._alongside.fit_goes_on()
+
+    def end(self, ended: Ended) -> None:
+        """Take the hooks off and wait for the session; a second call, or one in a forked child,
+        does nothing."""
+        alongside, self._alongside = self._alongside, None
+        if alongside is None or os.getpid() != self._pid:
+            return
+        try:
+            self.result, self.result_missing = alongside.end(ended), None
+        except PipediagError as error:
+            self._give_up(str(error))
+        except Exception as error:  # noqa: BLE001 - the training goes on
+            self._give_up(f"no session could be made: {type(error).__name__}: {error}")
+
+    def _give_up(self, reason: str) -> None:
+        self.result_missing = reason
+        with suppress(Exception):
+            print(f"pipediag: {reason}", file=sys.stderr, flush=True)
+
+
+def watch(
+    out: str | PathLike[str] | None = None,
+    *,
+    budget: float = 0.0,
+    steps: int | None = None,
+    warmup: int | None = None,
+    profile_steps: int | None = None,
+    source: bool = True,
+) -> Watch:
+    """Measure the training inside a `with` block, which goes on to its own end.
+
+    What `pipediag analyze --run-to-end` does with a script is done here with the block: warm-up, a
+    window without a profiler, a profile. Leaving it takes all hooks off and waits for the session.
+
+    Args:
+        out: the directory of the report; an earlier one is kept aside. None writes none, and the
+            result can be saved.
+        budget: seconds for trials, of which only those are made that the training does not notice;
+            0, the default, tries nothing.
+        steps: measured steps; None lets it depend on how long they take.
+        warmup: steps that are left out; None finds out.
+        profile_steps: steps under TensorFlow's profiler; 0 takes no profile.
+        source: whether the session may hold your code; without it there is no patch.
+
+    Raises:
+        ValueError: a number that nobody can be given. All else leaves the training unmeasured, and
+            `result_missing` of the watch says why.
+    """
+    where = None if out is None else Path(out)
+    return Watch(Wishes(where, budget, steps, warmup, profile_steps, source))
+
+
+def how_it_ended(error: BaseException | None) -> Ended:
+    """What is told of a block that was left by an exception, or by none."""
+    if error is None:
+        return Ended("finished", 0)
+    if isinstance(error, SystemExit):
+        return Ended("exited", _status_of(error))
+    description = f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
+    if isinstance(error, KeyboardInterrupt):
+        return Ended("interrupted", -signal.SIGINT, description)
+    return Ended("raised", 1, description)
+
+
+def _status_of(error: SystemExit) -> int:
+    if error.code is None:
+        return 0
+    return error.code & 0xFF if isinstance(error.code, int) else 1
