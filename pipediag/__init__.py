@@ -10,6 +10,8 @@ _PLACES = {
     "analyze_input": "pipediag.library.analysis",
     "callback": "pipediag.library.keras_callback",
     "load": "pipediag.library.result",
+    "load_ipython_extension": "pipediag.library.notebook",
+    "unload_ipython_extension": "pipediag.library.notebook",
     "watch": "pipediag.library.watching",
 }
 """Imported when they are asked for: whoever imports the package gets nothing else with it."""

@@ -82,8 +82,9 @@ StepClass = Literal[
 Group = Literal["compute", "transfer", "overhead"]
 """Classes of the step, other than input, by what can be the bottleneck."""
 Bottleneck = Literal["input", Group, "balanced", "inconclusive"]
-Call = Literal["analyze", "analyze_input", "watch", "callback"]
-"""Functions of pipediag's that measure in the program that calls them."""
+Call = Literal["analyze", "analyze_input", "watch", "callback", "cell"]
+"""What of pipediag's measures in the program that calls it: its functions, and `%%pipediag` of a
+notebook's cell."""
 VerdictSeverity = Literal["ok", "moderate", "high", "unknown"]
 Confidence = Literal["high", "medium", "low"]
 InputMethod = Literal["native", "trace", "differential", "none"]

@@ -17,6 +17,8 @@ _PIPEDIAG = f"{Path(__file__).resolve().parent.parent}{os.sep}"
 _STANDARD_LIBRARY = str(Path(threading.__file__).parent)
 # AutoGraph writes the converted source of a user's function to a file with this in its name.
 AUTOGRAPH_FILE = "__autograph_generated_file"
+_CELL = "<ipython-input-"
+"""How IPython 7 names a cell of a notebook, which is in no file."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ def is_pipediags(filename: str) -> bool:
 @lru_cache(maxsize=4096)
 def is_users(filename: str) -> bool:
     """Whether code of that file belongs to the user, not to a library, Python or pipediag."""
+    if filename.startswith(_CELL):
+        return True
     if filename.startswith("<") or is_pipediags(filename) or AUTOGRAPH_FILE in filename:
         return False
     package = package_of(filename)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pipediag.capture import Capture
 from pipediag.capture.callsites import CallSite
+from pipediag.errors import PipediagError
 from pipediag.library.beside import Beside
 from pipediag.library.one_at_a_time import give_turn_back, take_turn
 from pipediag.library.result import Result
@@ -97,8 +98,12 @@ class Alongside:
             self._leave(ended)
             self._beside.finish()
             session = load_session(self._output.path / SESSION_FILE)
+        except PipediagError:
+            self._temporary.cleanup()
+            raise
         except BaseException:
             self._beside.abandon()
+            self._output.abandon()
             self._temporary.cleanup()
             raise
         finally:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pipediag
 from pipediag.capture.link import Teller
 from pipediag.errors import PipediagError
+from pipediag.library.cells import write_cells
 from pipediag.library.request import CompanionRequest
 from pipediag.session.messages import Closing
 from pipediag.session.settings import SETTINGS_FILE, RunSettings
@@ -90,6 +91,7 @@ class Beside:
         Raises:
             PipediagError: it could not be made.
         """
+        write_cells(Path(self.settings.capture_directory))
         self.teller.tell(Closing())
         try:
             status = self._process.wait()

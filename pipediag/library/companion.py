@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from pipediag.errors import PipediagError
+from pipediag.library.cells import Cells, read_cells, with_cells
 from pipediag.library.request import CompanionRequest
 from pipediag.reporters import write_all
 from pipediag.runner.analysis import AnalysisRequest, analyse_followed
@@ -39,6 +40,8 @@ class Program:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.returncode: int | None = None
+        self.cells: Cells = {}
+        """Of the notebook that it is."""
 
     def measured(self) -> None:
         """It has said that it is through."""
@@ -85,9 +88,13 @@ def main() -> None:
         run_to_end=settings.run_to_end,
     )
     try:
-        session = analyse_followed(analysis, settings, output, partial(_follow, program, request))
+        follow = partial(_follow, program, request)
+        session = measured = analyse_followed(analysis, settings, output, follow)
         if settings.input_only:
-            save_session(of_input_alone(session), directory / SESSION_FILE)
+            session = of_input_alone(session)
+        session = with_cells(session, program.cells, source=request.source)
+        if session is not measured:
+            save_session(session, directory / SESSION_FILE)
         if request.kept:
             write_all(session, directory)
     except PipediagError as error:
@@ -110,6 +117,7 @@ def _follow(
     def told(message: Shown) -> None:
         nonlocal ended
         if isinstance(message, Closing):
+            program.cells = read_cells(Path(request.capture))
             program.measured()
         elif isinstance(message, Ended):
             ended = message

@@ -12,6 +12,7 @@ from typing import Any
 
 from pipediag.errors import PipediagError
 from pipediag.library.alongside import Wishes
+from pipediag.library.cells import when_cell_ends
 from pipediag.library.result import Result
 from pipediag.library.watching import Watch
 from pipediag.session.messages import Ended
@@ -45,8 +46,16 @@ class WatchingCallback:
         """The `fit` has its data, and makes its first step next."""
         self._watch = watch = Watch(self._wishes, "callback")
         fit = _Fit(sys._getframe(1))
-        watch.begin(lambda: None if fit.runs() else watch.end(_CUT_OFF))
+
+        def end_if_over() -> None:
+            if not fit.runs():
+                watch.end(_CUT_OFF)
+
+        watch.begin(end_if_over)
         watch.fit_goes_on()
+        if watch.is_open:
+            # A notebook keeps the frames of the last error, and what is theirs.
+            when_cell_ends(end_if_over)
         if fit.callbacks is not None:
             # Keras tells a callback nothing of a `fit` that raises; its list goes with its frame.
             weakref.finalize(fit.callbacks, watch.end, _CUT_OFF)

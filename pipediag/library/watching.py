@@ -71,6 +71,11 @@ class Watch:
         except Exception as error:  # noqa: BLE001 - the training goes on
             self._give_up(f"nothing is measured: {type(error).__name__}: {error}")
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it is measuring."""
+        return self._alongside is not None
+
     def fit_goes_on(self) -> None:
         """A `fit` of Keras's, which has begun, is what is measured."""
         if self._alongside is not None:

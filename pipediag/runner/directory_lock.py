@@ -38,5 +38,8 @@ class DirectoryLock:
     def release(self) -> None:
         """Let others have it; a second call does nothing."""
         if self._descriptor is not None:
+            # Not by closing alone: a process that was forked meanwhile holds it open.
+            with suppress(OSError):
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             os.close(self._descriptor)
             self._descriptor = None

@@ -38,6 +38,11 @@ def _excerpt(session: Session, place: SourcePlace, began_s: float) -> SourceExce
         text = _decoded(as_measured(place.file, began_s))
     except (NotPatchableError, SyntaxError, ValueError):
         return None
+    return excerpt_of(session, place, text)
+
+
+def excerpt_of(session: Session, place: SourcePlace, text: str) -> SourceExcerpt | None:
+    """The lines around a place of the text that it is in; None where it has no such line."""
     lines = text.split("\n")
     if place.line is None or not 1 <= place.line <= len(lines):
         return None

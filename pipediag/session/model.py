@@ -34,7 +34,7 @@ from pipediag.session.text_work import TextWork
 from pipediag.session.trials import Combined, PipelineAlone, TrialRun
 from pipediag.vocabulary import StepClass
 
-SCHEMA_VERSION = "1.2"
+SCHEMA_VERSION = "1.3"
 """Major and minor. The major rises when a key goes, is renamed or means something else: readers of
 an older one refuse the file. The minor rises when a list of words gains one, when a key becomes
 required, or when sessions of the version before need a step in `session/upgrades.py`: readers of an

@@ -12,8 +12,8 @@ class Script(Record):
     args: list[str]
     module: bool = False
     call: Call | None = None
-    """The function of pipediag's that the program at `path` called; null where the command ran it
-    as a script."""
+    """The function of pipediag's that the program at `path` called, or `cell` where a notebook's
+    cell was measured; null where the command ran it as a script."""
     status: int | None = None
     """The script's own exit status; negative for a signal; None where pipediag stopped it."""
     outcome: ScriptOutcome

@@ -219,3 +219,12 @@ def test_what_is_dismissed_is_its_original_and_holds_on_to_nothing() -> None:
     assert stage.calls == ["original"]
     assert stage.guard.hooks == []
     assert stage.guard.entries == []
+
+
+def test_what_no_hook_takes_back_is_told_of_the_dismissal_once() -> None:
+    stage = Stage()
+    told: list[str] = []
+    stage.guard.when_dismissed(lambda: told.append("left"))
+    stage.guard.dismiss()
+    stage.guard.dismiss()
+    assert told == ["left"]

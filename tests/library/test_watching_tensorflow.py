@@ -102,6 +102,42 @@ def test_a_fit_that_raises_ends_its_callback_too(report: dict[str, Any]) -> None
     assert cut["callbacks"] == ["Fails"]
 
 
+IMPORTS_WITHIN = """
+import sys
+
+import pipediag
+
+with pipediag.watch(steps=15, warmup=5, profile_steps=0) as watching:
+    import tensorflow as tf
+    import keras
+
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    dataset = tf.data.Dataset.from_tensor_slices((tf.ones((640, 4)), tf.ones(640))).batch(8)
+    model.fit(dataset, epochs=2, verbose=0)
+[loop] = watching.result.session.loops
+print(loop.kind, loop.steps, watching.result.session.steps.count)
+print(*[op.line for op in watching.result.session.pipeline.ops if op.line])
+print(*[type(one).__name__ for one in sys.meta_path if type(one).__module__.startswith("pipediag")])
+"""
+
+
+def test_what_is_imported_within_the_block_is_measured_too(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(IMPORTS_WITHIN, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["keras 160 15", "12 12", ""]
+
+
 def test_no_hook_and_no_mark_is_left(report: dict[str, Any]) -> None:
     assert report["unhooked"] == []
     assert report["marks"] == []

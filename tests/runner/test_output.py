@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -167,3 +168,19 @@ def test_a_directory_that_is_moved_while_it_is_opened_is_made_again(
     else:
         with pytest.raises(PipediagError, match="cannot write to the output directory"):
             prepare_output(tmp_path / "report", force=False)
+
+
+def test_a_process_that_was_forked_meanwhile_does_not_keep_the_directory(tmp_path: Path) -> None:
+    lock = DirectoryLock(tmp_path)
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        os.close(writing)
+        os.read(reading, 1)
+        os._exit(0)
+    lock.release()
+    again = DirectoryLock(tmp_path)
+    os.close(writing)
+    os.close(reading)
+    os.waitpid(child, 0)
+    assert again.is_taken
+    again.release()

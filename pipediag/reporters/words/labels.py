@@ -197,7 +197,8 @@ def _known(labels: Mapping[Any, str], name: str) -> str:
 def command_line(script: Script) -> str:
     """The script and its arguments as a person typed them, or what it called."""
     if script.call is not None:
-        return f"pipediag.{script.call} in {script.path}"
+        called = "%%pipediag" if script.call == "cell" else f"pipediag.{script.call}"
+        return f"{called} in {script.path}"
     words = ["-m", script.path] if script.module else [script.path]
     return " ".join([*words, *script.args])
 

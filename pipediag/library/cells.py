@@ -1,0 +1,128 @@
+"""Cells of a notebook: what their places are called, and their source, which is in no file."""
+
+from __future__ import annotations
+
+import json
+import linecache
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pipediag.facts.culprit import culprit_place
+from pipediag.runner.source_excerpt import excerpt_of
+from pipediag.session.model import Session
+
+CELLS_FILE = "cells.json"
+_NUMBERED = re.compile(r"ipython-input-(\d+)-")
+"""In the names that IPython 7 gives to cells, and Colab."""
+_NOT_READ = "{name} can't be read any more."
+_NO_FILE = "It is a cell of a notebook: change it there."
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One that was run, by the name that its code has in tracebacks."""
+
+    label: str
+    """`cell In[3]`."""
+    source: str
+
+
+Cells = dict[str, Cell]
+
+
+def cells_of_notebook() -> Cells:
+    """Those of the notebook, or of the shell, that this program is; none elsewhere."""
+    shell = _shell()
+    if shell is None:
+        return {}
+    found: Cells = {}
+    for name, entry in list(linecache.cache.items()):
+        number = _number(shell, name)
+        # Other entries say how to load the lines, of a file or of a package.
+        if number is not None and len(entry) == 4:
+            found[name] = Cell(f"cell In[{number}]", "".join(entry[2]))
+    return found
+
+
+def when_cell_ends(call: Callable[[], None]) -> None:
+    """Have it called once, after the cell that runs, in a notebook; elsewhere do nothing."""
+    shell = _shell()
+    if shell is None:
+        return
+
+    def ended(*_: object) -> None:
+        shell.events.unregister("post_run_cell", ended)
+        call()
+
+    shell.events.register("post_run_cell", ended)
+
+
+def _shell() -> Any:
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
+
+
+def _number(shell: Any, name: str) -> int | None:
+    named = _NUMBERED.search(name)
+    if named is not None:
+        return int(named.group(1))
+    known = getattr(shell.compile, "_filename_map", {}).get(name)
+    return known if isinstance(known, int) else None
+
+
+def write_cells(directory: Path) -> None:
+    """Leave them to the companion, if there are any."""
+    cells = cells_of_notebook()
+    if cells:
+        plain = {name: asdict(cell) for name, cell in cells.items()}
+        (directory / CELLS_FILE).write_text(json.dumps(plain), encoding="utf-8")
+
+
+def read_cells(directory: Path) -> Cells:
+    """What the program left."""
+    file = directory / CELLS_FILE
+    if not file.exists():
+        return {}
+    plain = json.loads(file.read_text(encoding="utf-8"))
+    return {name: Cell(**fields) for name, fields in plain.items()}
+
+
+def with_cells(session: Session, cells: Cells, *, source: bool) -> Session:
+    """The session with each cell called by its number, and with the lines that the verdict names.
+
+    `source` tells whether it may hold lines of the program.
+    """
+    if not cells:
+        return session
+    place = culprit_place(session)
+    if source and place is not None and place.file in cells:
+        excerpt = excerpt_of(session, place, cells[place.file].source)
+        verdict = session.verdict.model_copy(update={"source": excerpt})
+        session = session.model_copy(update={"verdict": verdict})
+    return Session.model_validate(_renamed(session.model_dump(mode="json"), _names(cells)))
+
+
+def _names(cells: Cells) -> dict[str, str]:
+    """What stands for what, in the order in which it is replaced."""
+    names: dict[str, str] = {}
+    for file, cell in cells.items():
+        short = Path(file).name
+        names |= {_NOT_READ.format(name=short): _NO_FILE, file: cell.label, short: cell.label}
+    return dict(sorted(names.items(), key=lambda one: -len(one[0])))
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _renamed(one, names) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_renamed(one, names) for one in value]
+    if not isinstance(value, str):
+        return value
+    for name, label in names.items():
+        if name in value:
+            value = value.replace(name, label)
+    return value

@@ -1,0 +1,104 @@
+"""`%load_ext pipediag`: the cell magic `%%pipediag`."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pipediag.library.alongside import Wishes
+from pipediag.library.result import Result
+from pipediag.library.watching import Watch, how_it_ended
+
+MAGIC = "pipediag"
+# It stands for the line of the magic, so that lines have the numbers that the notebook shows.
+_FIRST_LINE = "# %%pipediag\n"
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Called by `%load_ext pipediag`."""
+    shell.register_magic_function(CellMagic(shell), magic_kind="cell", magic_name=MAGIC)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Called by `%unload_ext pipediag`."""
+    shell.magics_manager.magics["cell"].pop(MAGIC, None)
+
+
+class CellMagic:
+    """Runs a cell as it would run by itself, measures its training, and shows the result."""
+
+    __name__ = MAGIC
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+
+    def __call__(self, line: str, cell: str) -> Result | None:
+        """Options are those of `pipediag.watch`, as the command writes them; see `--help`.
+
+        Raises:
+            BaseException: what the cell raises.
+        """
+        try:
+            wishes = _wishes(line)
+        except _UsageError as error:
+            print(f"pipediag: {error} The cell was not run.", file=sys.stderr)
+            return None
+        watch = Watch(wishes, "cell")
+        watch.begin()
+        if watch.is_open:
+            print("pipediag: measuring this cell, which runs to its end.", file=sys.stderr)
+        error: BaseException | None = None
+        try:
+            # A magic of its own has to be the first line.
+            own = cell if cell.lstrip().startswith("%%") else _FIRST_LINE + cell
+            ran = self._shell.run_cell(own)
+            error = ran.error_before_exec or ran.error_in_exec
+        except BaseException as passing:
+            error = passing
+            raise
+        finally:
+            watch.end(how_it_ended(error))
+        if error is not None:
+            _raise_again(error)
+        return watch.result
+
+
+def _raise_again(error: BaseException) -> NoReturn:
+    """Have the cell fail by it; its traceback has been shown already."""
+    error._render_traceback_ = list  # type: ignore[attr-defined]
+    raise error
+
+
+class _UsageError(Exception):
+    """Options that are none."""
+
+
+class _Options(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _UsageError(f"{message}; the options are {' '.join(self.format_usage().split()[2:])}.")
+
+
+def _wishes(line: str) -> Wishes:
+    """What the line of the magic asks for."""
+    options = _Options(prog="%%pipediag", add_help=False)
+    options.add_argument("-o", "--output", type=Path)
+    options.add_argument("--budget", type=float, default=0.0)
+    options.add_argument("--steps", type=int)
+    options.add_argument("--warmup", type=int)
+    options.add_argument("--profile-steps", type=int)
+    options.add_argument("--no-source", action="store_true")
+    try:
+        given = options.parse_args(shlex.split(line))
+        return Wishes(
+            given.output,
+            given.budget,
+            given.steps,
+            given.warmup,
+            given.profile_steps,
+            not given.no_source,
+        )
+    except ValueError as error:
+        raise _UsageError(f"{error}") from None
