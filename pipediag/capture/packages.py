@@ -17,7 +17,8 @@ ON_BEHALF = KERAS | frozenset(
     "tensorflow_io tensorflow_probability tensorflow_ranking tensorflow_recommenders "
     "tensorflow_text tensorflow_transform tf_agents torch torchvision lightning pytorch_lightning "
     "accelerate datasets transformers flax optax numpy pandas scipy sklearn "
-    "alive_progress fastprogress more_itertools rich toolz tqdm".split()
+    "alive_progress fastprogress more_itertools rich toolz tqdm "
+    "IPython ipykernel".split()
 )
 """They make or consume a pipeline for the line that calls them.
 

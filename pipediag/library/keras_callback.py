@@ -5,20 +5,20 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from pipediag.capture.frame_locals import locals_of
 from pipediag.errors import PipediagError
 from pipediag.library.alongside import Wishes
-from pipediag.library.cells import when_cell_ends
 from pipediag.library.result import Result
 from pipediag.library.watching import Watch
 from pipediag.session.messages import Ended
 
 _PACKAGES = ("keras", "tf_keras")
-_CUT_OFF = Ended("raised", 1, "`fit` did not come to its end.")
 
 
 class WatchingCallback:
@@ -44,22 +44,8 @@ class WatchingCallback:
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 - Keras's
         """The `fit` has its data, and makes its first step next."""
-        self._watch = watch = Watch(self._wishes, "callback")
-        fit = _Fit(sys._getframe(1))
-
-        def end_if_over() -> None:
-            if not fit.runs():
-                watch.end(_CUT_OFF)
-
-        watch.begin(end_if_over)
-        watch.fit_goes_on()
-        if watch.is_open:
-            # A notebook keeps the frames of the last error, and what is theirs.
-            when_cell_ends(end_if_over)
-        if fit.callbacks is not None:
-            # Keras tells a callback nothing of a `fit` that raises; its list goes with its frame.
-            weakref.finalize(fit.callbacks, watch.end, _CUT_OFF)
-        fit.callbacks = None
+        self._watch = Watch(self._wishes, "callback")
+        self._watch.begin_in_fit(_Fit(sys._getframe(1)))
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002 - Keras's
         """The last step is over."""
@@ -73,16 +59,21 @@ class _Fit:
     def __init__(self, frame: FrameType | None) -> None:
         self._thread = threading.get_ident()
         self._code: CodeType | None = None
-        self.callbacks: Any = None
-        """Keras's list of callbacks, where it is on the stack."""
+        self._callbacks: weakref.ref[Any] | None = None
+        """Keras's list of callbacks, which goes with the call's frame."""
         while frame is not None:
-            if frame.f_code.co_name == "on_train_begin" and self.callbacks is None:
-                owner = frame.f_locals.get("self")
-                self.callbacks = owner if hasattr(owner, "callbacks") else None
+            if frame.f_code.co_name == "on_train_begin":
+                owner = locals_of(frame).get("self")
+                self._callbacks = weakref.ref(owner) if hasattr(owner, "callbacks") else None
             if frame.f_code.co_name == "fit":
                 self._code = frame.f_code
                 return
             frame = frame.f_back
+
+    def when_gone(self, call: Callable[[], None]) -> None:
+        callbacks = self._callbacks() if self._callbacks is not None else None
+        if callbacks is not None:
+            weakref.finalize(callbacks, call)
 
     def runs(self) -> bool:
         """Whether such a call is on its thread's stack."""

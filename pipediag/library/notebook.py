@@ -67,8 +67,13 @@ class CellMagic:
 
 
 def _raise_again(error: BaseException) -> NoReturn:
-    """Have the cell fail by it; its traceback has been shown already."""
-    error._render_traceback_ = list  # type: ignore[attr-defined]
+    """Have the cell fail by it; its traceback has been shown already, and is not once more."""
+
+    def nothing(*_: object) -> list[str]:
+        vars(error).pop("_render_traceback_", None)
+        return []
+
+    vars(error)["_render_traceback_"] = nothing
     raise error
 
 
@@ -78,7 +83,8 @@ class _UsageError(Exception):
 
 class _Options(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise _UsageError(f"{message}; the options are {' '.join(self.format_usage().split()[2:])}.")
+        options = " ".join(self.format_usage().split()[2:])
+        raise _UsageError(f"{message}; the options are {options}.")
 
 
 def _wishes(line: str) -> Wishes:

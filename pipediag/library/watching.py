@@ -7,21 +7,34 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Literal, Protocol
 
 from pipediag.capture.callsites import call_site
+from pipediag.capture.guard import attempt
 from pipediag.errors import PipediagError
 from pipediag.library.alongside import Alongside, Wishes
+from pipediag.library.cells import when_cell_ends
 from pipediag.library.result import Result
 from pipediag.session.messages import Ended
 from pipediag.vocabulary import Call
 
 _LONGEST_ERROR = 10_000
 """Characters of an error that are kept, as the command keeps them."""
+CUT_OFF = Ended("raised", 1, "`fit` did not come to its end.")
 _NOT_LEFT = "It is still measured: there is a result once the `with` block is left."
+
+
+class Fit(Protocol):
+    """A call of Keras's that runs, or has been left by an exception."""
+
+    def runs(self) -> bool: ...
+
+    def when_gone(self, call: Callable[[], None]) -> None:
+        """Have it called as soon as nothing of the call is there any more."""
 
 
 class Watch:
@@ -61,25 +74,39 @@ class Watch:
             self.end(how_it_ended(error))
         return False
 
-    def begin(self, end_if_over: Callable[[], None] | None = None) -> None:
+    def begin(self) -> None:
         """Hook onto what the program has imported, and onto what it will."""
+        site = call_site()
+
+        def begin() -> None:
+            self._alongside = Alongside(self._wishes, self._call, site)
+
         self.result, self.result_missing = None, _NOT_LEFT
-        try:
-            self._alongside = Alongside(self._wishes, self._call, call_site(), end_if_over)
-        except PipediagError as error:
-            self._give_up(str(error))
-        except Exception as error:  # noqa: BLE001 - the training goes on
-            self._give_up(f"nothing is measured: {type(error).__name__}: {error}")
+        self._try("measuring", begin)
+
+    def begin_in_fit(self, fit: Fit) -> None:
+        """The same, in a `fit` of Keras's that has begun."""
+        site = call_site()
+
+        def end_if_over() -> None:
+            if not fit.runs():
+                self.end(CUT_OFF)
+
+        def begin() -> None:
+            self._alongside = Alongside(self._wishes, self._call, site, end_if_over)
+            self._alongside.fit_goes_on()
+            # A notebook keeps the frames of the last error, and what is theirs.
+            when_cell_ends(end_if_over)
+            # Keras tells a callback nothing of a `fit` that raises; its list goes with its frame.
+            fit.when_gone(partial(self.end, CUT_OFF))
+
+        self.result, self.result_missing = None, _NOT_LEFT
+        self._try("measuring", begin)
 
     @property
     def is_open(self) -> bool:
         """Whether it is measuring."""
         return self._alongside is not None
-
-    def fit_goes_on(self) -> None:
-        """A `fit` of Keras's, which has begun, is what is measured."""
-        if self._alongside is not None:
-            self._alongside.fit_goes_on()
 
     def end(self, ended: Ended) -> None:
         """Take the hooks off and wait for the session; a second call, or one in a forked child,
@@ -87,12 +114,22 @@ class Watch:
         alongside, self._alongside = self._alongside, None
         if alongside is None or os.getpid() != self._pid:
             return
-        try:
+
+        def end() -> None:
             self.result, self.result_missing = alongside.end(ended), None
-        except PipediagError as error:
-            self._give_up(str(error))
-        except Exception as error:  # noqa: BLE001 - the training goes on
-            self._give_up(f"no session could be made: {type(error).__name__}: {error}")
+
+        self._try("making a session", end)
+
+    def _try(self, what: str, ours: Callable[[], None]) -> None:
+        """Whatever of ours fails, the training goes on."""
+
+        def refused() -> None:
+            try:
+                ours()
+            except PipediagError as error:
+                self._give_up(str(error))
+
+        attempt(self._give_up, what, refused)
 
     def _give_up(self, reason: str) -> None:
         self.result_missing = reason

@@ -74,6 +74,7 @@ def test_a_cell_that_raises_fails_and_shows_its_traceback_once(shell: Shell) -> 
     with pytest.raises(ValueError, match="mine") as raised:
         shell.magic("", "fail()")
     assert raised.value._render_traceback_() == []  # type: ignore[attr-defined]
+    assert not hasattr(raised.value, "_render_traceback_"), "%tb would show nothing"
     assert Measured.ended == Ended("raised", 1, "ValueError: mine")
 
 

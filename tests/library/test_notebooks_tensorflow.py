@@ -32,7 +32,8 @@ def ran(name: str, folder: Path) -> list[Any]:
 
 def pages(cell: Any) -> list[str]:
     """What a cell shows as HTML."""
-    return [output.data["text/html"] for output in cell.outputs if "text/html" in output.get("data", {})]
+    shown = [output.get("data", {}) for output in cell.outputs]
+    return [data["text/html"] for data in shown if "text/html" in data]
 
 
 def said(cell: Any) -> str:

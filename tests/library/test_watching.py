@@ -26,7 +26,10 @@ def test_an_error_of_ours_is_one_line_and_not_the_trainings(
         trained = True
     assert trained
     assert watch.result is None
-    assert watch.result_missing == "nothing is measured: OSError: no processes left"
+    assert watch.result_missing == (
+        "Pipediag stopped measuring after an error of its own, which the script did not see: "
+        "OSError: no processes left"
+    )
     assert capsys.readouterr() == ("", f"pipediag: {watch.result_missing}\n")
 
 
