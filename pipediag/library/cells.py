@@ -41,7 +41,7 @@ def cells_of_notebook() -> Cells:
         return {}
     found: Cells = {}
     for name, entry in list(linecache.cache.items()):
-        number = _number(shell, name)
+        number = cell_number(shell, name)
         # Other entries say how to load the lines, of a file or of a package.
         if number is not None and len(entry) == 4:
             found[name] = Cell(f"cell In[{number}]", "".join(entry[2]))
@@ -66,7 +66,8 @@ def _shell() -> Any:
     return ipython.get_ipython() if ipython is not None else None
 
 
-def _number(shell: Any, name: str) -> int | None:
+def cell_number(shell: Any, name: str) -> int | None:
+    """Which cell the code is of that has this name in tracebacks; None where it is of none."""
     named = _NUMBERED.search(name)
     if named is not None:
         return int(named.group(1))

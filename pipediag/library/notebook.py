@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pipediag.capture.callsites import call_site
 from pipediag.library.alongside import Wishes
+from pipediag.library.cells import cell_number
 from pipediag.library.result import Result
 from pipediag.library.watching import Watch, how_it_ended
 
@@ -54,7 +58,8 @@ class CellMagic:
         try:
             # A magic of its own has to be the first line.
             own = cell if cell.lstrip().startswith("%%") else _FIRST_LINE + cell
-            ran = self._shell.run_cell(own)
+            with _counted_as_the_cell(self._shell):
+                ran = self._shell.run_cell(own)
             error = ran.error_before_exec or ran.error_in_exec
         except BaseException as passing:
             error = passing
@@ -64,6 +69,20 @@ class CellMagic:
         if error is not None:
             _raise_again(error)
         return watch.result
+
+
+@contextmanager
+def _counted_as_the_cell(shell: Any) -> Iterator[None]:
+    """IPython 9 has counted on when a cell runs, so that what runs within it would be the next."""
+    site, counted = call_site(), shell.execution_count
+    number = None if site is None else cell_number(shell, site.file)
+    if number is not None:
+        shell.execution_count = number
+    try:
+        yield
+    finally:
+        if shell.execution_count == number:
+            shell.execution_count = counted
 
 
 def _raise_again(error: BaseException) -> NoReturn:

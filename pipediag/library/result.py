@@ -104,7 +104,13 @@ class Result:
 
         stream = StringIO()
         console = Console(
-            file=stream, width=_WIDTH, color_system=None, force_terminal=False, legacy_windows=False
+            file=stream,
+            width=_WIDTH,
+            color_system=None,
+            force_terminal=False,
+            # Else a notebook is shown the text by itself, beside the page, and none is returned.
+            force_jupyter=False,
+            legacy_windows=False,
         )
         render(self.session, console, output_directory=self.directory)
         return stream.getvalue().rstrip("\n")

@@ -17,6 +17,9 @@ class Shell:
 
     def __init__(self) -> None:
         self.magics_manager = SimpleNamespace(magics={"cell": {}})
+        self.compile = SimpleNamespace(_filename_map={__file__: 3})
+        self.execution_count = 4
+        self.counted: list[int] = []
         self.ran: list[str] = []
         self.fails: BaseException | None = None
 
@@ -25,6 +28,7 @@ class Shell:
 
     def run_cell(self, cell: str) -> SimpleNamespace:
         self.ran.append(cell)
+        self.counted.append(self.execution_count)
         return SimpleNamespace(error_before_exec=None, error_in_exec=self.fails)
 
     @property
@@ -62,6 +66,11 @@ def test_the_cell_runs_and_its_result_is_what_is_shown(
     assert shell.ran == ["# %%pipediag\nmodel.fit(x)\n"], "lines have other numbers than are shown"
     assert Measured.ended == Ended("finished", 0)
     assert capsys.readouterr() == ("", "pipediag: measuring this cell, which runs to its end.\n")
+
+
+def test_what_runs_has_the_number_of_the_cell(shell: Shell) -> None:
+    shell.magic("", "pass")
+    assert (shell.counted, shell.execution_count) == ([3], 4)
 
 
 def test_a_magic_of_the_cells_own_stays_the_first_line(shell: Shell) -> None:

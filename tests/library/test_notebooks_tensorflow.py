@@ -65,6 +65,7 @@ def test_a_cell_is_measured_in_a_kernel(tmp_path: Path) -> None:
     assert len(pages(magic)) == 1
     assert said(magic).count("pipediag: ") == 1
     assert said(watching).strip()
+    assert not pages(watching)
 
 
 @pytest.mark.tensorflow

@@ -153,3 +153,11 @@ def test_the_text_of_a_stranger_does_not_act() -> None:
     assert cells
     # Tabs and ends of lines act in no frame: pandas spells them out.
     assert all(acting(cell) <= {"\t", "\n"} for cell in cells)
+
+
+def test_in_a_notebook_its_text_is_returned_and_not_shown(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside = repr(Result(session, None))
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert repr(Result(session, None)) == outside
