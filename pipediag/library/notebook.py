@@ -40,15 +40,15 @@ class CellMagic:
         self._shell = shell
 
     def __call__(self, line: str, cell: str) -> Result | None:
-        """Options are those of `pipediag.watch`, as the command writes them; see `--help`.
+        """Options are those of `pipediag.watch`, as the command writes them.
 
         Raises:
             BaseException: what the cell raises.
         """
         try:
             wishes = _wishes(line)
-        except _UsageError as error:
-            print(f"pipediag: {error} The cell was not run.", file=sys.stderr)
+        except _UsageError as refused:
+            print(f"pipediag: {refused} The cell was not run.", file=sys.stderr)
             return None
         watch = Watch(wishes, "cell")
         watch.begin()
