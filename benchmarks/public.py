@@ -1,0 +1,210 @@
+"""Whether pipediag is right on scripts that nobody here wrote.
+
+    python -m benchmarks.public --mirrors DIR [--packages DIR] [--probe] [--table FILE] [NAME...]
+
+Takes the scripts of public_scripts/table.toml out of mirrors of their repositories, makes each one
+run offline in a folder of its own, and holds `pipediag analyze` against what probes found that do
+not use it. What was confirmed is written into the script by `pipediag fix`, and both versions then
+run natively in turn. `--probe` runs the probes instead and prints what they find.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from benchmarks.machine import machine_of
+from benchmarks.public_scripts.judging import (
+    Applied,
+    Outcome,
+    failed,
+    judged,
+    line,
+    markdown,
+    totals,
+)
+from benchmarks.public_scripts.scripts import (
+    PublicScript,
+    SourceError,
+    environment,
+    made,
+    public_scripts,
+)
+from benchmarks.public_scripts.truth import probed
+from pipediag.errors import PipediagError
+from pipediag.runner.native_runs import obtained
+from pipediag.runner.patched_run import promised
+from pipediag.session.files import SESSION_FILE
+from pipediag.session.model import Session
+from pipediag.session.store import load_session
+
+LIMIT_S = 150.0
+"""For one script under `analyze`, its trials among it."""
+EXIT_S = 60.0
+NATIVE_LIMIT_S = 300.0
+
+
+@click.command(help=(__doc__ or "").partition("\n")[0])
+@click.option(
+    "--mirrors",
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Git directories, DIR/owner+name/repo or DIR/owner/name.",
+)
+@click.option(
+    "--packages",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Where `pip install --target DIR --group public-scripts` put what the scripts import.",
+)
+@click.option("--budget", default=30.0, show_default=True, help="Seconds of trials.")
+@click.option("--rounds", type=click.IntRange(min=2), default=2, show_default=True)
+@click.option("--probe", is_flag=True, help="Find the truth instead, without pipediag.")
+@click.option("--seconds", default=6.0, show_default=True, help="Seconds of steps a probe times.")
+@click.option("--modes", default="written,repeated,half,alone,whole", show_default=True)
+@click.option("--keep", type=click.Path(path_type=Path), help="Keep scripts and reports here.")
+@click.option("--noisy", is_flag=True, help="Say in the table that other work ran beside.")
+@click.option("--table", type=click.Path(path_type=Path), help="Write a Markdown table.")
+@click.argument("names", nargs=-1)
+def main(
+    mirrors: Path,
+    packages: Path | None,
+    budget: float,
+    rounds: int,
+    probe: bool,
+    seconds: float,
+    modes: str,
+    keep: Path | None,
+    noisy: bool,
+    table: Path | None,
+    names: tuple[str, ...],
+) -> None:
+    """Run the scripts, print a line each, and the totals."""
+    outcomes: list[Outcome] = []
+    machine = ""
+    with tempfile.TemporaryDirectory(prefix="pipediag-public-") as temporary:
+        place = (keep or Path(temporary)).resolve()
+        place.mkdir(parents=True, exist_ok=True)
+        work = Work(mirrors.resolve(), packages and packages.resolve(), place)
+        for script in _chosen(names):
+            if probe:
+                _say_truth(work, script, seconds, modes.split(","))
+                continue
+            outcome, where = work.outcome(script, budget, rounds)
+            outcomes.append(outcome)
+            machine = where or machine
+            click.echo(line(outcome))
+    if probe:
+        return
+    click.echo(totals(outcomes))
+    if table is not None:
+        table.write_text(markdown(outcomes, machine, not noisy), encoding="utf-8")
+    sys.exit(not all(o.verdict_right and o.advice_right for o in outcomes))
+
+
+class Work:
+    """Scripts below one folder."""
+
+    def __init__(self, mirrors: Path, packages: Path | None, place: Path) -> None:
+        self._mirrors, self._packages, self._place = mirrors, packages, place
+
+    def made(self, script: PublicScript) -> Path:
+        """The script, made anew."""
+        folder = self._place / script.name
+        shutil.rmtree(folder, ignore_errors=True)
+        return made(script, self._mirrors, folder)
+
+    def outcome(self, script: PublicScript, budget_s: float, rounds: int) -> tuple[Outcome, str]:
+        """What pipediag makes of it, and the machine in words."""
+        began = time.monotonic()
+        try:
+            path = self.made(script)
+            session = self._analyze(script, path, budget_s)
+            applied = self._applied(script, path, session, rounds)
+        except (SourceError, PipediagError, subprocess.TimeoutExpired) as error:
+            return failed(script, str(error), time.monotonic() - began), ""
+        seconds = time.monotonic() - began
+        return judged(script, session, applied, seconds), machine_of(session.environment)
+
+    def truth(self, script: PublicScript, seconds: float, modes: Sequence[str]) -> list[str]:
+        """What the probes say of it."""
+        return probed(script, self.made(script), self._packages, seconds, tuple(modes)).sentences()
+
+    def _analyze(self, script: PublicScript, path: Path, budget_s: float) -> Session:
+        output = path.parent / "report"
+        words = ["analyze", "--budget", f"{budget_s:g}", "--timeout", f"{LIMIT_S + budget_s:g}"]
+        ended = self._pipediag(
+            script, path, [*words, "-o", str(output), path.name], LIMIT_S + budget_s
+        )
+        if not (output / SESSION_FILE).exists():
+            raise SourceError(f"exit status {ended.returncode}: {ended.stderr[-300:]}")
+        (output / "terminal.txt").write_text(ended.stderr, encoding="utf-8")
+        return load_session(output)
+
+    def _applied(
+        self, script: PublicScript, path: Path, session: Session, rounds: int
+    ) -> Applied | None:
+        patch = session.patch
+        if patch is None:
+            return None
+        if patch.diff is None:
+            return Applied((), None, None, "none of it can be written by a patch")
+        original = path.with_name(f"{path.stem}_original.py")
+        shutil.copy(path, original)
+        ended = self._pipediag(script, path, ["fix", "report", "--apply"], EXIT_S)
+        promise = promised(session)
+        if ended.returncode != 0:
+            return Applied(tuple(patch.edits), promise, None, ended.stderr[-200:])
+        with contextlib.chdir(path.parent):
+            try:
+                found = obtained(
+                    (original, path),
+                    rounds,
+                    env=environment(script, path.parent, self._packages),
+                    timeout_s=NATIVE_LIMIT_S,
+                )
+            except PipediagError as error:
+                return Applied(tuple(patch.edits), promise, None, str(error))
+        return Applied(tuple(patch.edits), promise, found)
+
+    def _pipediag(
+        self, script: PublicScript, path: Path, words: Sequence[str], limit_s: float
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "pipediag", *words],
+            cwd=path.parent,
+            env={**environment(script, path.parent, self._packages), "NO_COLOR": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=limit_s + EXIT_S,
+            check=False,
+        )
+
+
+def _chosen(names: tuple[str, ...]) -> list[PublicScript]:
+    try:
+        return public_scripts(names)
+    except SourceError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _say_truth(work: Work, script: PublicScript, seconds: float, modes: Sequence[str]) -> None:
+    try:
+        found = work.truth(script, seconds, modes)
+    except SourceError as error:
+        found = [str(error)]
+    click.echo(f"{script.name}:")
+    for sentence in found:
+        click.echo(f"    {sentence}")
+
+
+if __name__ == "__main__":
+    main()

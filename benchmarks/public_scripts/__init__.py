@@ -1,0 +1,1 @@
+"""Scripts that others wrote and published: where they come from, what is changed, what is true."""

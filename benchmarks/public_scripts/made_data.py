@@ -1,0 +1,274 @@
+"""Data of the form that a public script asks for, made on the spot.
+
+    python -m benchmarks.public_scripts.made_data FOLDER KIND[:SIZE]...
+
+A process of its own, since images are encoded with TensorFlow and the benchmark imports none.
+"""
+
+from __future__ import annotations
+
+import sys
+import wave
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+KERAS_DATASETS = Path(".keras/datasets")
+WORDS = 8000
+SYLLABLES = ("ba", "den", "fo", "gri", "hal", "ki", "lum", "ne", "or", "pra", "sti", "tu", "we")
+
+
+def vocabulary(count: int = WORDS) -> list[str]:
+    """Words by falling frequency."""
+    rng = np.random.default_rng(7)
+    made: dict[str, None] = {}
+    while len(made) < count:
+        made["".join(rng.choice(SYLLABLES, rng.integers(1, 4)))] = None
+        if len(made) < count and len(made) > len(SYLLABLES) ** 2:
+            made[f"{rng.choice(SYLLABLES)}{len(made)}"] = None
+    return list(made)
+
+
+class Texts:
+    """Text whose words follow Zipf's law."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.words = np.array(vocabulary())
+
+    def line(self, shortest: int, longest: int) -> str:
+        count = self.rng.integers(shortest, longest)
+        return " ".join(self.words[self.rng.zipf(1.25, count) % len(self.words)])
+
+
+def lines(folder: Path, name: str, count: int) -> None:
+    """A text of `count` lines where `get_file` looks for what it has already."""
+    texts = Texts(1)
+    made = [texts.line(4, 12).capitalize() + "," for _ in range(count)]
+    _cached(folder, name).write_text("\n".join(made), encoding="utf-8")
+
+
+def shakespeare(folder: Path, count: int) -> None:
+    """Lines, by the name that two tutorials ask for."""
+    lines(folder, "shakespeare.txt", count)
+
+
+def nietzsche(folder: Path, count: int) -> None:
+    """Lines, by the name that an example asks for."""
+    lines(folder, "nietzsche.txt", count)
+
+
+def text8(folder: Path, count: int) -> None:
+    """An archive of one file of `count` words, all of which a test word is among."""
+    known = "five of going hardware american britain ".split() * 20
+    words = [*known, *Texts(2).line(count, count + 1).split()]
+    with zipfile.ZipFile(folder / "text8.zip", "w") as archive:
+        archive.writestr("text8", " ".join(words))
+
+
+def reviews(folder: Path, count: int) -> None:
+    """`count` texts for training and a quarter of that for testing, a file each."""
+    texts = Texts(3)
+    for part, number in (("train", count), ("test", count // 4)):
+        for kind in ("pos", "neg"):
+            place = folder / "aclImdb" / part / kind
+            place.mkdir(parents=True)
+            for index in range(number // 2):
+                text = f"This movie is {texts.line(60, 240)}.<br />{texts.line(20, 60)}"
+                (place / f"{index}_7.txt").write_text(text, encoding="utf-8")
+
+
+def ratings(folder: Path, count: int) -> None:
+    """Users, films and stars as two tables, and the archive that they were in."""
+    rng = np.random.default_rng(4)
+    users, films = rng.integers(1, 611, count), rng.zipf(1.2, count) % 9000 + 1
+    stars = rng.integers(1, 11, count) / 2
+    place = _cached(folder, "ml-latest-small")
+    place.mkdir()
+    rows = [f"{user},{film},{star},0" for user, film, star in zip(users, films, stars, strict=True)]
+    (place / "ratings.csv").write_text("\n".join(["userId,movieId,rating,timestamp", *rows]))
+    titles = [f"{film},Film {film} (1999),Drama" for film in range(1, 9002)]
+    (place / "movies.csv").write_text("\n".join(["movieId,title,genres", *titles]))
+    with zipfile.ZipFile(_cached(folder, "ml-latest-small.zip"), "w") as archive:
+        archive.write(place / "ratings.csv", "ml-latest-small/ratings.csv")
+
+
+def adult(folder: Path, count: int) -> None:
+    """Persons, with the columns and the spaces of the census file."""
+    rng = np.random.default_rng(5)
+    words = {1: 8, 3: 16, 5: 7, 6: 14, 7: 6, 8: 5, 9: 2, 13: 40}
+
+    def row(ending: str) -> str:
+        cells = [f" {rng.integers(100)}" for _ in range(14)]
+        for column, kinds in words.items():
+            cells[column] = f" kind{rng.integers(kinds)}"
+        return ",".join([*cells, [" <=50K", " >50K"][rng.integers(2)] + ending])
+
+    (folder / "adult.data").write_text("\n".join(row("") for _ in range(count)))
+    test = ["|1x3 Cross validator", *(row(".") for _ in range(count // 2))]
+    (folder / "adult.test").write_text("\n".join([test[0] + "," * 14, *test[1:]]))
+
+
+def heart(folder: Path, count: int) -> None:
+    """Patients: thirteen numbers and a word."""
+    rng = np.random.default_rng(6)
+    head = "age,sex,cp,trestbps,chol,fbs,restecg,thalach,exang,oldpeak,slope,ca,thal,target"
+    limits = (80, 2, 5, 200, 400, 2, 3, 200, 2, 5, 4, 4)
+    rows = [
+        ",".join(
+            [
+                *(str(rng.integers(limit)) for limit in limits),
+                str(rng.choice(["fixed", "normal", "reversible"])),
+                str(rng.integers(2)),
+            ]
+        )
+        for _ in range(count)
+    ]
+    (folder / "heart.csv").write_text("\n".join([head, *rows]))
+
+
+def pets(folder: Path, count: int) -> None:
+    """Animals: mostly words."""
+    rng = np.random.default_rng(8)
+    words = {
+        "Type": "Cat Dog",
+        "Breed1": "Tabby Collie Siamese Beagle",
+        "Gender": "Male Female",
+        "Color1": "Black White Brown",
+        "Color2": "Black White Cream",
+        "MaturitySize": "Small Medium Large",
+        "FurLength": "Short Medium Long",
+        "Vaccinated": "Yes No",
+        "Sterilized": "Yes No",
+        "Health": "Healthy Injured",
+    }
+    numbers = {"Age": 60, "Fee": 300, "PhotoAmt": 12, "AdoptionSpeed": 5}
+    rows = [",".join([*words, *numbers, "Description"])]
+    for _ in range(count):
+        chosen = [str(rng.choice(kinds.split())) for kinds in words.values()]
+        rows.append(",".join([*chosen, *(str(rng.integers(n)) for n in numbers.values()), "text"]))
+    (folder / "petfinder-mini.csv").write_text("\n".join(rows))
+
+
+def weather(folder: Path, count: int) -> None:
+    """A station's log, a row every ten minutes."""
+    rng = np.random.default_rng(9)
+    columns = [
+        *("p (mbar)", "T (degC)", "Tpot (K)", "Tdew (degC)", "rh (%)", "VPmax (mbar)"),
+        *("VPact (mbar)", "VPdef (mbar)", "sh (g/kg)", "H2OC (mmol/mol)", "rho (g/m**3)"),
+        *("wv (m/s)", "max. wv (m/s)", "wd (deg)"),
+    ]
+    times = np.datetime64("2009-01-01T00:10") + np.arange(count) * np.timedelta64(10, "m")
+    values = rng.random((count, len(columns))) * 100
+    rows = ["Date Time," + ",".join(columns)]
+    for time, row in zip(times.tolist(), values, strict=True):
+        rows.append(f"{time:%d.%m.%Y %H:%M:%S}," + ",".join(f"{value:.2f}" for value in row))
+    (folder / "jena_climate.csv").write_text("\n".join(rows))
+
+
+def housing(folder: Path, count: int) -> None:
+    """Eight features and a price, as arrays."""
+    rng = np.random.default_rng(10)
+    np.savez(folder / "housing.npz", x=rng.random((count, 8)) * 9, y=rng.random((count, 1)))
+
+
+def digits(folder: Path, count: int) -> None:
+    """Grey pictures of 28 by 28 pixels with ten labels, as arrays."""
+    rng = np.random.default_rng(11)
+    pictures = rng.integers(0, 256, (count, 28, 28), dtype=np.uint8)
+    np.savez(folder / "digits.npz", x=pictures, y=rng.integers(0, 10, count, dtype=np.int64))
+
+
+def faces(folder: Path, count: int) -> None:
+    """Pictures of 178 by 218 pixels."""
+    _jpegs([folder / "celeba_gan" / f"{number:06d}.jpg" for number in range(count)], (218, 178))
+
+
+def cats_and_dogs(folder: Path, count: int) -> None:
+    """Pictures of 500 by 375 pixels of two kinds, one by the name that is looked at last."""
+    names = [f"{number}.jpg" for number in [*range(count // 2 - 1), 6779]]
+    paths = [folder / "PetImages" / kind / name for kind in ("Cat", "Dog") for name in names]
+    _jpegs(paths, (375, 500))
+
+
+def captchas(folder: Path, count: int) -> None:
+    """Pictures of 200 by 50 pixels that are named after five characters."""
+    rng = np.random.default_rng(12)
+    paths: dict[Path, None] = {}
+    while len(paths) < count:
+        paths[
+            folder / "captcha_images_v2" / ("".join(rng.choice(list("2345678bcdefg"), 5)) + ".png")
+        ] = None
+    import tensorflow as tf
+
+    for path, picture in zip(paths, _pictures(count, (50, 200)), strict=True):
+        path.parent.mkdir(exist_ok=True)
+        tf.io.write_file(str(path), tf.io.encode_png(picture))
+
+
+def speech(folder: Path, count: int) -> None:
+    """Seconds of noise at 16 kHz, by the word that they are to say."""
+    rng = np.random.default_rng(13)
+    for word in ("down", "go", "left", "no", "right", "stop", "up", "yes"):
+        place = folder / "data/mini_speech_commands" / word
+        place.mkdir(parents=True)
+        names = ["01bb6a2a_nohash_0", *(f"{number:08x}_nohash_0" for number in range(count // 8))]
+        for name in names:
+            with wave.open(str(place / f"{name}.wav"), "wb") as sound:
+                sound.setnchannels(1)
+                sound.setsampwidth(2)
+                sound.setframerate(16_000)
+                sound.writeframes(rng.integers(-9000, 9000, 16_000, dtype=np.int16).tobytes())
+
+
+def _cached(folder: Path, name: str) -> Path:
+    path = folder / KERAS_DATASETS / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _pictures(count: int, size: tuple[int, int]) -> list[np.ndarray]:
+    """Smooth pictures, so that they are as long in a file as photographs are."""
+    rng = np.random.default_rng(14)
+    height, width = size
+    rows, columns = np.linspace(0, 6, height)[:, None], np.linspace(0, 6, width)[None, :]
+    made = []
+    for _ in range(count):
+        a, b, c = rng.random(3) * 3
+        wave_of = [np.sin(rows * a + shift) * np.cos(columns * b + c * shift) for shift in range(3)]
+        noisy = np.stack(wave_of, axis=-1) * 100 + 128 + rng.normal(0, 8, (height, width, 3))
+        made.append(noisy.clip(0, 255).astype(np.uint8))
+    return made
+
+
+def _jpegs(paths: Sequence[Path], size: tuple[int, int]) -> None:
+    import tensorflow as tf
+
+    pictures = _pictures(min(len(paths), 50), size)
+    for number, path in enumerate(paths):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        encoded = tf.io.encode_jpeg(pictures[number % len(pictures)], quality=90)
+        tf.io.write_file(str(path), encoded)
+
+
+KINDS: dict[str, Callable[[Path, int], None]] = {
+    made.__name__: made
+    for made in (
+        *(shakespeare, nietzsche, text8, reviews, ratings, adult, heart, pets, weather),
+        *(housing, digits, faces, cats_and_dogs, captchas, speech),
+    )
+}
+
+
+def main() -> None:
+    """Make each kind, of the size that stands behind its colon."""
+    folder = Path(sys.argv[1])
+    for word in sys.argv[2:]:
+        kind, _, size = word.partition(":")
+        KINDS[kind](folder, int(size))
+
+
+if __name__ == "__main__":
+    main()

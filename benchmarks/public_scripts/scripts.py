@@ -1,0 +1,202 @@
+"""The public scripts of table.toml, made runnable in a folder from mirrors of their repositories.
+
+A mirror is a git directory, `DIR/owner+name/repo` or `DIR/owner/name(.git)`; nothing of what it
+holds is kept here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+TABLE = Path(__file__).with_name("table.toml")
+STAND_INS = Path(__file__).with_name("stand_ins")
+MAGIC = ("%", "!")
+
+
+class SourceError(Exception):
+    """The script can't be made; the message says why."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is true of a script, found without pipediag; `how` says by which probes."""
+
+    bottleneck: tuple[str, ...] = ()
+    """Verdicts that are right."""
+    where: tuple[str, ...] = ()
+    """Parts of the run of which the verdict must name one; empty: any."""
+    lines: tuple[int, ...] = ()
+    """Lines that the verdict may name; empty: any."""
+    advice: tuple[str, ...] = ()
+    """Rules of which the first that speaks must be one; `none`: silence is right."""
+    how: str = ""
+
+
+@dataclass(frozen=True)
+class PublicScript:
+    """One script of the table."""
+
+    name: str
+    repository: str
+    commit: str
+    path: str
+    sha256: str
+    changed: str
+    data: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    """Folders of the repository that the script imports."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    put: tuple[tuple[int, int, str], ...] = ()
+    swap: tuple[tuple[int, str, str], ...] = ()
+    until: int | None = None
+    probe: Mapping[str, Any] = field(default_factory=dict)
+    """How the probes find the loop, where it is not the first `fit`; see probe.py."""
+    truth: Truth = Truth()
+
+
+def public_scripts(names: Sequence[str] = ()) -> list[PublicScript]:
+    """The scripts of the table, or those named.
+
+    Raises:
+        SourceError: a name that none has.
+    """
+    table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    if unknown := set(names) - set(table):
+        raise SourceError(f"no script is called {', '.join(sorted(unknown))}")
+    return [_script(name, entry) for name, entry in table.items() if not names or name in names]
+
+
+def _script(name: str, entry: dict[str, Any]) -> PublicScript:
+    truth = {
+        key: tuple(v) if isinstance(v, list) else v for key, v in entry.pop("truth", {}).items()
+    }
+    for key in ("data", "packages"):
+        entry[key] = tuple(entry.get(key, ()))
+    for key in ("put", "swap"):
+        entry[key] = tuple(tuple(edit) for edit in entry.get(key, ()))
+    return PublicScript(name=name, truth=Truth(**truth), **entry)
+
+
+def made(script: PublicScript, mirrors: Path, folder: Path) -> Path:
+    """The script with its changes, its data and its packages, in a folder that is made.
+
+    Raises:
+        SourceError: there is no mirror, the file is not the published one, or data failed.
+    """
+    folder.mkdir(parents=True)
+    git_directory = mirror(script.repository, mirrors)
+    published = _git(git_directory, "show", f"{script.commit}:{script.path}")
+    found = hashlib.sha256(published).hexdigest()
+    if found != script.sha256:
+        raise SourceError(f"{script.path} has the hash {found}, not that of the table")
+    for package in script.packages:
+        packed = _git(git_directory, "archive", script.commit, package)
+        with tarfile.open(fileobj=BytesIO(packed)) as archive:
+            archive.extractall(folder, filter="data")
+    path = folder / f"{script.name}.py"
+    text = published.decode("utf-8")
+    path.write_text(
+        changed(script, from_notebook(text) if script.path.endswith(".ipynb") else text),
+        encoding="utf-8",
+    )
+    _make_data(script, folder)
+    return path
+
+
+def mirror(repository: str, mirrors: Path) -> Path:
+    """The repository's git directory under `mirrors`.
+
+    Raises:
+        SourceError: it has none.
+    """
+    owner, name = repository.split("/")
+    forms = (
+        f"{owner}+{name}/repo",
+        f"{owner}/{name}",
+        f"{owner}/{name}/.git",
+        f"{owner}/{name}.git",
+    )
+    for form in forms:
+        if (mirrors / form / "HEAD").is_file():
+            return mirrors / form
+    raise SourceError(f"{mirrors} has no mirror of {repository}")
+
+
+def from_notebook(text: str) -> str:
+    """The code cells of a notebook, a blank line after each; lines of magic become comments."""
+    lines: list[str] = []
+    for cell in json.loads(text)["cells"]:
+        if cell["cell_type"] == "code":
+            lines += "".join(cell["source"]).split("\n")
+            lines.append("")
+    return "\n".join(f"# {line}" if line.startswith(MAGIC) else line for line in lines)
+
+
+def changed(script: PublicScript, text: str) -> str:
+    """The text with the table's edits; what stays keeps its line number.
+
+    Raises:
+        SourceError: an edit is longer than what it replaces, or its words are not in the line.
+    """
+    lines = text.split("\n")[: script.until and script.until - 1]
+    for first, last, ours in script.put:
+        new = ours.split("\n")
+        if len(new) > last - first + 1:
+            raise SourceError(f"{script.name}: lines {first} to {last} are too few for the edit")
+        lines[first - 1 : last] = [*new, *[""] * (last - first + 1 - len(new))]
+    for number, old, new_words in script.swap:
+        if lines[number - 1].count(old) != 1:
+            raise SourceError(f"{script.name}: line {number} has not once {old!r}")
+        lines[number - 1] = lines[number - 1].replace(old, new_words)
+    return "\n".join(lines) + "\n"
+
+
+def environment(script: PublicScript, folder: Path, packages: Path | None) -> dict[str, str]:
+    """The variables that the script runs with: its own home, no display, and what it imports."""
+    paths = [str(STAND_INS), *([str(packages)] if packages else [])]
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "HOME": str(folder),
+        "KERAS_HOME": str(folder / ".keras"),
+        "MPLBACKEND": "Agg",
+        "MPLCONFIGDIR": str(folder.parent / "matplotlib"),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        **script.environment,
+    }
+
+
+def _make_data(script: PublicScript, folder: Path) -> None:
+    if not script.data:
+        return
+    command = [sys.executable, "-m", "benchmarks.public_scripts.made_data", str(folder)]
+    done = subprocess.run(
+        [*command, *script.data],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise SourceError(f"{script.name}: its data could not be made: {done.stderr[-400:]}")
+
+
+def _git(git_directory: Path, *words: str) -> bytes:
+    command = ["git", f"--git-dir={git_directory}", "-c", "safe.directory=*", *words]
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode != 0:
+        raise SourceError(done.stderr.decode(errors="replace").strip())
+    return done.stdout
