@@ -65,7 +65,13 @@ NATIVE_LIMIT_S = 300.0
     help="Where `pip install --target DIR --group public-scripts` put what the scripts import.",
 )
 @click.option("--budget", default=30.0, show_default=True, help="Seconds of trials.")
-@click.option("--rounds", type=click.IntRange(min=2), default=2, show_default=True)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    help="Native runs of what was confirmed, each with and without; below 2: none.",
+)
 @click.option("--probe", is_flag=True, help="Find the truth instead, without pipediag.")
 @click.option("--seconds", default=6.0, show_default=True, help="Seconds of steps a probe times.")
 @click.option("--modes", default="written,repeated,half,alone,whole", show_default=True)
@@ -152,7 +158,7 @@ class Work:
         self, script: PublicScript, path: Path, session: Session, rounds: int
     ) -> Applied | None:
         patch = session.patch
-        if patch is None:
+        if patch is None or rounds < 2:
             return None
         if patch.diff is None:
             return Applied((), None, None, "none of it can be written by a patch")

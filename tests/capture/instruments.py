@@ -24,6 +24,7 @@ class CountingPace:
     look = 2
     profile = 1
     repeat = 3
+    decide_every = 1
     ends = True
     no_profile: str | None = None
 
@@ -45,7 +46,7 @@ class CountingPace:
         return 0
 
     def steps_between_decisions(self, _: float) -> int:
-        return 1
+        return self.decide_every
 
     def stacks_done(self, count: int, *_: Any) -> bool:
         return count >= self.stacks

@@ -49,6 +49,7 @@ class Diagnosis:
         self._start_ns: int | None = None
         self._skip = 0
         self._decide_every = 1
+        self._decided_at = 0
         self._steps_in_epoch = 0
         self._since_trace: list[int] = []
         self._snapshots = Snapshots(instruments.recorder)
@@ -78,7 +79,13 @@ class Diagnosis:
         """How many of the next steps decide nothing: they are only added."""
         if self.phase is not Phase.BASELINE or self._decide_every == 1 or self._skip:
             return 0
-        return self._decide_every - 1 - len(self._window.block.starts_ns) % self._decide_every
+        in_block = len(self._window.block.starts_ns) % self._decide_every
+        return self._decide_every - 1 - max(in_block, self._undecided)
+
+    @property
+    def _undecided(self) -> int:
+        """Steps of the window since it was asked last whether it is over."""
+        return self._window.count - self._decided_at
 
     @property
     def measuring(self) -> bool:
@@ -117,7 +124,7 @@ class Diagnosis:
             self._window.add(self._start_ns, duration, wait_ns, self.loop.record.batches_per_call)
             self._since_trace.append(duration)
         self._start_ns = now_ns
-        if self.phase is Phase.BASELINE and len(self._window.block.starts_ns) % self._decide_every:
+        if self.phase is Phase.BASELINE and not self._decision_is_due():
             return
         self._advance(consumer, now_ns)
 
@@ -218,9 +225,19 @@ class Diagnosis:
         self._window = self._open("baseline")
         self._skip = self._with.pace.steps_to_skip(self._typical_ns())
         self._decide_every = self._with.pace.steps_between_decisions(self._typical_ns())
+        self._decided_at = 0
+
+    def _decision_is_due(self) -> bool:
+        """Every so many steps, of a block so that it ends before tf.data forgets its gap times.
+
+        Of the window as well: a block ends with its epoch, and one of short epochs never has them.
+        """
+        in_block = len(self._window.block.starts_ns)
+        return in_block % self._decide_every == 0 or self._undecided >= self._decide_every
 
     def _during_baseline(self, consumer: Consumer, now_ns: int) -> bool:
         window, pace = self._window, self._with.pace
+        self._decided_at = window.count
         elapsed = window.elapsed_ns(now_ns)
         if pace.baseline_done(window.count, elapsed, self._half_of_remaining()):
             return self._end_baseline(consumer)

@@ -108,6 +108,23 @@ def test_tracing_begins_the_warm_up_anew(measured: Measured) -> None:
     assert measured.diagnosis.phase is Phase.BASELINE
 
 
+def test_a_baseline_whose_epochs_are_shorter_than_its_decisions_ends(measured: Measured) -> None:
+    measured.pace.decide_every, measured.pace.baseline = 8, 20
+    measured.until(Phase.BASELINE)
+    spare = []
+    for _ in range(8):
+        measured.step(continuous=False)
+        for _ in range(4):
+            spare.append(measured.diagnosis.spare_steps)
+            measured.step()
+        measured.diagnosis.seam(measured.consumer, exhausted=True)
+
+    assert measured.diagnosis.phase is not Phase.BASELINE
+    baseline = measured.recording.windows[1]
+    assert sum(len(block.durations_ns) for block in baseline.blocks) == 24
+    assert spare[:8] == [7, 6, 5, 4, 3, 2, 1, 0]
+
+
 def test_a_block_ends_with_a_reading_and_the_baseline_goes_on(measured: Measured) -> None:
     measured.pace.block, measured.pace.baseline = 2, 6
     measured.runtime.models = [model(0) for _ in range(9)]
