@@ -37,6 +37,8 @@ class Loop:
     """What walks over the data of its first `fit`: another one tells of another call."""
     fit_steps: int | None = None
     """Steps that its first `fit` was asked for, as far as Keras knew."""
+    epoch_steps: int | None = None
+    """Steps of its first epoch, once its data has ended."""
     model: weakref.ref[Any] | None = None
     """What the loop trains."""
     callbacks: weakref.ref[Any] | None = None
@@ -60,6 +62,11 @@ class Loop:
     def let_go(self) -> None:
         """Drop what belongs to the script."""
         self.fit_frame = self.model = self.callbacks = self.dataset = None
+
+    def data_ended(self) -> None:
+        """Its iterator has no more batches."""
+        if self.epoch_steps is None:
+            self.epoch_steps = self.record.steps
 
     def keep_evaluated(self) -> None:
         """Keep what it evaluates on, as far as it is still there: the script is over, or ends."""
@@ -90,6 +97,18 @@ class Loop:
         """Whether it was just handed the last batch that its first `fit` plans to take."""
         planned, steps = self.record.planned_steps, self.record.steps
         return planned is not None and 0 <= steps - planned < self.record.batches_per_call
+
+    @property
+    def steps_left(self) -> int | None:
+        """Steps that its first `fit` still has to take; None where nothing says so.
+
+        Of data whose length Keras does not know the first epoch tells, and the number of epochs.
+        """
+        record = self.record
+        planned, epochs = record.planned_steps, record.keras.epochs if record.keras else None
+        if planned is None and self.epoch_steps and epochs and epochs > 1:
+            planned = epochs * self.epoch_steps
+        return None if planned is None else max(0, planned - record.steps)
 
     @property
     def seconds_in_all(self) -> float | None:

@@ -189,10 +189,6 @@ class Diagnosis:
         if self.phase is Phase.PROFILE and self._with.profiler.running and not self._skip:
             self._with.profiler.mark_step(self._window.count)
 
-    def _remaining(self) -> int | None:
-        planned = self.loop.record.planned_steps
-        return None if planned is None else max(0, planned - self.loop.record.steps)
-
     # Each of these returns whether it did something that took time.
 
     def _during_warmup(self, consumer: Consumer, now_ns: int) -> bool:
@@ -200,7 +196,7 @@ class Diagnosis:
             self._since_trace,
             len(self._since_trace),
             self._window.elapsed_ns(now_ns),
-            self._remaining(),
+            self.loop.steps_left,
         )
         if not warm:
             return False
@@ -252,8 +248,8 @@ class Diagnosis:
         return False
 
     def _half_of_remaining(self) -> int | None:
-        remaining = self._remaining()
-        return None if remaining is None else remaining // 2
+        left = self.loop.steps_left
+        return None if left is None else left // 2
 
     def _end_baseline(self, consumer: Consumer) -> bool:
         model = self._snapshots.take(consumer)
@@ -276,7 +272,7 @@ class Diagnosis:
 
     def _during_stacks(self, consumer: Consumer, now_ns: int) -> bool:
         elapsed = self._window.elapsed_ns(now_ns)
-        if not self._with.pace.stacks_done(self._window.count, elapsed, self._remaining()):
+        if not self._with.pace.stacks_done(self._window.count, elapsed, self.loop.steps_left):
             return False
         self._end_stacks()
         self._window.close(complete=True)
@@ -290,7 +286,7 @@ class Diagnosis:
             self._begin_profile(consumer)
 
     def _during_look(self, consumer: Consumer, now_ns: int) -> bool:
-        if self.looking.goes_on(consumer, now_ns, self._remaining()):
+        if self.looking.goes_on(consumer, now_ns, self.loop.steps_left):
             return False
         self._begin_profile(consumer)
         return True

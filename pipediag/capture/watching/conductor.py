@@ -197,6 +197,7 @@ class Conductor:
             # The call was counted when it began, and found nothing.
             consumer.batches -= consumer.loop.record.batches_per_call
             consumer.loop.record.steps -= consumer.loop.record.batches_per_call
+        consumer.loop.data_ended()
         if consumer is self._turns.here.last:
             self._interrupt(self._turns.here, exhausted=True)
 

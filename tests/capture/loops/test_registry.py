@@ -152,6 +152,28 @@ def test_a_loops_last_batch_is_that_of_its_first_fit(steps: int, per_call: int, 
     assert not training_loop(steps=steps, planned_steps=None).at_last_batch
 
 
+@pytest.mark.parametrize(
+    ("planned", "epoch_steps", "epochs", "left"),
+    [
+        (30, None, None, 20),
+        (30, 12, 4, 20),
+        (8, None, None, 0),
+        (None, 12, 4, 38),
+        (None, None, 4, None),
+        (None, 12, None, None),
+        (None, 12, 1, None),
+    ],
+)
+def test_of_data_of_unknown_length_the_first_epoch_tells_what_is_left(
+    planned: int | None, epoch_steps: int | None, epochs: int | None, left: int | None
+) -> None:
+    loop = training_loop(steps=10, planned_steps=planned)
+    loop.epoch_steps = epoch_steps
+    loop.record.keras = SimpleNamespace(epochs=epochs) if epochs else None  # type: ignore[assignment]
+
+    assert loop.steps_left == left
+
+
 class Data:
     """A dataset of the script's, to which there may be weak references."""
 

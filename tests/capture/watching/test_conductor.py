@@ -158,6 +158,7 @@ def test_a_call_that_found_no_batch_is_no_step(stage: Stage) -> None:
 
     assert (consumer.loop.record.steps, consumer.batches) == (2, 2)
     assert consumer.loop.record.kind == "tf_function"
+    assert consumer.loop.epoch_steps == 2
 
 
 def test_a_fit_that_ended_early_gives_way_to_the_next(stage: Stage) -> None:
