@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -21,6 +22,7 @@ from typing import Any
 
 TABLE = Path(__file__).with_name("table.toml")
 STAND_INS = Path(__file__).with_name("stand_ins")
+PACKAGES = "packages"
 MAGIC = ("%", "!")
 
 
@@ -100,10 +102,7 @@ def made(script: PublicScript, mirrors: Path, folder: Path) -> Path:
     found = hashlib.sha256(published).hexdigest()
     if found != script.sha256:
         raise SourceError(f"{script.path} has the hash {found}, not that of the table")
-    for package in script.packages:
-        packed = _git(git_directory, "archive", script.commit, package)
-        with tarfile.open(fileobj=BytesIO(packed)) as archive:
-            archive.extractall(folder, filter="data")
+    _install(script, git_directory, folder / PACKAGES)
     path = folder / f"{script.name}.py"
     text = published.decode("utf-8")
     path.write_text(
@@ -164,7 +163,7 @@ def changed(script: PublicScript, text: str) -> str:
 
 def environment(script: PublicScript, folder: Path, packages: Path | None) -> dict[str, str]:
     """The variables that the script runs with: its own home, no display, and what it imports."""
-    paths = [str(STAND_INS), *([str(packages)] if packages else [])]
+    paths = [str(folder / PACKAGES), *([str(packages)] if packages else [])]
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(paths),
@@ -175,6 +174,22 @@ def environment(script: PublicScript, folder: Path, packages: Path | None) -> di
         "TF_CPP_MIN_LOG_LEVEL": "3",
         **script.environment,
     }
+
+
+def _install(script: PublicScript, git_directory: Path, place: Path) -> None:
+    """Stand-ins and the repository's packages, with the record by which an installer's are known.
+
+    Where people work they are installed: no code of the script's own.
+    """
+    shutil.copytree(STAND_INS, place, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in script.packages:
+        packed = _git(git_directory, "archive", script.commit, package)
+        with tarfile.open(fileobj=BytesIO(packed)) as archive:
+            archive.extractall(place, filter="data")
+    names = [path.relative_to(place).as_posix() for path in place.rglob("*.py")]
+    record = place / "public_scripts-0.dist-info" / "RECORD"
+    record.parent.mkdir()
+    record.write_text("".join(f"{name},,\n" for name in names), encoding="utf-8")
 
 
 def _make_data(script: PublicScript, folder: Path) -> None:

@@ -79,7 +79,9 @@ def test_a_script_comes_from_a_mirror_with_its_packages_if_it_is_the_published_o
     script = replace(SCRIPT, sha256=digest, packages=("helpers",))
     path = made(script, tmp_path / "mirrors", tmp_path / "out")
     assert path.read_text() == "import helpers\n\n"
-    assert (path.parent / "helpers" / "__init__.py").exists()
+    packages = path.parent / "packages"
+    assert (packages / "helpers" / "__init__.py").exists()
+    assert "helpers/__init__.py," in next(packages.glob("*.dist-info/RECORD")).read_text()
     with pytest.raises(SourceError, match="hash"):
         made(replace(script, sha256="0"), tmp_path / "mirrors", tmp_path / "other")
     with pytest.raises(SourceError, match="no mirror of nobody/name"):
