@@ -49,6 +49,8 @@ RUNS_A_FUNCTION = ("map", "from_generator", "flat_map", "interleave", "filter")
 """Kinds that run a function of the user's for each element."""
 CACHES = ("cache", "snapshot")
 """Kinds that keep what they were given, for later epochs."""
+INFINITE_CARDINALITY = -1
+"""What a dataset without end says of its length, `tf.data.INFINITE_CARDINALITY`."""
 KEEPS_ELEMENTS = (
     "map",
     "shuffle",

@@ -40,6 +40,12 @@ from pipediag.session.messages import (
 )
 
 _NEVER_FREED: list[Any] = []
+# When such a step is told of, it has its batch, and the next one is called with the next model: no
+# batch is in time for both.
+_TAKES_ITS_BATCH_ITSELF = (
+    "The model runs eagerly, so a step has its batch before another model can be put in its place. "
+    "Let it run as a graph, and analyse again."
+)
 _PREPARED_AFTER = 2
 _MOST_RESTARTS = 3
 
@@ -185,6 +191,8 @@ class Answering:
         if self._consumer is None:
             self._tell(Prepared(command.arm))
             return False
+        if self._arms[command.arm].moved and self._consumer.hand_over == "next":
+            raise NotReplayableError(_TAKES_ITS_BATCH_ITSELF)
         self._preparing = _PREPARED_AFTER
         self._start(command.arm)
         return True

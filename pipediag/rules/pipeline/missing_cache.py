@@ -35,7 +35,7 @@ from pipediag.session.edits import Edit, Insert, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.tensorflow_names import CACHES
+from pipediag.tensorflow_names import CACHES, INFINITE_CARDINALITY
 from pipediag.vocabulary import EffectOnResults, Scalar
 
 MEMORY = Threshold(
@@ -197,8 +197,15 @@ def _moved(session: Session, op: Operation) -> list[Operation]:
     return [
         other
         for other in above[::-1]
-        if other.kind in ("shuffle", "repeat") and other not in beyond
+        if other.kind in ("shuffle", "repeat") and other not in beyond and not _ended(other, op)
     ]
+
+
+def _ended(repeat: Operation, op: Operation) -> bool:
+    """Whether what is repeated without end ends above the operation, as with what it is zipped
+    with: a cache behind that ends, too."""
+    endless = repeat.kind == "repeat" and repeat.cardinality == INFINITE_CARDINALITY
+    return endless and op.cardinality is not None and op.cardinality >= 0
 
 
 def _held_above(session: Session, op: Operation) -> Operation | None:

@@ -431,6 +431,7 @@ def hands_out_prepared(stage: Stage) -> bool:
 
 def with_a_shorter_model(stage: Stage) -> Any:
     """Trials in which it has been called for and the step before it has not ended."""
+    stage.consumer.hand_over = "call"
     stage.parent.asks.append(Prepare("shorter", (MOVED,), None))
     stage.parent.block("shorter")
     stage.parent.block("base")
@@ -451,6 +452,19 @@ def test_the_step_that_is_called_already_gets_batches_for_its_own_model(stage: S
     assert hands_out_prepared(stage)
     stage.step(trials)
     assert not hands_out_prepared(stage)
+
+
+def test_where_steps_take_their_batches_themselves_no_shorter_model_is_tried(stage: Stage) -> None:
+    stage.consumer.hand_over = "next"
+    stage.parent.asks.append(Prepare("shorter", (MOVED,), None))
+    trials = stage.prepared()
+
+    (refused,) = stage.told
+    assert isinstance(refused, ArmRefused)
+    assert "The model runs eagerly" in refused.reason
+    assert stage.model.used[-1] == {}
+    stage.step(trials)
+    assert stage.consumer.stand_in.iterator is None
 
 
 def test_a_block_of_the_shorter_model_begins_when_it_is_in_place(stage: Stage) -> None:

@@ -108,6 +108,24 @@ def test_a_python_function_that_changes_something_is_not_safe_to_cache() -> None
     assert "it changes `seen`" in str(finding.trial.reason)
 
 
+def test_what_is_repeated_beside_a_zip_that_ends_stays_where_it_is() -> None:
+    """As `timeseries_dataset_from_array` makes it: one array again and again, beside positions."""
+    array = source(id="array")
+    endless = make_operation("repeat", "repeat", parent_ids=["array"], cardinality=-1)
+    positions = source(id="positions", cardinality=7000)
+    joined = make_operation("zip", "zip", parent_ids=["repeat", "positions"], cardinality=7000)
+    gather = costly_map(cardinality=7000, parent_ids=["zip"])
+    ops = [array, endless, positions, joined, gather, batch(parent_ids=["map"])]
+    pipeline = make_pipeline(ops=ops, bottleneck_op_id=None)
+    loop = make_loop(keras=make_keras(epochs=10))
+    finding = only(missing_cache, make_session(pipeline=pipeline, loops=[loop]))
+
+    assert finding.edit is not None
+    assert [type(change) for change in finding.edit.changes] == [Insert]
+    assert "repeat" not in finding.advice
+    assert finding.effect_on_results == "same results"
+
+
 def test_shuffle_and_repeat_above_are_moved_behind() -> None:
     session = session_of(
         source(),
