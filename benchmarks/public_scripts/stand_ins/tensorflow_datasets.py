@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 RATINGS, MOVIES, USERS = 100_000, 1682, 943
-REVIEWS = 1600
+REVIEWS = 6400
 WORDS = 2000
 REVIEW_WORDS = (20, 60)
 _RATING = {

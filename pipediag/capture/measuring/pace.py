@@ -74,9 +74,10 @@ class Pace:
         trials and a closer look is spent: more would make what follows rest on more.
 
         Even steps that were asked for give way to a script that ends sooner: the profile needs
-        some as well.
+        some as well. Of long ones 5 do.
         """
-        if remaining is not None and count >= 10 and count >= remaining:
+        fewest = 5 if elapsed_ns >= _FEW_STEPS_AFTER_NS else 10
+        if remaining is not None and count >= max(fewest, remaining):
             return True
         if self.settings.steps is not None:
             return count >= self.settings.steps

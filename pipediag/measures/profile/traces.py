@@ -16,13 +16,17 @@ def trace_of(
 ) -> tuple[TraceSummary | None, str | None]:
     """The summary of the loop's last profile, or None and why; a damaged profile is no error.
 
+    One without a step of the loop holds what came after it: an evaluation, and what it compiled.
+
     Args:
         by_operation: whether to tell which operations the compute was, too.
     """
     of_loop = [
         window
         for window in recording.windows
-        if window.loop_id == loop.id and window.trace_directory is not None
+        if window.loop_id == loop.id
+        and window.trace_directory is not None
+        and (loop.kind == "in_graph" or any(block.durations_ns for block in window.blocks))
     ]
     if not of_loop:
         return None, profile_missing(recording, loop)

@@ -9,10 +9,16 @@ from pipediag.measures.recorded_windows import blocks_of
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.recording import RecordedLoop, RecordedSeam, Recording
 from pipediag.tensorflow_names import CACHES
-from pipediag.vocabulary import SpanKind
+from pipediag.vocabulary import LoopRole, SpanKind
 
 _LONG: frozenset[SpanKind] = frozenset({"script", "fit"})
 """What lies in these and in nothing else is not one thing that comes again."""
+_EVALUATED_BY: Mapping[LoopRole, str] = {
+    "validation": "the step of `evaluate`",
+    "evaluate": "the step of `evaluate`",
+    "predict": "the step of `predict`",
+}
+"""What is built where such a loop begins."""
 
 
 @dataclass
@@ -54,6 +60,8 @@ def amounts_of(
             amounts.count[steps_of(loop)] = loop.steps // loop.batches_per_call
         if loop.role == "training" and loop.id in step_ns:
             _settle(amounts, spent, recording, loop, step_ns[loop.id])
+        elif loop.role in _EVALUATED_BY:
+            _settle_evaluation(amounts, loop)
     return amounts
 
 
@@ -100,6 +108,16 @@ def _settle(
     if recording.environment.keras_backend == "jax" and not built and loop.first_step_ns:
         place = Place("compile", "the step of `fit`", loop.file, loop.line)
         amounts.move(round(loop.first_step_ns - step_ns), steps, place)
+
+
+def _settle_evaluation(amounts: Amounts, loop: RecordedLoop) -> None:
+    """What the call that built its step waited for a first batch is the evaluation's."""
+    here = [place for place in amounts.ns if (place.file, place.line) == (loop.file, loop.line)]
+    built = (place for place in here if place.what == _EVALUATED_BY[loop.role])
+    evaluated = (place for place in here if place.part == "evaluation")
+    source, target = next(built, None), next(evaluated, None)
+    if source is not None and target is not None:
+        amounts.move(loop.fill_ns or 0, source, target)
 
 
 def _settle_waits(

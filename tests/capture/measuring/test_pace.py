@@ -67,6 +67,10 @@ def test_the_users_warm_up_counts() -> None:
         (10, 1, 8, True),
         (10, 1, 11, False),
         (9, 1, 8, False),
+        (5, 6, 5, True),
+        (5, 5, 5, False),
+        (5, 6, 6, False),
+        (4, 6, 2, False),
     ],
 )
 def test_baseline(count: int, elapsed_s: int, remaining: int | None, done: bool) -> None:

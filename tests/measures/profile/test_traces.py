@@ -15,6 +15,16 @@ def test_a_loop_without_a_profile_says_why() -> None:
     assert "own profiler took over" in (reason or "")
 
 
+def test_a_profile_that_began_behind_the_last_step_says_nothing_of_the_steps() -> None:
+    window = make_window("profile", trace_directory="trace", reason="the script finished")
+    window.blocks = []
+    recording = make_recording(windows=[window])
+    assert trace_of(recording, recording.loops[0]) == (
+        None,
+        "No step was profiled: the script finished.",
+    )
+
+
 def test_a_damaged_profile_is_a_reason_and_no_error(tmp_path: Path) -> None:
     run = tmp_path / "plugins" / "profile" / "one"
     run.mkdir(parents=True)

@@ -85,6 +85,22 @@ def test_a_first_wait_is_one_where_nothing_is_built_as_well() -> None:
     assert run.seconds_of("steps") == pytest.approx(2.3)
 
 
+@pytest.mark.parametrize(("fill_ms", "waited_ms"), [(400, 400), (None, 0), (5000, 600)])
+def test_what_an_evaluations_first_call_waited_is_not_its_building(
+    fill_ms: int | None, waited_ms: int
+) -> None:
+    spans = started()
+    spans.add("evaluation", 5000, 6000, "evaluate", line=30)
+    spans.add("steps", 5000, 6000, "loop2")
+    spans.add("first_call", 5000, 5600, "test_function", line=30)
+    loop = make_recorded_loop(
+        id="loop2", role="evaluate", line=30, fill_ns=None if fill_ms is None else fill_ms * MS
+    )
+    run = spans.ledger(loop)
+    assert run.seconds_of("compile") == pytest.approx(0.6 - waited_ms / 1000)
+    assert run.seconds_of("evaluation") == pytest.approx(0.4 + waited_ms / 1000)
+
+
 def test_profiled_steps_of_a_loop_within_a_function_were_never_taken_from_it() -> None:
     spans = started()
     spans.add("aside", 0, 900)

@@ -133,6 +133,12 @@ def test_without_a_prediction_the_limit_is_said() -> None:
             "The pipeline alone became 1.90 to 2.10 times as fast; training was not run for this, "
             "and may gain less.",
         ),
+        (
+            0.39,
+            0.0037,
+            (0.0034, 0.004),
+            "The pipeline alone took 250 to 294 times as long; training was not run for this.",
+        ),
     ],
 )
 def test_an_estimate_says_what_it_is_made_of(
