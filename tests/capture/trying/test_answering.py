@@ -456,10 +456,11 @@ def test_the_step_that_is_called_already_gets_batches_for_its_own_model(stage: S
 
 def test_where_steps_take_their_batches_themselves_no_shorter_model_is_tried(stage: Stage) -> None:
     stage.consumer.hand_over = "next"
-    stage.parent.asks.append(Prepare("shorter", (MOVED,), None))
-    trials = stage.prepared()
+    stage.parent.asks += [Prepare("base", (), None), Prepare("shorter", (MOVED,), None)]
+    trials = stage.begun()
+    stage.step(trials, times=2)
 
-    (refused,) = stage.told
+    refused = stage.told[-1]
     assert isinstance(refused, ArmRefused)
     assert "The model runs eagerly" in refused.reason
     assert stage.model.used[-1] == {}

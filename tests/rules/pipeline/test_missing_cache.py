@@ -110,9 +110,9 @@ def test_a_python_function_that_changes_something_is_not_safe_to_cache() -> None
 
 def test_what_is_repeated_beside_a_zip_that_ends_stays_where_it_is() -> None:
     """As `timeseries_dataset_from_array` makes it: one array again and again, beside positions."""
-    array = source(id="array")
+    array = source().model_copy(update={"id": "array"})
     endless = make_operation("repeat", "repeat", parent_ids=["array"], cardinality=-1)
-    positions = source(id="positions", cardinality=7000)
+    positions = source(cardinality=7000).model_copy(update={"id": "positions"})
     joined = make_operation("zip", "zip", parent_ids=["repeat", "positions"], cardinality=7000)
     gather = costly_map(cardinality=7000, parent_ids=["zip"])
     ops = [array, endless, positions, joined, gather, batch(parent_ids=["map"])]
