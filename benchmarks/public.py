@@ -11,6 +11,7 @@ run natively in turn. `--probe` runs the probes instead and prints what they fin
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import subprocess
 import sys
@@ -50,6 +51,7 @@ LIMIT_S = 150.0
 """For one script under `analyze`, its trials among it."""
 EXIT_S = 60.0
 NATIVE_LIMIT_S = 300.0
+REPORT, RECORD = "report", "outcome.json"
 
 
 @click.command(help=(__doc__ or "").partition("\n")[0])
@@ -76,6 +78,7 @@ NATIVE_LIMIT_S = 300.0
 @click.option("--seconds", default=6.0, show_default=True, help="Seconds of steps a probe times.")
 @click.option("--modes", default="written,repeated,half,alone,whole", show_default=True)
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep scripts and reports here.")
+@click.option("--judge", is_flag=True, help="Judge what an earlier --keep left there again.")
 @click.option("--noisy", is_flag=True, help="Say in the table that other work ran beside.")
 @click.option("--table", type=click.Path(path_type=Path), help="Write a Markdown table.")
 @click.argument("names", nargs=-1)
@@ -88,6 +91,7 @@ def main(
     seconds: float,
     modes: str,
     keep: Path | None,
+    judge: bool,
     noisy: bool,
     table: Path | None,
     names: tuple[str, ...],
@@ -103,7 +107,7 @@ def main(
             if probe:
                 _say_truth(work, script, seconds, modes.split(","))
                 continue
-            outcome, where = work.outcome(script, budget, rounds)
+            outcome, where = work.kept(script) if judge else work.outcome(script, budget, rounds)
             outcomes.append(outcome)
             machine = where or machine
             click.echo(line(outcome))
@@ -137,14 +141,26 @@ class Work:
         except (SourceError, PipediagError, subprocess.TimeoutExpired) as error:
             return failed(script, str(error), time.monotonic() - began), ""
         seconds = time.monotonic() - began
+        record = {"seconds": seconds, "applied": applied and applied.as_record()}
+        (path.parent / RECORD).write_text(json.dumps(record), encoding="utf-8")
         return judged(script, session, applied, seconds), machine_of(session.environment)
+
+    def kept(self, script: PublicScript) -> tuple[Outcome, str]:
+        """The same of an earlier run."""
+        folder = self._place / script.name
+        if not (folder / RECORD).exists():
+            return failed(script, "no run of it was kept", 0.0), ""
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        session = load_session(folder / REPORT)
+        applied = record["applied"] and Applied.from_record(record["applied"])
+        return judged(script, session, applied, record["seconds"]), machine_of(session.environment)
 
     def truth(self, script: PublicScript, seconds: float, modes: Sequence[str]) -> list[str]:
         """What the probes say of it."""
         return probed(script, self.made(script), self._packages, seconds, tuple(modes)).sentences()
 
     def _analyze(self, script: PublicScript, path: Path, budget_s: float) -> Session:
-        output = path.parent / "report"
+        output = path.parent / REPORT
         words = ["analyze", "--budget", f"{budget_s:g}", "--timeout", f"{LIMIT_S + budget_s:g}"]
         ended = self._pipediag(
             script, path, [*words, "-o", str(output), path.name], LIMIT_S + budget_s
@@ -164,7 +180,7 @@ class Work:
             return Applied((), None, None, "none of it can be written by a patch")
         original = path.with_name(f"{path.stem}_original.py")
         shutil.copy(path, original)
-        ended = self._pipediag(script, path, ["fix", "report", "--apply"], EXIT_S)
+        ended = self._pipediag(script, path, ["fix", REPORT, "--apply"], EXIT_S)
         promise = promised(session)
         if ended.returncode != 0:
             return Applied(tuple(patch.edits), promise, None, ended.stderr[-200:])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.public_scripts.scripts import PublicScript
 from pipediag.facts.order import to_act_on
@@ -33,6 +34,22 @@ class Applied:
             return None
         low, high = self.promised.ci95 or (self.promised.speedup, self.promised.speedup)
         return low <= self.obtained.high and self.obtained.low <= high
+
+    def as_record(self) -> dict[str, Any]:
+        """For a file."""
+        promised = self.promised and self.promised.model_dump(mode="json")
+        return {**asdict(self), "edits": list(self.edits), "promised": promised}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Applied:
+        """What `as_record` gave."""
+        promised, obtained = record["promised"], record["obtained"]
+        return cls(
+            tuple(record["edits"]),
+            promised and RunGain.model_validate(promised),
+            obtained and Estimate(**obtained),
+            record["error"],
+        )
 
 
 @dataclass(frozen=True)

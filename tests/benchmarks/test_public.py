@@ -125,6 +125,8 @@ def test_a_promise_is_kept_where_the_intervals_overlap() -> None:
     assert not Applied(("x",), gain, Estimate(1.1, 1.0, 1.2, 2)).kept
     assert Applied(("x",), None, Estimate(1.1, 1.0, 1.2, 2)).kept is None
     assert Applied(("x",), gain, None, "failed").kept is None
+    for applied in (Applied(("x",), gain, Estimate(1.7, 1.55, 1.8, 2)), Applied((), None, None)):
+        assert Applied.from_record(json.loads(json.dumps(applied.as_record()))) == applied
 
 
 def test_the_table_says_where_a_script_comes_from_and_whether_it_was_quiet() -> None:
