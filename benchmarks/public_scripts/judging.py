@@ -148,6 +148,10 @@ def markdown(outcomes: Sequence[Outcome], machine: str, quiet: bool) -> str:
         "",
         "## Where they come from, what was changed, and how the truth was found",
         "",
+        "Of probes: a step of the script as it is `written`, natively; on one batch `repeated`, as "
+        "if input were free; and on `half` of that batch, which tells what is paid whatever a "
+        "batch holds: starting the step, and updates of whole tables. `read`: from the source.",
+        "",
         "| script | source | changed | truth found by |",
         "|" + "---|" * 4,
         *map(_source, outcomes),
