@@ -74,6 +74,8 @@ def judged(
     script: PublicScript, session: Session, applied: Applied | None, seconds: float
 ) -> Outcome:
     """What the session is worth against the table's truth."""
+    if session.steps is None:
+        return failed(script, session.steps_missing or "no step was measured", seconds)
     verdict, truth = session.verdict, script.truth
     first = next((one for one in session.findings if to_act_on(one)), None)
     rule = first.rule if first else NOTHING
