@@ -95,22 +95,6 @@ def ratings(folder: Path, count: int) -> None:
         archive.write(place / "ratings.csv", "ml-latest-small/ratings.csv")
 
 
-def adult(folder: Path, count: int) -> None:
-    """Persons, with the columns and the spaces of the census file."""
-    rng = np.random.default_rng(5)
-    words = {1: 8, 3: 16, 5: 7, 6: 14, 7: 6, 8: 5, 9: 2, 13: 40}
-
-    def row(ending: str) -> str:
-        cells = [f" {rng.integers(100)}" for _ in range(14)]
-        for column, kinds in words.items():
-            cells[column] = f" kind{rng.integers(kinds)}"
-        return ",".join([*cells, [" <=50K", " >50K"][rng.integers(2)] + ending])
-
-    (folder / "adult.data").write_text("\n".join(row("") for _ in range(count)))
-    test = ["|1x3 Cross validator", *(row(".") for _ in range(count // 2))]
-    (folder / "adult.test").write_text("\n".join([test[0] + "," * 14, *test[1:]]))
-
-
 def heart(folder: Path, count: int) -> None:
     """Patients: thirteen numbers and a word."""
     rng = np.random.default_rng(6)
@@ -256,7 +240,7 @@ def _jpegs(paths: Sequence[Path], size: tuple[int, int]) -> None:
 KINDS: dict[str, Callable[[Path, int], None]] = {
     made.__name__: made
     for made in (
-        *(shakespeare, nietzsche, text8, reviews, ratings, adult, heart, pets, weather),
+        *(shakespeare, nietzsche, text8, reviews, ratings, heart, pets, weather),
         *(housing, digits, faces, cats_and_dogs, captchas, speech),
     )
 }
