@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pipediag.capture.callsites import CallSite
 from pipediag.errors import PipediagError
 from pipediag.library.beside import Beside
 from pipediag.library.one_at_a_time import give_turn_back, take_turn
+from pipediag.library.own_directory import OwnDirectory
 from pipediag.library.result import Result
 from pipediag.runner.output import OutputDirectory, Refusal, prepare_output
 from pipediag.session.files import SESSION_FILE
@@ -69,7 +69,7 @@ class Alongside:
         began_ns = time.monotonic_ns()
         take_turn(end_if_over)
         try:
-            self._temporary = tempfile.TemporaryDirectory(prefix="pipediag-")
+            self._temporary = OwnDirectory()
             try:
                 self._output = self._prepared(wishes.out)
                 try:

@@ -13,8 +13,8 @@ from pipediag.capture.callsites import call_site
 from pipediag.capture.measuring.training_state import TrainingState, lacks_memory
 from pipediag.errors import PipediagError
 from pipediag.library.beside import Beside
-from pipediag.library.own_directory import OwnDirectory
 from pipediag.library.one_at_a_time import give_turn_back, take_turn
+from pipediag.library.own_directory import OwnDirectory
 from pipediag.session.messages import Ended, Started
 from pipediag.session.settings import RunSettings
 from pipediag.vocabulary import OwnEnding

@@ -132,7 +132,9 @@ def _body_context(session: Session) -> dict[str, Any]:
         "headline": headline.headline(session),
         "anchors": Anchors(session),
         "lead": verdict_words.lead(session.verdict.summary),
-        "culprit": source_lines.of_the_change(culprit_place(session), first, session.verdict.source),
+        "culprit": source_lines.of_the_change(
+            culprit_place(session), first, session.verdict.source
+        ),
         "first": first,
         "ways_on": ways_on.ways_on(session),
         "of_compute": step_parts.largest(session),

@@ -91,7 +91,7 @@ def excerpt_lines(excerpt: SourceExcerpt, meant: int | None = None) -> list[Exce
     `meant` is the line to mark where that is another one than the excerpt's own.
     """
     there = range(excerpt.first_line, excerpt.first_line + len(excerpt.lines))
-    line_meant = meant if meant in there else excerpt.line
+    line_meant = meant if meant is not None and meant in there else excerpt.line
     known = [line.removesuffix("\r")[:_LONGEST_LINE] for line in excerpt.lines]
     shown = [n for n, line in enumerate(known) if line.strip()]
     shared = min((len(known[n]) - len(known[n].lstrip(" \t")) for n in shown), default=0)

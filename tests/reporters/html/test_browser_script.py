@@ -270,7 +270,9 @@ def test_every_control_is_reached_by_the_keyboard_and_says_its_name(
 ) -> None:
     show(driver, tmp_path, passed())
     timeline(driver)
-    driver.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    driver.execute_script(
+        "document.querySelectorAll('details').forEach(one => { one.open = true })"
+    )
     names = json.loads(
         driver.execute_script(
             """

@@ -58,7 +58,9 @@ def test_every_event_is_of_the_format_and_slices_nest(make: Any) -> None:
 
 def test_all_of_it_is_on_one_clock() -> None:
     listed = events(profiled())
-    names = {event["tid"]: event["args"]["name"] for event in listed if event["name"] == "thread_name"}
+    names = {
+        event["tid"]: event["args"]["name"] for event in listed if event["name"] == "thread_name"
+    }
     slices = [event for event in listed if event["ph"] == "X"]
     steps = [event for event in slices if event["name"] == "step 41"]
     [gap, _] = [event for event in slices if names[event["tid"]] == "GPU:0 idle"]

@@ -11,7 +11,9 @@ from tests.rules import said
 
 def main() -> None:
     said.collected = {}
-    if status := pytest.main(["-q", "-p", "no:cacheprovider", str(said.FOLDER.parent)]):
+    # The plugin's package would have its assertions rewritten, and is imported here.
+    quietly = ["-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    if status := pytest.main([*quietly, str(said.FOLDER.parent)]):
         sys.exit(status)
     for file in said.FOLDER.glob("*.json"):
         file.unlink()
