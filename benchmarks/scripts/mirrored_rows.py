@@ -1,7 +1,6 @@
 """A large table mirrored on two replicas, which exchange the rows of their batches alone.
 
-`clipnorm` takes each gradient by itself, so that the rows of the table's gradient stay rows on
-their way. Without two GPUs the script splits the CPU.
+Under `clipnorm` the rows of the table's gradient stay rows. Without two GPUs it splits the CPU.
 """
 
 import keras

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from pipediag.capture.callsites import call_site
 from pipediag.library.alongside import Wishes
 from pipediag.library.cells import cell_number
 from pipediag.library.result import Result
+from pipediag.library.telling import tell
 from pipediag.library.watching import Watch, how_it_ended
 
 MAGIC = "pipediag"
@@ -48,12 +48,12 @@ class CellMagic:
         try:
             wishes = _wishes(line)
         except _UsageError as refused:
-            print(f"pipediag: {refused} The cell was not run.", file=sys.stderr)
+            tell(f"{refused} The cell was not run.")
             return None
         watch = Watch(wishes, "cell")
         watch.begin()
         if watch.is_open:
-            print("pipediag: measuring this cell, which runs to its end.", file=sys.stderr)
+            tell("measuring this cell, which runs to its end.")
         error: BaseException | None = None
         try:
             # A magic of its own has to be the first line.

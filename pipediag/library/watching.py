@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -19,6 +18,7 @@ from pipediag.errors import PipediagError
 from pipediag.library.alongside import Alongside, Wishes
 from pipediag.library.cells import when_cell_ends
 from pipediag.library.result import Result
+from pipediag.library.telling import tell
 from pipediag.session.messages import Ended
 from pipediag.vocabulary import Call
 
@@ -134,7 +134,7 @@ class Watch:
     def _give_up(self, reason: str) -> None:
         self.result_missing = reason
         with suppress(Exception):
-            print(f"pipediag: {reason}", file=sys.stderr, flush=True)
+            tell(reason)
 
 
 def watch(

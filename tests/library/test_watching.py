@@ -15,6 +15,12 @@ from pipediag.library.watching import how_it_ended
 from pipediag.session.messages import Ended
 
 
+@pytest.fixture(autouse=True)
+def no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests of the same process may have imported what the command runs scripts with."""
+    monkeypatch.delitem(sys.modules, "pipediag.child", raising=False)
+
+
 def test_an_error_of_ours_is_one_line_and_not_the_trainings(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
