@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.machine import gpu_memory_bytes, on_accelerator
-from pipediag.facts.step import class_percent
 from pipediag.facts.table_ways import as_it_is
+from pipediag.rules.embedding.copied import judged_by_copies
 from pipediag.rules.embedding.sizes import LARGE, large, names_of, vector_bytes
 from pipediag.rules.pipeline.widened_ids import COPIED
-from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -85,25 +84,13 @@ def _held(session: Session, table: Embedding) -> int:
 
 
 def _on_host(session: Session, tables: list[Embedding], evidence: dict[str, Scalar]) -> Finding:
-    copied = class_percent(session, ["device_copy"])
-    evidence = {**evidence, "device_copy_percent": copied}
     advice = (
         f"{names_of(tables)} stands on the host. With its slots it would take "
         f"{evidence['percent_of_gpu_memory']:.0f} % of the GPU's memory, and {_crosses(tables)}. "
         "Leave `tf.device` out where the layer or the variable is made."
     )
-    if copied < COPIED.value:
-        advice = f"{advice} Here copies take only {copied:.1f} % of the step."
-        return META.finding("informative", advice, evidence=evidence)
-    if waits := input_first(session):
-        return META.finding("informative", f"{advice} {waits}", evidence=evidence)
-    loop = session.diagnosed_loop()
-    return META.finding(
-        "fail",
-        advice,
-        place=(loop.file, loop.line) if loop else None,
-        evidence=evidence,
-        own_prediction=Prediction(None, "The step with the table elsewhere was not measured."),
+    return judged_by_copies(
+        META, session, advice, evidence, "The step with the table elsewhere was not measured."
     )
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold
-from pipediag.facts.step import class_percent
+from pipediag.rules.embedding.copied import judged_by_copies
 from pipediag.rules.embedding.sizes import names_of
 from pipediag.rules.pipeline.widened_ids import COPIED
-from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Meta, Prediction
+from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -58,25 +57,14 @@ def check(session: Session) -> list[Finding]:
 
 
 def _finding(session: Session, tables: list[Embedding], megabytes: float) -> Finding:
-    copied = class_percent(session, ["device_copy"])
-    evidence = {**_evidence(tables, megabytes), "device_copy_percent": copied}
     advice = (
         f"Ids of {names_of(tables)} come in 8 bytes: {megabytes:.1f} MB of a step are zeros. Cast "
         'them to "int32" as early in the pipeline as they are made, so that buffers, caches and '
         "copies hold half of it."
     )
-    if copied < COPIED.value:
-        advice = f"{advice} Here copies to the device take only {copied:.1f} % of the step."
-        return META.finding("informative", advice, evidence=evidence)
-    if waits := input_first(session):
-        return META.finding("informative", f"{advice} {waits}", evidence=evidence)
-    loop = session.diagnosed_loop()
-    return META.finding(
-        "fail",
-        advice,
-        place=(loop.file, loop.line) if loop else None,
-        evidence=evidence,
-        own_prediction=Prediction(None, "The step with shorter ids was not measured."),
+    evidence = _evidence(tables, megabytes)
+    return judged_by_copies(
+        META, session, advice, evidence, "The step with shorter ids was not measured."
     )
 
 
