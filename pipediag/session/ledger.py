@@ -11,6 +11,11 @@ OWN_LINE = "the script's own line"
 """What a row is (`RunPart.what`) where code runs that is in no function."""
 IN_FRAMEWORK = ", in a framework's code"
 """How what a row is ends where a framework's code ran for that line, as where it builds a model."""
+FURTHER_ROUNDS = (
+    "further rounds of a loop around it, of which the source does not say how many come"
+)
+BETWEEN_ROUNDS = "what else lies between two rounds of the loop around it"
+"""What `Run.not_seen` has where the run takes longer than its projection says."""
 EVALUATING_LOOP = "a loop that evaluates"
 MAKING = "making the iterator"
 """What a row of an epoch's start is that is no wait for a batch."""

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
+from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS
 from pipediag.session.recording import RecordedLoop
 
-UNKNOWN = "further rounds of a loop around it, of which the source does not say how many come"
-BETWEEN = "what else lies between two rounds of the loop around it"
-
-_BETWEEN_ROUNDS = frozenset({"evaluation", "between_loops"})
+_PARTS_BETWEEN = frozenset({"evaluation", "between_loops"})
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop) -> Rounds:
     fits = _fits(spent, loop, with_steps=True)
     planned = loop.planned_rounds
     if planned is None or len(fits) > planned:
-        return Rounds(not_seen=[UNKNOWN] if len(fits) > 1 else [])
+        return Rounds(not_seen=[FURTHER_ROUNDS] if len(fits) > 1 else [])
     if planned == 1:
         return Rounds()
     left = planned - len(fits)
@@ -52,7 +50,7 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop) -> Rounds:
     entered = _fits(spent, loop, with_steps=False)
     if len(entered) < 2:
         tail = _tail(spent, entered[-1], left) if entered else {}
-        return Rounds(planned, left, tail, not_seen=[BETWEEN] if left else [])
+        return Rounds(planned, left, tail, not_seen=[BETWEEN_ROUNDS] if left else [])
     begun = [min(one.start_ns for one in spent if one.fit == fit) for fit in entered]
     ended = [max(one.end_ns for one in spent if one.fit == fit) for fit in entered]
     whole = [_Round(*times) for times in zip(begun, ended, begun[1:], strict=False)]
@@ -93,7 +91,7 @@ def _fits(spent: Sequence[Spent], loop: RecordedLoop, *, with_steps: bool) -> li
 def _tail(spent: Sequence[Spent], fit: int, left: int) -> dict[Place, Again]:
     """What followed the first training until the script was stopped: each round has no less."""
     ended = max(one.end_ns for one in spent if one.fit == fit)
-    later = [one for one in spent if one.start_ns >= ended and one.place.part in _BETWEEN_ROUNDS]
+    later = [one for one in spent if one.start_ns >= ended and one.place.part in _PARTS_BETWEEN]
     tail: dict[Place, Again] = {}
     for place in dict.fromkeys(one.place for one in later):
         here = [one for one in spent if one.place == place]

@@ -14,7 +14,7 @@ from pipediag.reporters.words.quantities import (
     speedup,
     speedup_interval,
 )
-from pipediag.session.ledger import Run, RunGain, RunPart
+from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS, Run, RunGain, RunPart
 from pipediag.vocabulary import RUN_PARTS, PartBasis, RunPartName, RunScope
 
 RUN_PART: dict[RunPartName, str] = {
@@ -88,8 +88,9 @@ def whole(run: Run) -> str:
     epochs += f", and costs {measured(cost)}" if cost is not None else ""
     if run.projected_total_s is None:
         return f"The run took {seconds(run.total_s)}{epochs}"
+    least = " at least" if {FURTHER_ROUNDS, BETWEEN_ROUNDS} & {*run.not_seen} else ""
     return (
-        f"The run would take {seconds(run.projected_total_s)}{epochs}; "
+        f"The run would take{least} {seconds(run.projected_total_s)}{epochs}; "
         f"{seconds(run.total_s)} of it were seen"
     )
 

@@ -8,7 +8,8 @@ from pipediag.measures.run.amounts import Amounts, steps_of
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.ledger import UNMEASURED
 from pipediag.measures.run.projection import Projected, SteadyStep, project
-from pipediag.measures.run.rounds import UNKNOWN, Rounds
+from pipediag.measures.run.rounds import Rounds
+from pipediag.session.ledger import FURTHER_ROUNDS
 from pipediag.session.recording import RecordedSeam
 from tests.measures.run.runs import (
     FIT_LINE,
@@ -415,7 +416,7 @@ def test_a_fold_that_was_stopped_in_its_first_epoch_goes_on_as_the_folds_before_
     # 0.5 and 0.8 s at the ends within a fold, and 0.8 s after its last epoch; the third's is not
     # known.
     assert row(report, "epoch_end").seconds == pytest.approx(2 * 2.1 + 3 * 0.65)
-    assert report.not_seen == [UNKNOWN, AFTER]
+    assert report.not_seen == [FURTHER_ROUNDS, AFTER]
 
 
 @pytest.mark.parametrize(("planned", "scope"), [(1000, "run"), (None, "epoch")])

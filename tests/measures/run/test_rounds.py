@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.measures.run.rounds import BETWEEN, UNKNOWN
-from pipediag.session.ledger import Run
+from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS, Run
 from pipediag.session.recording import RecordedLoop
 from tests.measures.run.runs import (
     FIT_LINE,
@@ -77,7 +76,7 @@ def test_of_a_first_round_its_training_is_known() -> None:
     assert rows(run)["steps", None] == pytest.approx(4 * 4.0)
     assert ("evaluation", "`evaluate`") not in rows(run)
     assert run.epochs_planned == 8
-    assert BETWEEN in run.not_seen
+    assert BETWEEN_ROUNDS in run.not_seen
 
 
 def test_an_evaluation_that_was_stopped_is_in_each_round_for_no_less() -> None:
@@ -91,7 +90,7 @@ def test_an_evaluation_that_was_stopped_is_in_each_round_for_no_less() -> None:
 
     assert rows(found)["evaluation", "`evaluate`"] == pytest.approx(6 * 5.0)
     assert row(found, "evaluation", "`evaluate`").count == 6
-    assert found.not_seen[-2:] == [BETWEEN, AFTER]
+    assert found.not_seen[-2:] == [BETWEEN_ROUNDS, AFTER]
 
 
 def test_in_the_last_round_nothing_more_comes_but_what_follows_its_training() -> None:
@@ -121,7 +120,7 @@ def test_rounds_that_the_source_does_not_tell_of_are_named_as_missing(planned: i
 
     assert rows(run)["evaluation", "`evaluate`"] == pytest.approx(6.0)
     assert run.epochs_planned == 2
-    assert run.not_seen == [UNKNOWN, AFTER]
+    assert run.not_seen == [FURTHER_ROUNDS, AFTER]
 
 
 def test_a_fit_within_no_loop_comes_once() -> None:
@@ -129,7 +128,7 @@ def test_a_fit_within_no_loop_comes_once() -> None:
 
     assert rows(run)["steps", None] == pytest.approx(4.0)
     assert run.not_seen[-1] == AFTER
-    assert UNKNOWN not in run.not_seen
+    assert FURTHER_ROUNDS not in run.not_seen
 
 
 def custom(loop: RecordedLoop, epochs: int) -> Run:

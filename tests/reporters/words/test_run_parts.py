@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
 from pipediag.reporters.words import run_parts
-from pipediag.session.ledger import RunGain
+from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS, RunGain
 from tests import factories
 
 
@@ -49,6 +51,12 @@ def test_what_the_percents_are_of() -> None:
     assert whole(projected_total_s=None, epochs_planned=None) == "The run took 8.00 s"
     assert whole(scope="epoch") == "Of an epoch, 20.0 s"
     assert whole(scope="1000_steps") == "Of 1,000 steps, 20.0 s"
+
+
+@pytest.mark.parametrize("unseen", [FURTHER_ROUNDS, BETWEEN_ROUNDS])
+def test_rounds_that_were_not_seen_make_it_longer_than_that(unseen: str) -> None:
+    told = run_parts.whole(factories.make_run(not_seen=[unseen, "what the script does after it"]))
+    assert told.replace("\u00a0", " ").startswith("The run would take at least 20.0 s")
 
 
 def test_remarks_say_what_is_not_in_it() -> None:
