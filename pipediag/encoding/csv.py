@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Protocol
 
-from pipediag.encoding.visible import clipped, visible
+from pipediag.encoding.visible import visible_start
 
 Value = int | float | str | bool | None
 
@@ -47,5 +47,5 @@ def _cell(value: Value) -> Value:
 
 @lru_cache(maxsize=1024)
 def _text(text: str) -> str:
-    shown = clipped(visible(text.replace("\t", " ")), LONGEST_CELL)
+    shown = visible_start(text[: LONGEST_CELL + 1].replace("\t", " "), LONGEST_CELL)
     return f"'{shown}" if _FORMULA.match(shown) or text[:1] in ("\t", "\r") else shown

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pipediag.encoding.visible import clipped, visible
+from pipediag.encoding.visible import visible, visible_start
 
 LONGEST_TEXT = 2_000
 """Characters of one text; arguments and framework messages can be endless."""
@@ -20,4 +20,4 @@ def shown(value: Any) -> Any:
     """
     if isinstance(value, Markup):
         return Markup(visible(value))
-    return clipped(visible(value), LONGEST_TEXT) if isinstance(value, str) else value
+    return visible_start(value, LONGEST_TEXT) if isinstance(value, str) else value

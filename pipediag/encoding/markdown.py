@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pipediag.encoding.visible import clipped, visible
+from pipediag.encoding.visible import visible_line
 
 LONGEST_TEXT = 4_000
 """Characters of one cell or paragraph."""
@@ -21,7 +21,7 @@ _APART = "<!-- -->"
 
 def text(value: str) -> str:
     """Text that ends no cell, is not read as markup, mentions nobody and links nowhere."""
-    plain = clipped(visible(" ".join(value.split())), LONGEST_TEXT)
+    plain = visible_line(value, LONGEST_TEXT)
     parts: list[str] = []
     end = 0
     for found in _REFERENCE.finditer(plain):

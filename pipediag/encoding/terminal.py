@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from pipediag.encoding.github import inert
-from pipediag.encoding.visible import clipped, visible
+from pipediag.encoding.visible import MOST_BLANK, clipped, visible, visible_start
 
 LONGEST_LINE = 4_000
 """Characters; what a person reads is far shorter."""
@@ -16,7 +16,7 @@ _BLANKS = re.compile(r"[ ]*[\t\n\r\f\v]+[ ]*")
 
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:
     """What is one line for us stays one: line ends and tabs become blanks."""
-    return inert(clipped(visible(_BLANKS.sub(" ", text)), longest))
+    return inert(visible_start(_BLANKS.sub(" ", clipped(text, MOST_BLANK * longest)), longest))
 
 
 def lines(texts: Iterable[str]) -> str:

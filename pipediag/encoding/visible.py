@@ -14,6 +14,9 @@ _UNSEEN = (
 """Variation selectors of the first plane are not among them: they belong to many emoji."""
 _UNSEEN_CHARACTER = re.compile(f"[{_UNSEEN}]")
 _SEEN_ASCII = bytes((*b"\t\n", *range(0x20, 0x7F)))
+MOST_BLANK = 4
+"""So many times as much of a text is looked at as is shown where blanks are taken out first: a text
+of megabytes may stand beside each of thousands of findings."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -38,6 +41,16 @@ def escaped_unseen(text: str) -> str:
 def clipped(text: str, most: int) -> str:
     """At most so many characters; an ellipsis stands for the rest."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def visible_start(text: str, most: int) -> str:
+    """`visible`, at most so many characters; no more of the text is looked at."""
+    return clipped(visible(text[: most + 1]), most)
+
+
+def visible_line(text: str, most: int) -> str:
+    """The same on one line, with one blank for all that stand together."""
+    return visible_start(" ".join(clipped(text, MOST_BLANK * most).split()), most)
 
 
 def _may_hide(text: str) -> bool:

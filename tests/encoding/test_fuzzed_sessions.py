@@ -7,34 +7,25 @@ import io
 import json
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from markdown_it import MarkdownIt
 
 import pipediag
-from pipediag.comparison import compare
-from pipediag.comparison import formats as comparison_formats
-from pipediag.errors import PipediagError
-from pipediag.gate.config import GateConfig
-from pipediag.gate.evaluation import evaluate, evaluate_runs
-from pipediag.gate.formats import NAMES, render
-from pipediag.history import formats as history_formats
-from pipediag.history.store import opened
 from pipediag.reporters import REPORTERS, write_formats
 from pipediag.reporters.html.inline_script import script
-from pipediag.session.model import Session
-from pipediag.session.store import load_session
 from tests.comparison.sides import run_of
+from tests.encoding.forms import all_forms, read
 from tests.encoding.fuzzed import contents
 from tests.encoding.poisoned import acting, commands
-from tests.encoding.test_malformed_sessions import LIMITED
+from tests.encoding.work import Cost, cost_of
 from tests.reporters.html.pages import Element, Page
 
-ENVIRONMENT = run_of().environment
 ANNOTATION = re.compile(r"::(error|warning|notice)( \w+=[^:,\n]*(,\w+=[^:,\n]*)*)?::")
 OURS = {
     tag
@@ -42,8 +33,12 @@ OURS = {
     for tag in re.findall(r"<([a-z]\w*)", template.read_text(encoding="utf-8"))
 } | {"code", "mark"}
 """The elements that our templates have, and what is made around parts of a text."""
+EXAMPLES = 30
 MOST_OUT = 4_000_000
 """Characters of one form of a session that is no larger than a few tens of thousands."""
+TO_READ = Cost(calls=5, peak_bytes=50)
+TO_SHOW = Cost(calls=60, peak_bytes=500)
+"""The most for each byte of the session; all forms together."""
 
 
 def elements(page: Page) -> Iterator[Element]:
@@ -115,30 +110,7 @@ CHECKS = {
 }
 
 
-def all_forms(session: Session, folder: Path) -> Iterator[tuple[str, str]]:
-    """Every form of what check, compare and history say of it."""
-    for config in (GateConfig(fail_on="warn"), LIMITED):
-        results = [evaluate(session, config), evaluate_runs([session] * 3, config)]
-        yield from ((name, render(name, results)) for name in NAMES)
-    here = session.model_copy(update={"environment": ENVIRONMENT})
-    for base, head in (([run_of()], [here]), ([here] * 3, [run_of()] * 3), ([here], [here])):
-        for ratios_only in (False, True):
-            found = compare(base, head, ratios_only=ratios_only, labels=(here.script.path,) * 2)
-            yield from (
-                (name, comparison_formats.render(name, found))
-                for name in ("html", "json", "markdown", "text")
-            )
-    with opened(folder / "h.sqlite", create=True) as history:
-        history.add(session, session.script.path)
-        series = history.series()
-    yield from ((name, history_formats.render(name, series)) for name in ("html", "text"))
-
-
-def is_reported_within(session: Session, folder: Path) -> None:
-    """The files of a report, which nothing else is written beside."""
-    before = set(folder.rglob("*"))
-    written = write_formats(session, folder / "out", tuple(REPORTERS))
-    assert set(folder.rglob("*")) - before == {folder / "out", *written}
+def is_harmless_report(written: Iterable[Path]) -> None:
     for path in written:
         text = path.read_text(encoding="utf-8")
         assert len(text) < MOST_OUT
@@ -154,35 +126,43 @@ def is_reported_within(session: Session, folder: Path) -> None:
                 assert not any(re.match(r"\s*[=+@]|\s*-\D", cell) for cell in row)
 
 
-def read(file: Path) -> tuple[Session | None, str]:
-    """The session, or the sentence that refuses it."""
-    try:
-        return load_session(file), ""
-    except PipediagError as error:
-        return None, str(error)
+@pytest.fixture(scope="module", autouse=True)
+def everything_is_imported() -> None:
+    """And every template compiled: what comes once is not counted."""
+    with tempfile.TemporaryDirectory() as directory:
+        assert list(all_forms(run_of(), Path(directory)))
+        write_formats(run_of(), Path(directory) / "out", tuple(REPORTERS))
 
 
 @settings(
-    max_examples=60,
+    max_examples=EXAMPLES,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(contents())
-def test_nothing_of_it_acts_in_any_form(content: dict[str, Any]) -> None:
+def test_nothing_of_it_acts_in_any_form_or_costs_much(content: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "session.json"
         file.write_text(json.dumps(content), encoding="utf-8")
-        session, refusal = read(file)
+        size = file.stat().st_size
+        cost, (session, refusal) = cost_of(lambda: read(file))
+        assert cost.is_within(TO_READ.calls * size, TO_READ.peak_bytes * size), (cost, size)
         assert len(refusal) < 4_000
         assert not acting(refusal)
         assert "\n" not in refusal
         if session is None:
             return
-        for name, text in all_forms(session, Path(directory)):
+        cost, forms = cost_of(lambda: list(all_forms(session, Path(directory))))
+        assert cost.is_within(TO_SHOW.calls * size, TO_SHOW.peak_bytes * size), (cost, size)
+        for name, text in forms:
             assert len(text) < MOST_OUT, name
             CHECKS[name](text)
-        is_reported_within(session, Path(directory))
+        before, out = set(Path(directory).rglob("*")), Path(directory) / "out"
+        cost, written = cost_of(lambda: write_formats(session, out, tuple(REPORTERS)))
+        assert cost.is_within(TO_SHOW.calls * size, TO_SHOW.peak_bytes * size), (cost, size)
+        assert set(Path(directory).rglob("*")) - before == {out, *written}
+        is_harmless_report(written)
 
 
 def test_enough_of_them_are_sessions() -> None:
@@ -190,7 +170,7 @@ def test_enough_of_them_are_sessions() -> None:
     taken: list[bool] = []
 
     @settings(
-        max_examples=60,
+        max_examples=EXAMPLES,
         deadline=None,
         derandomize=True,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -203,4 +183,4 @@ def test_enough_of_them_are_sessions() -> None:
             taken.append(read(file)[0] is not None)
 
     look()
-    assert sum(taken) >= 5
+    assert sum(taken) >= EXAMPLES / 2

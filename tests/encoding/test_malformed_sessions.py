@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,10 @@ from pipediag.gate.formats import NAMES, render
 from pipediag.reporters.html import page as html
 from pipediag.reporters.tables import csv as tables
 from pipediag.reporters.terminal import summary as terminal
+from pipediag.session.model import Session
 from pipediag.session.store import dump_session, load_session
 from tests.encoding import mutations
+from tests.encoding.mutations import Change, Place
 from tests.encoding.poisoned import CLEAN
 
 LIMITED = GateConfig(
@@ -34,20 +35,24 @@ LIMITED = GateConfig(
     max_embedding_gib=1.0,
     on_machine=OnMachine(fingerprint=CLEAN, max_step_ms=1.0),
 )
-Mutations = Iterator[tuple[str, dict[str, Any]]]
 
 
-def shown_everywhere(folder: Path, content: dict[str, Any]) -> bool:
-    """Whether the session was taken for one; then every medium shows it."""
+def read(folder: Path, content: dict[str, Any]) -> Session | None:
+    """The session, if it is taken for one."""
     file = folder / "session.json"
     file.write_text(json.dumps(content), encoding="utf-8")
     try:
-        session = load_session(file)
+        return load_session(file)
     except PipediagError:
-        return False
+        return None
+
+
+def show_everywhere(session: Session) -> None:
+    """In every medium."""
     for config in (GateConfig(), LIMITED):
+        results = [evaluate(session, config), evaluate_runs([session] * 3, config)]
         for name in NAMES:
-            render(name, [evaluate(session, config), evaluate_runs([session] * 3, config)])
+            render(name, results)
     for count in (1, 3):
         for ratios_only in (False, True):
             found = compare([session] * count, [session] * count, ratios_only=ratios_only)
@@ -58,33 +63,47 @@ def shown_everywhere(folder: Path, content: dict[str, Any]) -> bool:
     console = Console(file=io.StringIO(), width=80)
     terminal.render(session, console, output_directory=None, verbose=True)
     dump_session(session)
-    return True
+
+
+def shown_everywhere(folder: Path, content: dict[str, Any]) -> bool:
+    """Whether the session was taken for one; then every medium shows it."""
+    session = read(folder, content)
+    if session is not None:
+        show_everywhere(session)
+    return session is not None
 
 
 @pytest.mark.parametrize("number", [0, -1, 1e19, -1e19, 5e-324])
 def test_numbers_that_no_measurement_gives(tmp_path: Path, number: float) -> None:
-    taken = [
-        section
+    taken = {
+        section: session
         for section, content in mutations.with_every_number(number)
-        if shown_everywhere(tmp_path, content)
-    ]
+        if (session := read(tmp_path, content)) is not None
+    }
     assert "breakdown" in taken
+    for session in taken.values():
+        show_everywhere(session)
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("places", "change"),
     [
-        lambda: mutations.with_each_part([]),
-        lambda: mutations.with_each_part({}),
-        lambda: mutations.with_each_part(None),
-        mutations.without_each_key,
+        (mutations.parts(), mutations.replaced_by([])),
+        (mutations.parts(), mutations.replaced_by({})),
+        (mutations.parts(), mutations.replaced_by(None)),
+        (mutations.keys(), mutations.removed),
     ],
     ids=["empty lists", "empty objects", "nothing", "without a key"],
 )
 def test_parts_that_are_missing_or_of_another_kind(
-    tmp_path: Path, make: Callable[[], Mutations]
+    tmp_path: Path, places: list[Place], change: Change
 ) -> None:
-    taken = {path: shown_everywhere(tmp_path, content) for path, content in make()}
-
-    assert not all(taken.values())
-    assert any(taken.values())
+    taken = [one for one in places if read(tmp_path, mutations.changed([one], change)) is not None]
+    assert 0 < len(taken) < len(places)
+    shown: list[Place] = []
+    for group in mutations.one_of_each_section(taken):
+        session = read(tmp_path, mutations.changed(group, change))
+        assert session is not None, group
+        show_everywhere(session)
+        shown += group
+    assert sorted(shown, key=str) == sorted(taken, key=str)

@@ -9,12 +9,10 @@ import pytest
 
 from pipediag.comparison.formats import html as comparison
 from pipediag.history.formats import html as history
+from tests import browser
 from tests.comparison.formats.test_html import compared
 from tests.encoding.poisoned import POISON
 from tests.history.formats.test_html import MOVED, series
-from tests.reporters.html.test_browser import driver, show
-
-__all__ = ["driver"]
 
 pytestmark = pytest.mark.browser
 
@@ -29,16 +27,15 @@ PAGES = {
 
 
 @pytest.mark.parametrize("make", PAGES.values(), ids=PAGES)
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_its_window_and_logs_nothing(
-    driver: Any, tmp_path: Path, make: Any, width: int, scheme: str
-) -> None:
+def test_it_fits_its_window_and_logs_nothing(driver: Any, tmp_path: Path, make: Any) -> None:
     page = tmp_path / "page.html"
     page.write_text(make(), encoding="utf-8")
+    browser.show(driver, page, width=1280)
+    browser.unfold(driver)
+    for scheme in ("light", "dark"):
+        for width in (1280, 390):
+            browser.dress(driver, width=width, prefers_color_scheme=scheme)
+            assert driver.execute_script("return document.documentElement.scrollWidth") <= width
 
-    show(driver, page, width=width, scheme=scheme)
-
-    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
     assert driver.execute_script("return document.images.length + document.scripts.length") == 0
     assert driver.get_log("browser") == []
