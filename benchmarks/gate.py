@@ -1,7 +1,7 @@
 """How often the gate fails what did not change, and how often it finds what got slower.
 
-    python -m benchmarks.gate [--comparisons N] [--table FILE]
-    python -m benchmarks.gate --real N
+    python -m benchmarks.gate [--way NAME] [--comparisons N] [--same-code N] [--table PAGE]
+    python -m benchmarks.gate --real N [--kept FILE] [--table PAGE]
 
 Without `--real` the runs are simulated (`gate_machine.py`), and what is measured of them is judged
 by what `compare` and `ab` judge with. Beside it, of the same runs, two rules that look at means
@@ -10,7 +10,10 @@ code (`pip install --group gate-peers`). Goals: of the same code at most 1 % fai
 of a fifth 95 % is found. Not a timing.
 
 `--real N` makes N calls of `pipediag ab` of two copies of a sample instead, while another load
-comes and goes on one core; see `gate_real.py`. It wants a machine that does nothing else.
+comes and goes on one core; see `gate_real.py`. It wants a machine that does nothing else. What each
+says is kept, so that a later call goes on where an earlier one ended.
+
+With `--table` the tables replace those of the same name in that page, as each is ready.
 """
 
 from __future__ import annotations
@@ -25,13 +28,17 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.gate_machine import NOISES, Machine
+from benchmarks.gate_page import replace_section
 from benchmarks.gate_peers import PEERS
+from benchmarks.gate_real import KEPT, compare_copies
 from benchmarks.gate_table import Row, markdown
 from pipediag.comparison import Comparison, compare
 from pipediag.comparison.interleaving import Limits, Side, interleave
 from pipediag.session.model import Session
 
 COMPARISONS = 200
+SAME_CODE = 1_000
+"""Comparisons of the same code: what happens once in a hundred is not seen in two hundred."""
 SPREADS = (0.05, 0.1)
 """Of a stretch of a run, of logarithms."""
 SLOWDOWNS = (0.0, 0.1, 0.2, 0.5)
@@ -54,7 +61,9 @@ def by_turns(machine: Machine, seed: int) -> Measured:
     def run(side: Side, _round: int, _left: float) -> Session:
         return machine.run(side)
 
-    judged = partial(compare, looks=LIMITS.looks)
+    def judged(base: Sequence[Session], head: Sequence[Session], share: float) -> Comparison:
+        return compare(base, head, error_share=share)
+
     found = interleave(run, judged, LIMITS, Random(seed), clock=lambda: 0.0)
     assert found.comparison is not None
     return Measured(found.base, found.head, found.comparison)
@@ -78,40 +87,49 @@ WAYS: dict[str, Callable[[Machine, int], Measured]] = {
 def row(way: str, noise: str, spread: float, slowdown: float, comparisons: int) -> Row:
     """So many comparisons of one kind."""
     failures: Counter[str] = Counter()
-    undecided = 0
+    undecided = runs = 0
     for seed in range(comparisons):
         found = WAYS[way](Machine(noise, spread, slowdown, seed), seed)
         failures["pipediag"] += found.comparison.outcome == "regressed"
         undecided += found.comparison.outcome == "inconclusive"
+        runs += len(found.head)
         for name, fails in PEERS.items():
             failures[name] += fails(found.base, found.head)
-    return Row(way, noise, spread, slowdown, comparisons, dict(failures), undecided)
+    rounds = runs / comparisons
+    return Row(way, noise, spread, slowdown, comparisons, dict(failures), undecided, rounds)
 
 
-def rows(comparisons: int) -> Iterator[Row]:
-    """Everything that the table has."""
-    for way in WAYS:
-        for noise in NOISES:
-            for spread in SPREADS:
-                for slowdown in SLOWDOWNS:
-                    yield row(way, noise, spread, slowdown, comparisons)
+def rows(way: str, slower: int, same: int) -> Iterator[Row]:
+    """Everything that the table of a way has, of so many comparisons a line."""
+    for noise in NOISES:
+        for spread in SPREADS:
+            for slowdown in SLOWDOWNS:
+                yield row(way, noise, spread, slowdown, slower if slowdown else same)
 
 
 def main() -> None:
-    """Print the table, or what real comparisons said."""
+    """Print the tables, or what real comparisons said."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "--way", choices=WAYS, action="append", help="only this one; may be given again"
+    )
     parser.add_argument("--comparisons", type=int, default=COMPARISONS, help="per line")
-    parser.add_argument("--table", type=Path, help="write the table to this file too")
+    parser.add_argument(
+        "--same-code", type=int, default=SAME_CODE, help="per line of the same code"
+    )
+    parser.add_argument(
+        "--table", type=Path, metavar="PAGE", help="replace the tables of this page"
+    )
     parser.add_argument("--real", type=int, metavar="N", help="real comparisons in place of it")
+    parser.add_argument("--kept", type=Path, default=KEPT, help=f"what real ones said [{KEPT}]")
     given = parser.parse_args()
     if given.real is not None:
-        from benchmarks.gate_real import compare_copies
-
-        sys.exit(compare_copies(given.real))
-    table = markdown(list(rows(given.comparisons)), tuple(PEERS))
-    print(table)
-    if given.table is not None:
-        given.table.write_text(table, encoding="utf-8")
+        sys.exit(compare_copies(given.real, given.kept, given.table))
+    for way in given.way or WAYS:
+        table = markdown(list(rows(way, given.comparisons, given.same_code)), tuple(PEERS))
+        print(table, flush=True)
+        if given.table is not None:
+            replace_section(given.table, way, table)
 
 
 if __name__ == "__main__":

@@ -45,10 +45,19 @@ NOISES: dict[str, Callable[[float], Scatter]] = {
     "drifting": partial(drifting, per_half=20 * (STRETCHES + STARTUP_STRETCHES)),
     "neighbours alike": OF_BLOCKS["sluggish"],
     "slow phases": OF_BLOCKS["in phases"],
+    "a load beside either": even,
     "a load beside head": even,
 }
 """Of the stretches. Drifting: half as slow again after twenty runs. The load comes in every other
-run of head, and stays for a part of it, a tenth to nine tenths."""
+run, of both or of head alone, and stays for a part of it, a tenth to nine tenths."""
+
+LOADED: dict[str, tuple[Side, ...]] = {
+    "a load beside either": ("base", "head"),
+    "a load beside head": ("head",),
+}
+
+_ELSE = make_session(findings=[], pipeline=None, step_rows=[], host_samples=[])
+"""What is alike in all runs."""
 
 
 class Machine:
@@ -57,7 +66,7 @@ class Machine:
     def __init__(self, noise: str, spread: float, slowdown: float, seed: int) -> None:
         self._random = random.Random(f"{noise} {spread} {slowdown} {seed}")
         self._levels = NOISES[noise](spread)(self._random)
-        self._loaded = noise == "a load beside head"
+        self._loaded = LOADED.get(noise, ())
         self._slowdown = slowdown
         self._runs = 0
 
@@ -83,7 +92,7 @@ class Machine:
 
     def _load(self, side: Side) -> list[float]:
         """What another load makes of each stretch."""
-        if not self._loaded or side == "base" or self._random.random() < 0.5:
+        if side not in self._loaded or self._random.random() < 0.5:
             return [1.0] * STRETCHES
         length = self._random.randint(1, STRETCHES - 1)
         begin = self._random.randint(0, STRETCHES - length)
@@ -108,6 +117,5 @@ def _session(
         ],
     )
     breakdown = make_breakdown(mean_ms, input_wait=input_wait, device_compute=95.0 - input_wait)
-    return make_session(
-        steps=steps, run=run, breakdown=breakdown, findings=[], created_at=created_at
-    )
+    measured = {"steps": steps, "run": run, "breakdown": breakdown, "created_at": created_at}
+    return _ELSE.model_copy(update=measured)

@@ -1,4 +1,4 @@
-"""What the gate said in simulated comparisons, for people."""
+"""What the gate said in comparisons, for people: a section of the page for each way to compare."""
 
 from __future__ import annotations
 
@@ -25,67 +25,69 @@ class Row:
     """By who judged."""
     undecided: int
     """By pipediag."""
+    rounds: float
+    """Runs of each version, on average."""
 
     def percent(self, judge: str) -> float:
         """Of the comparisons that failed."""
         return 100.0 * self.failures[judge] / self.comparisons
 
-    def interval(self, judge: str) -> tuple[float, float]:
-        """Clopper and Pearson's of that, 95 %."""
-        from scipy.stats import binomtest
 
-        found = binomtest(self.failures[judge], self.comparisons).proportion_ci(0.95, "exact")
-        return 100.0 * float(found.low), 100.0 * float(found.high)
+def interval(failures: int, comparisons: int) -> str:
+    """Clopper and Pearson's of the share that failed, 95 %, in percent."""
+    from scipy.special import betaincinv
+
+    passed = comparisons - failures
+    low = float(betaincinv(failures, passed + 1, 0.025)) if failures else 0.0
+    high = float(betaincinv(failures + 1, passed, 0.975)) if passed else 1.0
+    return f"[{100.0 * low:.2g}, {100.0 * high:.2g}]"
 
 
 def markdown(rows: Sequence[Row], peers: Sequence[str]) -> str:
-    """A summary, and two tables for each way to compare: false failures, and what was found."""
-    parts = list(_summary(rows))
-    for way in dict.fromkeys(row.way for row in rows):
-        of_way = [row for row in rows if row.way == way]
-        parts += ["", f"## {way}", "", *_false_failures(of_way, peers), "", *_power(of_way, peers)]
-    return "\n".join(parts) + "\n"
+    """Of one way: a summary, and two tables, false failures and what was found."""
+    parts = [f"## `{rows[0].way}`", "", _summary(rows), "", *_false_failures(rows, peers)]
+    return "\n".join([*parts, "", *_power(rows, peers)]) + "\n"
 
 
-def _summary(rows: Sequence[Row]) -> Iterator[str]:
-    for way in dict.fromkeys(row.way for row in rows):
-        same = [row for row in rows if row.way == way and row.slowdown == 0.0]
-        slower = [row for row in rows if row.way == way and row.slowdown == POWER_AT]
-        quiet = sum(row.percent("pipediag") <= FALSE_GOAL for row in same)
-        found = sum(row.percent("pipediag") >= POWER_GOAL for row in slower)
-        yield (
-            f"- `{way}`: at most {FALSE_GOAL:g} % false failures under {quiet} of {len(same)} "
-            f"kinds of noise; a fifth slower found in {POWER_GOAL:g} % under {found} of "
-            f"{len(slower)}."
-        )
+def _summary(rows: Sequence[Row]) -> str:
+    same = [row for row in rows if row.slowdown == 0.0]
+    slower = [row for row in rows if row.slowdown == POWER_AT]
+    quiet = sum(row.percent("pipediag") <= FALSE_GOAL for row in same)
+    found = sum(row.percent("pipediag") >= POWER_GOAL for row in slower)
+    return (
+        f"At most {FALSE_GOAL:g} % false failures under {quiet} of {len(same)} kinds of noise; a "
+        f"fifth slower found in {POWER_GOAL:g} % under {found} of {len(slower)}."
+    )
 
 
 def _false_failures(rows: Sequence[Row], peers: Sequence[str]) -> Iterator[str]:
     judges = ("pipediag", *peers)
-    yield _line("The same code: failed", "stretch", *judges, "undecided by pipediag")
-    yield _line("---", *["--:"] * (len(judges) + 2))
+    yield line("The same code: failed", "stretch", "of", *judges, "undecided", "runs of each")
+    yield line("---", *["--:"] * (len(judges) + 4))
     for row in rows:
         if row.slowdown == 0.0:
             cells = [_failed(row, judge) for judge in judges]
-            yield _line(row.noise, _spread(row), *cells, _percent(row.undecided, row))
+            ours = (_percent(row.undecided, row), f"{row.rounds:.1f}")
+            yield line(row.noise, _spread(row), f"{row.comparisons:,}", *cells, *ours)
 
 
 def _power(rows: Sequence[Row], peers: Sequence[str]) -> Iterator[str]:
     slowdowns = sorted({row.slowdown for row in rows} - {0.0})
     ours = [f"{100 * one:g} % slower" for one in slowdowns]
     theirs = [f"{100 * POWER_AT:g} %, {peer}" for peer in peers]
-    yield _line("Slower code: failed", "stretch", *ours, *theirs)
-    yield _line("---", *["--:"] * (1 + len(ours) + len(theirs)))
+    runs = [f"{100 * one:g} %: runs of each" for one in slowdowns]
+    yield line("Slower code: failed", "stretch", "of", *ours, *theirs, *runs)
+    yield line("---", *["--:"] * (2 + len(ours) + len(theirs) + len(runs)))
     for noise, spread in dict.fromkeys((row.noise, row.spread) for row in rows):
         found = {r.slowdown: r for r in rows if (r.noise, r.spread) == (noise, spread)}
         cells = [_percent(found[one].failures["pipediag"], found[one]) for one in slowdowns]
         cells += [_percent(found[POWER_AT].failures[peer], found[POWER_AT]) for peer in peers]
-        yield _line(noise, _spread(found[0.0]), *cells)
+        cells += [f"{found[one].rounds:.1f}" for one in slowdowns]
+        yield line(noise, _spread(found[0.0]), f"{found[POWER_AT].comparisons:,}", *cells)
 
 
 def _failed(row: Row, judge: str) -> str:
-    low, high = row.interval(judge)
-    return f"{row.percent(judge):.3g} % [{low:.2g}, {high:.2g}]"
+    return f"{row.percent(judge):.3g} % {interval(row.failures[judge], row.comparisons)}"
 
 
 def _percent(count: int, row: Row) -> str:
@@ -96,5 +98,6 @@ def _spread(row: Row) -> str:
     return f"{100 * row.spread:g} %"
 
 
-def _line(*cells: str) -> str:
+def line(*cells: str) -> str:
+    """Of a table."""
     return f"| {' | '.join(cells)} |"

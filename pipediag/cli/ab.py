@@ -169,9 +169,13 @@ def _measure(runs: Runs, options: dict[str, Any]) -> Interleaved[Session]:
         compare,
         labels=(str(options["base"]), str(options["head"])),
         floor_percent=options["max_slowdown"],
-        looks=limits.looks,
     )
-    return interleave(runs, judged, limits, Random(options["seed"]))
+    return interleave(
+        runs,
+        lambda base, head, share: judged(base, head, error_share=share),
+        limits,
+        Random(options["seed"]),
+    )
 
 
 def _ended(measured: Interleaved[Session], runs: Runs, options: dict[str, Any]) -> int:

@@ -4,16 +4,11 @@ A round is a run of each. The order of two rounds is base, head, head, base or i
 the toss of a coin: what drifts steadily meets both alike, and nothing that comes and goes on the
 machine can keep step with them.
 
-From the third round on every round is judged. That they are the same ends it at once. A difference
-ends it where two rounds in a row say so, the second of them being the fifth or a later one: beside
-the first three runs of one side, and of that side alone, another load is by chance in one of eight
-comparisons if it is beside every other run, and no interval knows of it.
-
-Who looks that often at the 1 % level is wrong more often than in 1 %, so each look that can end it
-with a difference is given an equal part of it: that is the error spending of K. K. G. Lan and D. L.
-DeMets (Biometrika 70, 1983), as even as S. J. Pocock's group sequential tests (Biometrika 64,
-1977). The parts are added up as Bonferroni's, which holds however the looks depend on one another,
-and whether or not the last of them is reached.
+From the third round on every round is judged, as strictly as `looks.py` says. That they are the
+same ends it at once. A difference ends it where two rounds in a row say so, the second of them
+being the fifth or a later one: beside the first three runs of one side, and of that side alone,
+another load is by chance in one of eight comparisons if it is beside every other run, and no
+interval knows of it.
 """
 
 from __future__ import annotations
@@ -24,14 +19,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Generic, Literal, TypeVar
 
+from pipediag.comparison.looks import FEWEST_TO_DIFFER, share_of_look
 from pipediag.comparison.result import Comparison, Outcome
 from pipediag.comparison.statistics import FEWEST_RUNS
-
-FEWEST_TO_DIFFER = 5
-"""Rounds before which no difference ends it. Own choice, by simulation of a load beside every other
-run of head: of a thousand comparisons of the same code 2.4 to 3.3 % called it slower where one look
-after three rounds was enough, 1.3 to 2.7 % where one after five was, 0.5 to 1.8 % where two were to
-agree."""
 
 Side = Literal["base", "head"]
 End = Literal["decided", "rounds", "seconds", "undecidable", "interrupted", "failed"]
@@ -40,7 +30,8 @@ End = Literal["decided", "rounds", "seconds", "undecidable", "interrupted", "fai
 T = TypeVar("T")
 Run = Callable[[Side, int, float], T]
 """Runs a version in the round of that number, in at most so many seconds. Raises `Ended`."""
-Compare = Callable[[Sequence[T], Sequence[T]], Comparison]
+Compare = Callable[[Sequence[T], Sequence[T], float], Comparison]
+"""Judges with that part of the error."""
 
 
 class Ended(Exception):  # noqa: N818 - it need be no error
@@ -57,11 +48,6 @@ class Limits:
 
     rounds: int
     seconds: float
-
-    @property
-    def looks(self) -> int:
-        """How often a difference can end it."""
-        return max(1, self.rounds - FEWEST_TO_DIFFER + 1)
 
 
 @dataclass
@@ -95,7 +81,7 @@ def interleave(
 
     What a limit leaves is judged as it stands.
 
-    `compare` must judge for as many looks as `limits` has. Ctrl-C leaves what was measured.
+    Ctrl-C leaves what was measured.
     """
     measured: Interleaved[T] = Interleaved()
     try:
@@ -105,7 +91,8 @@ def interleave(
     except KeyboardInterrupt:
         measured.end = "interrupted"
     if measured.rounds:
-        measured.comparison = compare(measured.base, measured.head)
+        share = share_of_look(measured.rounds, limits.rounds)
+        measured.comparison = compare(measured.base, measured.head, share)
         if measured.end == "rounds" and measured.comparison.outcome != "inconclusive":
             measured.end = "decided"
     return measured
@@ -132,7 +119,7 @@ def _ended_by(
             measured.of(side).append(run(side, number, left))
         longest = max(longest, clock() - begun)
         if number >= FEWEST_RUNS:
-            found = compare(measured.base, measured.head)
+            found = compare(measured.base, measured.head, share_of_look(number, limits.rounds))
             if end := _settled(found, before, number):
                 return end
             before = found.outcome

@@ -114,7 +114,7 @@ def _product(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _quantile(error: float, freedom: float) -> float:
-    # Importing scipy.stats takes up to a second.
-    from scipy import stats
+    # Importing it takes up to a second. It is `scipy.stats.t.ppf`, without what that checks.
+    from scipy.special import stdtrit
 
-    return float(stats.t.ppf(1.0 - error, freedom))
+    return float(stdtrit(freedom, 1.0 - error))

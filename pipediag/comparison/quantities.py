@@ -8,7 +8,7 @@ from statistics import median
 
 from pipediag.comparison import statistics, values
 from pipediag.comparison.order import Order, order_of
-from pipediag.comparison.result import Change, Quantity
+from pipediag.comparison.result import Change, Quantity, Unit
 from pipediag.comparison.statistics import SHARES, TIMES, Floors, Measured, Samples
 from pipediag.facts.run_parts import LABELS
 from pipediag.session.model import Session
@@ -23,6 +23,8 @@ _TOO_NOISY = (
     "Not judged: the runs of one side differ by too much, as where the first one reads all files."
 )
 
+_FASTEST_LABEL = "Step, in the fastest stretch of each run"
+
 LEAST_PART_PERCENT = 1.0
 """Of the run: a part that takes less on both sides explains nothing. Own choice."""
 
@@ -36,13 +38,19 @@ class Sides:
     ratios_only: bool = False
     floor_percent: float | None = None
     """The smallest slow-down that counts, percent; None for the built-in one."""
-    looks: int = 1
-    """How often it may be asked of sessions that grow in number, each time judged."""
+    error_share: float = 1.0
+    """Of the error, for one of several looks."""
 
     @property
     def order(self) -> Order | None:
         """In which the runs were made; None where it is not known."""
         return order_of(self.base, self.head)
+
+    @property
+    def by_turns(self) -> bool:
+        """Whether no steady drift of the machine can be between them."""
+        order = self.order
+        return order is not None and order.by_turns
 
     @property
     def repeated(self) -> bool:
@@ -68,16 +76,22 @@ def quantities(sides: Sides) -> tuple[Quantity, ...]:
 
 
 def _judged_times(sides: Sides) -> Iterator[Quantity]:
-    tests = (2 if sides.repeated else 1) * sides.looks
+    by_turns = sides.repeated and sides.by_turns
+    share = sides.error_share / (3 if by_turns else 2 if sides.repeated else 1)
     per_example = _batches_differ(sides)
     step = _step(sides, per_example)
     run = _run(sides)
     if sides.repeated:
-        yield _with_times(step, sides, tests, _runs(step))
-        yield _decided_or_not_judged(_with_times(run, sides, tests, _runs(run)))
+        fastest = _at_its_fastest(sides, per_example)
+        step = _with_times(step, sides, share, _runs(step), fastest)
+        yield step
+        yield _decided_or_not_judged(_with_times(run, sides, share, _runs(run), fastest))
+        if fastest is not None and by_turns:
+            judged = _with_times(fastest, sides, share, _runs(fastest), fastest)
+            yield judged if _tells_of_steps(judged, step) else fastest
     else:
         both = (_blocks(sides.base, per_example), _blocks(sides.head, per_example))
-        yield _with_times(step, sides, tests, both)
+        yield _with_times(step, sides, share, both)
         yield replace(run, missing=run.missing or _ONE_RUN)
 
 
@@ -132,8 +146,35 @@ def _blocks(sessions: Sequence[Session], per_example: bool) -> Samples:
     return Samples(tuple(found), "blocks")
 
 
+def _at_its_fastest(sides: Sides, per_example: bool) -> Quantity | None:
+    """The step in the fastest stretch of each run; None where a run has too few steps for one.
+
+    Another load that comes and goes leaves it alone in most runs, so that they differ little.
+    """
+    base, head = (
+        [min(_blocks([session], per_example).values, default=None) for session in side]
+        for side in (sides.base, sides.head)
+    )
+    of_base, of_head = (tuple(one for one in side if one is not None) for side in (base, head))
+    if (len(of_base), len(of_head)) != (len(base), len(head)):
+        return None
+    unit: Unit = "us" if per_example else "ms"
+    return Quantity("step-at-its-fastest", _FASTEST_LABEL, unit, of_base, of_head)
+
+
+def _tells_of_steps(fastest: Quantity, step: Quantity) -> bool:
+    """Whether it makes head slower: steps that are slower on the whole have to be so there."""
+    if fastest.outcome != "regressed" or step.change is None or step.floor is None:
+        return False
+    return step.change.value >= step.floor
+
+
 def _with_times(
-    quantity: Quantity, sides: Sides, tests: int, samples: tuple[Samples, Samples]
+    quantity: Quantity,
+    sides: Sides,
+    share: float,
+    samples: tuple[Samples, Samples],
+    fastest: Quantity | None = None,
 ) -> Quantity:
     if quantity.missing is not None:
         return replace(quantity, outcome="inconclusive")
@@ -148,8 +189,16 @@ def _with_times(
             ),
         )
     order = sides.order if sides.repeated else None
-    change = statistics.change_of_times(*samples, tests, order)
+    change = statistics.change_of_times(*samples, share, order)
+    if sides.repeated:
+        change = replace(change, all_along=_all_along(change, fastest, sides.times))
     return _judged(quantity, change, sides.times)
+
+
+def _all_along(change: Change, fastest: Quantity | None, floors: Floors) -> bool:
+    if fastest is None or fastest.difference is None:
+        return False
+    return statistics.has_most_of(fastest.difference, change.value, floors.counts)
 
 
 def _judged(quantity: Quantity, change: Change, floors: Floors) -> Quantity:
@@ -162,17 +211,17 @@ def _judged_shares(sides: Sides) -> Iterator[Quantity]:
         ("input-wait", "Input wait, of the step", values.INPUT),
         ("overhead", "Overhead, of the step", values.OVERHEAD),
     )
-    tests = len(shares) * sides.looks
+    error = sides.error_share / len(shares)
     for name, label, classes in shares:
         quantity = _share(sides, name, label, classes)
         if quantity.missing is not None:
             yield replace(quantity, outcome="inconclusive")
         elif sides.repeated:
-            change = statistics.change_of_shares(*_runs(quantity), tests, sides.order)
+            change = statistics.change_of_shares(*_runs(quantity), error, sides.order)
             yield _judged(quantity, change, SHARES["runs"])
         else:
             both = (_measured(sides.base, classes), _measured(sides.head, classes))
-            change = statistics.change_of_measured_shares(*both, tests)
+            change = statistics.change_of_measured_shares(*both, error)
             yield _judged(quantity, change, SHARES["steps"])
 
 

@@ -33,6 +33,9 @@ class Change:
     drifting: bool = False
     """Whether the runs tell of a machine that changed steadily from one to the next, so that the
     interval holds what is left without that."""
+    all_along: bool = True
+    """Whether the fastest stretch of steps of each run tells of it, too. What does not may be
+    another load that slowed parts of the runs."""
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,11 @@ def interval(quantity: Quantity) -> str:
     return f"{change.low:+.1f} to {change.high:+.1f} {_difference_unit(quantity)}"
 
 
+def level(change: Change) -> str:
+    """`99.33 %`: of the interval."""
+    return f"{change.level:.4g} %"
+
+
 def rests_on(change: Change) -> str:
     """What was sampled."""
     what = {"runs": "runs", "blocks": "stretches of steps", "steps": "steps"}[change.basis]
@@ -68,6 +73,11 @@ def reason(quantity: Quantity) -> str:
 
 
 def _undecided(change: Change, floor: float, shown: str) -> str:
+    if change.value >= floor and change.low > 0.0 and not change.all_along:
+        return (
+            f"It reaches the {shown} that count, but is not seen in the fastest steps of each run: "
+            "another load may have slowed parts of them. Measure more runs."
+        )
     if change.value >= floor and change.low > 0.0:
         fastest = "runs" if change.basis == "runs" else "stretches"
         return (

@@ -55,7 +55,7 @@ def _sentence(quantity: Quantity, explained: Comparison | None) -> str:
     if change is not None:
         said = [
             f"{quantity.label}: {words.values(quantity)}, {words.difference(quantity)} "
-            f"({change.level:g} % interval {words.interval(quantity)}, from "
+            f"({words.level(change)} interval {words.interval(quantity)}, from "
             f"{words.rests_on(change)}).",
             words.reason(quantity),
         ]

@@ -94,10 +94,10 @@ def judged(limit: Limit, measured: Measured | str, place: Place, *, narrower: st
 
 def student(count: int) -> float:
     """How many standard errors a 95 % interval of so many values reaches to each side."""
-    # Importing scipy.stats takes up to a second, which who does not ask does not pay.
-    from scipy import stats
+    # Importing it takes up to a second, which who does not ask does not pay.
+    from scipy.special import stdtrit
 
-    return float(stats.t.ppf(0.975, count - 1))
+    return float(stdtrit(count - 1, 0.975))
 
 
 def _possible(interval: tuple[float, float], unit: Unit) -> tuple[float, float]:

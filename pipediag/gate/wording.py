@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipediag.encoding.visible import clipped
 from pipediag.errors import ExitStatus
 from pipediag.gate.result import Check, CheckOutcome, GateResult, worst_status
 
@@ -14,6 +15,8 @@ _STATUS_WORDS = {
     ExitStatus.SCRIPT_FAILED: "not judged",
     ExitStatus.INCONCLUSIVE: "inconclusive",
 }
+_LONGEST_PATH = 4_096
+"""Characters: Linux opens no file of a longer one."""
 OUTCOMES_WORST_FIRST: tuple[CheckOutcome, ...] = ("fail", "warn", "inconclusive", "pass")
 
 
@@ -80,6 +83,8 @@ def place_in_checkout(result: GateResult, check: Check | None = None) -> tuple[s
 
 def in_checkout(file: str) -> str:
     """A file's path from the checkout's root, where a step of a workflow runs."""
+    if len(file) > _LONGEST_PATH:
+        return clipped(file, _LONGEST_PATH)
     path = Path(file)
     here = Path.cwd()
     return path.relative_to(here).as_posix() if path.is_relative_to(here) else file

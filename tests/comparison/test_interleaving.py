@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from random import Random
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 
 from pipediag.comparison import compare
 from pipediag.comparison.interleaving import Ended, Interleaved, Limits, Side, interleave
+from pipediag.comparison.looks import share_of_look
 from pipediag.comparison.result import Comparison, Outcome, Quantity
 from pipediag.comparison.statistics import FALSE_ALARMS, TIMES, Samples, change_of_times, judge
 from pipediag.session.model import Session
@@ -32,14 +32,12 @@ class Clock:
         return self.now
 
 
-def of_times(
-    base: Sequence[float], head: Sequence[float], *, looks: int = LIMITS.looks
-) -> Comparison:
+def of_times(base: Sequence[float], head: Sequence[float], share: float) -> Comparison:
     """Of two quantities that are judged together, as step and run are, here of one time each."""
     if min(len(base), len(head)) < 3:
         return Comparison("base", "head", quantities=())
     sides = Samples(tuple(base), "runs"), Samples(tuple(head), "runs")
-    change = change_of_times(*sides, tests=2 * looks)
+    change = change_of_times(*sides, share / 2)
     outcome = judge(change, TIMES["runs"])
     return Comparison("base", "head", (Quantity("step", "Step", "ms", (), (), outcome, change),))
 
@@ -93,10 +91,10 @@ def test_a_clear_case_ends_early_and_a_difference_after_five_rounds(
     assert found.comparison.outcome == outcome
 
 
-def said(*outcomes: Outcome) -> Callable[[Sequence[float], Sequence[float]], Comparison]:
+def said(*outcomes: Outcome) -> Callable[[Sequence[float], Sequence[float], float], Comparison]:
     """In place of what judges: what it says after three rounds, after four and so on."""
 
-    def judge(base: Sequence[float], head: Sequence[float]) -> Comparison:
+    def judge(base: Sequence[float], head: Sequence[float], _share: float) -> Comparison:
         rounds = min(len(base), len(head))
         outcome = outcomes[rounds - 3] if rounds >= 3 else "inconclusive"
         step = Quantity("step", "Step", "ms", (), (), outcome)
@@ -135,18 +133,23 @@ def test_a_difference_takes_two_looks_in_a_row(
     assert found.comparison.outcome == outcomes[rounds - 3]
 
 
-@pytest.mark.parametrize(("rounds", "looks"), [(3, 1), (4, 1), (5, 1), (6, 2), (10, 6)])
-def test_the_error_is_shared_by_the_looks_that_may_end_it_with_a_difference(
-    rounds: int, looks: int
-) -> None:
-    assert Limits(rounds, HOUR).looks == looks
+def test_each_round_is_judged_by_its_own_look_and_what_is_left_by_the_last_one() -> None:
+    looks: list[tuple[int, float]] = []
+
+    def judge(base: Sequence[float], head: Sequence[float], share: float) -> Comparison:
+        looks.append((min(len(base), len(head)), share))
+        return said(*(OPEN,) * 8)(base, head, share)
+
+    run, _ = taking(lambda _side: 10.0, clock := Clock())
+    interleave(run, judge, Limits(10, 119.0), Random(1), clock)
+    assert looks == [(rounds, share_of_look(rounds, 10)) for rounds in (3, 4, 5, 5)]
 
 
 @pytest.mark.parametrize("rounds", [3, 4])
 def test_who_allows_fewer_rounds_gets_what_they_say(rounds: int) -> None:
     run, made = taking(lambda side: {"base": 10.0, "head": 13.0}[side], Clock())
     limits = Limits(rounds, HOUR)
-    found = interleave(run, partial(of_times, looks=1), limits, Random(1), Clock())
+    found = interleave(run, of_times, limits, Random(1), Clock())
     assert (found.end, len(made)) == ("decided", 2 * rounds)
 
 
@@ -187,7 +190,9 @@ def test_the_same_seed_gives_the_same_order() -> None:
     def order(seed: int) -> list[tuple[Side, int]]:
         clock = Clock()
         run, made = taking(lambda _side: 10.0, clock)
-        interleave(run, lambda _base, _head: of_times([], []), LIMITS, Random(seed), clock)
+        interleave(
+            run, lambda _base, _head, share: of_times([], [], share), LIMITS, Random(seed), clock
+        )
         return made
 
     assert order(3) == order(3)
@@ -246,24 +251,25 @@ def sessions(
     return lambda side, _number, _left: run_of(step_ms(side), **overrides)
 
 
-def real(limits: Limits = LIMITS) -> Callable[[Sequence[Session], Sequence[Session]], Comparison]:
-    return partial(compare, looks=limits.looks)
+def real(base: Sequence[Session], head: Sequence[Session], share: float) -> Comparison:
+    return compare(base, head, error_share=share)
 
 
 def test_what_is_never_measured_is_given_up_at_the_first_look() -> None:
     run = sessions(lambda _side: 10.0, steps=None, steps_missing="No loop was seen.")
-    found: Interleaved[Session] = interleave(run, real(), LIMITS, Random(1))
+    found: Interleaved[Session] = interleave(run, real, LIMITS, Random(1))
     assert (found.end, found.rounds) == ("undecidable", 3)
 
 
 def test_the_interval_is_that_of_the_look() -> None:
     run = sessions(lambda side: {"base": 10.0, "head": 13.0}[side])
-    found: Interleaved[Session] = interleave(run, real(), LIMITS, Random(1))
+    found: Interleaved[Session] = interleave(run, real, LIMITS, Random(1))
     assert found.comparison is not None
     change = found.comparison.quantities[0].change
     assert change is not None
-    # One percent for each end, shared by six looks at two quantities.
-    assert change.level == pytest.approx(100.0 * (1.0 - 2.0 * 0.01 / 12))
+    # One percent for each end, an eighth of it for the look after five of ten rounds, of two
+    # quantities.
+    assert change.level == pytest.approx(100.0 * (1.0 - 2.0 * 0.01 / 8 / 2))
 
 
 def simulated(
@@ -279,7 +285,7 @@ def simulated(
     for draw in range(draws):
         clock = Clock()
         run, _ = taking(noisy(draw, slowdown, spread, interruptions), clock, takes=0.0)
-        found = interleave(run, partial(of_times, looks=limits.looks), limits, Random(draw), clock)
+        found = interleave(run, of_times, limits, Random(draw), clock)
         assert found.comparison is not None
         outcomes[found.comparison.outcome] += 1
         rounds += found.rounds
@@ -304,7 +310,7 @@ def test_who_stops_at_the_first_look_that_says_so_at_one_percent_is_wrong_more_o
         for _ in range(LIMITS.rounds):
             for side, values in sides.items():
                 values.append(times("base" if side == "base" else "head"))
-            seen = of_times(sides["base"], sides["head"], looks=1).outcome
+            seen = of_times(sides["base"], sides["head"], 1.0).outcome
             if seen == "regressed":
                 break
         wrong[seen == "regressed"] += 1
@@ -322,7 +328,7 @@ def test_whole_sessions_of_the_same_code_are_called_so_within_a_few_rounds() -> 
     outcomes: Counter[Outcome] = Counter()
     for draw in range(40):
         run = sessions(noisy(draw, 0.0, 0.02))
-        found: Interleaved[Session] = interleave(run, real(), LIMITS, Random(draw))
+        found: Interleaved[Session] = interleave(run, real, LIMITS, Random(draw))
         assert found.comparison is not None
         outcomes[found.comparison.outcome] += 1
     assert outcomes["regressed"] == 0

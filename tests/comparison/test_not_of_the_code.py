@@ -30,7 +30,7 @@ def test_a_load_beside_some_runs_of_head_is_no_slow_down() -> None:
     step = step_of(compare(made(base, range(0, 20, 2)), made(head, range(1, 20, 2))))
 
     assert step.change is not None
-    assert step.change.low > 5.0
+    assert step.change.low > 0.0
     assert step.outcome == "inconclusive"
     assert reason(step) == (
         "It reaches the 5 % that count, but the fastest runs of both differ by far less: another "
@@ -101,7 +101,7 @@ def test_by_turns_a_machine_that_gets_slower_hides_nothing() -> None:
             ]
             for first, slower in ((0, 1.0), (1, 1.2))
         )
-        compared = compare(made(base, order[::2]), made(head, order[1::2]), looks=8)
-        found += step_of(compared).outcome == "regressed"
+        compared = compare(made(base, order[::2]), made(head, order[1::2]), error_share=3 / 16)
+        found += compared.outcome == "regressed"
     # One after the other and by means alone, it would be found in none.
     assert found >= 90

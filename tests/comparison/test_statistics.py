@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from pipediag.comparison.statistics import (
     change_of_measured_shares,
     change_of_shares,
     change_of_times,
+    has_most_of,
     judge,
 )
 
@@ -55,7 +57,7 @@ def test_the_interval_of_equal_spreads_is_that_of_the_textbook() -> None:
     # for which Student's table has 3.7469 at one percent.
     base = runs(*(math.exp(one) for one in (0.0, 0.1, 0.2)))
     head = runs(*(math.exp(one) for one in (0.3, 0.4, 0.5)))
-    change = change_of_times(base, head, tests=1)
+    change = change_of_times(base, head, share=1.0)
     reach = 3.746947 * math.sqrt(2 * 0.01 / 3)
 
     assert change.value == pytest.approx(100 * math.expm1(0.3))
@@ -66,41 +68,41 @@ def test_the_interval_of_equal_spreads_is_that_of_the_textbook() -> None:
 
 def test_what_is_judged_together_is_judged_more_strictly() -> None:
     sides = runs(10.0, 10.1, 10.3), runs(12.0, 12.5, 12.1)
-    alone, together = (change_of_times(*sides, tests) for tests in (1, 2))
+    alone, together = (change_of_times(*sides, share) for share in (1.0, 0.5))
 
     assert together.low < alone.low < alone.value == together.value < alone.high < together.high
     assert together.level == 99.0
 
 
 def test_the_value_is_that_of_the_medians_and_lies_in_its_interval() -> None:
-    change = change_of_times(runs(10.0, 10.0, 10.0), runs(10.0, 10.0, 40.0), tests=1)
+    change = change_of_times(runs(10.0, 10.0, 10.0), runs(10.0, 10.0, 40.0), share=1.0)
     assert change.value == 0.0
     assert change.low <= 0.0 <= change.high
 
 
 def test_one_odd_run_of_three_is_no_regression() -> None:
-    change = change_of_times(runs(10.0, 10.1, 9.9), runs(10.0, 30.0, 9.9), tests=1)
+    change = change_of_times(runs(10.0, 10.1, 9.9), runs(10.0, 30.0, 9.9), share=1.0)
     assert judge(change, TIMES["runs"]) == "inconclusive"
 
 
 def test_runs_without_any_sense_give_an_interval_without_end_and_no_error() -> None:
-    change = change_of_times(runs(1e-6, 1e12, 1e-6), runs(1e12, 1e-6, 1e12), tests=2)
+    change = change_of_times(runs(1e-6, 1e12, 1e-6), runs(1e12, 1e-6, 1e12), share=0.5)
     assert judge(change, TIMES["runs"]) == "inconclusive"
 
 
 def test_without_any_spread_the_interval_is_the_value() -> None:
-    change = change_of_times(runs(10.0, 10.0, 10.0), runs(12.0, 12.0, 12.0), tests=1)
+    change = change_of_times(runs(10.0, 10.0, 10.0), runs(12.0, 12.0, 12.0), share=1.0)
     assert (change.low, change.high) == pytest.approx((20.0, 20.0))
 
 
 def test_shares_differ_by_points() -> None:
-    change = change_of_shares(runs(10.0, 11.0, 12.0), runs(30.0, 31.0, 32.0), tests=2)
+    change = change_of_shares(runs(10.0, 11.0, 12.0), runs(30.0, 31.0, 32.0), share=0.5)
     assert change.value == 20.0
     assert judge(change, SHARES["runs"]) == "regressed"
 
 
 def test_shares_of_single_runs_bring_their_intervals() -> None:
-    change = change_of_measured_shares(Measured(20.0, 3.0, 40), Measured(45.0, 4.0, 60), tests=1)
+    change = change_of_measured_shares(Measured(20.0, 3.0, 40), Measured(45.0, 4.0, 60), share=1.0)
     # Half a 95 % interval is 1.96 standard errors, and 2.3263 of them leave out one percent.
     reach = 2.3263 / 1.95996 * math.hypot(3.0, 4.0) / 2.0
 
@@ -135,7 +137,7 @@ def simulated(
             runs(*(10.0 * scale * np.exp(random.normal(0.0, spread, count))))
             for scale in (1.0, 1.0 + slowdown)
         )
-        found[judge(change_of_times(base, head, tests=2), TIMES["runs"])] += 1
+        found[judge(change_of_times(base, head, share=0.5), TIMES["runs"])] += 1
     return found
 
 
@@ -149,6 +151,40 @@ def test_the_same_code_is_hardly_ever_called_slower(spread: float, count: int) -
 
 def test_a_fifth_more_time_is_found_where_runs_differ_by_a_few_percent() -> None:
     assert simulated(0.2, spread=0.03, count=5)["regressed"] >= 950
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "most"),
+    [
+        (5.0, 6.0, True),
+        (4.9, 6.0, False),
+        (10.0, 20.0, True),
+        (9.9, 20.0, False),
+        (-10.0, -20.0, True),
+        (-9.9, -20.0, False),
+        (10.0, -20.0, False),
+        (-10.0, 20.0, False),
+    ],
+)
+def test_half_of_a_change_and_the_floor_are_to_be_left(
+    part: float, change: float, most: bool
+) -> None:
+    assert has_most_of(part, change, floor=5.0) is most
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome"),
+    [
+        ((20.0, 10.1, 35.0), "regressed"),
+        ((20.0, 9.9, 35.0), "inconclusive"),
+        ((-20.0, -35.0, -4.9), "improved"),
+        ((2.0, 1.0, 3.0), "same"),
+    ],
+)
+def test_what_is_not_slower_all_along_is_so_far_beyond_the_floor(
+    change: tuple[float, float, float], outcome: Outcome
+) -> None:
+    assert judge(replace(make_change(*change), all_along=False), Floors(5.0, 20.0)) == outcome
 
 
 def test_a_slow_down_that_does_not_count_is_not_called_one() -> None:

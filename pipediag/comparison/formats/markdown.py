@@ -9,6 +9,7 @@ from pipediag.comparison.wording import (
     explained,
     interval,
     judged_first,
+    level,
     overall,
     reason,
     rests_on,
@@ -44,7 +45,7 @@ def _row(quantity: Quantity) -> str:
         quantity.label,
         values(quantity),
         difference(quantity),
-        "" if change is None else f"{interval(quantity)} ({change.level:g} %, {rests_on(change)})",
+        "" if change is None else f"{interval(quantity)} ({level(change)}, {rests_on(change)})",
         all_values(quantity),
         reason(quantity),
     )

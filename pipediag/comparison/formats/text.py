@@ -11,6 +11,7 @@ from pipediag.comparison.wording import (
     explained,
     interval,
     judged_first,
+    level,
     overall,
     reason,
     rests_on,
@@ -41,7 +42,7 @@ def _lines(quantity: Quantity) -> Iterator[str]:
     more = [all_values(quantity) if shown else "", reason(quantity)]
     if quantity.change is not None:
         yield (
-            f"{_INDENT}{quantity.change.level:g} % interval {interval(quantity)}, from "
+            f"{_INDENT}{level(quantity.change)} interval {interval(quantity)}, from "
             f"{rests_on(quantity.change)}"
         )
     yield from (f"{_INDENT}{line}" for line in more if line)

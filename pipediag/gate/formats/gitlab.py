@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipediag.encoding.json import dumped
-from pipediag.encoding.visible import clipped, visible
+from pipediag.encoding.visible import visible, visible_line, visible_start
 from pipediag.gate.result import Check, GateResult
 from pipediag.gate.wording import most_valuable_first, place_in_checkout
 
 LONGEST_DESCRIPTION = 2_000
 """Characters; a merge request shows one line of it."""
+LONGEST_PATH = 1_000
+"""Characters."""
 
 _SEVERITIES = {"fail": "major", "warn": "minor", "inconclusive": "info"}
 
@@ -37,10 +39,10 @@ def render(results: Sequence[GateResult]) -> str:
 def _issue(result: GateResult, check: Check | None, severity: str, said: str) -> dict[str, Any]:
     file, line = place_in_checkout(result, check)
     return {
-        "description": clipped(visible(" ".join(said.split())), LONGEST_DESCRIPTION),
+        "description": visible_line(said, LONGEST_DESCRIPTION),
         "check_name": "pipediag" if check is None else f"pipediag {visible(check.name)}",
         "severity": severity,
-        "location": {"path": visible(file), "lines": {"begin": line or 1}},
+        "location": {"path": visible_start(file, LONGEST_PATH), "lines": {"begin": line or 1}},
     }
 
 
