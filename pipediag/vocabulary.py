@@ -13,7 +13,15 @@ Scalar = int | float | str | bool | None
 
 LoopKind = Literal["keras", "eager", "tf_function", "in_graph", "distributed"]
 LoopRole = Literal[
-    "training", "validation", "evaluate", "predict", "adapt", "preview", "preparation", "other"
+    "training",
+    "validation",
+    "evaluate",
+    "predict",
+    "adapt",
+    "preview",
+    "preparation",
+    "reading",
+    "other",
 ]
 EVALUATING: frozenset[LoopRole] = frozenset({"validation", "evaluate", "predict", "other"})
 """Loops that may evaluate, and take batches in earnest without training."""

@@ -25,9 +25,11 @@ class WeightHistory(keras.callbacks.Callback):
         super().__init__()
         self.folder = Path(folder)
 
-    def on_epoch_end(self, epoch, logs=None):  # pipediag: callback
+    def on_epoch_end(self, epoch, logs=None):
         weights = {weight.path: weight.numpy() for weight in self.model.weights}
-        np.savez_compressed(self.folder / f"epoch_{epoch:03d}.npz", **weights)
+        np.savez_compressed(  # pipediag: callback
+            self.folder / f"epoch_{epoch:03d}.npz", **weights
+        )
 
 
 dataset = tf.data.Dataset.from_tensor_slices((features, targets)).shuffle(256).batch(32)

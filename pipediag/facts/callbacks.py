@@ -27,12 +27,20 @@ def lines_of(session: Session, callback: Callback) -> list[HotLine]:
 
 
 def callback_percent(session: Session, callback: Callback) -> float:
+    """Percent of the step in the callback's per-batch methods: by a clock, or the stack samples
+    where Keras calls it on another thread, which the clock does not see."""
+    return max(callback.step_percent or 0.0, sampled_percent(session, callback))
+
+
+def sampled_percent(session: Session, callback: Callback) -> float:
     """Percent of the stack samples in the callback's per-batch methods."""
     return sum(line.percent for line in lines_of(session, callback))
 
 
 def callbacks_percent(session: Session) -> float:
-    """Percent of the stack samples in any per-batch callback."""
-    lines = [line for cb in per_batch_callbacks(session) for line in lines_of(session, cb)]
+    """Percent of the step in any per-batch callback, by the clock or by the stack samples."""
+    callbacks = per_batch_callbacks(session)
+    lines = [line for cb in callbacks for line in lines_of(session, cb)]
     unique = {(line.file, line.line, line.function): line.percent for line in lines}
-    return sum(unique.values())
+    clocked = {(cb.name, cb.file, cb.line): cb.step_percent or 0.0 for cb in callbacks}
+    return max(sum(clocked.values()), sum(unique.values()))

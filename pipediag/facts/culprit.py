@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pipediag.facts.order import to_act_on
 from pipediag.session.model import Session
 
+LINES_AROUND = 3
+"""Above and below a place: enough to recognise it, and to see what a chain goes on with."""
+
 
 @dataclass(frozen=True)
 class SourcePlace:

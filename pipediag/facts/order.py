@@ -9,7 +9,10 @@ two places can name another one first. Among those that fail:
 2. What all other advice waits for: on a machine whose GPU is idle, no measured share of the step
    stays what it is once it works.
 3. What a trial confirmed, by the measured gain. It is the only knowledge here, so it goes before
-   every prediction, however severe or large. A finding that merely informed counts too.
+   every prediction, however severe or large. A finding that merely informed counts too. Only the
+   advice on the part of the run that the verdict names goes before it, where that part is not the
+   steps: how long it takes was measured as well, in the run's ledger, and that is more than what
+   is confirmed of the steps comes to.
 4. What was not tried: the most severe first, then by the predicted gain. Where nothing could be
    predicted, by the most that its advice could free of the step (`speedup_at_most`): an advice that
    is hard to predict is not for that reason worth nothing. How well the model learns comes after
@@ -34,7 +37,7 @@ from pipediag.facts.run import gain_for_run
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.trials import WORTHWHILE
-from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER
+from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER, RunPartName
 
 MOST_NEXT_STEPS = 5
 
@@ -53,19 +56,40 @@ MOST_NEXT_STEPS = 5
 def concluded(session: Session, findings: Iterable[Finding]) -> Session:
     """The session with these findings in their order, and what to do first of them."""
     ordered = in_order(
-        finding.model_copy(update={"for_run": gain_for_run(session, finding)})
-        for finding in findings
+        (
+            finding.model_copy(update={"for_run": gain_for_run(session, finding)})
+            for finding in findings
+        ),
+        session.verdict.where,
     )
     verdict = session.verdict.model_copy(update={"next_steps": _next_steps(ordered)})
     return session.model_copy(update={"findings": ordered, "verdict": verdict})
 
 
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings, what to deal with first at the head; those alike keep the order given."""
-    ordered = sorted(findings, key=_place)
+def in_order(findings: Iterable[Finding], where: RunPartName | None = None) -> list[Finding]:
+    """The findings, what to deal with first at the head; those alike keep the order given.
+
+    Args:
+        where: the part of the run that the verdict names.
+    """
+    ordered = _named_by_the_verdict_first(sorted(findings, key=_place), where)
     acting = [finding for finding in ordered if to_act_on(finding)]
     rest = [finding for finding in ordered if not to_act_on(finding)]
     return [*_behind_what_they_wait_for(acting), *rest]
+
+
+def _named_by_the_verdict_first(ordered: list[Finding], where: RunPartName | None) -> list[Finding]:
+    """With the advice on that part before what is confirmed, where it is worth more."""
+    confirmed = [finding for finding in ordered if _group(finding) == _CONFIRMED]
+    named = [one for one in ordered if _group(one) == _UNTRIED and one.part == where != "steps"]
+    if not confirmed or not named:
+        return ordered
+    best = max(named, key=_gain)
+    if best.for_run is None or _gain(best) <= max(map(_gain, confirmed)):
+        return ordered
+    at = ordered.index(confirmed[0])
+    rest = [finding for finding in ordered if finding is not best]
+    return [*rest[:at], best, *rest[at:]]
 
 
 def to_act_on(finding: Finding) -> bool:

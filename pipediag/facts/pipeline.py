@@ -196,6 +196,11 @@ def option_of(pipeline: Pipeline | None, name: str) -> tuple[str, Scalar] | None
     return None
 
 
+def reshuffles(op: Operation) -> bool:
+    """Whether each pass has an order of its own here, which a cache behind it would freeze."""
+    return op.kind == "shuffle" and op.parameters.get("reshuffle_each_iteration") is not False
+
+
 def passes_over_data(session: Session) -> float | None:
     """How often the loop reads its data: infinite under `repeat()`, None when it can't be told."""
     repeats = [op.parameters.get("count") for op in operations(session, "repeat")]

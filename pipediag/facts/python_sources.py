@@ -1,17 +1,20 @@
-"""Python that makes the elements of a pipeline on one thread: a generator, or a PyDataset."""
+"""Python that makes the elements of a pipeline: a generator, a PyDataset, or what a map calls."""
 
 from __future__ import annotations
 
+from pipediag.facts.culprit import LINES_AROUND, culprit_place
 from pipediag.facts.graph_ops import calls_python
 from pipediag.facts.limits import Threshold
 from pipediag.facts.pipeline import delay_ms, operations
 from pipediag.facts.python_work import (
+    SOURCE_SAMPLES_PERCENT,
     hides_from_get_next,
     hot_line,
     input_share,
     python_use,
     source_cpu_ms,
 )
+from pipediag.session.host import HotLine
 from pipediag.session.loops import KerasUse
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -48,11 +51,31 @@ def generator_of_keras(session: Session) -> Operation | None:
 def running_line(session: Session, op: Operation) -> tuple[str | None, int | None]:
     """The script's line that a generator is met in most often, where no other Python makes input;
     otherwise that of the call which made the dataset."""
-    of_python = [
-        one for one in operations(session) if one.kind == "from_generator" or calls_python(one)
-    ]
-    line = hot_line(session.host, "source") if of_python == [op] else None
+    line = hot_line(session.host, "source") if _alone(session, op) else None
     return (line.file, line.line) if line else (op.file, op.line)
+
+
+def python_behind(session: Session) -> HotLine | None:
+    """The line in which the Python that the culprit calls was met most often.
+
+    None where it stands among the lines around the culprit, where other Python makes input as well,
+    so that either may have been met, and where it was met too seldom to tell.
+    """
+    place = culprit_place(session)
+    if place is None or session.verdict.bottleneck != "input":
+        return None
+    op, hot = session.operation(place.op_id), hot_line(session.host, "source")
+    if op is None or hot is None or hot.percent < SOURCE_SAMPLES_PERCENT or not _alone(session, op):
+        return None
+    beside = hot.file == place.file and abs(hot.line - (place.line or 0)) <= LINES_AROUND
+    return None if beside else hot
+
+
+def _alone(session: Session, op: Operation) -> bool:
+    """Whether its Python is all that makes input."""
+    return [
+        one for one in operations(session) if one.kind == "from_generator" or calls_python(one)
+    ] == [op]
 
 
 def wall_ms(session: Session, op: Operation | None) -> float | None:

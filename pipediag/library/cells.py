@@ -11,8 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipediag.facts.culprit import culprit_place
-from pipediag.runner.source_excerpt import excerpt_of
+from pipediag.runner.source_excerpt import excerpts
 from pipediag.session.model import Session
 
 CELLS_FILE = "cells.json"
@@ -32,6 +31,11 @@ class Cell:
 
 
 Cells = dict[str, Cell]
+
+
+def in_notebook() -> bool:
+    """Whether this program is a notebook's kernel, or a shell of IPython's."""
+    return _shell() is not None
 
 
 def cells_of_notebook() -> Cells:
@@ -99,10 +103,10 @@ def with_cells(session: Session, cells: Cells, *, source: bool) -> Session:
     """
     if not cells:
         return session
-    place = culprit_place(session)
-    if source and place is not None and place.file in cells:
-        excerpt = excerpt_of(session, place, cells[place.file].source)
-        verdict = session.verdict.model_copy(update={"source": excerpt})
+    if source:
+        found = excerpts(session, lambda file: cells[file].source if file in cells else None)
+        of_cells = {name: excerpt for name, excerpt in found.items() if excerpt is not None}
+        verdict = session.verdict.model_copy(update=of_cells)
         session = session.model_copy(update={"verdict": verdict})
     return Session.model_validate(_renamed(session.model_dump(mode="json"), _names(cells)))
 

@@ -21,7 +21,8 @@ def loop_on_many_shapes(session: Session, name: str, line: int | None) -> Loop |
     step = f":{line} {name}"
     for loop in session.loops:
         known = [one for one in loop.step_functions if one.endswith(step)]
-        if loop.role == "training" and known and lengths_vary(loop.element_spec or ""):
+        vary = loop.shapes_vary or lengths_vary(loop.element_spec or "")
+        if loop.role == "training" and known and vary:
             return loop
     return None
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipediag.facts.callbacks import per_batch_callbacks
 from pipediag.facts.machine import available_bytes
 from pipediag.rules.embedding.optimizer_arguments import updates_whole_tables
 from pipediag.session.edits import Edit, SetModel
 from pipediag.session.model import Session
-from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
+from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, EffectOnResults, Scalar
 
 STEPS_PER_CALL = 16
 PROFILE_ALONE = "A profile alone holds nothing to try it on."
@@ -24,14 +25,19 @@ def several_steps_a_call(session: Session, rule: str) -> Edit | None:
     loop = session.diagnosed_loop()
     if loop is None or loop.keras is None or loop.keras.steps_per_execution > 1:
         return None
-    hooks = any(callback.batch_hooks for callback in loop.keras.callbacks)
+    hooked = [callback.name for callback in per_batch_callbacks(session)]
     return Edit(
         id=rule,
         label=f"steps_per_execution={STEPS_PER_CALL} in compile",
         changes=(SetModel({"steps_per_execution": STEPS_PER_CALL}),),
-        caveat=f"Per-batch callbacks run once in {STEPS_PER_CALL} steps." if hooks else None,
+        caveat=f"{', '.join(hooked)}: called once in {STEPS_PER_CALL} steps." if hooked else None,
         once=True,
     )
+
+
+def shared_calls_effect(session: Session) -> EffectOnResults:
+    """What becomes of results where callbacks of the user's see one batch of many."""
+    return "not known" if per_batch_callbacks(session) else "same results"
 
 
 def compiled_by_xla(session: Session, rule: str) -> Edit | None:

@@ -56,7 +56,7 @@ def limited(session: Session, finding: Finding, frees: Iterable[StepClass]) -> F
     if finding.speedup_at_most is not None:
         return finding
     classes = list(frees)
-    at_most = _without_percent(class_percent(session, {*classes, *_beside(session, classes)}))
+    at_most = step_without(class_percent(session, {*classes, *_beside(session, classes)}))
     if classes == ["input_wait"] and session.ceiling is not None:
         at_most = session.ceiling.speedup_if_input_free or at_most
     if session.breakdown is None or at_most <= 1.0:
@@ -67,11 +67,12 @@ def limited(session: Session, finding: Finding, frees: Iterable[StepClass]) -> F
 def at_most_without(session: Session, compute_percent: float) -> float | None:
     """The most that is bought by so much less compute, in percent of the step; None for nothing."""
     beside = class_percent(session, _beside(session, ["device_compute"]))
-    at_most = round(_without_percent(compute_percent + beside), 3)
+    at_most = round(step_without(compute_percent + beside), 3)
     return at_most if compute_percent > 0 and at_most > 1.0 else None
 
 
-def _without_percent(percent: float) -> float:
+def step_without(percent: float) -> float:
+    """The step over the step without so much of it."""
     return 100.0 / (100.0 - min(percent, MOST_FREED_PERCENT))
 
 

@@ -60,6 +60,9 @@ def _run(session: Session) -> Lack | None:
 
 
 def _pipeline(session: Session) -> Lack | None:
+    loop = session.diagnosed_loop()
+    if loop is not None and loop.from_python and not (session.pipeline and session.pipeline.ops):
+        return "not-applicable", "Python hands each step its batch: there is no tf.data pipeline."
     if session.pipeline is None:
         return "inconclusive", session.pipeline_missing or "The input pipeline was not recorded."
     if session.pipeline.ops:

@@ -120,6 +120,7 @@ def _script(child: ChildResult, settings: RunSettings) -> Script:
         args=list(settings.args),
         module=settings.module,
         call=settings.call,
+        interval=settings.interval,
         status=child.script_status,
         outcome=child.outcome,
         detail=child.detail,

@@ -52,13 +52,15 @@ OnProgress = Callable[[Shown], None]
 WINDOWS: dict[WindowKind, str] = {
     "stacks": "sampling Python stacks",
     "profile": "profiling a few steps",
-    "repeat": "repeating one batch",
 }
 """Nothing is written when the baseline begins, in which steps are timed."""
 
 TRIED_IN_LOOP = (
     "trying changes in the running loop, for up to {left_s:.0f} s; the script's own output stands "
     "still meanwhile."
+)
+REPEATED = (
+    "repeating one batch, for which the epoch may go on beyond its end; then the script is stopped."
 )
 TRIED_ALONE = "trying changes on the pipeline alone, for up to {left_s:.0f} s."
 RUNS_AGAIN = (
@@ -76,8 +78,9 @@ NOT_ITS_OWN = "Losses and metrics that it prints afterwards are not those of an 
 class ProgressLine:
     """Says on a terminal what is going on; silent while steps are measured.
 
-    That no loop comes, that trials begin, that the script is run a second time for them, and which
-    change one of them has confirmed, is told on anything that standard error goes to.
+    That no loop comes, that a batch is repeated, that trials begin, that the script is run a second
+    time for them, and which change one of them has confirmed, is told on anything that standard
+    error goes to.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -87,6 +90,8 @@ class ProgressLine:
         """Whether the last line is one to take away."""
         self._trials: TrialsAwaited | None = None
         """Trials that are about to begin."""
+        self._disturbs = False
+        """Whether it was said that what the script prints is no more its own."""
 
     def __call__(self, message: Shown) -> None:
         """Show what begins with `message`, and nothing where that is not for a reader."""
@@ -98,13 +103,16 @@ class ProgressLine:
             self._keep(RUNS_AGAIN.format(changes=changes))
         elif isinstance(message, NoLoopYet):
             self._keep(NO_LOOP_YET)
+        elif message == WindowBegun("repeat"):
+            self._keep(f"{REPEATED} {NOT_ITS_OWN}")
+            self._disturbs = True
         elif isinstance(message, TrialsAwaited):
             self._trials = message
         elif isinstance(message, Trying):
             self._announce_trials(message.left_s)
         if not self._on_terminal:
             return
-        if lasting := _while_it_runs(message):
+        if lasting := while_it_runs(message):
             self._keep(lasting)
         elif passing := _while_it_stands(message):
             self._pass(passing)
@@ -125,7 +133,7 @@ class ProgressLine:
         if waiting is None:
             return
         text = (TRIED_ALONE if waiting.alone else TRIED_IN_LOOP).format(left_s=left_s)
-        own = waiting.alone or waiting.goes_on
+        own = waiting.alone or waiting.goes_on or self._disturbs
         self._keep(text if own else f"{text} {NOT_ITS_OWN}")
 
     def _keep(self, text: str) -> None:
@@ -150,7 +158,7 @@ class ProgressLine:
         self._stream.flush()
 
 
-def _while_it_runs(message: Shown) -> str | None:
+def while_it_runs(message: Shown) -> str | None:
     """What it begins while the script prints, too: a whole line, so that nothing is added to it."""
     match message:
         case Started():

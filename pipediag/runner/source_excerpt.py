@@ -6,15 +6,15 @@ import ast
 import io
 import tokenize
 import warnings
+from collections.abc import Callable
 
-from pipediag.facts.culprit import SourcePlace, culprit_place
+from pipediag.facts.culprit import LINES_AROUND, SourcePlace, culprit_place
+from pipediag.facts.python_sources import python_behind
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.runner.source_patches import as_measured
 from pipediag.session.model import Session
 from pipediag.session.source import CallSpan, SourceExcerpt
 
-AROUND = 3
-"""Lines above and below: enough to recognise the place, and to see what a chain goes on with."""
 LONGEST_LINE = 200
 """Characters; what is longer is data or was written by a program."""
 
@@ -26,34 +26,51 @@ def with_excerpt(session: Session, began_s: float) -> Session:
         session: as concluded.
         began_s: time of day at which the script was started; a file changed since is left alone.
     """
-    place = culprit_place(session)
-    source = _excerpt(session, place, began_s) if place is not None else None
-    return session.model_copy(
-        update={"verdict": session.verdict.model_copy(update={"source": source})}
-    )
+
+    def text_of(file: str) -> str | None:
+        try:
+            return _decoded(as_measured(file, began_s))
+        except (NotPatchableError, SyntaxError, ValueError):
+            return None
+
+    verdict = session.verdict.model_copy(update=excerpts(session, text_of))
+    return session.model_copy(update={"verdict": verdict})
 
 
-def _excerpt(session: Session, place: SourcePlace, began_s: float) -> SourceExcerpt | None:
-    try:
-        text = _decoded(as_measured(place.file, began_s))
-    except (NotPatchableError, SyntaxError, ValueError):
+def excerpts(
+    session: Session, text_of: Callable[[str], str | None]
+) -> dict[str, SourceExcerpt | None]:
+    """By field of the verdict the lines around what it names, and around the Python behind that.
+
+    Args:
+        session: as concluded.
+        text_of: what a file held when it was measured; None where that is not known.
+    """
+    place, hot = culprit_place(session), python_behind(session)
+    behind = SourcePlace(hot.file, hot.line) if hot is not None else None
+    return {
+        "source": _excerpt(session, place, text_of),
+        "python_source": _excerpt(session, behind, text_of),
+    }
+
+
+def _excerpt(
+    session: Session, place: SourcePlace | None, text_of: Callable[[str], str | None]
+) -> SourceExcerpt | None:
+    text = text_of(place.file) if place is not None else None
+    if place is None or place.line is None or text is None:
         return None
-    return excerpt_of(session, place, text)
-
-
-def excerpt_of(session: Session, place: SourcePlace, text: str) -> SourceExcerpt | None:
-    """The lines around a place of the text that it is in; None where it has no such line."""
     lines = text.split("\n")
-    if place.line is None or not 1 <= place.line <= len(lines):
+    if not 1 <= place.line <= len(lines):
         return None
-    first = max(1, place.line - AROUND)
+    first = max(1, place.line - LINES_AROUND)
     op = session.operation(place.op_id)
     known = op is not None and (op.file, op.line) == (place.file, place.line)
     return SourceExcerpt(
         file=place.file,
         line=place.line,
         first_line=first,
-        lines=[line[:LONGEST_LINE] for line in lines[first - 1 : place.line + AROUND]],
+        lines=[line[:LONGEST_LINE] for line in lines[first - 1 : place.line + LINES_AROUND]],
         call=call_span(text, op.kind, place.line) if op is not None and known else None,
     )
 

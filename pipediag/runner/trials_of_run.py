@@ -129,7 +129,7 @@ class TrialsOfRun:
             return "`--run-to-end` lets the script go on"
         return (
             f"The loop ended within the {self.look_ahead_s:g} s of `--look-ahead`, so the script "
-            "was left to end by itself"
+            "was left to go on"
         )
 
     def _has_tried(self, loop_id: str) -> bool:

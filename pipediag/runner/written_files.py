@@ -24,8 +24,9 @@ def written_since(
 
     Relative to the working directory where they lie in it. The search is a short one, as a folder
     may hold a data set: `MOST_ENTRIES` and `LONGEST_S` at most. Hidden folders, environments and
-    what `left_out` names are passed over.
+    what `left_out` names are passed over, and so are files that our own output goes to.
     """
+    ours = {known for number in (1, 2) if (known := _identity(number)) is not None}
     skipped = {os.path.realpath(path) for path in left_out}
     give_up_at = clock() + LONGEST_S
     found: set[str] = set()
@@ -38,9 +39,19 @@ def written_since(
             status = entry.stat(follow_symlinks=False)
         except OSError:
             continue
-        if max(status.st_mtime, status.st_ctime) >= began_s:
+        is_new = max(status.st_mtime, status.st_ctime) >= began_s
+        if is_new and (status.st_dev, status.st_ino) not in ours:
             found.add(entry.path)
     return sorted(map(_shown, found))
+
+
+def _identity(number: int) -> tuple[int, int] | None:
+    """Of the file behind a descriptor; None where that is closed."""
+    try:
+        status = os.fstat(number)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def sentence(files: list[str], stopped: str = "The script was stopped.") -> str:

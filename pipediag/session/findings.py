@@ -42,6 +42,9 @@ class Verdict(Record):
     source: SourceExcerpt | None = None
     """The line that the verdict or its first advice is about, with those around it; None where
     there is none, where its file was changed since, and with `--no-source`."""
+    python_source: SourceExcerpt | None = None
+    """The line of Python that the named operation calls and that was seen running most, with those
+    around it, where it stands elsewhere; None as `source` is."""
 
 
 class Finding(Record):

@@ -14,6 +14,8 @@ class Callback(Record):
     file: str | None
     line: int | None
     batch_hooks: list[str]
+    step_percent: float | None = None
+    """Of the steps, what it takes after batches, by a clock; None where that did not run."""
 
 
 class InputLayer(Record):
@@ -59,6 +61,9 @@ class KerasUse(Record):
     workers: int | None
     use_multiprocessing: bool | None
     callbacks: list[Callback] = []
+    """The user's own."""
+    deciding_callbacks: list[str] = []
+    """Classes of Keras' own that end the training, or change its learning rate, by a metric."""
     parameter_count: int | None = None
     variable_bytes: int | None = None
     """Of all variables of the model."""
@@ -151,6 +156,8 @@ class Loop(Record):
     planned_rounds: int | None = None
     """How often the script comes to its line, by the loops of its source around it; None where they
     do not tell."""
+    shapes_vary: bool = False
+    """Whether a function of its step was traced again for batches of another length."""
     updates_variables: bool = False
     iterators: int = 1
     replicas: int = 1

@@ -13,6 +13,7 @@ from pipediag.errors import PipediagError
 
 MOST_BYTES = 128 * 2**20
 """A session of half a million steps is smaller; one of this size takes gigabytes to read."""
+_PIECE_BYTES = 2**16
 LARGEST = 2.0**64
 """No count or time is greater. Sums of numbers up to it cannot overflow."""
 _LONGEST_INTEGER = 20
@@ -27,14 +28,19 @@ def read_limited(file: Path) -> bytes:
         PipediagError: it is larger than `MOST_BYTES`.
         OSError: it cannot be read.
     """
+    pieces: list[bytes] = []
+    left = MOST_BYTES + 1
     with file.open("rb") as stream:
-        content = stream.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
+        # A read of so many bytes claims memory for all of them, however short the file is.
+        while left > 0 and (piece := stream.read(min(left, _PIECE_BYTES))):
+            pieces.append(piece)
+            left -= len(piece)
+    if left <= 0:
         raise PipediagError(
             f"{file} is larger than {MOST_BYTES >> 20} MiB, which no session is, so it was not "
             "read. Name a session.json that `pipediag analyze` wrote."
         )
-    return content
+    return b"".join(pieces)
 
 
 def is_regular(file: Path) -> bool:

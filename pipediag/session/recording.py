@@ -125,6 +125,9 @@ class RecordedKeras:
     workers: int | None
     use_multiprocessing: bool | None
     callbacks: list[RecordedCallback] = field(default_factory=list)
+    """The user's own."""
+    deciding_callbacks: list[str] = field(default_factory=list)
+    """Classes of Keras' own that end the training, or change its learning rate, by a metric."""
     parameter_count: int | None = None
     variable_bytes: int | None = None
     """Of the model."""
@@ -201,6 +204,10 @@ class RecordedLoop:
     """Steps that the loop would run if left alone, where the script says so."""
     planned_rounds: int | None = None
     """How often the script comes to it, by the loops of its source around it, where they tell."""
+    shapes_vary: bool = False
+    """Whether a function of its step was traced again for batches of another length."""
+    only_reads: bool = False
+    """Whether, by its source, no model is called for what it hands out."""
     first_step_ns: int | None = None
     fill_ns: int | None = None
     """Time in which the first batch was waited for: the pipeline's start and its shuffle fill."""
@@ -343,6 +350,10 @@ class RecordedStacks:
     lines: list[StackLine] = field(default_factory=list)
     thread_samples: dict[str, int] = field(default_factory=dict)
     """Samples in which each kind of thread was seen running Python code."""
+    callbacks_ns: dict[str, int] = field(default_factory=dict)
+    """What each class of Keras callbacks took after batches meanwhile, by the clock."""
+    steps_ns: int = 0
+    """What the steps took, these callbacks among them."""
 
 
 @dataclass

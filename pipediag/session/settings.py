@@ -59,6 +59,8 @@ class RunSettings:
     The script is stopped after them, and at no other loop."""
     call: Call | None = None
     """The function of pipediag's that a program called; None where the command runs a script."""
+    interval: int | None = None
+    """Which measurement this is of a training that is measured again and again."""
     safe_path: bool = False
     """Whether the interpreter was told (`-P`, `-I`) not to prepend the script's directory."""
 

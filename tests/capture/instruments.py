@@ -78,6 +78,7 @@ class FakeProfiler:
         self.refuses: str | None = None
         self.fails: str | None = None
         self.marked: list[int] = []
+        self.started_up: list[int] = []
 
     def start(self, _: str) -> str | None:
         self.running = self.refuses is None
@@ -89,6 +90,9 @@ class FakeProfiler:
 
     def mark_step(self, number: int) -> None:
         self.marked.append(number)
+
+    def mark_start_up(self) -> None:
+        self.started_up += self.marked[-1:]
 
     def end_mark(self) -> None: ...
 

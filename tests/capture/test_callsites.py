@@ -39,6 +39,8 @@ def test_package_of_an_installed_file(filename: str, package: str | None) -> Non
         (f"{SITE}/jax/a.py", False),
         (f"{SITE}/torch/utils/data/dataloader.py", False),
         (f"{SITE}/tensorflow_datasets/core/reader.py", False),
+        (f"{SITE}/tree/__init__.py", False),  # TensorFlow Datasets makes pipelines through it
+        (f"{SITE}/etils/epath/gpath.py", False),
         (f"{SITE}/tensorflow_recommenders/experimental/models/ranking.py", False),
         (f"{SITE}/keras_hub/src/utils/pipeline_model.py", False),
         (f"{SITE}/keras_nlp/src/utils/pipeline_model.py", False),

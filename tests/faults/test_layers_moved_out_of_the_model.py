@@ -69,10 +69,9 @@ def test_its_layers_are_tried_in_the_pipeline_and_it_keeps_them_and_its_weights(
     session = analysed.session
     assert session.script.outcome == "stopped"
     finding = next(one for one in session.findings if one.rule == "preprocessing-in-model")
-    assert finding.status == "informative"
     assert finding.evidence["layers"] == "to_ids (TextVectorization)"
     assert session.trials is not None, session.trials_missing
-    # How fast it was is not for a test to judge.
+    # How fast it was, and what share of a step its text work took, is not for a test to judge.
     tried = {block.arm for block in session.trials.blocks}
     assert finding.rule in tried, finding.trial.reason
     assert finding.trial.caveats

@@ -20,7 +20,7 @@ def test_several_steps_a_call() -> None:
         id="rule",
         label="steps_per_execution=16 in compile",
         changes=(SetModel({"steps_per_execution": 16}),),
-        caveat="Per-batch callbacks run once in 16 steps.",
+        caveat="Logger: called once in 16 steps.",
         once=True,
     )
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -29,3 +30,12 @@ def test_what_is_not_kept_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     new = padding.META.finding("pass", "It says this for the first time.")
     with pytest.raises(AssertionError, match=re.escape(said.COMMAND)):
         said.as_kept("padding", [new])
+
+
+ROUNDED_AWAY = re.compile(r"(?<![\d.,])0(\.0+)? (s|ms|min|KiB|MiB|GiB|kB|MB|GB)\b")
+
+
+@pytest.mark.parametrize("rule", METAS)
+def test_no_advice_gives_a_time_or_a_size_that_was_rounded_to_nothing(rule: str) -> None:
+    advice = [json.loads(one).get("advice", "") for one in said.read(rule)]
+    assert [text for text in advice if ROUNDED_AWAY.search(text)] == []

@@ -98,3 +98,11 @@ def test_the_first_that_is_missing_is_the_one_to_name() -> None:
     found = lacking(meta, nothing)
     assert found is not None
     assert found.advice == "It was too short."
+
+
+def test_a_loop_that_python_feeds_has_no_pipeline_to_look_at() -> None:
+    meta = replace(host_overhead.META, needs=("pipeline",))
+    loop = make_loop(keras=None, from_python=True)
+    found = lacking(meta, make_session(loops=[loop], pipeline=None, pipeline_missing="None."))
+    assert found is not None
+    assert found.status == "not-applicable"

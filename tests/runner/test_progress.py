@@ -52,7 +52,6 @@ def shown(*messages: Shown, terminal: bool = True) -> str:
         (LoopFound(None), "warming up the loop"),
         (WindowBegun("stacks"), "sampling Python stacks"),
         (WindowBegun("profile"), "profiling a few steps"),
-        (WindowBegun("repeat"), "repeating one batch"),
         (LoopMeasured(12), "the loop in line 12 is measured"),
     ],
 )
@@ -60,6 +59,19 @@ def test_what_begins_while_the_script_prints_has_a_line_of_its_own(
     message: Shown, line: str
 ) -> None:
     assert shown(message) == f"{START}pipediag: {line}\n"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_repeated_batch_is_announced_wherever_one_reads(terminal: bool) -> None:
+    said = " ".join(shown(WindowBegun("repeat"), terminal=terminal).split())
+    assert "repeating one batch, for which the epoch may go on beyond its end" in said
+    assert "are not those of an undisturbed run." in said
+
+
+def test_that_it_disturbs_is_said_once() -> None:
+    awaited = TrialsAwaited("loop1", alone=False, goes_on=False, since_ns=0)
+    said = shown(WindowBegun("repeat"), awaited, Trying("x", 9.0), terminal=False)
+    assert said.count("undisturbed run") == 1
 
 
 def test_of_a_script_that_is_waited_for_it_is_said_what_ends_it() -> None:

@@ -22,11 +22,11 @@ SCRIPT = """
     import tensorflow as tf
 
     class Saves(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch, logs=None):  # hook
-            time.sleep(0.2)
+        def on_epoch_end(self, epoch, logs=None):
+            time.sleep(0.2)  # hook
 
-    def notes(epoch, logs):  # function
-        time.sleep(0.1)
+    def notes(epoch, logs):
+        time.sleep(0.1)  # function
 
     class Scores(keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.runner.source_excerpt import AROUND, call_span, with_excerpt
+from pipediag.facts.culprit import LINES_AROUND
+from pipediag.runner.source_excerpt import call_span, with_excerpt
+from pipediag.session.host import HotLine
 from pipediag.session.model import Session
 from pipediag.session.source import CallSpan, SourceExcerpt
-from tests.factories import make_session, make_verdict
-from tests.records import make_operation, make_pipeline
+from tests.factories import make_host, make_session, make_verdict
+from tests.records import make_function, make_operation, make_pipeline
 
 LATER = 4e9
 """A time of day after which nothing was written."""
@@ -35,7 +37,7 @@ def excerpt(tmp_path: Path, content: bytes, line: int | None = 9) -> SourceExcer
 def test_the_lines_around_with_the_call(tmp_path: Path) -> None:
     found = excerpt(tmp_path, TEXT.encode())
     assert found is not None
-    assert found.line - found.first_line == AROUND
+    assert found.line - found.first_line == LINES_AROUND
     assert found.lines == ["# 6", "# 7", "# 8", "ds = ds.map(f).batch(2)", "fit(ds)", ""]
     assert found.call == CallSpan(line=9, column=8, end_line=9, end_column=14)
 
@@ -51,6 +53,33 @@ def test_line_ends_and_encodings_of_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"ds", b"# coding: nonsense\n"])
 def test_what_is_no_such_text_is_left_out(tmp_path: Path, content: bytes) -> None:
     assert excerpt(tmp_path, content) is None
+
+
+def test_the_python_that_the_operation_calls_comes_with_its_lines(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TEXT, encoding="utf-8")
+    helper = tmp_path / "helper.py"
+    helper.write_text("def f(x):\n    sleep(1)\n    return x\n", encoding="utf-8")
+    op = make_operation(
+        "map_0",
+        file=str(tmp_path / "train.py"),
+        line=9,
+        function=make_function(graph_ops={"PyFunc": 1}),
+    )
+    hot = HotLine(file=str(helper), line=2, function="f", percent=70.0, thread="source")
+    made = session(tmp_path / "train.py").model_copy(
+        update={
+            "pipeline": make_pipeline(ops=[op], bottleneck_op_id="map_0"),
+            "host": make_host(hot_python=[hot]),
+        }
+    )
+    found = with_excerpt(made, LATER).verdict
+    assert found.source is not None
+    assert found.python_source == SourceExcerpt(
+        file=str(helper),
+        line=2,
+        first_line=1,
+        lines=["def f(x):", "    sleep(1)", "    return x", ""],
+    )
 
 
 def test_a_place_without_a_line_is_no_lines(tmp_path: Path) -> None:

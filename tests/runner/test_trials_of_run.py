@@ -43,8 +43,8 @@ def waiting(goes_on: bool = False, alone: bool = False, since_ns: int = 0) -> Tr
         ({"run_to_end": True}, "`--run-to-end` lets the script go on; what changes the model"),
         (
             {"look_ahead_s": 5.0},
-            "The loop ended within the 5 s of `--look-ahead`, so the script was left to end by "
-            "itself; what changes the model",
+            "The loop ended within the 5 s of `--look-ahead`, so the script was left to go "
+            "on; what changes the model",
         ),
     ],
 )

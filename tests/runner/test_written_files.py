@@ -42,6 +42,17 @@ def test_files_elsewhere_have_their_whole_path(
     assert str(folder / "new.txt") in written_since(0.0, [folder], [])
 
 
+def test_what_our_own_output_goes_to_is_none_of_the_scripts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (folder / "report.txt").open("w") as out:
+        real = os.fstat
+        monkeypatch.setattr(
+            written_files.os, "fstat", lambda number: real(out.fileno() if number == 1 else number)
+        )
+        assert "report.txt" not in written_since(0.0, [folder], [])
+
+
 def test_the_search_is_short(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(written_files, "MOST_ENTRIES", 1)
     assert len(written_since(0.0, [folder], [])) == 1

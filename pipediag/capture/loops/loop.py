@@ -100,12 +100,16 @@ class Loop:
 
     @property
     def steps_left(self) -> int | None:
-        """Steps that its first `fit` still has to take; None where nothing says so.
+        """Steps that its first `fit` still has to take, or a loop of the script's own; None where
+        nothing says so.
 
-        Of data whose length Keras does not know the first epoch tells, and the number of epochs.
+        Of data whose length nobody knows the first epoch tells, and the number of epochs, which for
+        a loop of the script's own the loop around it tells.
         """
         record = self.record
-        planned, epochs = record.planned_steps, record.keras.epochs if record.keras else None
+        planned, epochs = record.planned_steps, record.planned_rounds
+        if record.kind == "keras":
+            epochs = record.keras.epochs if record.keras else None
         if planned is None and self.epoch_steps and epochs and epochs > 1:
             planned = epochs * self.epoch_steps
         return None if planned is None else max(0, planned - record.steps)

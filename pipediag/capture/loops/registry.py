@@ -13,6 +13,7 @@ from typing import Any
 
 from pipediag.capture.callsites import CallSite, call_site, frames
 from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.loops.reading import only_reads
 from pipediag.capture.loops.rounds import rounds_around
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
@@ -159,6 +160,7 @@ class LoopRegistry:
             updates_variables=False,
             started_ns=time.monotonic_ns(),
             planned_rounds=rounds_around(frames()),
+            only_reads=only_reads(frames()),
         )
         loops.append(record)
         loop = Loop(

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import ast
 import inspect
-import linecache
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from math import prod
 from types import FrameType
 from typing import Any
 
 from pipediag.capture.callsites import is_users
+from pipediag.capture.loops.source import around, parsed
 
 _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 _SIZED = (list, tuple, dict, set, frozenset, range, str, bytes)
@@ -45,16 +44,11 @@ def rounds_around(frames: Iterable[FrameType]) -> int | None:
 def _loops_around(frame: FrameType) -> list[ast.expr | None]:
     """What each loop around the frame's line goes through; None for one with a condition."""
     file, line = frame.f_code.co_filename, frame.f_lineno
-    within: ast.AST | None = _parsed(file)
-    if within is None:
+    tree = parsed(file)
+    if tree is None:
         return [None] if is_users(file) else []
     loops: list[ast.expr | None] = []
-    while within is not None:
-        following = None
-        for child in ast.iter_child_nodes(within):
-            first, last = getattr(child, "lineno", None), getattr(child, "end_lineno", None)
-            if first is not None and last is not None and first <= line <= last:
-                following = child
+    for following in around(tree, line):
         match following:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 loops = []
@@ -64,21 +58,11 @@ def _loops_around(frame: FrameType) -> list[ast.expr | None]:
                 loops.append(None)
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
                 loops += [None if one.ifs else one.iter for one in following.generators]
-        within = following
     return loops
 
 
 def _in_body(loop: ast.For | ast.AsyncFor | ast.While, line: int) -> bool:
     return loop.body[0].lineno <= line <= (loop.body[-1].end_lineno or 0)
-
-
-@lru_cache(maxsize=64)
-def _parsed(file: str) -> ast.Module | None:
-    source = "".join(linecache.getlines(file))
-    try:
-        return ast.parse(source) if source else None
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 class _Names:

@@ -13,6 +13,7 @@ from statistics import median
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.stand_in import Stage, StandIn
 from pipediag.capture.measuring.cache_fill import CacheFill
+from pipediag.capture.measuring.callback_clock import CALLBACK_CLOCK
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.measuring.looking import Looking
 from pipediag.capture.measuring.open_window import OpenWindow
@@ -91,9 +92,17 @@ class Diagnosis:
     def measuring(self) -> bool:
         return self.phase is not Phase.DONE
 
-    def traced(self) -> None:
-        """A training function was traced in the step that is running."""
+    def traced(self, *, again: bool) -> None:
+        """A training function was traced in the step that is running, `again` or for the first
+        time.
+
+        Where another function trains from the begin of an epoch on, a new model's, its first call
+        is its start-up, and no step of those that are measured.
+        """
         self._since_trace.clear()
+        if not again and self._steps_in_epoch == 0 and self.phase is not Phase.WARMUP:
+            self._skip = max(self._skip, 1)
+            self._with.profiler.mark_start_up()
 
     def boundary(
         self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool
@@ -268,6 +277,7 @@ class Diagnosis:
         self._window = self._open("stacks")
         self._thread_cpu.start()
         self._stacks = StackSampler(threading.get_ident())
+        CALLBACK_CLOCK.start()
         return True
 
     def _during_stacks(self, consumer: Consumer, now_ns: int) -> bool:
@@ -293,8 +303,10 @@ class Diagnosis:
 
     def _end_stacks(self) -> None:
         assert self._stacks is not None
-        self._with.recorder.recording.stacks.append(self._stacks.stop(self.loop.record.id))
-        self._stacks = None
+        callbacks_ns = CALLBACK_CLOCK.stop()
+        stacks, self._stacks = self._stacks.stop(self.loop.record.id), None
+        stacks.callbacks_ns, stacks.steps_ns = callbacks_ns, sum(self._window.durations())
+        self._with.recorder.recording.stacks.append(stacks)
         self._window.record.python_thread_cpu_ns = self._thread_cpu.used()
 
     def _begin_profile(self, consumer: Consumer) -> None:

@@ -10,7 +10,7 @@ from pipediag.capture.callsites import call_site
 from pipediag.capture.guard import Guard
 from pipediag.capture.recorder import Recorder
 from pipediag.session.recording import RecordedProfilerConflict
-from pipediag.trace.marker import STEP_MARKER
+from pipediag.trace.marker import START_UP, STEP_MARKER
 
 
 class Profiler:
@@ -103,6 +103,11 @@ class Profiler:
         self.end_mark()
         self._marker = trace.Trace(STEP_MARKER, step_num=step)
         self._marker.__enter__()
+
+    def mark_start_up(self) -> None:
+        """The step that is marked, if any, is none to be measured."""
+        if self._marker is not None:
+            self._marker.set_metadata(**{START_UP: 1})
 
     def end_mark(self) -> None:
         if self._marker is not None:

@@ -20,6 +20,8 @@ from pipediag.session.recording import RecordedStacks, StackLine
 
 _INTERVAL_NS = 5_000_000
 _LOCK_READINGS = 60
+# Where the lock is fought for, each takes long, and no time would be left to look at stacks.
+_LONGEST_LOCK_READINGS_NS = 350_000_000
 # A thread that computes for less than Python's switch interval (5 ms) would never be caught at it.
 _SWITCH_INTERVAL_S = 0.00005
 # Innermost functions of threads that are parked, not running Python.
@@ -87,7 +89,7 @@ class StackSampler:
 
     def _run(self) -> None:
         for _ in range(_LOCK_READINGS):
-            if not self._ended.is_set():
+            if not self._ended.is_set() and self._watched_ns < _LONGEST_LOCK_READINGS_NS:
                 self._wait_for_lock()
         SWITCH_INTERVAL.shorten()
         try:

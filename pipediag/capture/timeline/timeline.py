@@ -19,7 +19,7 @@ from pipediag.session.timeline import SeenLines, Span, seen_line, span_line
 from pipediag.vocabulary import SpanKind
 
 # Within these a line of the script's own code says more than the span.
-_OPEN_TO_LINES: frozenset[SpanKind] = frozenset({"script", "fit"})
+_OPEN_TO_LINES: frozenset[SpanKind] = frozenset({"script", "fit", "callback"})
 
 
 class Timeline:

@@ -83,6 +83,8 @@ class Conductor:
         self._diagnosed: list[Loop] = []
         self.before_training: Callable[[], None] = nothing
         """Called when a training loop has its first batch and has made no step with it."""
+        self.when_measured: Callable[[], None] = nothing
+        """Called between two steps of a training loop whose last window is over."""
 
     @property
     def kept_alive(self) -> list[Any]:
@@ -208,8 +210,9 @@ class Conductor:
         if last is None or last.hand_over != "fed":  # where Python feeds the steps, Keras has none
             self._interrupt(self._turns.here, exhausted=False, at_ns=at_ns)
 
-    def function_traced(self, function: Any, again: bool) -> None:
-        """A tf.function was traced in a call; `again` where it had been before that call."""
+    def function_traced(self, function: Any, *, again: bool, lengths_differ: bool = False) -> None:
+        """A tf.function was traced in a call; `again` where it had been before that call, and
+        perhaps for batches of other lengths."""
         self.streak.settle()
         last = self._turns.here.last
         loop = last.loop if last is not None else None
@@ -220,8 +223,9 @@ class Conductor:
         _runs(loop, function)
         if again:
             loop.record.retrace_steps.append(loop.record.steps)
+            loop.record.shapes_vary |= lengths_differ
         if loop.diagnosis is not None:
-            loop.diagnosis.traced()
+            loop.diagnosis.traced(again=again)
         self._held.traced(loop)
 
     def script_over(self, reason: str) -> None:
@@ -454,6 +458,7 @@ class Conductor:
             self._released(loop)
         else:
             self._stopping.go_on_or_stop(loop)
+        self.when_measured()
 
     def _released(self, loop: Loop) -> None:
         # What the trials took is no step, and neither is the one that they ended in.

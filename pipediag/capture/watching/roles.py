@@ -33,6 +33,9 @@ def settle(loop: Loop, loops: Iterable[Loop]) -> None:
     if trainings and loop.last_ns <= min(trainings):
         record.role = "preparation"
         record.role_reason = "read before training began, without writing a trainable variable"
+    elif trainings and record.only_reads:
+        record.role = "reading"
+        record.role_reason = "batches are read, and no model is called for them"
     elif trainings:
         record.role = "validation"
         record.role_reason = "batches are consumed without writing a trainable variable"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from pipediag.capture.guard import Guard
@@ -59,11 +60,15 @@ class UpdateWatch:
         self._threads.here.tracing_ns = value
 
     def install_writes(
-        self, owner: type, methods: Iterable[str], written: Callable[..., None], guard: Guard
+        self,
+        owners: Iterable[type],
+        methods: Sequence[str],
+        written: Callable[..., None],
+        guard: Guard,
     ) -> None:
         """Watch methods that write; `written`, called with their arguments, says what is noted."""
         tells = guard.entry("telling which steps train", written)
-        for name in methods:
+        for owner, name in product(owners, methods):
             method = owner.__dict__.get(name)
             if method is not None:
                 setattr(owner, name, guard.before(method, tells))

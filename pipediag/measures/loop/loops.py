@@ -75,6 +75,25 @@ def loop_rows(recording: Recording, diagnosed: RecordedLoop | None) -> list[Loop
     return [_row(recording, loop, loop is diagnosed) for loop in recording.loops]
 
 
+def _keras(recording: Recording, loop: RecordedLoop) -> KerasUse | None:
+    if loop.keras is None:
+        return None
+    known = KerasUse.model_validate(asdict(loop.keras))
+    clocked = [one for one in recording.stacks if one.loop_id == loop.id and one.steps_ns > 0]
+    steps_ns = sum(one.steps_ns for one in clocked)
+    if not clocked:
+        return known
+    took_ns = {
+        callback.name: sum(one.callbacks_ns.get(callback.name, 0) for one in clocked)
+        for callback in known.callbacks
+    }
+    callbacks = [
+        callback.model_copy(update={"step_percent": 100.0 * took_ns[callback.name] / steps_ns})
+        for callback in known.callbacks
+    ]
+    return known.model_copy(update={"callbacks": callbacks})
+
+
 def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
     time = time_of(recording, loop) if loop.role == "training" else None
     return Loop(
@@ -95,11 +114,12 @@ def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
         batch_size=loop.batch_size,
         planned_steps=loop.planned_steps,
         planned_rounds=loop.planned_rounds,
+        shapes_vary=loop.shapes_vary,
         updates_variables=loop.updates_variables,
         iterators=loop.iterators,
         replicas=loop.replicas,
         strategy=loop.strategy,
-        keras=KerasUse.model_validate(asdict(loop.keras)) if loop.keras else None,
+        keras=_keras(recording, loop),
         step_functions=loop.step_functions,
         nested=_nested(loop),
         from_python=loop.from_python,

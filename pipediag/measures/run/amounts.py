@@ -49,12 +49,12 @@ def amounts_of(
     it, and steps under the profiler are the script's own.
     """
     amounts = Amounts({}, {})
-    spans: dict[Place, set[int]] = {}
+    times: dict[Place, set[int | None]] = {}
     for one in spent:
         amounts.ns[one.place] = amounts.ns.get(one.place, 0) + one.ns
         if one.span is not None and one.span.kind not in _LONG:
-            spans.setdefault(one.place, set()).add(one.span.id)
-    amounts.count.update((place, len(ids)) for place, ids in spans.items())
+            times.setdefault(one.place, set()).add(one.time)
+    amounts.count.update((place, len(each)) for place, each in times.items())
     for loop in recording.loops:
         if steps_of(loop) in amounts.count:
             amounts.count[steps_of(loop)] = loop.steps // loop.batches_per_call

@@ -17,7 +17,7 @@ from pipediag.measures.run.places import PIPEDIAG, Place, Spent, spent_on
 from pipediag.measures.run.projection import Projected, Projection, SteadyStep, project
 from pipediag.measures.run.rounds import rounds_of
 from pipediag.measures.run.rows import without_the_smallest
-from pipediag.measures.run.script_lines import Shares, divided_by_lines, line_shares
+from pipediag.measures.run.script_lines import Shares, divided_by_lines, hottest_lines, line_shares
 from pipediag.measures.run.spans import run_spans
 from pipediag.measures.run.sweep import segments_of
 from pipediag.measures.run.within_epochs import rejoined
@@ -80,7 +80,8 @@ def measure_run(
         rounds = rounds_of(spent, last)
         projection = project(recording, last, epochs, amounts, steady[last.id], rounds)
     shares = line_shares(spent, timeline.seen, amounts.ns)
-    run = _run(amounts, projection, shares, last, epochs)
+    hottest = hottest_lines(spent, timeline.seen)
+    run = _run(amounts, projection, shares, hottest, last, epochs)
     missing = UNMEASURED if stopped and projection is None else run.projected_missing
     unwritten = [UNWRITTEN] if timeline.until_ns is not None else []
     seen, left_out = run_spans(spent, recording.started_ns)
@@ -176,6 +177,7 @@ def _run(
     amounts: Amounts,
     projection: Projection | None,
     shares: Shares,
+    hottest: Mapping[Place, int],
     last: RecordedLoop | None,
     epochs: Epochs,
 ) -> Run:
@@ -183,7 +185,11 @@ def _run(
     total_ns = sum(seen.values())
     whole = without_the_smallest(divided_by_lines(_whole(seen, amounts, projection), shares))
     whole_ns = sum(one.ns for one in whole.values())
-    parts = [_part(place, one, whole_ns) for place, one in whole.items() if one.ns > 0]
+    parts = [
+        _part(replace(place, line=hottest.get(place, place.line)), one, whole_ns)
+        for place, one in whole.items()
+        if one.ns > 0
+    ]
     return Run(
         scope=projection.scope if projection else "run",
         total_s=total_ns / 1e9,

@@ -12,7 +12,7 @@ from pipediag.session.recording import RecordedLoop
 from pipediag.session.timeline import Span
 from pipediag.vocabulary import LoopRole, RunPartName, SpanKind
 
-_LOOKS: frozenset[LoopRole] = frozenset({"preview", "preparation", "adapt"})
+_LOOKS: frozenset[LoopRole] = frozenset({"preview", "preparation", "reading", "adapt"})
 """What such a loop takes is the script's code there."""
 
 
@@ -44,6 +44,8 @@ class Spent:
     span: Span | None = None
     loop_id: str | None = None
     """The training loop whose steps it lies in."""
+    time: int | None = None
+    """Which time that it came: all that is traced within one call is one."""
 
     @property
     def ns(self) -> int:
@@ -53,12 +55,29 @@ class Spent:
 def spent_on(segments: Sequence[Segment], loops: Iterable[RecordedLoop]) -> list[Spent]:
     """Each segment with its place. What lies outside of all spans is told by what is around it."""
     known = {loop.id: loop for loop in loops}
+    segments = [_as_a_step(segment, known) for segment in segments]
     trainings = _Trainings(segments, known)
     spent = [_spent(segment, known, trainings) for segment in segments]
     for index in range(1, len(segments) - 1):
         if _starts_up(*segments[index - 1 : index + 2]):
             spent[index] = replace(spent[index], place=spent[index - 1].place)
     return list(_merged(spent))
+
+
+def _as_a_step(segment: Segment, loops: dict[str, RecordedLoop]) -> Segment:
+    """What each step predicts is a part of the step, as of a GAN's generator.
+
+    Such steps last on while it predicts; all others are interrupted by the first batch of that.
+    """
+    steps, call = segment.within("steps"), segment.within("evaluation")
+    if steps is None or call is None or _is_of(segment, ("aside",)):
+        return segment
+    goes_on = steps.start_ns <= call.start_ns and (
+        steps.end_ns is None or (call.end_ns is not None and call.end_ns <= steps.end_ns)
+    )
+    loop = loops.get(steps.name)
+    fed = loop is not None and loop.role == "training" and loop.from_python
+    return replace(segment, span=steps) if goes_on and fed else segment
 
 
 def _starts_up(made: Segment, segment: Segment, first: Segment) -> bool:
@@ -117,6 +136,7 @@ def _spent(segment: Segment, loops: dict[str, RecordedLoop], trainings: _Trainin
         fit=fit.id if fit else None,
         span=span,
         loop_id=steps.name if steps is not None and _trains(steps, loops) else None,
+        time=_traced_in(segment)[0].id if place.part == "compile" else span.id if span else None,
     )
 
 
@@ -167,7 +187,7 @@ def _in_a_loop(
 
 def _compiling(segment: Segment) -> Place:
     """Of what is traced within another call, the outermost tells what it was for."""
-    outer = [one for one in segment.around if one.kind in ("first_call", "tracing")]
+    outer = _traced_in(segment)
     named = next((one for one in outer if one.name), None)
     call = segment.within("evaluation") or segment.within("fit")
     if named is None:
@@ -177,6 +197,10 @@ def _compiling(segment: Segment) -> Place:
     if call is not None and (named.file, named.line) == (call.file, call.line):
         return Place("compile", f"the step of `{call.name}`", call.file, call.line)
     return Place("compile", named.name, named.file, named.line)
+
+
+def _traced_in(segment: Segment) -> list[Span]:
+    return [one for one in segment.around if one.kind in ("first_call", "tracing")]
 
 
 def _outside(segment: Segment, trainings: _Trainings) -> Place:

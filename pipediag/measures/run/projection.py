@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from pipediag.facts.shapes import lengths_vary
 from pipediag.measures.bootstrap import interval, resampled_means
 from pipediag.measures.run.amounts import Amounts, starts_of, steps_of
 from pipediag.measures.run.epochs import Epochs
@@ -139,9 +141,14 @@ def _planned(
 ) -> tuple[int, float, bool] | None:
     """Epochs, calls of a step in all, and whether the number of epochs is known.
 
-    A loop of the script's own has as many as the loops around it make rounds. Of data without a
-    known length, an epoch is as long as those that were seen to their end.
+    A loop of the script's own has as many as the loops around it make rounds; where Python feeds
+    the steps, each round is one of them. Of data without a known length, an epoch is as long as
+    those that were seen to their end.
     """
+    if loop.from_python:
+        rounds = loop.planned_rounds
+        known = rounds is not None and rounds >= loop.steps
+        return (1, rounds / loop.batches_per_call, False) if known and rounds else None
     given = loop.keras.epochs if loop.keras else _own_epochs(loop, epochs)
     if given and length and not loop.keras:
         return given, given * length / loop.batches_per_call, True
@@ -265,10 +272,22 @@ def _build_again(
     for place, share in epochs.built_again.items() if seen > 0 else ():
         took = amounts.ns.get(place, 0)
         once = 0.0 if projection.only_these else (1.0 - share) * took
-        whole = once + share * took * steps / seen
+        whole = once + share * took * _as_often(loop, seen, steps)
         count = amounts.count.get(place)
         counted = None if count is None or not took else round(count * whole / took)
         projection.places[place] = Projected(whole, counted)
+
+
+def _as_often(loop: RecordedLoop, seen: float, steps: float) -> float:
+    """How many times as often something is built in so many steps as in those that were seen.
+
+    Of batches that vary in length fewer and fewer have one that is new: as with words in a text,
+    the different ones grow about as the logarithm of the steps. Own measurement: 16 widths in 51
+    steps, where this says 24 for 375 and there were 26.
+    """
+    if loop.shapes_vary or lengths_vary(loop.element_spec or ""):
+        return math.log1p(steps) / math.log1p(seen)
+    return steps / seen
 
 
 def _steps_seen(loop: RecordedLoop, epochs: Epochs, amounts: Amounts, step: SteadyStep) -> float:

@@ -122,5 +122,5 @@ def _again(here: Sequence[Spent], tell: Sequence[Sequence[Spent]], times: int) -
     each_ns = sum(one.ns for stretches in tell for one in stretches) / len(tell)
     if not whole_ns or not each_ns:
         return None
-    count = sum(len({one.span for one in stretches}) for stretches in tell) / len(tell)
+    count = sum(len({one.time for one in stretches}) for stretches in tell) / len(tell)
     return Again(each_ns / whole_ns, count, times)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pipediag.measures.run.places import Place, Spent
@@ -34,21 +34,45 @@ def line_shares(
         if one.place.part == "evaluation" and one.place.what == EVALUATING_LOOP
     }
     by_place: dict[Place, dict[SeenLine, int]] = {}
+    for place, line in _placed(spent, seen):
+        if place.part not in _LINED or place.what is not None:
+            continue
+        key = replace(line, ns=0, at_ns=None)
+        lines = by_place.setdefault(place, {})
+        lines[key] = lines.get(key, 0) + line.ns
+    return {
+        place: _shares(place, lines, ns_at[place], evaluating) for place, lines in by_place.items()
+    }
+
+
+def hottest_lines(spent: Sequence[Spent], seen: Sequence[SeenLines]) -> dict[Place, int]:
+    """Of each callback of the script's own, the line of its file that was met for longest."""
+    met: dict[Place, dict[int, int]] = {}
+    for place, line in _placed(spent, seen):
+        if _is_of(place, line):
+            lines = met.setdefault(place, {})
+            lines[line.line] = lines.get(line.line, 0) + line.ns
+    return {
+        place: hottest
+        for place, lines in met.items()
+        if lines[hottest := max(lines, key=lambda line: lines[line])] >= _FEWEST_MS * 1_000_000
+    }
+
+
+def _is_of(place: Place, line: SeenLine) -> bool:
+    named = place.part == "epoch_end" and place.what is not None and place.line is not None
+    return named and place.file == line.file
+
+
+def _placed(spent: Sequence[Spent], seen: Sequence[SeenLines]) -> Iterator[tuple[Place, SeenLine]]:
+    """Each line with the place of the moment at which it was met; none before the run."""
     starts = [one.start_ns for one in spent]
     for group in seen:
         middle_ns = (group.start_ns + group.end_ns) // 2
         for line in group.lines:
-            met_ns = middle_ns if line.at_ns is None else line.at_ns
-            index = bisect_right(starts, met_ns) - 1
-            place = spent[index].place if index >= 0 else None
-            if place is None or place.part not in _LINED or place.what is not None:
-                continue
-            key = replace(line, ns=0, at_ns=None)
-            lines = by_place.setdefault(place, {})
-            lines[key] = lines.get(key, 0) + line.ns
-    return {
-        place: _shares(place, lines, ns_at[place], evaluating) for place, lines in by_place.items()
-    }
+            index = bisect_right(starts, middle_ns if line.at_ns is None else line.at_ns) - 1
+            if index >= 0:
+                yield spent[index].place, line
 
 
 def divided_by_lines(

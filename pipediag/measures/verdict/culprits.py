@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pipediag.facts.pipeline import bottleneck, upstream_of
 from pipediag.facts.python_work import hot_line
 from pipediag.session.host import Host
-from pipediag.session.loops import Loop
+from pipediag.session.loops import Loop, NestedCall
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.steps import Share
 from pipediag.tensorflow_names import PYTHON_ADAPTERS, RUNS_A_FUNCTION
 from pipediag.vocabulary import StepClass
+
+_MOST_OF_A_STEP = 50.0
+"""Percent: what takes more is what the step is, whatever that is divided into."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,12 @@ def python_culprit(breakdown: Mapping[StepClass, Share], host: Host | None) -> C
         return None
     hot = hot_line(host, "main")
     return Culprit(f"`{hot.function}`", hot.file, hot.line) if hot else None
+
+
+def call_in_each_step(loop: Loop | None) -> NestedCall | None:
+    """That of `predict` or `evaluate` which most of each step goes to, if any."""
+    most = max(loop.nested if loop else [], key=lambda call: call.percent, default=None)
+    return most if most is not None and most.percent >= _MOST_OF_A_STEP else None
 
 
 def _quoted(name: str | None) -> str | None:

@@ -3,7 +3,7 @@
 Limits: input wait under 5 % of the step is fine and over 20 % is the bottleneck; host overhead
 counts from 3 % and weighs from 15 % (XProf's input-pipeline analysis, its thresholds for input,
 kernel launch and all others). Where input is not the bottleneck, the largest of compute, transfer
-and overhead is; two within 5 points of each other are called balanced, as no single change helps.
+and overhead is; two within 5 points of each other are called balanced: neither alone limits it.
 A wait between the epochs that outweighs all of that in the loop goes before the step.
 """
 
@@ -25,6 +25,7 @@ from pipediag.measures.verdict.confidence import (
 from pipediag.measures.verdict.culprits import (
     Culprit,
     ShuffleFill,
+    call_in_each_step,
     input_culprit,
     python_culprit,
 )
@@ -34,6 +35,7 @@ from pipediag.measures.verdict.no_loop import no_loop_sentence
 from pipediag.measures.verdict.run_wording import first_batches_of_run_sentence, run_sentence
 from pipediag.measures.verdict.wording import (
     balanced_sentence,
+    call_sentence,
     input_sentence,
     missing_sentence,
     moderate_input,
@@ -155,6 +157,10 @@ def _decide_consumer(
         return _verdict(session, "balanced", severity, sentence, straddled=straddled)
     sentence = other_sentence(first, most, breakdown, session.ceiling, session.input_wait) + also
     culprit = python_culprit(breakdown, session.host) if first == "overhead" else None
+    call = call_in_each_step(session.diagnosed_loop())
+    if call is not None:
+        sentence += call_sentence(call)
+        culprit = Culprit(f"`{call.what}`", call.file, call.line)
     severity = _severity(first, most, moderate)
     return _verdict(session, first, severity, sentence, straddled=straddled, culprit=culprit)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pipediag.facts.amounts import exact_time
+from pipediag.measures.step.differential import FEWEST_STEPS
 from pipediag.measures.verdict.culprits import input_culprit
 from pipediag.measures.verdict.wording import place
 from pipediag.session.findings import Verdict
@@ -16,13 +18,13 @@ NOTHING_TRAINED = (
 def decide_input_alone(session: Session) -> Verdict:
     """The session's verdict in the words of a pipeline by itself.
 
-    It is `input` by construction, so its severity is `unknown`. Where too little was measured, the
-    verdict stays what it is.
+    It is `input` by construction, whatever its waits are, so its severity is `unknown`. Where too
+    little was measured, the verdict stays what it is.
     """
     verdict, steps = session.verdict, session.steps
-    if steps is None or verdict.bottleneck == "inconclusive":
+    if steps is None or steps.count < FEWEST_STEPS:
         return verdict
-    text = f"The pipeline alone takes {steps.mean_ms:.3g} ms for a batch"
+    text = f"The pipeline alone takes {exact_time(steps.mean_ms)} for a batch"
     if steps.examples_per_s is not None:
         text += f", {steps.examples_per_s:,.0f} examples per second"
     culprit = input_culprit(session.pipeline, session.diagnosed_loop(), session.host)

@@ -91,6 +91,7 @@ def _role(loop: Loop) -> str:
         "adapt": "`adapt`",
         "preview": "a preview of some batches",
         "preparation": "a pass over a dataset before training",
+        "reading": "a pass over a dataset without a model",
     }[loop.role]
 
 

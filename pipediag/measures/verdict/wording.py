@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePath
 
+from pipediag.facts.amounts import exact_time
 from pipediag.facts.step import GROUPS
 from pipediag.measures.verdict.culprits import Culprit
+from pipediag.session.loops import NestedCall
 from pipediag.session.steps import Ceiling, InputWait, Share
 from pipediag.vocabulary import Group, StepClass
 
@@ -47,7 +49,7 @@ def input_sentence(
     """Highly input-bound, by how much, and behind which operation."""
     waits = wait is None or wait.method != "differential"
     text = (
-        f"Highly input-bound: {share.percent:.0f} % of each step ({_time(share.ms)}) "
+        f"Highly input-bound: {share.percent:.0f} % of each step ({exact_time(share.ms)}) "
         f"{'is waiting for' if waits else 'goes to'} input"
     )
     if culprit is not None:
@@ -61,11 +63,6 @@ def input_sentence(
     other = _by_a_repeated_batch(wait)
     by = f" by tf.data's gap times, {other:.3g}x by a repeated batch" if other else ""
     return f"{text}. Free input would make training {best:.3g}x as fast{by}."
-
-
-def _time(ms: float) -> str:
-    """Three digits, which from a second on would be a power of ten."""
-    return f"{ms:.3g} ms" if ms < 999.5 else f"{ms / 1000:.3g} s"
 
 
 def other_sentence(
@@ -98,9 +95,12 @@ def _gain_of_free_input(ceiling: Ceiling | None, wait: InputWait | None) -> str 
         return None
     other = _by_a_repeated_batch(wait)
     if other is not None:
-        return f"{best:.3g}x by tf.data's gap times and {other:.3g}x by a repeated batch"
+        low, high = sorted((best, other))
+        return f"{low:.3g}x to {high:.3g}x, as two measures of it disagree"
     if gain_in_the_steps(ceiling) is not None:
         of_loop = ceiling.loop_speedup_if_input_free
+        if best < WORTH_SAYING:
+            return f"next to nothing in the steps and {of_loop:.3g}x in the whole loop"
         return f"{best:.3g}x in the steps and {of_loop:.3g}x in the whole loop"
     return f"{best:.3g}x at most" if best >= WORTH_SAYING else "next to nothing"
 
@@ -114,14 +114,20 @@ def _by_a_repeated_batch(wait: InputWait | None) -> float | None:
 def balanced_sentence(first: Group, most: float, second: Group, next_most: float) -> str:
     """Two groups of about the same size."""
     return (
-        f"Balanced: {first} takes {most:.0f} % of each step and {second} {next_most:.0f} %, so no "
-        "single change will gain much."
+        f"Balanced: {first} takes {most:.0f} % of each step and {second} {next_most:.0f} %: "
+        "neither alone limits it."
     )
 
 
 def moderate_input(share: Share) -> str:
     """What to append where input is no bottleneck, but not free either."""
     return f" Moderately input-bound as well: input wait is {share.percent:.0f} % of the step."
+
+
+def call_sentence(call: NestedCall) -> str:
+    """What to append where one call of the script's is most of the step."""
+    where = place(call.file, call.line)
+    return f" `{call.what}`{where} takes {call.percent:.0f} % of each step."
 
 
 def missing_sentence(reason: str | None) -> str:

@@ -34,6 +34,10 @@ class Headline:
     for_run: str | None = None
     """What that comes to in all of the run."""
 
+    def says(self, number: str) -> bool:
+        """Whether it gives that figure with its interval."""
+        return number == self.number or number in (self.for_run or "").split()
+
     def __str__(self) -> str:
         number = " ".join(filter(None, (self.number, self.bounds)))
         start = f"{self.word.capitalize()}: {number} {self.text}" if number else self.text

@@ -203,6 +203,13 @@ def command_line(script: Script) -> str:
     return " ".join([*words, *script.args])
 
 
+def ending(script: Script) -> str:
+    """How it ended, as the words after `The script`."""
+    if script.interval is not None and script.outcome == "finished":
+        return f"went on when measurement {script.interval} was over,"
+    return OUTCOME[script.outcome]
+
+
 def loop_title(loop: Loop) -> str:
     """What kind of loop it is and what it does: `Keras training`."""
     return f"{LOOP_KIND[loop.kind]} {loop.role}"

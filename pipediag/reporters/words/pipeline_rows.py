@@ -11,6 +11,17 @@ from pipediag.session.pipeline import Operation, Pipeline
 MAX_ROWS = 50
 """A page of more rows is not read; the cheapest operations are left to pipeline.csv."""
 
+COLUMNS = {
+    "Own time": "In the operation itself, without what it reads from; summed over parallel calls.",
+    "Of pipeline": "Of the own time of all operations.",
+    "Of step": "Of the mean step, beside which it runs: over 100 % where calls run side by side.",
+    "Elements": "That it hands on in a step.",
+    "Bytes each": "Of an element that it hands on.",
+    "Parallel calls": "That it may make at a time; serial is one after the other.",
+    "Buffer": "Elements that lay ready, of those that there is room for.",
+}
+"""The columns behind the operation's own, and what stands in each."""
+
 
 @dataclass(frozen=True)
 class PipelineRow:

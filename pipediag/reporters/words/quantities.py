@@ -81,7 +81,10 @@ def seconds(value: float | None) -> str:
 
 def percent(value: float | None) -> str:
     """One decimal, as a tenth of a percent is the finest that windows of this size tell."""
-    return NOTHING if value is None else f"{value:.1f}{NO_BREAK}%"
+    if value is None:
+        return NOTHING
+    # Without the sign that a little less than nothing keeps when it is rounded.
+    return f"{round(value, 1) + 0.0:.1f}{NO_BREAK}%"
 
 
 def percent_interval(interval: Interval | None) -> str:

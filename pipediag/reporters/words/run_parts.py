@@ -110,8 +110,8 @@ def gain(found: RunGain | None) -> str | None:
     if found is None:
         return None
     bounds = f" {speedup_interval(found.ci95)}" if found.ci95 else ""
-    most = " at most" if found.basis == "at most" else ""
-    return f"{speedup(found.speedup)}{bounds}{most} {of_what(found)}"
+    basis = "" if found.basis == "measured" else f" {found.basis}"
+    return f"{speedup(found.speedup)}{bounds}{basis} {of_what(found)}"
 
 
 def of_what(found: RunGain) -> str:

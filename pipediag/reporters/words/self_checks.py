@@ -26,7 +26,7 @@ class SelfCheck:
         """`+4.1 %`: by how much the second is more."""
         if self.off_percent is None:
             return percent(None)
-        return f"{'+' if self.off_percent > 0 else ''}{percent(self.off_percent)}"
+        return f"{'+' if round(self.off_percent, 1) > 0 else ''}{percent(self.off_percent)}"
 
     @property
     def word(self) -> str:

@@ -38,7 +38,8 @@ def free_input(session: Session) -> str | None:
         )
     if gain_in_the_steps(ceiling) is not None:
         of_loop = speedup(ceiling.loop_speedup_if_input_free)
-        return f"{speedup(best)}{bounds} in the steps, {of_loop} in the whole loop{then}"
+        in_steps = f"{speedup(best)}{bounds}" if best >= WORTH_SAYING else NOTHING_TO_GAIN
+        return f"{in_steps} in the steps, {of_loop} in the whole loop{then}"
     if best < WORTH_SAYING:
         return f"{NOTHING_TO_GAIN}{then}"
     return f"{speedup(best)}{bounds} at most{then}"

@@ -152,9 +152,11 @@ def _cost(trial: Trial) -> str:
 
 def _numbers(finding: Finding) -> str:
     parts = []
-    if finding.predicted_speedup is not None:
+    # What becomes of a part of the run as such tells nobody anything: the run's gain stands beside.
+    told = finding.part == "steps" or finding.for_run is None
+    if told and finding.predicted_speedup is not None:
         parts.append(f"predicted {speedup(finding.predicted_speedup)}")
-    elif finding.speedup_at_most is not None:
+    elif told and finding.speedup_at_most is not None and finding.trial.speedup is None:
         parts.append(f"{speedup(finding.speedup_at_most)} at most")
     if finding.trial.speedup is not None:
         parts.append(_measured(finding.trial))

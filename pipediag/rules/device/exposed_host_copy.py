@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pipediag.facts.amounts import exact_time
 from pipediag.facts.devices import NO_ACCELERATOR, accelerators, full_name, percent_of_span, worst
 from pipediag.facts.limits import INPUT_GAPS, Threshold
 from pipediag.rules.device.gpu_models import pcie_gb_per_s
@@ -144,8 +145,8 @@ def _advice(
     device: DeviceActivity, copies: DeviceCopies, element_spec: str | None, framework: Framework
 ) -> str:
     ahead = (
-        f"{full_name(device)} computes nothing for {copies.exposed_ms:.3g} ms while batches are "
-        f"copied to it: {_AHEAD[framework]}, so that they are copied during the step before."
+        f"{full_name(device)} computes nothing for {exact_time(copies.exposed_ms)} while batches "
+        f"are copied to it: {_AHEAD[framework]}, so that they are copied during the step before."
     )
     return f"{ahead} {_narrower(element_spec)}{_rate_sentence(device, copies, framework)}"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pipediag.facts.amounts import exact_time
 from pipediag.facts.devices import (
     NO_DEVICE,
     accelerators_or_cpus,
@@ -130,8 +131,9 @@ def _one_pause(device: DeviceActivity) -> str | None:
     where = f" in step {gap.step}" if gap.step is not None else ""
     what = f" (`{gap.doing.removeprefix('$')}`)" if gap.doing else ""
     return (
-        f"Most of it is one pause of {ms:.3g} ms{where}{what}, as at the end of an epoch or while "
-        "a checkpoint is written. It weighs as often as it comes, which this profile can't tell."
+        f"Most of it is one pause of {exact_time(ms)}{where}{what}, as at the end of an epoch or "
+        "while a checkpoint is written. It weighs as often as it comes, which this profile can't "
+        "tell."
     )
 
 

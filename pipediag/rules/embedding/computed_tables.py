@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pipediag.facts.amounts import exact_time
 from pipediag.facts.embedding_cost import percent_of_step
 from pipediag.facts.limits import OPERATION_SHARE, Threshold
 from pipediag.facts.step import class_percent
@@ -56,7 +57,7 @@ def judged_by_compute(
     if waits := input_first(session):
         return meta.finding("informative", waits, evidence=evidence)
     if took is not None and took_ms is not None:
-        advice = f"{advice} That takes {took_ms:.3g} ms of each step, {took:.0f} % of it."
+        advice = f"{advice} That takes {exact_time(took_ms)} of each step, {took:.0f} % of it."
     loop = session.diagnosed_loop()
     return meta.finding(
         "fail",

@@ -14,9 +14,9 @@ from pipediag.vocabulary import Scalar
 
 CLASSES = Threshold(
     "classes of a large vocabulary",
-    1000.0,
+    5000.0,
     "classes",
-    "own choice: a few hundred are drawn in place of all, so that of fewer little is saved",
+    "own choice: ten times as many as are drawn in their place; of fewer too much remains",
 )
 CPU_RATE = Threshold(
     "rate at which a CPU's core is taken to multiply",
@@ -115,8 +115,9 @@ def check(session: Session) -> list[Finding]:
 def _finding(session: Session, loop: Loop, softmax: Softmax) -> Finding:
     percent = _least_percent(session, loop, softmax)
     evidence = _evidence(session, softmax, percent)
-    advice = _advice(softmax, percent)
     took_ms = _took_ms(session, loop)
+    # Where it was profiled that is said, and no second figure of it.
+    advice = _advice(softmax, percent if took_ms is None else 0.0)
     if took_ms is None and percent < OPERATION_SHARE.value:
         unsure = "How much of the step that takes was not measured."
         return META.finding("informative", f"{advice} {unsure}", evidence=evidence)

@@ -14,6 +14,7 @@ from pipediag.facts.pipeline import (
     operations,
     passes_over_data,
     place_name,
+    reshuffles,
     upstream,
 )
 from pipediag.rules.rule import Meta, Prediction
@@ -122,9 +123,8 @@ def _behind(session: Session, op: Operation, cache: Operation) -> Edit | None:
 
 def _frozen_order(session: Session, cache: Operation) -> Finding | None:
     """A shuffle above the cache and none behind it, unless one order is what was asked for."""
-    above = [op for op in upstream(session, cache) if op.kind == "shuffle"]
     again = [op for op in downstream(session, cache) if op.kind == "shuffle"]
-    asked = [op for op in above if op.parameters.get("reshuffle_each_iteration") is not False]
+    asked = [op for op in upstream(session, cache) if reshuffles(op)]
     if not asked or again:
         return None
     once, shuffle = _read_once(session), asked[0]

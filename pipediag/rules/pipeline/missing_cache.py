@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from pipediag.facts.amounts import memory_size
 from pipediag.facts.epochs import FIRST_BATCHES, fills_a_shuffle, long_percent, seen_time
 from pipediag.facts.graph_ops import calls_python, differs_by_pass
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
@@ -253,7 +254,7 @@ def _against(session: Session, passes: float | None, size: float | None) -> str 
         )
     if not _fits_in_memory(session, size) and not _fits_on_disk(session, size):
         return (
-            f"A cache would take {size / 2**30:.1f} GiB, {_room(session)}. Cache to a large and "
+            f"A cache would take {memory_size(size)}, {_room(session)}. Cache to a large and "
             "fast disk with `.cache(path)`, or store the results once."
         )
     return None
@@ -271,9 +272,9 @@ def _fits_on_disk(session: Session, size: float) -> bool:
 def _room(session: Session) -> str:
     """How much there is of what a cache could lie in, as a part of a sentence."""
     free = session.environment.free_disk_bytes
-    disk = "" if free is None else f"; {free / 2**30:.1f} GiB are free on disk"
-    memory = available_bytes(session) / 2**30
-    return f"more than half of the {memory:.1f} GiB of memory that are available{disk}"
+    disk = "" if free is None else f"; {memory_size(free)} are free on disk"
+    memory = memory_size(available_bytes(session))
+    return f"more than half of the {memory} of memory that are available{disk}"
 
 
 def _bytes(session: Session, op: Operation) -> float | None:
@@ -327,7 +328,7 @@ def _advice(session: Session, op: Operation, size: float, *, on_disk: bool) -> s
     if held is not None:
         advice += f" The {call_name(held)} stands above it and keeps none of its results."
     if on_disk:
-        advice += f" It would take {size / 2**30:.1f} GiB, {_room(session)}."
+        advice += f" It would take {memory_size(size)}, {_room(session)}."
     if changes := _side_effect(session, op):
         advice += f" It calls Python with side effects ({changes}), which a cache would end."
     elif _calls_python(session, op):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipediag.facts.amounts import exact_time
 from pipediag.facts.embedding_cost import part_ms
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.pipeline import call_name
@@ -56,7 +57,11 @@ def check(session: Session) -> list[Finding]:
 def _stays(session: Session) -> str:
     """What the softmax takes, which is no less with sparse labels."""
     ms = part_ms(session, "vocabulary")
-    return f" Logits and loss over all classes take {ms:.3g} ms of a step either way." if ms else ""
+    return (
+        f" Logits and loss over all classes take {exact_time(ms)} of a step either way."
+        if ms
+        else ""
+    )
 
 
 def _advice(op: Operation, part: Widening, megabytes: float) -> str:

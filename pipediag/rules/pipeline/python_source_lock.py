@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pipediag.facts.limits import INPUT_WAIT
+from pathlib import PurePath
+
+from pipediag.facts.limits import INPUT_WAIT, Threshold
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import operations
 from pipediag.facts.python_sources import (
@@ -26,12 +28,19 @@ from pipediag.facts.python_work import (
 from pipediag.rules.pipeline.keras_processes import WHAT_PROCESSES_NEED
 from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.session.findings import Finding
+from pipediag.session.host import HotLine
 from pipediag.session.loops import KerasUse
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import PYTHON_ADAPTERS
 from pipediag.vocabulary import Scalar
 
+ONE_LINE = Threshold(
+    "stack samples that meet one line of the source",
+    50.0,
+    "%",
+    "own choice: below one half, most of the time goes elsewhere",
+)
 META = Meta(
     id="python-source-lock",
     name="Python source and the interpreter lock",
@@ -51,7 +60,7 @@ META = Meta(
     "time (that of tf.data's threads, which run it) spread over the CPUs, with what it waits. None "
     "where the consumer was not measured alone.",
     needs=("loop", "steps"),
-    thresholds=(INPUT_WAIT, SOURCE_CPU, COMPUTES, LOCK),
+    thresholds=(INPUT_WAIT, SOURCE_CPU, COMPUTES, LOCK, ONE_LINE),
     severity="warn",
     effect_on_results="same up to order or rounding",
     frees=("input_wait",),
@@ -123,17 +132,26 @@ def _evidence(session: Session) -> dict[str, Scalar]:
 
 
 def _advice(session: Session, keras: KerasUse | None) -> str:
-    hot = hottest_line_sentence(session)
+    line, first, hot = hottest_line(session), "", hottest_line_sentence(session)
+    if line is not None and line.percent >= ONE_LINE.value:
+        first, hot = _of_one_line(line), ""
     if keras is not None and keras.data_adapter == "PyDatasetAdapter":
         return (
-            "Make the batches in other processes: "
+            f"{first}Make the batches in other processes: "
             f"`super().__init__(workers={max(2, int(cpus(session)))}, use_multiprocessing=True)`, "
             f"or build each with whole-array NumPy, which releases the lock. "
             f"{WHAT_PROCESSES_NEED}.{hot}"
         )
     return (
-        "Build each batch with whole-array NumPy or in tf.data instead of Python loops: the "
-        f"generator and the training loop share one interpreter lock.{hot}"
+        f"{first}Build each batch with whole-array NumPy or in tf.data instead of Python loops: "
+        f"the generator and the training loop share one interpreter lock.{hot}"
+    )
+
+
+def _of_one_line(line: HotLine) -> str:
+    where = f"{PurePath(line.file).name}:{line.line} in `{line.function}`"
+    return (
+        f"Make {where} cheaper first: it was running in {line.percent:.0f} % of the stack samples. "
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from pipediag.facts.amounts import time_taken
 from pipediag.facts.epochs import (
     FIRST_BATCHES,
     first_batch_percent,
@@ -190,7 +191,7 @@ def _by_costs(
         return META.finding("pass", "", op=op, evidence=evidence)
     if not costly:
         advice = (
-            f"Filling {call_name(op)} took {fill_ms / 1000:.1f} s, with nothing costly above it: "
+            f"Filling {call_name(op)} took {time_taken(fill_ms)}, with nothing costly above it: "
             f"{_smaller(session, op)} fills sooner and shuffles less."
         )
         return META.finding(
@@ -279,10 +280,10 @@ def _advice(op: Operation, slowest: Operation, fill_ms: float) -> str:
     if slowest.kind == "from_generator":
         return (
             f"Let the generator of {call_name(slowest)} shuffle indices itself and drop "
-            f"{call_name(op)}, which took {fill_ms / 1000:.1f} s to fill."
+            f"{call_name(op)}, which took {time_taken(fill_ms)} to fill."
         )
     return (
-        f"Move {call_name(op)} above {call_name(slowest)}: it took {fill_ms / 1000:.1f} s to fill "
+        f"Move {call_name(op)} above {call_name(slowest)}: it took {time_taken(fill_ms)} to fill "
         "with finished elements, and fills in a moment with raw ones."
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pipediag.facts.evaluations import loop_at
 from pipediag.facts.limits import INPUT_WAIT, Threshold
 from pipediag.rules.rule import Meta, Prediction
@@ -38,9 +40,9 @@ META = Meta(
     "batches. Where its steps wait for data: end its pipeline with `.cache()` if it is made anew "
     "each time, give parallel calls to a map that TensorFlow keeps serial, and a `prefetch` where "
     "TensorFlow is kept from appending one.",
-    cost="Callbacks that watch a validation metric, as EarlyStopping does, see it less often. A "
-    "part "
-    "of the data tells less exactly. A cache takes memory for every element.",
+    cost="Callbacks that watch a validation metric see it less often; where one of them decides "
+    "over the training (EarlyStopping, ReduceLROnPlateau), that changes a hyper-parameter, its "
+    "patience. A part of the data tells less exactly. A cache takes memory for every element.",
     prediction=f"{AT_MOST} What every fifth evaluation would save follows from the ledger. A "
     "prefetch leaves the longer of the wait and the rest of a step.",
     needs=("loop", "run"),
@@ -107,10 +109,11 @@ def _finding(session: Session, run: Run, row: RunPart, count: int | None) -> Fin
     loop = loop_at(session, row)
     every_fifth = _every_fifth(run, row, count)
     seldom = count is not None and count < OFTEN.value
-    # Of what comes often, one has to remain.
-    saved_s = row.seconds if seldom or count is None else row.seconds * (1.0 - 1.0 / count)
+    # Of what comes often, every fifth has to remain, or one.
+    saved_s = row.seconds if seldom or count is None else row.seconds * (1.0 - _left(count))
     weight = weigh(run, [row], saved_s)
-    status, advice = weight.status, _advice(session, row, loop, every_fifth)
+    watching = _watching(session, row)
+    status, advice = weight.status, _advice(session, row, loop, every_fifth, watching)
     if status == "fail" and seldom:
         status = "informative"
         times = "once" if count == 1 else f"{count} times"
@@ -127,10 +130,26 @@ def _finding(session: Session, run: Run, row: RunPart, count: int | None) -> Fin
             "batch_size": loop.batch_size if loop is not None else None,
         },
         own_prediction=NOT_PREDICTED,
+        effect="changes a hyper-parameter" if watching else None,
         part="evaluation",
         saved_s=weight.saved_s,
         speedup_at_most=weight.speedup_at_most,
     )
+
+
+def _watching(session: Session, row: RunPart) -> list[str]:
+    """Callbacks that decide over the training by what its validation says."""
+    diagnosed = session.diagnosed_loop()
+    if diagnosed is None or diagnosed.keras is None or not _validates(session, row):
+        return []
+    return diagnosed.keras.deciding_callbacks
+
+
+def _validates(session: Session, row: RunPart) -> bool:
+    """Whether it is the validation within the `fit` that was diagnosed."""
+    diagnosed = session.diagnosed_loop()
+    assert diagnosed is not None
+    return diagnosed.kind == "keras" and (row.file, row.line) == (diagnosed.file, diagnosed.line)
 
 
 def _count(row: RunPart, loop: Loop | None) -> int | None:
@@ -144,7 +163,7 @@ def _every_fifth(run: Run, row: RunPart, count: int | None) -> str:
     """What the run would be with a fifth of the evaluations, by Amdahl's law."""
     if count is None or count < EVERY:
         return ""
-    saved_s = row.seconds * (1.0 - (count // EVERY) / count)
+    saved_s = row.seconds * (1.0 - _left(count))
     after_s = run.whole_s - saved_s
     return (
         f" Every fifth alone takes {saved_s:.1f} s off the run, which is then "
@@ -152,16 +171,24 @@ def _every_fifth(run: Run, row: RunPart, count: int | None) -> str:
     )
 
 
-def _advice(session: Session, row: RunPart, loop: Loop | None, every_fifth: str) -> str:
-    diagnosed = session.diagnosed_loop()
-    assert diagnosed is not None
-    if (row.file, row.line) == (diagnosed.file, diagnosed.line) and diagnosed.kind == "keras":
+def _left(count: int) -> float:
+    """The part of the evaluations that remains."""
+    return max(1, count // EVERY) / count
+
+
+def _advice(
+    session: Session, row: RunPart, loop: Loop | None, every_fifth: str, watching: Sequence[str]
+) -> str:
+    if _validates(session, row):
         less = (
             f"Validate every few epochs (`validation_freq={EVERY}`), or on a part of the data "
             "(`validation_steps`)"
         )
     else:
         less = f"{_named(row)}: do it every few epochs, or on a part of the data"
+    if watching:
+        names = " and ".join(f"`{name}`" for name in watching)
+        less += f"; {names} then counts fewer values, so give it a smaller `patience`"
     return f"{less}.{every_fifth}{_batches(loop)}{what_its_data_lacks(session, loop)}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from pipediag.facts.amounts import memory_size, share
 from pipediag.facts.evaluations import (
     cache_place,
     calls_python_above,
@@ -84,7 +85,7 @@ def what_its_data_lacks(session: Session, loop: Loop | None) -> str:
         return UNKNOWN
     pipeline, waits = loop.pipeline, wait_percent(loop)
     if waits is not None and waits < INPUT_WAIT.value:
-        return f" Its steps wait for input only {waits:.1f} % of their time, so leave its data be."
+        return f" Its steps wait for input only {share(waits)} of their time, so leave its data be."
     said = ""
     work = repeated_work(pipeline)
     if work is not None:
@@ -104,10 +105,10 @@ def _of_a_cache(session: Session, pipeline: Pipeline, work: Operation, *, known:
     if place is None:
         return ""
     if not _fits(session, place):
-        held = (held_bytes(place) or 0) / 2**30
+        held = memory_size(held_bytes(place) or 0)
         return (
             f" The {call_name(work)} works anew in each evaluation; a cache of that would take "
-            f"{held:.1f} GiB, more than half of the memory: store the results once."
+            f"{held}, more than half of the memory: store the results once."
         )
     if known:
         return ""

@@ -23,7 +23,7 @@ OWN_AGAIN = Threshold(
     "a function of the script's own, traced at one place",
     4.0,
     "times",
-    "own choice: the first batch, the creation of state and a shorter last batch explain three",
+    "own choice: the first batch, a shorter last one and one more mode explain three",
 )
 _OF_KERAS = ("the step of `", "what `")
 META = Meta(
@@ -41,8 +41,8 @@ META = Meta(
     "weights and a fresh optimizer state. Define a tf.function once, outside of the loop; give it "
     "tensors in place of Python numbers, and `reduce_retracing=True` where lengths vary.",
     cost="All of the state has to be set back by hand: weights, the optimizer's variables, and "
-    "seeds "
-    "of dropout. Models of different form need one trace each.",
+    "seeds of dropout. The learning rate is one of these variables: what differs from round to "
+    "round has to be set after them. Models of different form need one trace each.",
     prediction="By the ledger: what its traces took, as measured or projected, without those that "
     "remain: one of each place, two of a function whose batches vary in length. To set weights "
     "back takes next to nothing beside that.",
@@ -151,6 +151,11 @@ def _compiled_once(loop: Loop) -> str:
             "and `fresh = [v.numpy() for v in model.optimizer.variables]`"
         )
         reset += " and `for v, value in zip(model.optimizer.variables, fresh): v.assign(value)`"
+        # It is one of the optimizer's variables in Keras 3, and what a sweep changes.
+        reset += (
+            "; only then set what differs from round to round, such as "
+            "`model.optimizer.learning_rate`"
+        )
     return (
         f"build and compile {one} before the loop around {line}, keep its state with {keep}, and "
         f"begin each round with {reset}"

@@ -7,7 +7,7 @@ from pipediag.rules.rule import Meta, Place
 from pipediag.rules.run.blocks import Block, blocks_of
 from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, THRESHOLDS, weigh
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import Run, RunPart, callback_words
+from pipediag.session.ledger import READING, Run, RunPart, callback_words
 from pipediag.session.model import Session
 
 OFTEN = Threshold(
@@ -58,7 +58,7 @@ def check(session: Session) -> list[Finding]:
     others = {
         (loop.file, loop.line)
         for loop in session.loops
-        if loop.role != "training" and loop.kind != "keras"
+        if loop.role not in ("training", "reading") and loop.kind != "keras"
     }
     ends = [row for row in run.parts if row.part == "epoch_end"]
     rows = [row for row in ends if row.line is None or (row.file, row.line) not in others]
@@ -109,6 +109,11 @@ def _place(session: Session, block: Block) -> Place:
 
 def _advice(block: Block) -> str:
     what = block.what
+    if what == READING:
+        return (
+            f"To read this data set takes {block.seconds:.1f} s in all: `cardinality()` tells how "
+            "many batches it has, and what else is made of it can be kept from the first time."
+        )
     for name, how in _OF_KERAS.items():
         if what == callback_words(name) and block.hottest.file is None:
             return f"`{name}` takes {block.seconds:.1f} s in all: {how}."

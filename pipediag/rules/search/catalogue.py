@@ -14,9 +14,14 @@ from pipediag.facts.pipeline import (
     passes_over_data,
     place_name,
     reaches_the_loop,
+    reshuffles,
     upstream,
 )
-from pipediag.rules.model_edits import compiled_by_xla, several_steps_a_call
+from pipediag.rules.model_edits import (
+    compiled_by_xla,
+    several_steps_a_call,
+    shared_calls_effect,
+)
 from pipediag.rules.pipeline.cached_elements import elements_to_cache
 from pipediag.rules.pipeline.opened_in_turn import opened_at_once, opens_in_turn
 from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetOptions, SetParameters
@@ -58,7 +63,8 @@ def of_the_model(session: Session, search: str) -> list[Fitting]:
     compiled = compiled_by_xla(session, f"{search}:jit_compile")
     found = []
     if shared is not None:
-        found.append(Fitting(shared, f"`compile({_argument(shared)})`.", "same results"))
+        effect = shared_calls_effect(session)
+        found.append(Fitting(shared, f"`compile({_argument(shared)})`.", effect))
     if compiled is not None:
         advice = f"`compile({_argument(compiled)})`."
         found.append(Fitting(compiled, advice, "same up to order or rounding"))
@@ -104,6 +110,7 @@ def _could_be_kept(session: Session, op: Operation) -> bool:
         and passes > 1
         and reaches_the_loop(session, op, without=CACHES)
         and not any(differs_by_pass(one) or calls_python(one) for one in above)
+        and not any(reshuffles(one) for one in above)
     )
 
 

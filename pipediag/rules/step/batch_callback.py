@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from pipediag.facts.callbacks import callback_percent, lines_of, per_batch_callbacks
+from pipediag.facts.callbacks import (
+    callback_percent,
+    lines_of,
+    per_batch_callbacks,
+    sampled_percent,
+)
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.step import class_percent
 from pipediag.rules.prediction import FORECAST, without
@@ -20,7 +25,7 @@ from pipediag.vocabulary import Scalar
 CALLBACK_SHARE = Threshold(
     "time in the callback",
     5.0,
-    "% of the stack samples",
+    "% of the step",
     "own choice, equal to the limit on input wait",
 )
 META = Meta(
@@ -28,13 +33,13 @@ META = Meta(
     name="Per-batch callback",
     title_failed="A callback takes a relevant part of every step",
     title_passed="No callback takes a relevant part of the step",
-    looks_at="Callbacks of the user that override per-batch methods, and the stack samples of the "
-    "training thread that fall into those methods.",
+    looks_at="Callbacks of the user that override per-batch methods, and what these take of the "
+    "step: clocked while stacks are sampled, or by the samples that fall into them.",
     why="Keras waits for the device after every batch and then runs each callback; nothing else "
     "runs meanwhile.",
     edit="Do the work every hundredth batch, or in on_epoch_end.",
     cost="The callback sees fewer values.",
-    prediction=f"{FORECAST}The callback's part of the stack samples falls away, as with its batch "
+    prediction=f"{FORECAST}The callback's part of the step falls away, as with its batch "
     "hooks left out; one call in a hundred adds next to nothing to that.",
     needs=("loop", "keras", "steps"),
     thresholds=(CALLBACK_SHARE, INPUT_BOUND),
@@ -66,7 +71,8 @@ def _finding(session: Session, callback: Callback) -> Finding:
     hottest = max(lines, key=lambda line: line.percent, default=None)
     evidence: dict[str, Scalar] = {
         "callback": callback.name,
-        "callback_percent_of_samples": percent,
+        "callback_percent_of_step": percent,
+        "callback_percent_of_samples": sampled_percent(session, callback),
         "python_percent_of_step": class_percent(session, ["python"]) if session.breakdown else None,
     }
     place: Place = (callback.file, callback.line)

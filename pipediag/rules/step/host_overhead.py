@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from pipediag.facts.callbacks import callbacks_percent
+from pipediag.facts.callbacks import callbacks_percent, per_batch_callbacks
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.step import CALL_CLASSES, class_percent
-from pipediag.rules.model_edits import OWN_LOOP, STEPS_PER_CALL, several_steps_a_call
+from pipediag.rules.model_edits import (
+    OWN_LOOP,
+    STEPS_PER_CALL,
+    several_steps_a_call,
+    shared_calls_effect,
+)
 from pipediag.rules.prediction import FORECAST, without
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta, Place, Prediction
@@ -44,6 +49,7 @@ META = Meta(
     severity="warn",
     effect_on_results="same results",
     frees=CALL_CLASSES,
+    yields_to=("own-python",),
 )
 
 
@@ -70,11 +76,12 @@ def check(session: Session) -> list[Finding]:
     return [
         META.finding(
             "fail",
-            _advice(loop),
+            _advice(session, loop),
             place=place,
             evidence=evidence,
             own_prediction=prediction,
             edit=several_steps_a_call(session, META.id),
+            effect=shared_calls_effect(session),
             untried=OWN_LOOP,
         )
     ]
@@ -92,7 +99,9 @@ def _other_rule(session: Session, loop: Loop) -> str | None:
     return None
 
 
-def _advice(loop: Loop) -> str:
+def _advice(session: Session, loop: Loop) -> str:
+    if loop.from_python:
+        return _advice_where_python_feeds(loop)
     if loop.keras is None:
         return (
             "Run several steps in one call: a tf.function that takes the iterator and loops with "
@@ -102,9 +111,33 @@ def _advice(loop: Loop) -> str:
         f"`compile(..., steps_per_execution={STEPS_PER_CALL})` lets {STEPS_PER_CALL} steps share a "
         "call."
     )
-    if any(callback.batch_hooks for callback in loop.keras.callbacks):
-        advice += " Per-batch callbacks then run once for all of them."
+    if hooked := [callback.name for callback in per_batch_callbacks(session)]:
+        advice += f" {', '.join(hooked)} then works once for all of them."
     return advice
+
+
+def _advice_where_python_feeds(loop: Loop) -> str:
+    """Such a loop has no iterator that a function could take."""
+    made = (
+        "Python hands each step its batch, and several steps can share a call only where they take "
+        "it themselves. Make a dataset of the arrays, such as "
+        "`tf.data.Dataset.from_tensor_slices((x, y)).batch(n)`; what Python does to each batch "
+        "belongs into a `map` of it, which runs beside the step."
+    )
+    if any(_of_keras(function) for function in loop.step_functions):
+        return (
+            f"{made} Then call `model.fit(dataset)`, compiled with "
+            f"`steps_per_execution={STEPS_PER_CALL}`."
+        )
+    return (
+        f"{made} Then let a tf.function take its iterator and loop with "
+        f"`for _ in tf.range({STEPS_PER_CALL})`."
+    )
+
+
+def _of_keras(function: str) -> bool:
+    """Whether it is the step of `train_on_batch`."""
+    return any(f"/{package}/" in function for package in ("keras", "tf_keras"))
 
 
 def _prediction(session: Session) -> Prediction:

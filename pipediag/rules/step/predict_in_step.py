@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipediag.facts.amounts import exact_time
 from pipediag.facts.limits import Threshold
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.findings import Finding
@@ -49,15 +50,15 @@ def _finding(call: NestedCall) -> Finding:
     evidence = {"took_percent_of_step": call.percent, "ms_per_call": call.ms}
     if call.percent < SHARE.value:
         return META.finding("pass", "", place=place, evidence=evidence)
-    at = f" at line {call.line}" if call.line else ""
+    at, took = f" at line {call.line}" if call.line else "", exact_time(call.ms)
     advice = (
-        f"`{call.what}`{at} takes {call.percent:.0f} % of each step ({call.ms:.3g} ms a call), "
+        f"`{call.what}`{at} takes {call.percent:.0f} % of each step ({took} a call), "
         "most of it for making a dataset and an iterator of one batch. Call the model itself: "
         "`model(x, training=False)` where a tensor will do, or `model.predict_on_batch(x)`."
     )
     if call.what == "evaluate":
         advice = (
-            f"`evaluate`{at} takes {call.percent:.0f} % of each step ({call.ms:.3g} ms a call): "
+            f"`evaluate`{at} takes {call.percent:.0f} % of each step ({took} a call): "
             "evaluate every so many steps, or call `model.test_on_batch(x, y)`."
         )
     most = min(call.percent, _NOTHING_LEFT)

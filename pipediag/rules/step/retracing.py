@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 from pipediag.facts.limits import Threshold
+from pipediag.facts.shapes import lengths_vary
 from pipediag.facts.step import class_ms, class_percent
+from pipediag.rules.few_shapes import TRACES_LEFT
 from pipediag.rules.prediction import without
 from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.session.findings import Finding
+from pipediag.session.ledger import RunPart
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
+from pipediag.session.steps import Steps
 
 RETRACES = Threshold(
     "retraces while the loop runs",
@@ -35,7 +41,8 @@ META = Meta(
     "lengths, drop_remainder=True, or jit_compile=False where shapes must vary.",
     cost="Padding computes on padding; drop_remainder leaves out examples; without XLA some steps "
     "are slower.",
-    prediction="The step over the step without its tracing and compiling, where that was measured.",
+    prediction="By the run's ledger, what its traces took without two that remain; without a "
+    "ledger the step over the step without its tracing and compiling.",
     needs=("loop", "steps"),
     thresholds=(RETRACES, COMPILE),
     severity="warn",
@@ -61,13 +68,18 @@ def check(session: Session) -> list[Finding]:
     place: Place = (loop.file, loop.line)
     compiling = compile_percent is not None and compile_percent >= COMPILE.value
     if steps.retraces >= RETRACES.value or compiling:
+        # The ledger has traces; what XLA compiles for another shape without one is in the steps.
+        traced = steps.retraces >= RETRACES.value or _made_anew(loop, steps)
+        row = _in_the_run(session, loop) if traced else None
         return [
             META.finding(
                 "fail",
-                _advice(loop, steps.retraces),
+                _advice(loop, steps),
                 place=place,
                 evidence=evidence,
-                own_prediction=_prediction(session),
+                own_prediction=_prediction(session) if row is None else _of_the_run(row),
+                part="steps" if row is None else "compile",
+                saved_s=None if row is None else row.seconds - _left_s(row),
             )
         ]
     if steps.retraces:
@@ -76,19 +88,60 @@ def check(session: Session) -> list[Finding]:
     return [META.finding("pass", "", place=place, evidence=evidence)]
 
 
-def _advice(loop: Loop, retraces: int) -> str:
-    functions = ", ".join(loop.step_functions) or "the training function"
-    if retraces >= RETRACES.value:
+def _advice(loop: Loop, steps: Steps) -> str:
+    functions = ", ".join(PurePath(one).name for one in loop.step_functions)
+    functions = functions or "the training function"
+    if steps.retraces >= RETRACES.value and (
+        loop.shapes_vary or lengths_vary(loop.element_spec or "")
+    ):
+        return (
+            f"The batches of {functions} vary in length, and it was traced {steps.retraces} times "
+            "more while the loop was measured: give it `reduce_retracing=True`, or an "
+            "`input_signature` with None for the lengths."
+        )
+    if steps.retraces >= RETRACES.value:
         return (
             f"Call {functions} with tensors in place of Python numbers and with few shapes, or "
-            f"give it `reduce_retracing=True`: it was traced {retraces} times more while the loop "
-            "ran."
+            f"give it `reduce_retracing=True`: it was traced {steps.retraces} times "
+            "more while the loop was measured."
+        )
+    if _made_anew(loop, steps):
+        return (
+            f"Make {functions} once, outside of the loop: each time it is another function to "
+            f"TensorFlow, which traced it {steps.trace_count} times."
         )
     return (
         "XLA compiles for each new shape: pad to a few fixed lengths "
         "(`bucket_by_sequence_length(..., pad_to_bucket_boundary=True)`), or compile the model "
         "with `jit_compile=False`."
     )
+
+
+def _in_the_run(session: Session, loop: Loop) -> RunPart | None:
+    """What the loop's functions took to be traced, by the ledger, which has it beside the steps."""
+    run = session.run
+    rows = [row for row in run.parts if row.part == "compile" and row.count] if run else []
+    steps = {PurePath(one).name for one in loop.step_functions}
+    return next(
+        (row for row in rows if f"{PurePath(row.file or '').name}:{row.line} {row.what}" in steps),
+        None,
+    )
+
+
+def _left_s(row: RunPart) -> float:
+    """Of what its traces took, that of those that remain."""
+    return row.seconds * min(1.0, TRACES_LEFT / (row.count or 1))
+
+
+def _of_the_run(row: RunPart) -> Prediction:
+    left_s = _left_s(row)
+    return Prediction(round(row.seconds / left_s, 3) if left_s > 0 else None)
+
+
+def _made_anew(loop: Loop, steps: Steps) -> bool:
+    """Whether functions were traced for the first time again and again, on batches of one shape."""
+    first_traces = steps.trace_count - steps.retraces
+    return first_traces > RETRACES.value and not lengths_vary(loop.element_spec or "")
 
 
 def _prediction(session: Session) -> Prediction:

@@ -48,6 +48,7 @@ META = Meta(
     severity="warn",
     effect_on_results="changes a hyper-parameter",
     frees=CALL_CLASSES,
+    yields_to=("own-python",),
 )
 
 FACTOR = 4

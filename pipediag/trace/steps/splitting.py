@@ -12,7 +12,7 @@ from pipediag.trace.host.classes import STEP_CLASSES, Activity, sweep
 from pipediag.trace.host.graph_loop import FEWEST_BATCHES
 from pipediag.trace.host.threads import events_named
 from pipediag.trace.intervals import covered
-from pipediag.trace.marker import STEP_MARKER
+from pipediag.trace.marker import START_UP, STEP_MARKER
 from pipediag.trace.steps.annotations import annotated_steps
 from pipediag.trace.steps.period import periodic_windows
 from pipediag.trace.steps.roots import root_windows
@@ -95,6 +95,7 @@ def _marked_steps(activity: Activity) -> StepWindows | None:
     if line is None:
         return None
     found = events_named(line, STEP_MARKER)
+    found = found[~line.statistics.integers(START_UP, found)[1]]
     if not len(found):
         return None
     starts, ends = line.start_ns[found], line.end_ns[found]

@@ -77,7 +77,7 @@ class Toy:
         module.Loader.__iter__ = guard.hook(begins, iterate)
         module.Batches.__next__ = guard.hook(advance, advance_and_tell)
         watchers.updates.install_writes(
-            module.Weight, ("assign",), lambda *_: watchers.updates.note(), guard
+            [module.Weight], ("assign",), lambda *_: watchers.updates.note(), guard
         )
 
 

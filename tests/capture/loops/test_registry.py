@@ -169,7 +169,21 @@ def test_of_data_of_unknown_length_the_first_epoch_tells_what_is_left(
 ) -> None:
     loop = training_loop(steps=10, planned_steps=planned)
     loop.epoch_steps = epoch_steps
+    loop.record.kind = "keras"
     loop.record.keras = SimpleNamespace(epochs=epochs) if epochs else None  # type: ignore[assignment]
+
+    assert loop.steps_left == left
+
+
+@pytest.mark.parametrize(
+    ("epoch_steps", "rounds", "left"), [(12, 4, 38), (None, 4, None), (12, None, None)]
+)
+def test_a_loop_of_the_scripts_own_has_the_epochs_that_the_source_tells(
+    epoch_steps: int | None, rounds: int | None, left: int | None
+) -> None:
+    loop = training_loop(steps=10, planned_rounds=rounds)
+    loop.record.kind = "eager"
+    loop.epoch_steps = epoch_steps
 
     assert loop.steps_left == left
 

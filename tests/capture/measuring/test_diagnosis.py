@@ -100,12 +100,59 @@ def test_tracing_begins_the_warm_up_anew(measured: Measured) -> None:
     measured.pace.warmup = 3
     for _ in range(3):
         measured.step()
-    measured.diagnosis.traced()
+    measured.diagnosis.traced(again=False)
     for _ in range(2):
         measured.step()
     assert measured.diagnosis.phase is Phase.WARMUP
     measured.step()
     assert measured.diagnosis.phase is Phase.BASELINE
+
+
+def _next_fit(measured: Measured, *, again: bool) -> None:
+    """Its first step traces the training function, and three follow."""
+    measured.diagnosis.seam(measured.consumer, exhausted=True)
+    measured.step(continuous=False)
+    measured.diagnosis.traced(again=again)
+    for _ in range(4):
+        measured.step()
+
+
+@pytest.mark.parametrize(("again", "steps"), [(False, 3), (True, 4)])
+def test_what_a_new_models_first_call_takes_is_no_step(
+    measured: Measured, again: bool, steps: int
+) -> None:
+    measured.pace.baseline = 20
+    measured.until(Phase.BASELINE)
+    before = measured.diagnosis._window.count
+    _next_fit(measured, again=again)
+
+    assert measured.diagnosis._window.count == before + steps
+
+
+def test_a_function_that_is_traced_anew_within_an_epoch_belongs_to_its_steps(
+    measured: Measured,
+) -> None:
+    measured.pace.baseline = 20
+    measured.until(Phase.BASELINE)
+    measured.step()
+    before = measured.diagnosis._window.count
+    for _ in range(3):
+        measured.diagnosis.traced(again=False)
+        measured.step()
+
+    assert measured.diagnosis._window.count == before + 3
+
+
+def test_a_profile_marks_what_a_new_models_first_call_takes(measured: Measured) -> None:
+    measured.pace.profile = 20
+    measured.until(Phase.PROFILE)
+    for _ in range(3):
+        measured.step()
+    _next_fit(measured, again=False)
+
+    profiler = measured.instruments.profiler
+    first = profiler.started_up[0]
+    assert profiler.marked[-5:] == [first, first, first + 1, first + 2, first + 3]
 
 
 def test_a_baseline_whose_epochs_are_shorter_than_its_decisions_ends(measured: Measured) -> None:

@@ -126,7 +126,7 @@ def test_what_took_no_time_is_not_written(stage: TimelineStage) -> None:
     assert stage.written == []
 
 
-def test_lines_are_looked_at_outside_of_steps_and_calls_but_fit(stage: TimelineStage) -> None:
+def test_lines_are_looked_at_outside_of_steps_and_evaluations(stage: TimelineStage) -> None:
     assert not stage.looks
     stage.at(10).begins("script")
     assert stage.looks
@@ -136,11 +136,14 @@ def test_lines_are_looked_at_outside_of_steps_and_calls_but_fit(stage: TimelineS
     assert not stage.looks
     stage.at(40).steps_ended(40)
     assert stage.looks
-    for kind in ("evaluation", "callback"):
-        call = stage.at(50).begins(kind)
-        assert not stage.looks
-        stage.at(60).ended(call)
-        assert stage.looks
+    callback = stage.at(45).begins("callback")
+    assert stage.looks
+    evaluation = stage.at(50).begins("evaluation")
+    assert not stage.looks
+    stage.at(60).ended(evaluation)
+    assert stage.looks
+    stage.at(65).ended(callback)
+    assert stage.looks
     stage.at(70).ended(fit)
     stage.at(80).closed()
     assert not stage.looks

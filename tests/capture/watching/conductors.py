@@ -57,7 +57,7 @@ class FakeDiagnosis:
         self.phase = Phase.DONE
         self.ended = reason
 
-    def traced(self) -> None: ...
+    def traced(self, *, again: bool) -> None: ...
 
 
 class Stage:

@@ -88,6 +88,17 @@ def test_what_is_read_before_training_prepares_it_and_what_is_read_later_validat
     assert roles == ["preparation", "training", "validation"]
 
 
+def test_a_pass_over_the_data_that_calls_no_model_is_no_validation(stage: Stage) -> None:
+    training, counting = stage.consumer(), stage.consumer()
+    counting.loop.record.only_reads = True
+    stage.step(training, trains=True)
+    for _ in range(9):
+        stage.step(counting)
+    stage.conductor.script_over("the script finished")
+
+    assert counting.loop.record.role == "reading"
+
+
 def test_a_validation_that_was_also_read_before_training_is_one(stage: Stage) -> None:
     validation, training = stage.consumer(), stage.consumer()
     for _ in range(9):
@@ -132,7 +143,9 @@ def test_the_clock_is_told_of_a_step_that_traces(
     monkeypatch.setattr(consumer.loop.clock, "traced", lambda: told.append(True))
     for trains in (False, True):
         monkeypatch.setattr(stage.updates, "trains", lambda function, trains=trains: trains)
-        stage.conductor.function_traced(test_a_step_that_writes_makes_its_loop_a_training, False)
+        stage.conductor.function_traced(
+            test_a_step_that_writes_makes_its_loop_a_training, again=False
+        )
     assert told == [True]
 
 

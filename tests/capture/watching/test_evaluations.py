@@ -59,8 +59,23 @@ def test_after_its_first_steps_an_evaluation_is_looked_at_once(stage: Stage) -> 
     stage.now = 0
     stage.steps(100)
 
-    assert evaluation_of(stage.loop) == (32, 32 * STEP_NS, [3_000] * 32)
+    assert evaluation_of(stage.loop) == (31, 31 * STEP_NS, [3_000] * 31)
     assert stage.runtime.models == []
+
+
+def test_of_short_evaluations_the_second_tells_as_much_as_it_has(stage: Stage) -> None:
+    stage.runtime.models = [IteratorModel([900_000, *[3_000] * 8], [], 0)]
+    stage.steps(8)
+    stage.steps(8)
+
+    assert evaluation_of(stage.loop) == (6, 6 * STEP_NS, [3_000] * 6)
+
+
+def test_of_a_handful_of_batches_nothing_is_said(stage: Stage) -> None:
+    for _ in range(9):
+        stage.steps(3)
+
+    assert stage.loop.record.evaluation is None
 
 
 def test_the_look_itself_is_no_time_of_the_scripts(stage: Stage) -> None:
@@ -74,9 +89,11 @@ def test_the_look_itself_is_no_time_of_the_scripts(stage: Stage) -> None:
 
 def test_steps_of_two_evaluations_are_not_put_together(stage: Stage) -> None:
     stage.steps(20)
-    stage.steps(20)
+    stage.steps(19)
 
     assert stage.loop.record.evaluation is None
+    stage.steps(20)
+    assert evaluation_of(stage.loop) == (17, 17 * STEP_NS, [])
 
 
 def test_a_pipeline_that_tells_nothing_has_its_steps_timed(stage: Stage) -> None:

@@ -39,7 +39,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> UpdateWatch:
     monkeypatch.setattr(Variable, "assign", Variable.assign)
     monkeypatch.setattr(Optimizer, "apply_gradients", Optimizer.apply_gradients)
     watch, guard = UpdateWatch(), Guard(print)
-    watch_writes(Variable, watch, guard)
+    watch_writes([Variable], watch, guard)
     watch.install_optimizer(Optimizer, "apply_gradients", guard)
     return watch
 
@@ -111,6 +111,7 @@ def test_only_tracing_below_a_function_is_timed(
 def test_a_function_that_is_gone_does_not_lend_its_id_to_another(watch: UpdateWatch) -> None:
     """Whether CPython reuses an id at once is its own affair, so many are let go of."""
     reused: set[int] = set()
+    others = []
     for _ in range(1000):
         function = Function()
         watch.enter(function)
@@ -118,7 +119,7 @@ def test_a_function_that_is_gone_does_not_lend_its_id_to_another(watch: UpdateWa
         watch.leave()
         reused.add(id(function))
         del function
-    others = [Function() for _ in range(10_000)]
+        others.append(Function())
 
     assert any(id(other) in reused for other in others)
     assert not any(watch.trains(other) for other in others)

@@ -35,7 +35,7 @@ class Stretches:
     ) -> None:
         start = self.spent[-1].end_ns if self.spent else 0
         span = Span(id or 100 + len(self.spent), kind, start, None)
-        self.spent.append(Spent(place, start, start + ns, None, span, loop_id))
+        self.spent.append(Spent(place, start, start + ns, None, span, loop_id, span.id))
 
 
 def amounts(stretches: Stretches, loop: RecordedLoop, step_ns: float | None = STEP_NS) -> Amounts:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from pipediag.session.recording import RecordedBlock
@@ -13,7 +15,10 @@ UNTRACED = make_block(40, 10.0, start_ms=4000.0)
 
 
 def stopped(
-    calls: list[float], block: RecordedBlock = UNTRACED, planned_steps: int | None = None
+    calls: list[float],
+    block: RecordedBlock = UNTRACED,
+    planned_steps: int | None = None,
+    element_spec: str | None = None,
 ) -> Rows:
     """Steps for ten seconds, in which a function is built for half a second each time."""
     run = Written()
@@ -23,6 +28,7 @@ def stopped(
         run.span("first_call", begin, begin + 0.5, "train_step", 12)
         run.span("tracing", begin + 0.1, begin + 0.4)
     loop = own_loop(root_op_id=None, fill_ns=0, planned_steps=planned_steps)
+    loop.element_spec = element_spec or loop.element_spec
     recording = recording_of(loop, windows=[make_window("baseline", block)])
     return rows(ledger(run, recording, 10.0, "stopped"))
 
@@ -55,3 +61,11 @@ def test_a_step_is_no_longer_by_what_is_traced_in_it() -> None:
     assert found["steps", None] == pytest.approx(210.0)
     # The last 0.31 s are steps in which nothing is built.
     assert found[BUILT] == pytest.approx(18 * 0.3 * 1000 / (19 + 0.31 / 0.21), rel=1e-4)
+
+
+def test_of_batches_that_vary_in_length_fewer_and_fewer_are_new() -> None:
+    calls = [0.0, 3.0, 6.0, 9.0]
+    found = stopped(calls, element_spec="TensorSpec(shape=(4, None), dtype=tf.int64)")
+
+    times = math.log1p(1000) / math.log1p(804)
+    assert found[BUILT] == pytest.approx(3 * 0.49 * times, rel=1e-3)

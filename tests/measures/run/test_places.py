@@ -136,7 +136,7 @@ def test_other_loops_evaluate(role: LoopRole, kind: SpanKind) -> None:
     ) == [STEPS, Place("evaluation", "a loop that evaluates", "train.py", 50, "loop1")]
 
 
-@pytest.mark.parametrize("role", ["preview", "preparation", "adapt"])
+@pytest.mark.parametrize("role", ["preview", "preparation", "reading", "adapt"])
 def test_looks_at_the_data_are_the_scripts_code_where_they_are(role: LoopRole) -> None:
     look = loop("look", role)
     reading = "reading a data set", "train.py", 50
@@ -202,3 +202,63 @@ def test_two_calls_one_after_the_other_are_two_stretches() -> None:
     stretches = spent(("evaluation", 0, 50, "evaluate"), ("evaluation", 50, 100, "evaluate"))
 
     assert [one.ns for one in stretches] == [50, 50]
+
+
+def test_what_is_traced_within_one_call_is_one_time() -> None:
+    stretches = spent(
+        ("steps", 0, 90, "loop1"),
+        ("first_call", 10, 40, "step"),
+        ("tracing", 15, 20, ""),
+        ("tracing", 25, 30, ""),
+        ("first_call", 60, 70, "step"),
+    )
+    built = [one for one in stretches if one.place.part == "compile"]
+
+    assert len({one.place for one in built}) == 1
+    assert len({one.time for one in built}) == 2
+
+
+FED = make_recorded_loop(id="fed", line=30, from_python=True)
+
+
+def test_what_each_step_predicts_is_a_part_of_the_steps() -> None:
+    assert places(
+        ("steps", 10, 90, "fed"),
+        ("evaluation", 20, 40, "predict"),
+        ("tracing", 22, 24, ""),
+        ("evaluation", 50, 70, "predict"),
+        ("aside", 60, 65, ""),
+        loops=(FED,),
+    ) == [
+        BEFORE,
+        Place("steps", None, "train.py", 30, "fed"),
+        PIPEDIAG,
+        Place("steps", None, "train.py", 30, "fed"),
+        AFTER,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("loop_id", "steps_end"),
+    [
+        ("fed", 30),  # its first batch interrupts the steps, so that it is no part of each
+        ("loop1", 90),  # a pipeline's steps are never interrupted by a part of themselves
+    ],
+)
+def test_what_some_steps_predict_is_an_evaluation(loop_id: str, steps_end: int) -> None:
+    predicted = Place("evaluation", "`predict`", "train.py", 7, loop_id)
+    assert predicted in places(
+        ("steps", 10, steps_end, loop_id),
+        ("evaluation", 20, 40, "predict"),
+        ("steps", 50, 60, loop_id),
+        loops=(FED,),
+    )
+
+
+def test_the_steps_that_still_run_hold_what_they_predict() -> None:
+    spans = [
+        Span(1, "steps", 0, None, "fed", "train.py", 30),
+        Span(2, "evaluation", 50, None, "predict", "train.py", 33),
+    ]
+    found = spent_on(segments_of(spans, 0, 100), [FED])
+    assert [one.place.part for one in found] == ["steps"]

@@ -460,3 +460,31 @@ def test_in_a_thousand_steps_what_earlier_trainings_took_is_not_counted() -> Non
     # Once in the 400 steps of the second training.
     assert row(report, "epoch_start").seconds == pytest.approx(2.5)
     assert row(report, "epoch_end").seconds == pytest.approx(2.5)
+
+
+def test_rounds_around_steps_that_python_feeds_are_steps() -> None:
+    """A GAN's `for _ in range(500)`, stopped in its fifth second: 10 ms a step, `predict` in it."""
+    run = Written()
+    run.span("script", 0.0, 5.0)
+    run.steps(1.0, 1.1)  # the first ones, before each of them is seen to predict
+    run.span("evaluation", 1.1, 1.2, "predict", 33)
+    run.steps(1.2, 5.0)
+    for start in (2.0, 3.0, 4.0):
+        run.span("evaluation", start, start + 0.5, "predict", 33)
+    loop = own_loop(from_python=True, planned_rounds=500, steps=390)
+    report = ledger(run, recording_of(loop), 5.0, "stopped")
+
+    assert row(report, "steps").seconds == pytest.approx(5.0)
+    assert row(report, "steps").count == 500
+    assert report.scope == "run"
+    assert report.epochs_planned is None
+    predicted = row(report, "evaluation", "`predict`")
+    assert predicted.seconds == pytest.approx(0.1 * 500 / 385, rel=0.01)
+
+
+def test_fewer_rounds_than_were_seen_tell_nothing() -> None:
+    run = Written()
+    run.span("script", 0.0, 5.0)
+    run.steps(1.0, 5.0)
+    loop = own_loop(from_python=True, planned_rounds=300, steps=390)
+    assert ledger(run, recording_of(loop), 5.0, "stopped").scope == "1000_steps"

@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.measures.run.places import Place, Spent
 from pipediag.measures.run.projection import Projected
-from pipediag.measures.run.script_lines import divided_by_lines, line_shares
+from pipediag.measures.run.script_lines import divided_by_lines, hottest_lines, line_shares
 from pipediag.session.ledger import EVALUATING_LOOP
 from pipediag.session.timeline import SeenLine, SeenLines
 from pipediag.vocabulary import RunPartName
@@ -164,3 +164,23 @@ def test_what_is_not_in_the_whole_has_no_lines_there() -> None:
     assert divided_by_lines({END: Projected(5.0, 1)}, {BEFORE: {IMPORTS: 0.3}}) == {
         END: Projected(5.0, 1)
     }
+
+
+SAVES = Place("epoch_end", "the callback Saves", "train.py", 7, "loop1")
+
+
+def test_a_callback_is_at_the_line_of_it_that_was_met_for_longest() -> None:
+    spent = [Spent(BEFORE, 0, 1000 * MS), Spent(SAVES, 1000 * MS, 1500 * MS)]
+    groups = [
+        seen(1000, 1500, a_line(9, 80), a_line(10, 300)),
+        seen(1000, 1500, replace(a_line(99, 900), file="other.py")),
+        seen(0, 900, a_line(3, 800)),
+    ]
+
+    assert hottest_lines(spent, groups) == {SAVES: 10}
+
+
+def test_a_line_of_a_callback_that_was_hardly_met_is_left_alone() -> None:
+    spent = [Spent(SAVES, 0, 1500 * MS)]
+
+    assert hottest_lines(spent, [seen(0, 900, a_line(10, 40))]) == {}

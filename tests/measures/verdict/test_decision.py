@@ -7,6 +7,7 @@ import pytest
 from pipediag.measures.verdict.decision import decide
 from pipediag.reporters.terminal.limits import SPARING
 from pipediag.session.host import HotLine
+from pipediag.session.loops import NestedCall
 from pipediag.session.model import Session
 from pipediag.session.run import OtherProcesses, OtherUse, Script
 from pipediag.session.steps import Ceiling, Differential, Perturbation, Share
@@ -245,6 +246,17 @@ def test_a_generator_is_named_by_its_hottest_line_and_else_by_its_call() -> None
     assert decide(session(pipeline=pipeline, host=None)).line == 27
 
 
+@pytest.mark.parametrize(("percent", "line"), [(86.0, 16), (30.0, None)])
+def test_a_prediction_that_is_most_of_each_step_is_named(percent: float, line: int | None) -> None:
+    call = NestedCall(what="predict", file="train.py", line=16, percent=percent, ms=70.0)
+    loop = make_loop(keras=None, kind="tf_function", from_python=True, nested=[call])
+    shares = make_breakdown(device_compute=30.0, dispatch=45.0, python=20.0)
+    verdict = decide(session(breakdown=shares, loops=[loop], host=None))
+    assert (verdict.bottleneck, verdict.line) == ("overhead", line)
+    said = " `predict` at train.py:16 takes 86 % of each step."
+    assert verdict.summary.endswith(said) is (line is not None)
+
+
 def test_overhead_in_python_names_the_line_of_the_training_thread() -> None:
     line = HotLine(file="train.py", line=40, function="on_batch", percent=60.0, thread="main")
     shares = make_breakdown(device_compute=10.0, python=70.0, dispatch=15.0)
@@ -350,7 +362,7 @@ def test_steps_that_explain_little_of_the_loop_are_a_doubt() -> None:
 
 def test_what_free_input_gains_is_said_for_steps_and_loop() -> None:
     summary = decide(between_epochs(steps_s=16.0, first_batches_s=4.0, between_epochs_s=0)).summary
-    assert "would gain 1.02x in the steps and 5.2x in the whole loop." in summary
+    assert "would gain next to nothing in the steps and 5.2x in the whole loop." in summary
 
 
 def test_a_gain_of_nothing_is_not_a_number() -> None:
@@ -370,7 +382,7 @@ def test_a_repeated_batch_that_says_otherwise_stands_beside_the_ceiling_and_is_a
         disagreement="On a repeated batch the step is 26 % shorter.",
     )
     verdict = decide(session(breakdown=shares, ceiling=ceiling, input_wait=wait))
-    assert "gain 1.01x by tf.data's gap times and 1.35x by a repeated batch" in verdict.summary
+    assert "gain 1.01x to 1.35x, as two measures of it disagree." in verdict.summary
     assert "at most" not in verdict.summary
     assert verdict.confidence == "medium"
     same = make_input_wait(contested_by_percent=85.0, disagreement="It is 85 % shorter.")

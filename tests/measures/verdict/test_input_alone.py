@@ -22,10 +22,18 @@ def test_it_says_what_the_pipeline_gives_and_what_costs_most() -> None:
 
 def test_where_too_little_was_measured_it_stays_undecided() -> None:
     verdict = factories.make_verdict(bottleneck="inconclusive", summary="Too few steps.")
-    session = factories.make_session(verdict=verdict)
+    few = records.make_steps(count=4)
+    session = factories.make_session(verdict=verdict, steps=few)
     assert decide_input_alone(session) == verdict
     unmeasured = factories.make_session(steps=None)
     assert decide_input_alone(unmeasured) == unmeasured.verdict
+
+
+def test_waits_that_are_in_doubt_are_no_doubt_of_a_pipeline_by_itself() -> None:
+    verdict = factories.make_verdict(bottleneck="inconclusive", summary="Input wait lies somewhere")
+    decided = decide_input_alone(factories.make_session(verdict=verdict))
+    assert decided.bottleneck == "input"
+    assert decided.summary.startswith("The pipeline alone takes")
 
 
 def test_a_batch_of_unknown_size_has_no_rate() -> None:

@@ -32,8 +32,7 @@ def test_five_points_apart_is_no_balance() -> None:
     nearer = verdict_of(device_compute=45.0, dispatch=40.5)
     assert nearer.bottleneck == "balanced"
     assert nearer.summary == (
-        "Balanced: compute takes 45 % of each step and overhead 40 %, so no single change will "
-        "gain much."
+        "Balanced: compute takes 45 % of each step and overhead 40 %: neither alone limits it."
     )
 
 

@@ -61,6 +61,13 @@ def test_small_times_do_not_become_nothing() -> None:
     assert quantities.decimal(0.0) == "0.00"
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"), [(-0.04, "0.0 %"), (0.0, "0.0 %"), (-0.06, "-0.1 %"), (12.345, "12.3 %")]
+)
+def test_nothing_has_no_sign(value: float, shown: str) -> None:
+    assert quantities.percent(value).replace("\xa0", " ") == shown
+
+
 def test_units_stay_with_their_numbers() -> None:
     assert quantities.bind_units("20 % in 3 ms of 4 GiB, 5 apples") == (
         "20\xa0% in 3\xa0ms of 4\xa0GiB, 5 apples"

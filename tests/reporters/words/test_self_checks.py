@@ -35,6 +35,11 @@ def test_three_pairs_with_how_far_they_are_apart() -> None:
     assert all(check.means for check in (loop, base, ledger))
 
 
+def test_a_difference_that_rounds_to_nothing_has_no_sign() -> None:
+    offs = [SelfCheck("", "", "", off, "").off for off in (0.04, -0.04, 0.06, None)]
+    assert offs == ["0.0\xa0%", "0.0\xa0%", "+0.1\xa0%", "\u2013"]
+
+
 def test_what_can_not_be_compared_has_a_reason_and_no_figure() -> None:
     loop, base, ledger = checks(
         loops=[factories.make_loop(time=None, time_missing="no-time-reason")],

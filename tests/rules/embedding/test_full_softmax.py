@@ -121,7 +121,7 @@ def of_share(percent: float) -> Finding:
     """A softmax that takes that much of a step of 10 ms."""
     operations = percent / 100 * 10e-3 * cpus(make_session()) * 200e9
     return finding_with(
-        batch_size=1, features=1, classes=2_000, positions=round(operations / 12e3), compiled=True
+        batch_size=1, features=1, classes=6_000, positions=round(operations / 36e3), compiled=True
     )
 
 

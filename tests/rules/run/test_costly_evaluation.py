@@ -11,7 +11,7 @@ from pipediag.session.ledger import RunPart
 from pipediag.session.loops import Evaluation, Loop
 from pipediag.session.model import Session
 from tests.evaluations import decoding, ending, validation, written
-from tests.factories import make_host, make_loop, make_session
+from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.ledgers import make_part, make_run
 from tests.rules.sessions import only, run
 
@@ -39,9 +39,28 @@ def test_validation_in_fit_is_done_less_often() -> None:
     assert (finding.status, finding.part, finding.line) == ("fail", "evaluation", 20)
     assert "validation_freq=5" in finding.advice
     assert "batches of 16 can be larger" in finding.advice
-    # One of twenty stays.
-    assert finding.saved_s == pytest.approx(38.0)
-    assert finding.speedup_at_most == pytest.approx(20.0)
+    # Four of twenty stay.
+    assert finding.saved_s == pytest.approx(32.0)
+    assert finding.speedup_at_most == pytest.approx(5.0)
+    assert finding.effect_on_results == "same results"
+    assert "patience" not in finding.advice
+
+
+@pytest.mark.parametrize("name", ["EarlyStopping", "ReduceLROnPlateau"])
+def test_a_callback_that_decides_by_the_validation_is_named(name: str) -> None:
+    loop = make_loop(keras=make_keras(deciding_callbacks=[name]))
+    finding = only(costly_evaluation, session_with(evaluated(40.0), loops=[loop, VALIDATION]))
+    assert finding.effect_on_results == "changes a hyper-parameter"
+    assert (
+        f"; `{name}` then counts fewer values, so give it a smaller `patience`." in finding.advice
+    )
+
+
+def test_it_does_not_watch_what_the_script_evaluates_itself() -> None:
+    loop = make_loop(keras=make_keras(deciding_callbacks=["EarlyStopping"]))
+    row = evaluated(40.0, what="`evaluate`", line=33)
+    finding = only(costly_evaluation, session_with(row, loops=[loop, VALIDATION]))
+    assert finding.effect_on_results == "same results"
 
 
 def test_what_fewer_evaluations_come_to_is_said_and_not_tried() -> None:
@@ -95,7 +114,7 @@ def test_the_test_after_a_training_may_take_its_time(count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "status"), [(10.6, "fail"), (10.4, "informative"), (5.4, "informative")]
+    ("seconds", "status"), [(12.6, "fail"), (12.4, "informative"), (6.4, "informative")]
 )
 def test_either_side_of_the_limits(seconds: float, status: str) -> None:
     assert only(costly_evaluation, session_with(evaluated(seconds))).status == status

@@ -41,7 +41,8 @@ def test_code_to_paste_names_the_line_and_the_model_and_sets_the_optimizer_back(
     advice = only(repeated_compile, session_with(compiled(40.0))).advice
     assert "compile one `Sequential` before the loop around line 20" in advice
     assert "`model.optimizer.build(model.trainable_variables)`" in advice
-    assert "zip(model.optimizer.variables, fresh): v.assign(value)" in advice
+    assert "zip(model.optimizer.variables, fresh): v.assign(value)`; only then set" in advice
+    assert "such as `model.optimizer.learning_rate`" in advice
     loop = make_loop(keras=make_keras(optimizer=None))
     plain = session_with(compiled(40.0)).model_copy(update={"loops": [loop]})
     assert "optimizer" not in only(repeated_compile, plain).advice

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules.run import slow_epoch_end
-from pipediag.session.ledger import OWN_LINE, RunPart, callback_words
+from pipediag.session.ledger import OWN_LINE, READING, RunPart, callback_words
 from pipediag.session.model import Session
 from tests.factories import make_loop, make_session
 from tests.ledgers import make_part, make_run
@@ -43,6 +43,15 @@ def test_a_callback_of_kerass_is_looked_for_where_it_is_given() -> None:
     finding = only(slow_epoch_end, session_with(checkpoint))
     assert (finding.file, finding.line) == ("train.py", 20)
     assert "save_best_only=True" in finding.advice
+
+
+def test_a_data_set_that_is_read_again_is_counted_otherwise() -> None:
+    row = callback(40.0, what=READING, line=43)
+    loop = make_loop(id="loop_1", kind="eager", role="reading", diagnosed=False, line=43)
+    session = make_session(run=make_run(row, whole_s=80.0), loops=[make_loop(), loop])
+    finding = only(slow_epoch_end, session)
+    assert (finding.status, finding.line) == ("fail", 43)
+    assert "To read this data set takes 40.0 s in all: `cardinality()` tells" in finding.advice
 
 
 def test_one_of_that_name_that_the_user_wrote_is_the_user_s() -> None:

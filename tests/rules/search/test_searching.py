@@ -14,7 +14,7 @@ from pipediag.session.model import Session
 from pipediag.session.trials import Trial
 from pipediag.vocabulary import TrialState
 from tests.factories import make_finding, make_keras, make_loop, make_verdict
-from tests.records import make_operation
+from tests.records import make_function, make_operation
 from tests.rules.sessions import batch, session_of, source
 from tests.trials.bench import make_edit
 
@@ -52,6 +52,20 @@ def test_a_map_with_calls_side_by_side_may_hand_on_in_any_order() -> None:
 
     assert SetOptions({"deterministic": False}) in tried
     assert not any(isinstance(change, SetParameters) for change in tried)
+
+
+@pytest.mark.parametrize(("reshuffles", "kept"), [(None, False), (True, False), (False, True)])
+def test_a_cache_that_would_freeze_a_shuffles_order_is_never_tried(
+    reshuffles: bool | None, kept: bool
+) -> None:
+    shuffled = make_operation(
+        "shuffled", "shuffle", line=4, parameters={"reshuffle_each_iteration": reshuffles}
+    )
+    mapped = a_map(function=make_function(), parent_ids=["shuffled"])
+    loop = make_loop(keras=make_keras(epochs=5))
+    tried = changes(slow(source(), shuffled, mapped, batch(), loops=[loop]))
+
+    assert any(isinstance(one, Insert) and one.kind == "cache" for one in tried) is kept
 
 
 def test_sources_that_are_read_in_turn_are_tried_side_by_side() -> None:

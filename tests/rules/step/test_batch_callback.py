@@ -117,3 +117,12 @@ def test_without_a_reason_it_says_that_stacks_were_not_sampled() -> None:
     loop = make_loop(keras=make_keras(callbacks=[SLOW]))
     finding = only(batch_callback, make_session(loops=[loop], host=None))
     assert finding.advice == "The Python stacks were not sampled."
+
+
+def test_the_clock_tells_what_samples_have_missed() -> None:
+    clocked = SLOW.model_copy(update={"step_percent": 27.0})
+    finding = only(batch_callback, session_with(line(2.9), callback=clocked))
+    assert finding.status == "fail"
+    assert "runs for 27 % of the time" in finding.advice
+    assert finding.evidence["callback_percent_of_step"] == 27.0
+    assert finding.evidence["callback_percent_of_samples"] == 2.9

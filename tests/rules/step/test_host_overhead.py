@@ -31,12 +31,29 @@ def test_keras_gets_steps_per_execution() -> None:
 
 def test_per_batch_callbacks_are_mentioned() -> None:
     finding = only(host_overhead, session_with(keras=make_keras(callbacks=[HOOK])))
-    assert "callbacks then run once" in finding.advice
+    assert "Logger then works once for all of them" in finding.advice
 
 
 def test_a_custom_loop_gets_a_loop_in_the_graph() -> None:
     loop = {"kind": "eager", "keras": None, "step_functions": ["train.py:8 step"]}
     assert "tf.range(16)" in only(host_overhead, session_with(**loop)).advice
+
+
+KERAS_STEP = "site-packages/keras/src/backend/tensorflow/trainer.py:131 one_step_on_data"
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ("train.py:8 step", "Then let a tf.function take its iterator"),
+        (KERAS_STEP, "Then call `model.fit(dataset)`, compiled with `steps_per_execution=16`."),
+    ],
+)
+def test_a_loop_without_an_iterator_is_told_to_make_a_dataset(function: str, words: str) -> None:
+    loop = {"kind": "tf_function", "keras": None, "from_python": True}
+    advice = only(host_overhead, session_with(**loop, step_functions=[function])).advice
+    assert "Make a dataset of the arrays" in advice
+    assert words in advice
 
 
 @pytest.mark.parametrize(

@@ -36,3 +36,9 @@ def test_a_small_part_of_the_step_passes() -> None:
 def test_a_step_that_only_trains() -> None:
     session = make_session(loops=[make_loop(keras=None)])
     assert only(predict_in_step, session).status == "not-applicable"
+
+
+def test_a_call_of_more_than_a_second_is_said_in_seconds() -> None:
+    call = NestedCall(what="predict", file="/work/gan.py", line=12, percent=50.0, ms=1074.0)
+    loop = make_loop(keras=None, kind="tf_function", from_python=True, nested=[call])
+    assert "(1.07 s a call)" in only(predict_in_step, make_session(loops=[loop])).advice

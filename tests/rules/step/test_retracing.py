@@ -4,6 +4,7 @@ import pytest
 
 from pipediag.rules.step import retracing
 from tests.factories import make_loop, make_session
+from tests.ledgers import make_part, make_run
 from tests.records import make_breakdown, make_steps
 from tests.rules.sessions import only
 
@@ -25,6 +26,24 @@ def test_compiling_without_retraces_is_xla() -> None:
     assert "jit_compile=False" in finding.advice
 
 
+def test_a_function_that_is_made_anew_in_each_step_is_no_matter_of_shapes() -> None:
+    spec = "TensorSpec(shape=(4,))"
+    loop = make_loop(step_functions=["train.py:8 train_step"], element_spec=spec)
+    steps = make_steps(retraces=0, trace_count=30)
+    finding = only(retracing, make_session(steps=steps, loops=[loop], breakdown=COMPILING))
+    assert finding.status == "fail"
+    assert "Make train.py:8 train_step once, outside of the loop" in finding.advice
+    assert "30 times" in finding.advice
+    assert "jit_compile" not in finding.advice
+
+
+def test_models_of_many_lengths_compile_for_each_shape() -> None:
+    loop = make_loop(element_spec="TensorSpec(shape=(4, None))")
+    steps = make_steps(retraces=0, trace_count=30)
+    finding = only(retracing, make_session(steps=steps, loops=[loop], breakdown=COMPILING))
+    assert "jit_compile=False" in finding.advice
+
+
 def test_a_partial_last_batch_passes() -> None:
     assert only(retracing, make_session(steps=make_steps(retraces=2))).status == "pass"
 
@@ -42,3 +61,46 @@ def test_without_a_breakdown_retraces_are_counted_and_nothing_is_predicted() -> 
 
 def test_without_steps_it_is_inconclusive() -> None:
     assert only(retracing, make_session(steps=None)).status == "inconclusive"
+
+
+def test_what_the_ledger_has_of_its_traces_is_what_can_be_had() -> None:
+    loop = make_loop(step_functions=["/work/train.py:8 train_step"])
+    row = make_part("compile", 30.0, what="train_step", file="/work/train.py", line=8, count=20)
+    session = make_session(
+        steps=make_steps(retraces=9), loops=[loop], breakdown=COMPILING, run=make_run(row)
+    )
+    finding = only(retracing, session)
+    assert finding.part == "compile"
+    assert finding.saved_s == pytest.approx(27.0)
+    assert finding.predicted_speedup == pytest.approx(10.0)
+
+
+def test_what_xla_compiles_without_a_trace_is_in_the_steps() -> None:
+    loop = make_loop(
+        step_functions=["/work/train.py:8 train_step"], element_spec="TensorSpec(shape=(4, None))"
+    )
+    row = make_part("compile", 3.0, what="train_step", file="/work/train.py", line=8, count=1)
+    session = make_session(
+        steps=make_steps(retraces=0), loops=[loop], breakdown=COMPILING, run=make_run(row)
+    )
+    finding = only(retracing, session)
+    assert (finding.part, finding.saved_s) == ("steps", None)
+    assert finding.predicted_speedup == pytest.approx(10 / 6, abs=0.001)
+
+
+def test_batches_that_vary_in_length_are_said_to() -> None:
+    loop = make_loop(
+        step_functions=["/work/train.py:8 train_step"], element_spec="TensorSpec(shape=(4, None))"
+    )
+    session = make_session(steps=make_steps(retraces=9), loops=[loop], breakdown=COMPILING)
+    advice = only(retracing, session).advice
+    assert "The batches of train.py:8 train_step vary in length" in advice
+    assert "`input_signature` with None" in advice
+
+
+def test_lengths_that_differ_in_a_loop_without_a_dataset_are_said_too() -> None:
+    loop = make_loop(
+        step_functions=["/work/train.py:8 train_step"], element_spec=None, shapes_vary=True
+    )
+    session = make_session(steps=make_steps(retraces=9), loops=[loop], breakdown=COMPILING)
+    assert "vary in length" in only(retracing, session).advice

@@ -86,6 +86,17 @@ def test_markers_that_overlap_are_cut_at_the_next_start(tmp_path: Path) -> None:
     assert result.steps.numbers == (4, 5)
 
 
+def test_a_step_that_paid_for_a_new_functions_first_call_is_left_out(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    line = builder.host().line("python")
+    line.event("pipediag_step", 0, 100, step_num=4)
+    line.event("pipediag_step", 100, 900, step_num=5, start_up=1)
+    line.event("pipediag_step", 900, 1000, step_num=5)
+    result = split(builder, tmp_path)
+    assert result.steps.windows.tolist() == [[0, 100], [900, 1000]]
+    assert result.steps.numbers == (4, 5)
+
+
 def test_a_loop_in_a_graph_is_split_where_batches_are_handed_over(tmp_path: Path) -> None:
     builder = TraceBuilder()
     host = builder.host()

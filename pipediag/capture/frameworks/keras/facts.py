@@ -29,6 +29,7 @@ _PHASES: dict[str, LoopRole] = {
     "adapt": "adapt",
 }
 _ONE_BATCH = "single_batch_iterator"
+_DECIDING = frozenset({"EarlyStopping", "ReduceLROnPlateau"})
 _BATCH_HOOKS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 
 
@@ -83,6 +84,7 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
         workers=_number(getattr(dataset, "workers", None)),
         use_multiprocessing=getattr(dataset, "use_multiprocessing", None),
         callbacks=[describe_callback(callback) for callback in callbacks],
+        deciding_callbacks=_deciding(values.get("callbacks")),
         parameter_count=_parameter_count(model),
         variable_bytes=variable_bytes(model, "variables"),
         trainable_bytes=variable_bytes(model, "trainable_variables"),
@@ -160,12 +162,21 @@ def _adapter(frame: FrameType) -> Any:
 
 
 def _user_callbacks(callbacks: Any) -> list[Any]:
-    listed = getattr(callbacks, "callbacks", callbacks) or []
-    listed = listed if isinstance(listed, list | tuple) else [listed]
-    files = [(each, _file_of(type(each)) or "") for each in listed]
+    files = [(each, _file_of(type(each)) or "") for each in _listed(callbacks)]
     return [
         each for each, file in files if package_of(file) not in KERAS and not is_pipediags(file)
     ]
+
+
+def _deciding(callbacks: Any) -> list[str]:
+    """Also where the user derives from them: what they watch stays."""
+    named = [base.__name__ for each in _listed(callbacks) for base in type(each).__mro__]
+    return [name for name in dict.fromkeys(named) if name in _DECIDING]
+
+
+def _listed(callbacks: Any) -> list[Any]:
+    listed = getattr(callbacks, "callbacks", callbacks) or []
+    return list(listed) if isinstance(listed, list | tuple) else [listed]
 
 
 def describe_callback(callback: Any) -> RecordedCallback:

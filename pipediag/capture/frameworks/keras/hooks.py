@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pipediag.capture.frameworks.keras.clocked_callbacks import clocked
 from pipediag.capture.frameworks.keras.listed_callbacks import ListedCallbacks
 from pipediag.capture.frameworks.keras.skipped_callbacks import SkippedCallbacks
 from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
+from pipediag.capture.measuring.callback_clock import CALLBACK_CLOCK
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
@@ -139,27 +141,32 @@ class KerasHooks:
         without: Callable[[Any], ListedCallbacks | None],
     ) -> None:
         """Call no callback for a step that a script which goes on did not make itself, and of the
-        callbacks of one that is stopped not those that a step is tried without."""
+        callbacks of one that is stopped not those that a step is tried without; clock them while
+        stacks are sampled."""
         original, held, guard = getattr(owner, method), self._held, self._guard
         silent = guard.entry(
             "keeping steps of its own from callbacks", lambda: held.silent, lambda: False
         )
         skips = guard.entry("trying steps without a callback", without)
+        clocks = guard.entry("clocking callbacks", clocked)
         put_back = ListedCallbacks.put_back
         over = guard.entry("putting callbacks back in their list", put_back, put_back)
 
         def at_batch(callback_list: Any, *args: Any, **kwargs: Any) -> Any:
             if held.loop is None and not skipped.since_begin:
-                return original(callback_list, *args, **kwargs)
-            if silent():
+                if not CALLBACK_CLOCK.running:
+                    return original(callback_list, *args, **kwargs)
+                listed = clocks(callback_list)
+            elif silent():
                 return None
-            skipping = skips(callback_list)
-            if skipping is None:
+            else:
+                listed = skips(callback_list)
+            if listed is None:
                 return original(callback_list, *args, **kwargs)
             try:
                 return original(callback_list, *args, **kwargs)
             finally:
-                over(skipping)
+                over(listed)
 
         setattr(owner, method, guard.hook(original, at_batch))
 

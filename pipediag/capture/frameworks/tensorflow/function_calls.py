@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pipediag.capture.frameworks.tensorflow.traced_shapes import lengths_differ
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.runtime import Runtime
@@ -161,7 +162,7 @@ class FunctionCalls:
                 self._guard.attempt(
                     "timing first calls", self._first_call, visit.function, visit.began_ns
                 )
-            self._conductor.function_traced(visit.function, again=visit.traced_before > 0)
+            self._traced(visit.function, again=visit.traced_before > 0)
         if visit.in_graph is not None and visit.in_graph.cancellation.started:
             # It may also end as if its data had come to their end.
             self._conductor.stop()
@@ -177,7 +178,11 @@ class FunctionCalls:
         if self._streak.returned(function):
             began_ns = self._streak.called_ns
             self._guard.attempt("timing first calls", self._first_call, function, began_ns)
-            self._conductor.function_traced(function, again=True)
+            self._traced(function, again=True)
+
+    def _traced(self, function: Any, *, again: bool) -> None:
+        differ = again and lengths_differ(function)
+        self._conductor.function_traced(function, again=again, lengths_differ=differ)
 
     def _is_step_without_dataset(self, function: Any) -> bool:
         return not self._conductor.in_a_loop and self._updates.trains(function)

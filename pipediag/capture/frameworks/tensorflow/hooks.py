@@ -124,7 +124,10 @@ class TensorFlowHooks:
         )
 
     def _on_variables(self, module: Any) -> None:
-        watch_writes(module.BaseResourceVariable, self._with.updates, self._guard)
+        # TensorFlow itself gives the latter writes of its own later on, around the former's: in a
+        # program that has imported all of it, no other are called.
+        classes = (module.BaseResourceVariable, module.ResourceVariable)
+        watch_writes(classes, self._with.updates, self._guard)
 
     def _on_profiler(self, module: Any) -> None:
         self._with.profiler.install(module, self._guard)

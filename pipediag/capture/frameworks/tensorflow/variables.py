@@ -6,6 +6,7 @@ traced, and mark the function; in steady state a traced step costs nothing here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pipediag.capture.guard import Guard
@@ -17,8 +18,8 @@ _WRITES = (
 ).split()
 
 
-def watch_writes(variable_class: type, updates: UpdateWatch, guard: Guard) -> None:
-    """Note each write of a trainable variable of that class."""
+def watch_writes(classes: Iterable[type], updates: UpdateWatch, guard: Guard) -> None:
+    """Note each write of a trainable variable of these classes."""
     note = updates.note
 
     def written(variable: Any, *_: Any, **__: Any) -> None:
@@ -26,4 +27,4 @@ def watch_writes(variable_class: type, updates: UpdateWatch, guard: Guard) -> No
         if variable.trainable and variable.dtype.is_floating:
             note()
 
-    updates.install_writes(variable_class, _WRITES, written, guard)
+    updates.install_writes(classes, _WRITES, written, guard)

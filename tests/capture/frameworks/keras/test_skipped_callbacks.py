@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from pipediag.capture.frameworks.keras import clocked_callbacks
 from pipediag.capture.frameworks.keras.facts import describe_callback
 from pipediag.capture.frameworks.keras.hooks import KerasHooks
 from pipediag.capture.frameworks.keras.skipped_callbacks import named
 from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
+from pipediag.capture.measuring.callback_clock import CALLBACK_CLOCK
 from pipediag.capture.replay import NotReplayableError
 from pipediag.session.edits import SkipCallback
 from tests.capture.frameworks.keras.toy_keras import toy_keras
@@ -201,3 +203,41 @@ def test_a_callback_that_only_hears_of_beginnings_is_called_between_steps(stage:
     told._async_train = True
 
     assert named(told, [change_for(told.callbacks[0])]) == told.callbacks
+
+
+def test_callbacks_are_clocked_while_stacks_are_sampled(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = iter(range(0, 1000, 10))
+    monkeypatch.setattr(clocked_callbacks.time, "monotonic_ns", lambda: next(moments))
+    stage.held.loop = None
+    listed = stage.listed("one", "two")
+    own = listed.callbacks
+    CALLBACK_CLOCK.start()
+    listed.on_train_batch_begin(0)
+    listed.on_train_batch_end(0)
+    taken = CALLBACK_CLOCK.stop()
+    listed.on_train_batch_end(1)
+
+    assert taken == {"Hears": 40}
+    assert listed.callbacks is own
+    assert stage.of("two") == [("begin", 0), ("end", 0), ("end", 1)]
+    assert stage.notes == []
+
+
+def test_a_clock_that_fails_costs_no_callback_its_turn(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: Any) -> Any:
+        raise RuntimeError("of ours")
+
+    monkeypatch.setattr(clocked_callbacks, "ClockedCallbacks", fails)
+    stage.held.loop = None
+    listed = stage.listed("one")
+    CALLBACK_CLOCK.start()
+    listed.on_train_batch_begin(0)
+    CALLBACK_CLOCK.stop()
+    listed.on_train_batch_end(0)
+
+    assert stage.of("one") == [("begin", 0), ("end", 0)]
+    assert len(stage.notes) == 1

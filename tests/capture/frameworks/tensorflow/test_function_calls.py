@@ -54,7 +54,7 @@ class Conductor:
     def stop(self) -> None:
         raise StopScript
 
-    def function_traced(self, function: Any, again: bool) -> None: ...
+    def function_traced(self, function: Any, **_: bool) -> None: ...
 
 
 @pytest.fixture
@@ -236,7 +236,7 @@ class Tracing:
             in_a_loop=True,
             looks=False,
             streak=Streak(lambda *_: None),
-            function_traced=lambda _, again: self.traced.append(again),
+            function_traced=lambda _, again, **__: self.traced.append(again),
         )
         watchers: Any = SimpleNamespace(
             guard=Guard(self.notes.append),
@@ -311,7 +311,7 @@ class ShortSteps:
             streak=self.streak,
             call_begins=self._begins,
             exhausted=self._exhausted,
-            function_traced=lambda _, again: self.told.append(f"traced, again {again}"),
+            function_traced=lambda _, again, **__: self.told.append(f"traced, again {again}"),
         )
         steps = self
 

@@ -113,6 +113,9 @@ train(*batch)
 train(*batch)
 step = TracedTables([train])
 told("own loop", step.tables[0], step.of_call(train, batch[:1], {"wanted": batch[1]}))
+train(batch[0][:-1], batch[1][:-1])
+step = TracedTables([train])
+told("behind a short batch", step.tables[0], step.of_call(train, batch, {}))
 print(json.dumps({"name": "another", "given": step.of_call(told, batch, {})}))
 print(json.dumps({"name": "constants", "held": step.constant_bytes}))
 
@@ -327,6 +330,10 @@ def test_ids_are_those_of_the_batch(steps: dict[str, dict[str, Any]]) -> None:
     assert adam["ids"] == own["ids"]
     assert (adam["dtype"], adam["through"]) == ("int64", None)
     assert (adam["copied"], own["copied"]) == (True, False)
+
+
+def test_a_short_last_batch_is_traced_beside_the_others(steps: dict[str, dict[str, Any]]) -> None:
+    assert steps["behind a short batch"]["ids"] == steps["own loop"]["ids"]
 
 
 def test_tables_of_one_shape_are_told_apart(steps: dict[str, dict[str, Any]]) -> None:

@@ -35,6 +35,7 @@ from pipediag.capture.frameworks.tensorflow.tables.work import (
     bytes_behind,
     writes_of,
 )
+from pipediag.capture.frameworks.tensorflow.traced_shapes import called_with
 from pipediag.capture.graph_constants import constant_bytes
 from pipediag.capture.step_tables import LookedUp, Passage, UnreadableStepError
 from pipediag.session.recorded_tables import RecordedSoftmax, RecordedTableUse, RecordedVariable
@@ -141,7 +142,7 @@ class _Step:
         graph = self._concrete.graph
         flat = nest.flatten((args, kwargs), expand_composites=True)
         parts = [one for one in flat if hasattr(one, "dtype") and hasattr(one, "shape")]
-        inputs = graph.inputs[: len(graph.inputs) - len(graph.captures)]
+        inputs = called_with(graph)
         if len(parts) != len(inputs) or any(
             tensor.dtype != _dtype(part) or not tensor.shape.is_compatible_with(part.shape)
             for tensor, part in zip(inputs, parts, strict=True)
@@ -238,14 +239,23 @@ def _by_part(labels: dict[str, _Label | None], table: int) -> dict[TablePart, li
 
 
 def _step_of(function: Any) -> _Step | None:
-    """The function as it was traced last."""
+    """The function as it was traced last for the largest batches: others end an epoch."""
     traced = list(function._list_all_concrete_functions())
     if not traced:
         return None
+    # Of those alike, `max` takes the first.
+    concrete = max(reversed(traced), key=_rows)
     try:
-        return _Step(function, traced[-1], Unfolded(traced[-1]))
+        return _Step(function, concrete, Unfolded(concrete))
     except UnreadableGraphError as lack:
         raise UnreadableStepError(str(lack)) from lack
+
+
+def _rows(concrete: Any) -> float:
+    """Of all that it is called with; a number that is left open holds for any batch."""
+    shapes = [one.shape for one in called_with(concrete.graph)]
+    sizes = [shape[0] for shape in shapes if shape.rank]
+    return math.inf if any(size is None for size in sizes) else float(sum(sizes))
 
 
 def _variables_of(concrete: Any) -> Sequence[Any]:

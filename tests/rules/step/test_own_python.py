@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.rules.registry import METAS
+from pipediag.rules.step import own_python
+from pipediag.session.findings import Finding
+from pipediag.session.host import HotLine
+from tests.factories import make_host, make_loop, make_session
+from tests.records import make_breakdown, make_steps
+from tests.rules.sessions import only
+
+STEP = "train.py:8 train_step"
+LEAN = [HotLine(file="/work/train.py", line=30, function="<module>", percent=40.0, thread="main")]
+AUC = [
+    HotLine(file="/work/train.py", line=33, function="roc_auc", percent=9.0, thread="main"),
+    HotLine(file="/work/train.py", line=47, function="<module>", percent=5.0, thread="main"),
+    HotLine(file="/work/data.py", line=6, function="parse", percent=60.0, thread="source"),
+]
+
+
+def finding_of(
+    lines: list[HotLine] = AUC, python: float = 62.0, wait: float = 0.0, **changes: Any
+) -> Finding:
+    loop = make_loop(keras=None, kind="eager", step_functions=[STEP])
+    breakdown = make_breakdown(python=python, input_wait=wait, device_compute=100.0 - python - wait)
+    session = make_session(loops=[loop], breakdown=breakdown, host=make_host(hot_python=lines))
+    return only(own_python, session.model_copy(update=changes))
+
+
+def test_what_a_loop_does_on_the_host_in_each_step_has_its_lines() -> None:
+    finding = finding_of()
+    assert (finding.status, finding.severity) == ("fail", "warn")
+    assert (finding.file, finding.line) == ("/work/train.py", 33)
+    assert "Python takes 62 % of each step (6.2 ms)" in finding.advice
+    assert "train.py:33 (`roc_auc`) and train.py:47:" in finding.advice
+    assert "grow" not in finding.advice
+    assert finding.trial.reason is not None
+
+
+def test_steps_that_grow_say_why() -> None:
+    grows = [1.0 + 0.1 * index for index in range(60)]
+    finding = finding_of(steps=make_steps(samples_ms=grows))
+    assert "Steps grow longer while the loop goes on (from 1.7 ms to 6.2 ms)" in finding.advice
+
+
+@pytest.mark.parametrize("steps", [{"samples_ms": [1.0, 9.0]}, {"seams": 2}])
+def test_too_few_steps_or_several_epochs_tell_of_no_growth(steps: dict[str, Any]) -> None:
+    grows = {"samples_ms": [1.0 + 0.1 * index for index in range(60)]} | steps
+    assert "grow" not in finding_of(steps=make_steps(**grows)).advice
+
+
+def test_a_loop_that_only_calls_its_function_passes() -> None:
+    assert finding_of(LEAN, python=23.0).status == "pass"
+
+
+def test_python_that_is_no_line_of_the_scripts_passes() -> None:
+    assert finding_of([], python=60.0).status == "pass"
+
+
+def test_little_python_of_a_short_step_passes() -> None:
+    steps, short = make_steps(mean_ms=0.5), make_breakdown(0.5, python=40.0, device_compute=60.0)
+    assert finding_of(steps=steps, breakdown=short).status == "pass"
+
+
+def test_a_step_that_waits_for_input_has_that_first() -> None:
+    assert finding_of(python=40.0, wait=50.0).status == "informative"
+
+
+def test_eager_steps_are_another_rules() -> None:
+    session = make_session(loops=[make_loop(keras=None, kind="eager")], host=make_host())
+    assert only(own_python, session).status == "not-applicable"
+
+
+@pytest.mark.parametrize("rule", ["host-overhead", "small-batch"])
+def test_what_shares_the_cost_of_a_call_yields_to_it(rule: str) -> None:
+    assert "own-python" in METAS[rule].yields_to
