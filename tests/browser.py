@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,37 @@ def dress(driver: Any, *, width: int, height: int = 900, **media: str) -> None:
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
     )
+
+
+def show(driver: Any, page: Path, *, width: int, height: int = 900, **media: str) -> None:
+    """Opens a page in such a window, and waits until its script has drawn what it draws."""
+    dress(driver, width=width, height=height, **media)
+    driver.get(page.as_uri())
+    until(lambda: driver.execute_script(_SETTLED))
+
+
+def unfold(driver: Any) -> None:
+    """Opens everything that is folded."""
+    driver.execute_script(
+        "document.querySelectorAll('details').forEach(item => { item.open = true })"
+    )
+
+
+def until(look: Callable[[], Any], limit_s: float = 30.0) -> Any:
+    """What it gives as soon as that is true of anything."""
+    last = time.monotonic() + limit_s
+    while time.monotonic() < last:
+        if found := look():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it never came")
+
+
+_SETTLED = """
+const timeline = document.querySelector("#timeline");
+return document.readyState === "complete" &&
+  !(timeline && timeline.hidden && document.querySelector("#timeline-data"));
+"""
 
 
 def _programs() -> tuple[str, str] | tuple[()]:

@@ -259,6 +259,7 @@ def _console(color: bool | None) -> Console:
 
 
 def _show(result: AnalysisResult, options: dict[str, Any], console: Console) -> None:
+    from pipediag.cli.earlier_report import say_since
     from pipediag.reporters.terminal.summary import render
     from pipediag.session.store import dump_session
 
@@ -268,7 +269,7 @@ def _show(result: AnalysisResult, options: dict[str, Any], console: Console) -> 
         return
     render(result.session, console, output_directory=result.directory, verbose=options["verbose"])
     if result.kept_aside is not None:
-        say(f"pipediag: the earlier report is kept in {result.kept_aside}")
+        say_since(result.kept_aside, result.session, result.directory)
 
 
 def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[str, Any]) -> int:

@@ -23,8 +23,14 @@ _MORE = (
 )
 
 
+def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from pipediag.rules.registry import METAS
+
+    return [name for name in (*METAS, _TRIALS) if name.startswith(incomplete.lower())]
+
+
 @click.command("explain", short_help="Say what a rule looks at and where its threshold comes from.")
-@click.argument("rule", required=False)
+@click.argument("rule", required=False, shell_complete=_complete)
 def command(rule: str | None) -> None:
     """Say what RULE looks at and where its threshold comes from; without it, list the rules.
 

@@ -3,7 +3,8 @@
     python -m tests.gallery            # runs each sample under `pipediag analyze`
     python -m tests.gallery --recorded # makes the pages again from the sessions of the last runs
 
-Sessions are kept in reports/gallery, which git ignores. Runs need a quiet machine.
+Sessions are kept in reports/gallery, which git ignores, and in the pages. Runs need a quiet
+machine.
 """
 
 from __future__ import annotations
@@ -17,16 +18,13 @@ from pathlib import Path
 
 from pipediag.reporters.html.page import render
 from pipediag.session.model import Session
-from pipediag.session.store import load_session
 from tests.gallery.index import index
 from tests.gallery.pictures import take_pictures
+from tests.gallery.recorded import GALLERY, RECORDED, ROOT, last_run
 from tests.gallery.samples import EXHIBITS, PICTURED
 from tests.session.golden.neutral import of_no_machine
 
-ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "sample_pipelines"
-GALLERY = ROOT / "docs" / "gallery"
-RECORDED = ROOT / "reports" / "gallery"
 BUDGET_S = 40
 """For trials: enough to decide the plain cases, and short enough to be made again."""
 _TIMEOUT_S = 900
@@ -42,7 +40,7 @@ def main() -> None:
     for exhibit in EXHIBITS:
         if not options.recorded and (not options.only or exhibit.sample in options.only):
             record(exhibit.sample)
-    write(GALLERY, {file.stem: load_session(file) for file in sorted(RECORDED.glob("*.json"))})
+    write(GALLERY, {exhibit.sample: last_run(exhibit.sample) for exhibit in EXHIBITS})
 
 
 def record(sample: str) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from pipediag.reporters.html.page import MAX_BYTES
 from tests import browser
-from tests.gallery.__main__ import GALLERY, SAMPLES, write
+from tests.gallery.__main__ import SAMPLES, write
+from tests.gallery.recorded import GALLERY, last_run
 from tests.gallery.samples import EXHIBITS, PICTURED
 from tests.reporters import sessions, trial_sessions
 
@@ -16,6 +17,11 @@ from tests.reporters import sessions, trial_sessions
 def test_each_exhibit_is_a_sample() -> None:
     assert len(EXHIBITS) == 8
     assert [one.sample for one in EXHIBITS if not (SAMPLES / f"{one.sample}.py").exists()] == []
+
+
+@pytest.mark.parametrize("sample", [one.sample for one in EXHIBITS])
+def test_each_page_holds_the_session_that_it_is_made_again_of(sample: str) -> None:
+    assert Path(last_run(sample).script.path).stem == sample
 
 
 def test_the_table_leads_to_every_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

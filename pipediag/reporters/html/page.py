@@ -17,10 +17,11 @@ from markupsafe import Markup, escape
 from pipediag.encoding.html import shown
 from pipediag.facts.culprit import culprit_place
 from pipediag.facts.order import to_act_on
+from pipediag.facts.python_sources import python_behind
 from pipediag.facts.step import uneven
 from pipediag.reporters import json as json_file
 from pipediag.reporters import markdown
-from pipediag.reporters.html import charts, contents, source_lines, trial_chart
+from pipediag.reporters.html import charts, contents, forest, source_lines, trial_chart
 from pipediag.reporters.html.anchors import Anchors
 from pipediag.reporters.html.embedded import embed
 from pipediag.reporters.html.inline_script import policy, script
@@ -57,7 +58,7 @@ from pipediag.session.trials import WORTHWHILE
 
 MAX_BYTES = 360_000
 """A page of that size opens at once, and mail and artifact viewers take it."""
-_FRAME_BYTES = 26_000
+_FRAME_BYTES = 28_000
 """Of them for the style sheet, the masthead, the contents and the footer."""
 _TAG_BYTES = 90
 MOST_TIMELINE_BYTES = 90_000
@@ -116,6 +117,7 @@ def _body_context(session: Session) -> dict[str, Any]:
     first = first_advice.first_advice(session)
     rows = pipeline_rows.pipeline_rows(pipeline, places, step_ms) if pipeline else []
     parts = run_parts.parts_of(session.run) if session.run else []
+    culprit = source_lines.of_the_change(culprit_place(session), first, session.verdict.source)
     return {
         "session": session,
         "memory_plan": memory_words.plan_of(session),
@@ -132,10 +134,11 @@ def _body_context(session: Session) -> dict[str, Any]:
         "headline": headline.headline(session),
         "anchors": Anchors(session),
         "lead": verdict_words.lead(session.verdict.summary),
-        "culprit": source_lines.of_the_change(
-            culprit_place(session), first, session.verdict.source
-        ),
+        "culprit": culprit,
+        "forest": forest.forest(session),
+        "behind": python_behind(session),
         "first": first,
+        "elsewhere": first is not None and source_lines.is_elsewhere(first.finding, culprit),
         "ways_on": ways_on.ways_on(session),
         "of_compute": step_parts.largest(session),
         "histogram": charts.step_histogram(session),
@@ -210,6 +213,7 @@ def environment() -> Environment:
         most_patch_lines=source_lines.MOST_LINES,
         trial_words=TRIAL_WORDS,
         confirmed_above=WORTHWHILE,
+        pipeline_columns=pipeline_rows.COLUMNS,
         parallel_calls=pipeline_rows.parallel_calls,
         buffer_fill=pipeline_rows.buffer_fill,
         free_input=step_words.free_input,

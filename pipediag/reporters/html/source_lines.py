@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from pipediag.encoding.diff import applicable
 from pipediag.facts.culprit import SourcePlace
 from pipediag.reporters.words.first_advice import FirstAdvice
+from pipediag.session.findings import Finding
 from pipediag.session.pipeline import Operation
 from pipediag.session.source import CallSpan, SourceExcerpt
 
@@ -57,7 +58,7 @@ def brief_lines(diff: str) -> list[PatchLine]:
     changed = [n for n, line in enumerate(lines) if line.kind in ("added", "removed")]
     near = [
         line
-        if any(-_BRIEF <= n - at <= _BRIEF for at in changed) or line.kind == "gap"
+        if any(-_BRIEF <= n - at <= _BRIEF for at in changed) and _is_known_by(line)
         else PatchLine("gap", "…")
         for n, line in enumerate(lines)
     ]
@@ -68,6 +69,11 @@ def brief_lines(diff: str) -> list[PatchLine]:
     ]
     inner = [n for n, line in enumerate(once) if line.kind != "gap"]
     return _without_blank_ends(once[inner[0] : inner[-1] + 1]) if inner else []
+
+
+def _is_known_by(line: PatchLine) -> bool:
+    """Brackets alone tell nobody where a change stands."""
+    return line.kind != "same" or any(map(str.isalnum, line.text))
 
 
 def _without_blank_ends(lines: list[PatchLine]) -> list[PatchLine]:
@@ -139,6 +145,14 @@ def of_the_change(
     if not removed or place.line in removed:
         return place
     return replace(place, line=removed[0])
+
+
+def is_elsewhere(finding: Finding, place: SourcePlace | None) -> bool:
+    """Whether an advice is about another line than the one that is shown."""
+    if place is None or finding.file is None or finding.line is None:
+        return False
+    changed = [*_removed_lines(finding.patch.diff or "")] if finding.patch is not None else []
+    return (finding.file, finding.line) != (place.file, place.line) and place.line not in changed
 
 
 def _removed_lines(diff: str) -> Iterator[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MAX_LINES = 38
 """Under forty with the shell's prompt below."""
@@ -43,6 +43,21 @@ UNLIMITED = Limits(
     phases=True,
     characters=10_000,
     leading_characters=10_000,
+)
+
+_LEAST = Limits(
+    reasons=1,
+    notes=0,
+    next_steps=1,
+    classes=3,
+    operations=2,
+    embeddings=1,
+    findings=2,
+    advised=0,
+    dropped=0,
+    phases=False,
+    characters=150,
+    leading_characters=150,
 )
 
 SPARING = (
@@ -102,19 +117,7 @@ SPARING = (
         characters=156,
         leading_characters=300,
     ),
-    Limits(
-        reasons=1,
-        notes=0,
-        next_steps=1,
-        classes=3,
-        operations=2,
-        embeddings=1,
-        findings=2,
-        advised=0,
-        dropped=0,
-        phases=False,
-        characters=150,
-        leading_characters=150,
-    ),
+    replace(_LEAST, leading_characters=300),
+    _LEAST,
 )
 """Tried in turn; the last one fits any session at 80 columns."""

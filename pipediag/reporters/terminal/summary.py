@@ -11,17 +11,16 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pipediag.encoding.visible import visible
 from pipediag.facts.order import to_act_on
 from pipediag.reporters.html.charts import bar_cells
 from pipediag.reporters.terminal.embedding_table import cost_table, embedding_table
-from pipediag.reporters.terminal.encoded import Encoded
+from pipediag.reporters.terminal.encoded import Encoded, shortened
 from pipediag.reporters.terminal.limits import MAX_LINES, SPARING, UNLIMITED, Limits
 from pipediag.reporters.terminal.next_command import next_command
 from pipediag.reporters.words import findings, headline, labels, phases, run_parts, verdict_words
 from pipediag.reporters.words import trial_outcomes as trials
 from pipediag.reporters.words.pipeline_rows import dearest, parallel_calls, pipeline_rows
-from pipediag.reporters.words.quantities import decimal, number, percent, percent_interval
+from pipediag.reporters.words.quantities import counted, decimal, number, percent, percent_interval
 from pipediag.reporters.words.source_names import SourceNames
 from pipediag.reporters.words.step_words import free_input, loop_time, step_time
 from pipediag.reporters.words.ways_on import ways_on
@@ -209,8 +208,14 @@ class _Summary:
 
     def _findings(self) -> Iterator[RenderableType]:
         groups = findings.group(self._session)
-        shown = [*groups.to_do, *groups.to_know, *groups.unsettled]
-        if not shown:
+        named = [
+            finding
+            for finding in groups.unsettled
+            if finding.status == "error" or self._limits is UNLIMITED
+        ]
+        undecided = len(groups.unsettled) - len(named)
+        shown = [*groups.to_do, *groups.to_know, *named]
+        if not shown and not undecided:
             return
         yield Text()
         yield Text("Findings", "bold")
@@ -220,7 +225,13 @@ class _Summary:
             advised = index < self._limits.advised and to_act_on(finding)
             advised = advised and finding.advice not in said
             grid.add_row(f"{index + 1:2}.", self._finding(finding, advised))
-        yield grid
+        if shown:
+            yield grid
+        if undecided:
+            rules = counted(undecided, "rule")
+            yield _indented(
+                self._paragraph(f"{rules} could not decide; the report says why", "dim")
+            )
         if len(shown) > self._limits.findings:
             rest = shown[self._limits.findings :]
             more = f"  and {len(rest)} more in the report"
@@ -275,8 +286,7 @@ class _Summary:
 
     def _paragraph(self, text: str, style: str = "", limit: int | None = None) -> Text:
         limit = limit or self._limits.characters
-        text = visible(" ".join(text.split()))
-        return Text(text if len(text) <= limit else text[: limit - 1].rstrip() + "…", style)
+        return Text(shortened(text, limit), style)
 
 
 def _grid(gap: int = 2) -> Table:

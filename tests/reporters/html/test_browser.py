@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipediag.encoding.visible import visible
-from pipediag.reporters import write_all
+from pipediag.reporters.html.page import render
 from pipediag.session.model import Session
 from tests import browser, factories
 from tests.reporters import devices, sessions, trial_sessions
+from tests.reporters.html.timelines import passed
 
 pytestmark = pytest.mark.browser
 
@@ -24,46 +25,42 @@ SESSIONS: dict[str, Callable[[], Session]] = {
     "enormous": sessions.enormous,
     "everything tried": trial_sessions.everything_tried,
     "patches": trial_sessions.patched,
+    "a timeline": passed,
 }
+WIDTHS = (1280, 1200, 720, 390, 360, 320)
 
 
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    if reason := browser.missing():
-        pytest.skip(reason)
-    started = browser.start(tmp_path_factory.mktemp("profile"))
-    yield started
-    started.quit()
-
-
-def show(driver: Any, page: Path, *, width: int, scheme: str) -> None:
-    browser.dress(driver, width=width, prefers_color_scheme=scheme)
-    driver.get(page.as_uri())
-    driver.execute_script(
-        "document.querySelectorAll('details').forEach(item => { item.open = true })"
-    )
+def write(session: Session, folder: Path) -> Path:
+    page = folder / "report.html"
+    page.write_text(render(session), encoding="utf-8")
+    return page
 
 
 @pytest.mark.parametrize("make", SESSIONS.values(), ids=SESSIONS)
-@pytest.mark.parametrize("width", [1280, 720, 360])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_fits_its_window_and_logs_nothing(
-    driver: Any, tmp_path: Path, make: Callable[[], Session], width: int, scheme: str
+def test_it_fits_every_window_fetches_nothing_and_logs_nothing(
+    driver: Any, tmp_path: Path, make: Callable[[], Session]
 ) -> None:
-    write_all(make(), tmp_path)
+    browser.show(driver, write(make(), tmp_path), width=WIDTHS[0])
+    wider = []
+    for folded in (True, False):
+        for scheme in ("light", "dark"):
+            for width in WIDTHS:
+                browser.dress(driver, width=width, prefers_color_scheme=scheme)
+                taken = driver.execute_script("return document.documentElement.scrollWidth")
+                if taken > width:
+                    wider.append((width, scheme, folded, taken))
+        browser.unfold(driver)
 
-    show(driver, tmp_path / "report.html", width=width, scheme=scheme)
-
-    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+    assert wider == []
     assert driver.get_log("browser") == []
+    assert driver.execute_script("return performance.getEntriesByType('resource').length") == 0
 
 
 def test_dark_is_dark_and_light_is_light(driver: Any, tmp_path: Path) -> None:
-    write_all(factories.make_session(), tmp_path)
+    browser.show(driver, write(factories.make_session(), tmp_path), width=1280)
     backgrounds = []
     for scheme in ("light", "dark"):
-        show(driver, tmp_path / "report.html", width=1280, scheme=scheme)
+        browser.dress(driver, width=1280, prefers_color_scheme=scheme)
         colour = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
         backgrounds.append(int(colour.removeprefix("rgb(").split(",")[0]))
 
@@ -72,9 +69,7 @@ def test_dark_is_dark_and_light_is_light(driver: Any, tmp_path: Path) -> None:
 
 
 def test_hostile_text_runs_nothing(driver: Any, tmp_path: Path) -> None:
-    write_all(sessions.hostile(), tmp_path)
-
-    show(driver, tmp_path / "report.html", width=1280, scheme="light")
+    browser.show(driver, write(sessions.hostile(), tmp_path), width=1280)
 
     assert driver.execute_script("return document.images.length") == 0
     heading = driver.execute_script("return document.querySelector('h1').textContent")
@@ -83,9 +78,9 @@ def test_hostile_text_runs_nothing(driver: Any, tmp_path: Path) -> None:
 
 def test_the_narrow_tables_fit_a_phone(driver: Any, tmp_path: Path) -> None:
     session = factories.make_session(devices=[devices.make_gpu(), devices.make_cpu()])
-    write_all(session, tmp_path)
 
-    show(driver, tmp_path / "report.html", width=360, scheme="light")
+    browser.show(driver, write(session, tmp_path), width=360)
+    browser.unfold(driver)
 
     hidden = driver.execute_script(
         "return [...document.querySelectorAll('.scroller:has(.narrow)')]"
@@ -97,9 +92,8 @@ def test_the_narrow_tables_fit_a_phone(driver: Any, tmp_path: Path) -> None:
 def test_the_rounds_of_a_trial_stay_in_their_drawing_on_a_phone(
     driver: Any, tmp_path: Path
 ) -> None:
-    write_all(trial_sessions.everything_tried(), tmp_path)
-
-    show(driver, tmp_path / "report.html", width=360, scheme="light")
+    browser.show(driver, write(trial_sessions.everything_tried(), tmp_path), width=360)
+    browser.unfold(driver)
 
     outside, labels_apart, drawings = driver.execute_script(
         """
@@ -123,15 +117,11 @@ def test_the_rounds_of_a_trial_stay_in_their_drawing_on_a_phone(
     assert labels_apart
 
 
-@pytest.mark.parametrize(("width", "height", "last"), [(1280, 800, ".proof"), (390, 844, ".gains")])
-def test_the_first_screen_holds_the_answer(
-    driver: Any, tmp_path: Path, width: int, height: int, last: str
-) -> None:
-    write_all(trial_sessions.patched(), tmp_path)
-
-    show(driver, tmp_path / "report.html", width=width, scheme="light")
-
-    bottom = driver.execute_script(
-        "return document.querySelector(arguments[0]).getBoundingClientRect().bottom", last
-    )
-    assert bottom <= height
+def test_the_first_screen_holds_the_answer(driver: Any, tmp_path: Path) -> None:
+    page = write(trial_sessions.patched(), tmp_path)
+    for width, height, last in ((1280, 800, ".proof"), (390, 844, ".gains")):
+        browser.show(driver, page, width=width, height=height)
+        bottom = driver.execute_script(
+            "return document.querySelector(arguments[0]).getBoundingClientRect().bottom", last
+        )
+        assert bottom <= height

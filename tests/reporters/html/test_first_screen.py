@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from pipediag.reporters.html.page import render
+from pipediag.session.host import HotLine
+from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.session.source import CallSpan, SourceExcerpt
 from pipediag.session.trials import Trial
@@ -81,6 +83,50 @@ def test_without_lines_the_code_of_the_call_and_without_that_the_place() -> None
     assert words(of_class(head(bare), "div", "bare")[0]) == "The line train.py:12"
 
 
+def test_the_python_behind_the_operation_is_shown() -> None:
+    hot = HotLine(file="/p/data.py", line=20, function="fetch", percent=76.0, thread="source")
+    op = records.make_operation(
+        file=factories.SCRIPT, function=records.make_function(graph_ops={"PyFunc": 1})
+    )
+    behind = SourceExcerpt(
+        file="/p/data.py", line=20, first_line=19, lines=["def fetch(x):", "    sleep(1)"]
+    )
+    session = sourced(
+        factories.make_session(),
+        pipeline=records.make_pipeline(ops=[op], bottleneck_op_id="map_0"),
+        host=factories.make_host(hot_python=[hot]),
+    )
+    verdict = session.verdict.model_copy(update={"python_source": behind})
+    (shown,) = of_class(head(session.model_copy(update={"verdict": verdict})), "div", "behind")
+    said = words(shown)
+    assert said.startswith("Its Python /p/data.py:20")
+    assert "sleep(1)" in said
+    assert "was met in that line in 76.0\xa0% of the looks" in shown.words()
+    assert words(of_class(head(session), "div", "behind")[0]).startswith("Its Python /p/data.py:20")
+
+
+def test_a_change_of_another_line_says_where() -> None:
+    there = factories.make_finding(line=12)
+    titles = [
+        words(of_class(head(factories.make_session(findings=[one])), "div", "do-first")[0])
+        for one in (there, factories.make_finding(line=30))
+    ]
+    assert titles[0].startswith("What to do first Write")
+    assert titles[1].startswith("What to do first train.py:30 Write")
+
+
+def test_a_figure_of_the_headline_is_not_said_twice() -> None:
+    gain = RunGain(
+        speedup=1.5, ci95=(1.4, 1.6), before_s=30.0, after_s=20.0, basis="measured", scope="run"
+    )
+    finding = factories.make_finding(
+        edit=trial_sessions.PARALLEL, trial=trial_sessions.CONFIRMED, for_run=gain
+    )
+    said = words(head(factories.make_session(findings=[finding]))).replace("\xa0", " ")
+    assert said.count("1.94x") == 1
+    assert said.count("1.50x") == 1
+
+
 @pytest.mark.parametrize("trial", [trial_sessions.REFUTED, trial_sessions.UNDECIDED])
 def test_what_its_trial_left_open_or_refuted_is_nowhere_advised(trial: Trial) -> None:
     finding = factories.make_finding(
@@ -119,6 +165,21 @@ def test_an_estimate_does_not_look_like_a_measurement() -> None:
     projected = [span.text for span in of_class(page.root, "span", "estimated")]
     assert "10.0\xa0s" in projected
     assert "2.50\xa0s" not in projected
+
+
+def test_words_that_only_pipediag_uses_say_what_they_mean() -> None:
+    page = page_of(trial_sessions.everything_tried())
+    titled = {
+        words(element): element.attributes["title"] or ""
+        for tag in ("strong", "th")
+        for element in page.find(tag)
+        if "title" in element.attributes
+    }
+    assert "lies above 1.03x" in titled["Confirmed"]
+    assert "lies below 1.03x" in titled["Refuted"]
+    assert "summed over parallel calls" in titled["Own time"]
+    assert "room for" in titled["Buffer"]
+    assert "`" not in "".join(titled.values())
 
 
 def test_links_within_the_page_arrive() -> None:

@@ -59,6 +59,12 @@ def test_a_diff_stands_under_its_finding_and_can_be_saved() -> None:
     assert link.attributes["download"] == "serial-stateful-map.patch"
 
 
+def test_of_a_brief_change_no_line_is_brackets_alone() -> None:
+    diff = "--- a/t.py\n+++ b/t.py\n@@ -1,4 +1,5 @@\n x = f(\n     1,\n )\n+y = g(x)\n z = y\n"
+    assert [line.text for line in brief_lines(diff)] == ["+y = g(x)", " z = y"]
+    assert " )" in [line.text for line in patch_lines(diff)]
+
+
 def test_what_can_not_be_written_stands_there_as_code_to_paste() -> None:
     left = LeftOut(edit="cache", reason="The call stands in a loop.", snippet=".cache()")
     page = shown(Patch(left_out=[left]))

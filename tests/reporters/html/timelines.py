@@ -7,7 +7,7 @@ import random
 from pipediag.session.ledger import RunSpan
 from pipediag.session.model import Session
 from pipediag.session.steps import StepRow
-from tests import factories
+from tests import factories, records
 from tests.reporters import devices, trial_sessions
 from tests.reporters.tables.test_joined import profiled
 
@@ -34,8 +34,11 @@ def passed() -> Session:
     )
 
 
-def long_run(steps: int = 50_000, gaps: int = 20_000) -> Session:
-    """Steps of about 10 ms, the last thousand profiled; gaps in those, of three causes."""
+def long_run(steps: int = 50_000, gaps: int = 20_000, operations: int = 5_000) -> Session:
+    """Steps of about 10 ms, the last thousand profiled; gaps in those, of three causes.
+
+    The operations stand in a row, each a map.
+    """
     rng = random.Random(7)
     rows: list[StepRow] = []
     at_ms = 1000.0
@@ -65,6 +68,20 @@ def long_run(steps: int = 50_000, gaps: int = 20_000) -> Session:
         for step, row in enumerate(profile)
         for n in range(each)
     ]
+    ops = [
+        records.make_operation(
+            f"map_{n}",
+            file=factories.SCRIPT,
+            line=n + 1,
+            code=f"dataset = dataset.map(stage_{n})",
+            parent_ids=[f"map_{n - 1}"] if n else [],
+            self_ms_per_step=rng.uniform(0.0, 0.01),
+        )
+        for n in range(operations)
+    ]
     return factories.make_session(
-        step_rows=rows, devices=[devices.make_gpu(gaps=found)], run=factories.make_run()
+        step_rows=rows,
+        devices=[devices.make_gpu(gaps=found)],
+        run=factories.make_run(),
+        pipeline=records.make_pipeline(ops=ops, bottleneck_op_id="map_0"),
     )

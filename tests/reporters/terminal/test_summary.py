@@ -221,3 +221,20 @@ def test_a_prediction_that_missed_is_said() -> None:
     session = factories.make_session(findings=[finding], trials=trial_sessions.make_run())
 
     assert "The prediction missed: 9.00x" in " ".join(shown(session, width=120).split())
+
+
+def test_rules_that_could_not_decide_are_counted_and_those_that_failed_are_named() -> None:
+    undecided = [
+        factories.make_finding(
+            "late-filter", status="inconclusive", title="Late filter: undecided"
+        ),
+        factories.make_finding("padding", status="inconclusive", title="Padding: undecided"),
+        factories.make_finding("wide-ids", status="error", title="Wide ids: stopped"),
+    ]
+    session = factories.make_session(findings=undecided)
+
+    text = shown(session)
+    assert "2 rules could not decide; the report says why" in text
+    assert "Late filter" not in text
+    assert "Wide ids: stopped" in text
+    assert "Late filter: undecided" in shown(session, verbose=True)

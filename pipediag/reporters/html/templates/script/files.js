@@ -32,8 +32,7 @@ const copyByHand = text => {
   area.remove();
   return done;
 };
-on(copyButton, "click", async () => {
-  const text = await textOf(markdown);
+const copy = async text => {
   let done = false;
   try {
     await navigator.clipboard.writeText(text);
@@ -42,4 +41,21 @@ on(copyButton, "click", async () => {
     done = copyByHand(text);
   }
   found.textContent = done ? "Copied." : "The browser does not let this page copy.";
+  return done;
+};
+on(copyButton, "click", async () => copy(await textOf(markdown)));
+
+// A change is copied as the patch that its finding offers; what is to be put in by hand as it stands.
+const patchShown = shown => {
+  const first = shown.closest(".do-first");
+  const finding = first ? document.getElementById(find(".proof a", first).hash.slice(1)) : shown.closest(".finding");
+  const link = finding && find(".patch-link a", finding);
+  return link ? new TextDecoder().decode(bytesIn(link.href.split(",")[1])) : find("code", shown).textContent;
+};
+findAll("pre.diff").forEach(shown => {
+  const text = patchShown(shown);
+  const made = button("Copy", async () => { if (await copy(text)) made.textContent = "Copied"; });
+  made.className = "copy";
+  made.setAttribute("aria-label", `Copy: ${shown.getAttribute("aria-label")}`);
+  shown.prepend(made);
 });

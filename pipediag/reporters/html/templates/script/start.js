@@ -13,9 +13,9 @@ const button = (text, act) => {
 };
 
 // Files stand in the page as gzip in base64.
-const bytesOf = element => Uint8Array.from(atob(element.textContent), letter => letter.charCodeAt(0));
+const bytesIn = text => Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
 const textOf = element => new Response(
-  new Blob([bytesOf(element)]).stream().pipeThrough(new DecompressionStream("gzip"))
+  new Blob([bytesIn(element.textContent)]).stream().pipeThrough(new DecompressionStream("gzip"))
 ).text();
 const canUnpack = "DecompressionStream" in window;
 
