@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from pipediag.capture import Capture
 from pipediag.capture.callsites import CallSite
+from pipediag.capture.guard import nothing
 from pipediag.errors import PipediagError
 from pipediag.library.beside import Beside
 from pipediag.library.one_at_a_time import give_turn_back, take_turn
@@ -41,6 +43,8 @@ class Wishes:
     warmup: int | None
     profile_steps: int | None
     source: bool
+    every_s: float | None = None
+    """From the beginning of one measurement to that of the next; None measures once."""
 
     def __post_init__(self) -> None:
         if self.budget < 0:
@@ -49,6 +53,11 @@ class Wishes:
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ValueError(f"{name} is {value}; it is {least} or more, or None.")
+        if self.every_s is not None and self.budget > 0:
+            raise ValueError(
+                f"budget is {self.budget} with `every`; trials would hold the training each time. "
+                "Leave one of the two out."
+            )
 
 
 class Alongside:
@@ -60,12 +69,25 @@ class Alongside:
         call: Call,
         site: CallSite | None,
         end_if_over: Callable[[], None] | None = None,
+        *,
+        interval: int | None = None,
+        when_measured: Callable[[], None] = nothing,
     ) -> None:
         """Begin.
+
+        Args:
+            wishes: what is asked for.
+            call: how it was asked for.
+            site: from where.
+            end_if_over: called when another measurement wants its turn.
+            interval: its number among those of one training.
+            when_measured: called once, on the thread that trains, when enough was seen.
 
         Raises:
             PipediagError: nothing can be measured here.
         """
+        self._interval = interval
+        self._when_measured = when_measured
         began_ns = time.monotonic_ns()
         take_turn(end_if_over)
         try:
@@ -95,7 +117,29 @@ class Alongside:
             PipediagError: it could not be made.
         """
         try:
-            self._leave(ended)
+            self.leave(ended)
+        except BaseException:
+            self.give_up()
+            raise
+        return self.finish()
+
+    def give_up(self) -> None:
+        """The hooks are off, and no session is wanted."""
+        self._beside.abandon()
+        self._output.abandon()
+        if self._interval is not None:
+            # What it had saved by then would be taken for one of the training's intervals.
+            shutil.rmtree(self._output.path, ignore_errors=True)
+        self._temporary.cleanup()
+        give_turn_back()
+
+    def finish(self) -> Result:
+        """Wait for the session, once the hooks are off.
+
+        Raises:
+            PipediagError: it could not be made.
+        """
+        try:
             self._beside.finish()
             session = load_session(self._output.path / SESSION_FILE)
         except PipediagError:
@@ -130,6 +174,7 @@ class Alongside:
             run_to_end=True,
             budget_s=wishes.budget,
             call=call,
+            interval=self._interval,
         )
         self._beside = Beside(
             settings,
@@ -142,6 +187,7 @@ class Alongside:
             teller = self._beside.teller
             self._capture = Capture(self._beside.settings, teller, program_goes_on=True)
             try:
+                self._capture.when_measured(self._when_measured)
                 self._capture.install_in()
                 teller.tell(Started())
                 self._capture.script_begins(began_ns)
@@ -152,7 +198,8 @@ class Alongside:
             self._beside.abandon()
             raise
 
-    def _leave(self, ended: Ended) -> None:
+    def leave(self, ended: Ended) -> None:
+        """Take the hooks off, and have the session made meanwhile."""
         teller = self._beside.teller
         try:
             self._capture.script_ended(ended.outcome, ended.status, ended.error)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pipediag
 from pipediag.capture.link import Teller
 from pipediag.errors import PipediagError
+from pipediag.library.aloud import AloudTeller
 from pipediag.library.cells import write_cells
 from pipediag.library.request import CompanionRequest
 from pipediag.session.messages import Closing
@@ -45,8 +46,12 @@ class Beside:
         budget_s: float,
         source: bool,
         kept: bool = False,
+        aloud: bool = False,
     ) -> None:
-        """Its session goes to `directory`, and, where that is to be kept, its reports."""
+        """Its session goes to `directory`, and, where that is to be kept, its reports.
+
+        `aloud` tells whether what goes on is said on standard error, too.
+        """
         capture = Path(settings.capture_directory)
         told, telling = os.pipe()
         asked, asking = os.pipe() if budget_s > 0 else (None, None)
@@ -83,7 +88,7 @@ class Beside:
         finally:
             for descriptor in theirs:
                 os.close(descriptor)
-        self.teller = Teller(telling)
+        self.teller = AloudTeller(telling, budget_s) if aloud else Teller(telling)
 
     def finish(self) -> None:
         """Nothing more is measured: wait until the session is there.

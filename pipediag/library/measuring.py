@@ -13,6 +13,7 @@ from pipediag.capture.callsites import call_site
 from pipediag.capture.measuring.training_state import TrainingState, lacks_memory
 from pipediag.errors import PipediagError
 from pipediag.library.beside import Beside
+from pipediag.library.cells import in_notebook
 from pipediag.library.one_at_a_time import give_turn_back, take_turn
 from pipediag.library.own_directory import OwnDirectory
 from pipediag.session.messages import Ended, Started
@@ -50,7 +51,8 @@ def measure(
             capture_directory = tempfile.mkdtemp(prefix=".capture-", dir=directory.name)
             site = call_site()
             settings = make_settings(site.file if site else _NO_FILE, capture_directory)
-            beside = Beside(settings, Path(directory.name), budget_s=budget_s, source=source)
+            place, aloud = Path(directory.name), in_notebook()
+            beside = Beside(settings, place, budget_s=budget_s, source=source, aloud=aloud)
             try:
                 _Measurement(beside, settings.input_only).of(work)
                 beside.finish()

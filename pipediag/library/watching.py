@@ -12,11 +12,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol
 
-from pipediag.capture.callsites import call_site
+from pipediag.capture.callsites import CallSite, call_site
 from pipediag.capture.guard import attempt
 from pipediag.errors import PipediagError
 from pipediag.library.alongside import Alongside, Wishes
 from pipediag.library.cells import when_cell_ends
+from pipediag.library.exports.exporting import Exports, exports
+from pipediag.library.intervals.duration import seconds_of
+from pipediag.library.intervals.measurements import Measurements
 from pipediag.library.result import Result
 from pipediag.library.telling import tell
 from pipediag.session.messages import Ended
@@ -37,6 +40,14 @@ class Fit(Protocol):
         """Have it called as soon as nothing of the call is there any more."""
 
 
+class Measurement(Protocol):
+    """One or several, that have begun."""
+
+    def fit_goes_on(self) -> None: ...
+
+    def end(self, ended: Ended) -> Result: ...
+
+
 class Watch:
     """A measurement around code of the program's own; make it by `pipediag.watch`.
 
@@ -44,17 +55,21 @@ class Watch:
     standard error says so, and `result_missing` why.
 
     Attributes:
-        result: what came of it, once the block is left; None where there is nothing.
+        result: what came of it, once the block is left; None where there is nothing. Of several
+            measurements the last one, as soon as it is there.
         result_missing: why there is none, as a sentence.
     """
 
-    def __init__(self, wishes: Wishes, call: Call = "watch") -> None:
+    def __init__(
+        self, wishes: Wishes, call: Call = "watch", exports: Exports | None = None
+    ) -> None:
         self.result: Result | None = None
         self.result_missing: str | None = "Nothing was measured yet."
         self._wishes = wishes
         self._call = call
         self._pid = os.getpid()
-        self._alongside: Alongside | None = None
+        self._exports = exports or Exports()
+        self._measurement: Measurement | None = None
         self._entered = 0
 
     def __enter__(self) -> Watch:
@@ -79,7 +94,7 @@ class Watch:
         site = call_site()
 
         def begin() -> None:
-            self._alongside = Alongside(self._wishes, self._call, site)
+            self._measurement = self._begun(site)
 
         self.result, self.result_missing = None, _NOT_LEFT
         self._try("measuring", begin)
@@ -93,8 +108,8 @@ class Watch:
                 self.end(CUT_OFF)
 
         def begin() -> None:
-            self._alongside = Alongside(self._wishes, self._call, site, end_if_over)
-            self._alongside.fit_goes_on()
+            self._measurement = self._begun(site, end_if_over)
+            self._measurement.fit_goes_on()
             # A notebook keeps the frames of the last error, and what is theirs.
             when_cell_ends(end_if_over)
             # Keras tells a callback nothing of a `fit` that raises; its list goes with its frame.
@@ -106,19 +121,32 @@ class Watch:
     @property
     def is_open(self) -> bool:
         """Whether it is measuring."""
-        return self._alongside is not None
+        return self._measurement is not None
 
     def end(self, ended: Ended) -> None:
         """Take the hooks off and wait for the session; a second call, or one in a forked child,
         does nothing."""
-        alongside, self._alongside = self._alongside, None
-        if alongside is None or os.getpid() != self._pid:
+        measurement, self._measurement = self._measurement, None
+        if measurement is None or os.getpid() != self._pid:
             return
 
         def end() -> None:
-            self.result, self.result_missing = alongside.end(ended), None
+            result = measurement.end(ended)
+            if self._wishes.every_s is None:
+                self._came(result, 1)
 
         self._try("making a session", end)
+
+    def _begun(
+        self, site: CallSite | None, end_if_over: Callable[[], None] | None = None
+    ) -> Measurement:
+        if self._wishes.every_s is None:
+            return Alongside(self._wishes, self._call, site, end_if_over)
+        return Measurements(self._wishes, self._call, site, end_if_over, came=self._came)
+
+    def _came(self, result: Result, number: int) -> None:
+        self.result, self.result_missing = result, None
+        self._exports.write(result, number)
 
     def _try(self, what: str, ours: Callable[[], None]) -> None:
         """Whatever of ours fails, the training goes on."""
@@ -140,6 +168,9 @@ class Watch:
 def watch(
     out: str | PathLike[str] | None = None,
     *,
+    every: str | float | None = None,
+    tensorboard: str | PathLike[str] | None = None,
+    opentelemetry: bool = False,
     budget: float = 0.0,
     steps: int | None = None,
     warmup: int | None = None,
@@ -154,6 +185,11 @@ def watch(
     Args:
         out: the directory of the report; an earlier one is kept aside. None writes none, and the
             result can be saved.
+        every: measure again so long after the last measurement began: `"30m"`, `"2h"`, or seconds.
+            Each takes its hooks off as soon as a training loop is measured, and has a directory of
+            its own in `out`: `interval-1`, `interval-2`, ..., listed in `intervals.csv`.
+        tensorboard: a log directory; the figures of each measurement go there as scalars.
+        opentelemetry: whether they go to gauges of OpenTelemetry's, where that is installed.
         budget: seconds for trials, of which only those are made that the training does not notice;
             0, the default, tries nothing.
         steps: measured steps; None lets it depend on how long they take.
@@ -166,7 +202,9 @@ def watch(
             `result_missing` of the watch says why.
     """
     where = None if out is None else Path(out)
-    return Watch(Wishes(where, budget, steps, warmup, profile_steps, source))
+    every_s = None if every is None else seconds_of(every)
+    wishes = Wishes(where, budget, steps, warmup, profile_steps, source, every_s)
+    return Watch(wishes, exports=exports(tensorboard, opentelemetry))
 
 
 def how_it_ended(error: BaseException | None) -> Ended:

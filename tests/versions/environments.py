@@ -12,7 +12,7 @@ from .matrix import Environment
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".venv-versions"
-LIMIT_S = 900
+LIMIT_S = 300
 
 
 class NotMadeError(Exception):
@@ -64,12 +64,15 @@ def _digest(environment: Environment) -> str:
 
 def _uv(*arguments: str) -> None:
     uv = Path(sys.executable).with_name("uv")
-    done = subprocess.run(
-        [uv, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LIMIT_S,
-    )
+    try:
+        done = subprocess.run(
+            [uv, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIMIT_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise NotMadeError(f"uv {arguments[0]} took longer than {LIMIT_S} s.") from None
     if done.returncode:
         raise NotMadeError(f"uv {arguments[0]} failed: {done.stderr.strip()[-800:]}")

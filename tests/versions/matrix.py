@@ -20,6 +20,14 @@ QUICK_SAMPLES = (
 )
 """They take seconds, and between them have each form of loop, both frameworks' edits, and a near
 miss."""
+BRIEF_SAMPLES = (
+    "blocking_numpy_function",
+    "eager_loop",
+    "tf_function_iterator",
+    "in_graph_loop",
+    "train_on_batch",
+)
+"""One of each form of loop, one with a trial: what continuous integration has time for."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,11 @@ MATRIX = (
     Environment("3.13", "2.21.0"),
 )
 """From the oldest to the newest."""
+
+
+def samples_for(asked: str) -> Sequence[str]:
+    """All quick ones where versions are asked for by name, or all of them."""
+    return QUICK_SAMPLES if asked else BRIEF_SAMPLES
 
 
 def chosen(asked: str) -> Sequence[Environment]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from tests.samples.expectation import SAMPLES, read_expectation
 
 from . import environments
 from .environments import NotMadeError, base_python, interpreter
-from .matrix import MATRIX, QUICK_SAMPLES, Environment, chosen
+from .matrix import MATRIX, QUICK_SAMPLES, Environment, chosen, samples_for
 from .tried import untried
 
 NEWEST = Environment("3.13", "2.21.0", "3.15.0")
@@ -19,6 +20,14 @@ def test_the_oldest_and_the_newest_are_run_unless_others_are_asked_for() -> None
     assert list(chosen("")) == [MATRIX[0], MATRIX[-1]]
     assert list(chosen("all")) == list(MATRIX)
     assert list(chosen(f"{MATRIX[2].name},{MATRIX[1].name}")) == [MATRIX[2], MATRIX[1]]
+
+
+def test_continuous_integration_runs_one_sample_of_each_form_of_loop() -> None:
+    assert set(samples_for("")) < set(samples_for("all")) == set(QUICK_SAMPLES)
+    expected = [read_expectation(SAMPLES / f"{one}.expect.toml") for one in samples_for("")]
+    kinds = {kind for one in expected for kind in one.loop_kind or ()}
+    assert kinds == {"keras", "eager", "tf_function", "in_graph"}
+    assert any(one.trials.confirmed for one in expected)
 
 
 def test_a_name_of_no_environment_is_refused_with_those_that_there_are() -> None:
@@ -92,6 +101,18 @@ def test_one_that_was_broken_off_is_made_again(
     (tmp_path / NEWEST.name / "bin").mkdir(parents=True)
     interpreter(NEWEST, tmp_path)
     assert len(calls) == 2
+
+
+def test_an_index_that_does_not_answer_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hangs(command: list[str], *, timeout: float, **_: object) -> None:
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(environments, "base_python", lambda version: f"python{version}")
+    monkeypatch.setattr(subprocess, "run", hangs)
+    with pytest.raises(NotMadeError, match=r"uv venv took longer than \d+ s\."):
+        interpreter(NEWEST, tmp_path)
 
 
 def test_a_python_that_is_not_there_is_said(
