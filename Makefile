@@ -30,11 +30,10 @@ demo: $(READY) ## Diagnose a sample whose input pipeline is slow, and write its 
 gallery: $(READY) ## Run eight samples and write their reports into docs/gallery (GALLERY_ARGS=--recorded: no runs)
 	$(VENV)/bin/python -m tests.gallery $(GALLERY_ARGS)
 
-# What starts TensorFlow, or a browser, needs all cores for itself. Status 5: no test was chosen.
-ALONE := tensorflow or browser
+# What starts TensorFlow needs all cores for itself. Status 5: no test was chosen.
 test: $(READY) ## Run the tests, the fast ones first
-	$(VENV)/bin/python -m pytest -n logical -m "not (jax or faults or $(ALONE))" $(PYTEST_ARGS) || [ $$? = 5 ]
-	$(VENV)/bin/python -m pytest -m "not (jax or faults) and ($(ALONE))" $(PYTEST_ARGS) || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest -n logical -m "not (jax or faults or tensorflow)" $(PYTEST_ARGS) || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest -m "tensorflow and not (jax or faults)" $(PYTEST_ARGS) || [ $$? = 5 ]
 
 test-faults: $(READY) ## Run scripts natively and under pipediag, and compare what is left of them
 	$(VENV)/bin/python -m pytest -m faults $(PYTEST_ARGS)
@@ -42,7 +41,7 @@ test-faults: $(READY) ## Run scripts natively and under pipediag, and compare wh
 test-samples: $(READY) ## Run every sample, also those that `make test` leaves out
 	PIPEDIAG_ALL_SAMPLES=1 $(VENV)/bin/python -m pytest -m "not jax" tests/samples $(PYTEST_ARGS)
 
-test-versions: $(READY) ## Run quick samples with the oldest and the newest versions (VERSIONS=all: each)
+test-versions: $(READY) ## Run some samples with the oldest and the newest versions (VERSIONS=all: more, with each)
 	PIPEDIAG_VERSIONS=$(VERSIONS) $(VENV)/bin/python -m pytest tests/versions tests/test_dependencies.py $(PYTEST_ARGS)
 
 test-jax: $(READY_JAX) ## Run the tests of Keras on JAX, in an environment of their own

@@ -13,16 +13,19 @@ from tests.samples.expectation import Expectation, all_expectations, marked_line
 
 EXPECTATIONS = all_expectations(SCRIPTS)
 LONGEST = 40
+A_STRANGERS = 'origin = "written without a look at pipediag"'
+LONGEST_OF_A_STRANGER = 90
 
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.py")), ids=lambda script: script.stem)
 def test_each_script_is_short_documented_and_has_an_expectation(script: Path) -> None:
     text = script.read_text(encoding="utf-8")
-    assert script.with_suffix(".expect.toml").is_file()
+    expectation = script.with_suffix(".expect.toml").read_text(encoding="utf-8")
     assert ast.get_docstring(ast.parse(text))
     assert "import pipediag" not in text
     assert "from pipediag" not in text
-    assert len(text.splitlines()) <= LONGEST
+    longest = LONGEST_OF_A_STRANGER if A_STRANGERS in expectation else LONGEST
+    assert len(text.splitlines()) <= longest
 
 
 @pytest.mark.parametrize("expected", EXPECTATIONS, ids=lambda expected: expected.name)
