@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 from pipediag import __version__
@@ -50,12 +51,12 @@ def plan_memory(
     rest = _rest(keras, tables)
     held = sum(one.table_bytes + one.slot_bytes for one in tables)
     held += rest.variable_bytes + rest.slot_bytes if rest else 0
+    updating = held + sum(one.temporary_bytes for one in tables)
+    updating += rest.gradient_bytes if rest else 0
     building = _building(tables, rest)
-    training = held + max(
-        sum(one.copy_bytes for one in tables),
-        sum(one.temporary_bytes for one in tables) + (rest.gradient_bytes if rest else 0),
-    )
-    peak = max(building, training)
+    first_step = updating + (0 if compiled else _shared_zeros(session.embeddings))
+    training = max(held + sum(one.copy_bytes for one in tables), updating)
+    peak = max(building, first_step, training)
     return MemoryPlan(
         pipediag_version=__version__,
         script=session.script.path,
@@ -64,6 +65,7 @@ def plan_memory(
         rest=rest,
         rest_missing=None if rest else (_NO_MODEL if keras is None else _NOT_BUILT),
         building_bytes=building,
+        first_step_bytes=max(first_step, training),
         training_bytes=training,
         peak_bytes=peak,
         checkpoint_bytes=held,
@@ -116,6 +118,23 @@ def _building(tables: list[TablePlan], rest: ModelRest | None) -> int:
     largest = max((one.table_bytes for one in tables), default=0)
     held = sum(one.table_bytes for one in tables) + (rest.variable_bytes if rest else 0)
     return held + _INITIALISER_TENSORS * largest
+
+
+def _shared_zeros(tables: list[Embedding]) -> int:
+    """What slots start from: those of one shape share a constant, as calls of TensorFlow's CPU
+    allocator have shown (2.21).
+
+    The first write to each copies it, and the last of these copies frees it. Whether that is while
+    temporaries are there depends on which updates run side by side.
+    """
+    sharing: dict[tuple[int, int, str], int] = defaultdict(int)
+    sizes = {}
+    for one in tables:
+        shape = (one.rows, one.dim, one.dtype)
+        if one.trainable and one.slots and one.slot_bytes == one.slots * one.table_bytes:
+            sharing[shape] += one.slots
+            sizes[shape] = one.table_bytes
+    return sum(sizes[shape] for shape, slots in sharing.items() if slots > 1)
 
 
 def _rooms(session: Session, given: Given, peak: int) -> list[Room]:

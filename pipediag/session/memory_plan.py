@@ -92,10 +92,13 @@ class MemoryPlan(Record):
     building_bytes: int
     """While the model is built: an initializer makes its values in up to two tensors beside the
     table."""
+    first_step_bytes: int
+    """At most in the first step, in which slots of one shape still share the values that they begin
+    with, until each is written for the first time."""
     training_bytes: int
-    """In a step. Activations, the data and what TensorFlow itself takes come on top."""
+    """In a later step. Activations, the data and what TensorFlow itself takes come on top."""
     peak_bytes: int
-    """The larger of these two."""
+    """The largest of these three."""
     checkpoint_bytes: int
     """Of a file with all variables and slots."""
     process_peak_bytes: int | None = None

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pipediag.facts.memory_plan import Given, plan_memory
+from pipediag.reporters.words import memory_words
 from pipediag.session.host import GpuUse
 from pipediag.session.memory_plan import MemoryPlan, Room
 from tests import factories
@@ -40,6 +41,42 @@ def test_a_step_with_adam_has_table_slots_and_the_temporaries_alive_at_once() ->
     assert found.checkpoint_bytes == 3 * TABLE + 3000
     assert found.tables[0].copy_bytes == 0
     assert found.tables[0].peak_bytes == 5 * TABLE
+
+
+def test_slots_of_one_shape_share_what_they_begin_with_until_the_first_step_wrote_them() -> None:
+    """One constant for both moments of both tables, beside the copies that the writes make."""
+    adam = {**ADAM, "slots": 2}
+    alone, twice = plan(adam), plan(adam, adam)
+
+    assert alone.first_step_bytes == alone.training_bytes + TABLE
+    assert alone.peak_bytes == alone.first_step_bytes
+    assert twice.first_step_bytes == twice.training_bytes + TABLE
+    assert memory_words.peak(alone).endswith("in its first step")
+    assert "up to" in memory_words.together(alone)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param(
+            {**SGD, "slots": 1, "slot_bytes": TABLE}, id="one slot is the constant itself"
+        ),
+        pytest.param({**ADAM, "slots": 2, "slot_bytes": 5000}, id="slots of another shape"),
+        pytest.param({**ADAM, "slots": 2, "trainable": False}, id="never written"),
+    ],
+)
+def test_slots_that_share_nothing_with_others(table: dict[str, Any]) -> None:
+    found = plan(table)
+
+    assert found.first_step_bytes == found.training_bytes
+    assert "up to" not in memory_words.together(found)
+
+
+def test_the_row_wise_update_copies_no_more_in_its_first_step_than_its_lookup_does_later() -> None:
+    lazy = {**SGD, "slots": 2, "slot_bytes": 2 * TABLE}
+    found = plan(lazy, variable_bytes=TABLE, trainable_bytes=TABLE, optimizer_bytes=2 * TABLE)
+
+    assert found.first_step_bytes == found.training_bytes == 4 * TABLE
 
 
 def test_building_is_the_peak_where_a_step_makes_little() -> None:

@@ -20,7 +20,12 @@ def plan_of(session: Session) -> MemoryPlan | None:
 
 def peak(plan: MemoryPlan) -> str:
     """What training takes, as a sentence without its end."""
-    when = "while it is built" if plan.building_bytes > plan.training_bytes else "in a step"
+    if plan.peak_bytes == plan.training_bytes:
+        when = "in a step"
+    elif plan.peak_bytes == plan.first_step_bytes:
+        when = "in its first step"
+    else:
+        when = "while it is built"
     return f"Training takes {byte_count(plan.peak_bytes)} at its peak, {when}"
 
 
@@ -34,8 +39,10 @@ def room(one: Room) -> str:
 
 def together(plan: MemoryPlan) -> str:
     """Sums of all parts."""
+    first = f"up to {byte_count(plan.first_step_bytes)} in the first step, "
     return (
         f"Together {byte_count(plan.building_bytes)} while the model is built, "
+        f"{first if plan.first_step_bytes > plan.training_bytes else ''}"
         f"{byte_count(plan.training_bytes)} in a step, {byte_count(plan.checkpoint_bytes)} in a "
         "checkpoint."
     )
