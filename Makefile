@@ -30,10 +30,13 @@ demo: $(READY) ## Diagnose a sample whose input pipeline is slow, and write its 
 gallery: $(READY) ## Run eight samples and write their reports into docs/gallery (GALLERY_ARGS=--recorded: no runs)
 	$(VENV)/bin/python -m tests.gallery $(GALLERY_ARGS)
 
-# What starts TensorFlow needs all cores for itself. Status 5: no test was chosen.
+# A module at a time starts TensorFlow on each core, but samples, whose verdicts are judged, run alone.
+# Status 5: no test was chosen.
 test: $(READY) ## Run the tests, the fast ones first
 	$(VENV)/bin/python -m pytest -n logical -m "not (jax or faults or tensorflow)" $(PYTEST_ARGS) || [ $$? = 5 ]
-	$(VENV)/bin/python -m pytest -m "tensorflow and not (jax or faults)" $(PYTEST_ARGS) || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest -n logical --dist loadfile -m "tensorflow and not (jax or faults or verdict)" \
+		$(PYTEST_ARGS) || [ $$? = 5 ]
+	$(VENV)/bin/python -m pytest -m "verdict and not jax" $(PYTEST_ARGS) || [ $$? = 5 ]
 
 test-faults: $(READY) ## Run scripts natively and under pipediag, and compare what is left of them
 	$(VENV)/bin/python -m pytest -m faults $(PYTEST_ARGS)

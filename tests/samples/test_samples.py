@@ -24,7 +24,7 @@ QUICK = ("--budget", "0", "--steps", "60")
 
 def mark(expected: Expectation) -> list[pytest.MarkDecorator]:
     jax = [pytest.mark.jax] if "jax" in expected.needs else []
-    return [pytest.mark.tensorflow, *jax]
+    return [pytest.mark.tensorflow, pytest.mark.verdict, *jax]
 
 
 PARAMETERS = [
