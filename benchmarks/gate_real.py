@@ -26,7 +26,7 @@ from pipediag.session.files import write_text
 from pipediag.session.repeats import load_runs
 
 SAMPLE = Path(__file__).parents[1] / "sample_pipelines" / "pure_map.py"
-KEPT = Path("reports/gate_real.jsonl")
+KEPT = Path(__file__).with_name("results") / "gate_real.jsonl"
 SECONDS = 1_800
 """Of one comparison at most."""
 LOAD_S = 8.0
