@@ -82,8 +82,8 @@ class Runtime(Protocol):
     def repeated(self, batch: Any, element_spec: Any) -> Any:
         """An iterator that hands out `batch` for ever at next to no cost."""
 
-    def handed_once(self, batch: Any, element_spec: Any) -> Any:
-        """An iterator that hands out `batch` and has no other."""
+    def handed_once(self, batch: Any, iterator: Any, element_spec: Any) -> Any:
+        """One in the place of `iterator` that hands out `batch` and has no other."""
 
     def not_handed_once(self, iterator: Any, element_spec: Any) -> str | None:
         """Why a batch of it could not be handed out by another, as a sentence."""

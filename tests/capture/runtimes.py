@@ -41,7 +41,7 @@ class ToyRuntime:
     def repeated(self, batch: Any, element_spec: Any) -> Any:
         return itertools.repeat(batch)
 
-    def handed_once(self, batch: Any, element_spec: Any) -> Any:
+    def handed_once(self, batch: Any, iterator: Any, element_spec: Any) -> Any:
         return iter([batch])
 
     def not_handed_once(self, iterator: Any, element_spec: Any) -> str | None:

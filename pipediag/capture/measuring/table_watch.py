@@ -27,7 +27,6 @@ _MOST_LOOKUPS = 4_000_000
 
 _NO_BATCH = "The loop ended before a batch could be looked at."
 _NO_TOKENS = "No table of tokens stands in front of it in the step."
-_DISTRIBUTED = "A batch is spread over several devices, which is not looked at."
 
 
 class TableWatch:
@@ -125,8 +124,6 @@ class TableWatch:
         """Why no batch can be looked at."""
         if consumer is None:
             return _NO_BATCH
-        if consumer.distributed:
-            return _DISTRIBUTED
         if consumer.hand_over == "next":
             return None
         return self._loop.runtime.not_handed_once(consumer.iterator(), consumer.element_spec)

@@ -30,7 +30,7 @@ def look_at_next(consumer: Consumer, iterator: Any) -> Any:
         if is_end_of_data(error):
             return iterator  # the call finds that out itself
         raise ScriptsOwnError(error) from error
-    once = runtime.handed_once(batch, consumer.element_spec)
+    once = runtime.handed_once(batch, iterator, consumer.element_spec)
     if consumer.loop.diagnosis is not None:
         consumer.loop.diagnosis.looking.batch_drawn(batch)
     return once

@@ -5,12 +5,15 @@ Hooks run on every step, so they are short.
 
 from __future__ import annotations
 
-import threading
 import time
 import weakref
 from collections.abc import Callable
 from typing import Any
 
+from pipediag.capture.frameworks.tensorflow.distributed import (
+    DistributedIterators,
+    Distributing,
+)
 from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.watching.watchers import Watchers
@@ -33,7 +36,7 @@ class Iterators:
         self._known: list[weakref.ref[Any]] = []
         """Iterators that carry our mark, in a program that goes on without us."""
         self._guard.when_dismissed(self._forget_all)
-        self._distributing = _Distributing()
+        self._distributing = Distributing()
         self._classes: tuple[type, ...] = ()
         self._owned: Any = ()
         """The class of tf.data's own among them."""
@@ -71,7 +74,7 @@ class Iterators:
 
         self._executing_eagerly = context.executing_eagerly
         self._out_of_range = errors.OutOfRangeError
-        self._runtime.pull = advance
+        self._runtime.advance = advance
         self._classes += (owned,)
         self._owned = owned
         owned._create_iterator = guard.hook(create, create_iterator)
@@ -175,7 +178,9 @@ class Iterators:
                 distributing.inside = False
             return handed_over(consumer, asked_ns, time.monotonic_ns(), batch)
 
-        self._classes += (module.DistributedIteratorBase,)
+        kind = module.DistributedIteratorBase
+        self._runtime.distributed = DistributedIterators(kind, advance, distributing)
+        self._classes += (kind,)
         module.DistributedIteratorBase.get_next = guard.hook(advance, get_next)
 
     def _distributed_made(self, iterator: Any, dataset: Any) -> None:
@@ -197,12 +202,6 @@ class Iterators:
                 if consumer is not None:
                     return consumer, argument
         return None, None
-
-
-class _Distributing(threading.local):
-    """Whether a thread is inside a distributed iterator, which asks others for its batches."""
-
-    inside = False
 
 
 def _is_observed(dataset: Any) -> bool:

@@ -11,12 +11,12 @@ def repeated(batch: Any, element_spec: Any) -> Any:
     The same spec keeps a tf.function that takes the iterator from being traced again. Nothing runs
     beside the consumer: default optimisations and autotune are off, so no thread prefetches.
     """
-    return unobserved_iterator(_plain(_once(batch).repeat()), element_spec)
+    return unobserved_iterator(plain(_once(batch).repeat()), element_spec)
 
 
 def handed_once(batch: Any, element_spec: Any) -> Any:
     """An iterator that hands out `batch` and is at its end, with the original's spec."""
-    return unobserved_iterator(_plain(_once(batch)), element_spec)
+    return unobserved_iterator(plain(_once(batch)), element_spec)
 
 
 def not_handed_once(iterator: Any, element_spec: Any) -> str | None:
@@ -37,7 +37,7 @@ def _once(batch: Any) -> Any:
     return dataset_ops.DatasetV2.from_tensors(batch)
 
 
-def _plain(dataset: Any) -> Any:
+def plain(dataset: Any) -> Any:
     """The same, with no thread that works ahead."""
     from tensorflow.python.data.ops import options
 

@@ -8,6 +8,7 @@ from typing import Any
 from pipediag.capture.frameworks.tensorflow import datasets, model_proto, repeat
 from pipediag.capture.frameworks.tensorflow.cancellation import OfOneCall
 from pipediag.capture.frameworks.tensorflow.device_sync import DeviceClock
+from pipediag.capture.frameworks.tensorflow.distributed import DistributedIterators
 from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
 from pipediag.capture.runtime import Cancellation, Clock
 from pipediag.capture.step_tables import StepTables
@@ -17,15 +18,35 @@ class TensorFlowRuntime:
     """Imports what it needs when it is asked: TensorFlow is there by then."""
 
     def __init__(self) -> None:
-        self.pull: Callable[[Any], Any] = next
+        self.advance: Callable[[Any], Any] = next
         """The original of what is hooked, once it is."""
+        self.distributed: DistributedIterators | None = None
+        """A strategy's iterators, once they are hooked."""
 
     rows = staticmethod(datasets.batch_rows)
     repeated = staticmethod(repeat.repeated)
-    handed_once = staticmethod(repeat.handed_once)
-    not_handed_once = staticmethod(repeat.not_handed_once)
     describe_dataset = staticmethod(datasets.facts_of)
     model_of = staticmethod(model_proto.model_of)
+
+    def pull(self, iterator: Any) -> Any:
+        spread = self._spread(iterator)
+        return self.advance(iterator) if spread is None else spread.pull(iterator)
+
+    def handed_once(self, batch: Any, iterator: Any, element_spec: Any) -> Any:
+        spread = self._spread(iterator)
+        if spread is None:
+            return repeat.handed_once(batch, element_spec)
+        return spread.handed_once(batch, iterator)
+
+    def not_handed_once(self, iterator: Any, element_spec: Any) -> str | None:
+        spread = self._spread(iterator)
+        if spread is None:
+            return repeat.not_handed_once(iterator, element_spec)
+        return spread.not_handed_once(iterator)
+
+    def _spread(self, iterator: Any) -> DistributedIterators | None:
+        distributed = self.distributed
+        return distributed if distributed is not None and distributed.has(iterator) else None
 
     def unobserved(self, dataset: Any) -> Any:
         return repeat.unobserved_iterator(dataset, dataset.element_spec)

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipediag.capture.frameworks.tensorflow.tables.lookups import one_to_one
-from pipediag.capture.frameworks.tensorflow.tables.unfolded import At, Unfolded
+from pipediag.capture.frameworks.tensorflow.tables.unfolded import At, Frame, Unfolded
 from pipediag.tensorflow_names import LOOKUP
 
-_HANDS_OUT = "IteratorGetNext"
+HANDS_OUT = "IteratorGetNext"
+_MAY_HAND_OUT = "IteratorGetNextAsOptional"
+"""Of a replica, which an incomplete batch may have nothing for."""
 _OTHER_ATTRIBUTES = ("func", "shape", "tensor")
 """Types of attributes that operations on ids have no need of."""
 
@@ -32,6 +34,17 @@ class Cast:
     """The integers; None where they come as floats from the pipeline."""
 
 
+def hands_out_to_all(step: Unfolded, frame: Frame, op: Any) -> bool:
+    """Whether it gives the parts of all replicas, of which some may be empty.
+
+    A strategy asks first whether there is something for any of them, or the data are at their end.
+    """
+    if op.type != "If" or frame.within is not None:
+        return False
+    given = (step.source(At(frame, tensor)).op.type for tensor in op.inputs)
+    return any(kind == _MAY_HAND_OUT for kind in given)
+
+
 def sources_of(step: Unfolded, ids: At) -> Iterator[At]:
     """The parts of the batch, or the arguments of the step, that the ids are computed from.
 
@@ -45,7 +58,7 @@ def sources_of(step: Unfolded, ids: At) -> Iterator[At]:
         if at.key in seen:
             continue
         seen.add(at.key)
-        if at.op.type == _HANDS_OUT or (at.op.type == "Placeholder" and not _captured(step, at)):
+        if _is_source(step, at):
             yield at
         elif not _captured(step, at):
             _check(at.op)
@@ -89,7 +102,11 @@ def cast_of(step: Unfolded, ids: At) -> Cast | None:
 
 
 def _is_source(step: Unfolded, at: At) -> bool:
-    return at.op.type == _HANDS_OUT or (at.op.type == "Placeholder" and not _captured(step, at))
+    return (
+        at.op.type == HANDS_OUT
+        or (at.op.type == "Placeholder" and not _captured(step, at))
+        or hands_out_to_all(step, at.frame, at.op)
+    )
 
 
 def _captured(step: Unfolded, at: At) -> bool:

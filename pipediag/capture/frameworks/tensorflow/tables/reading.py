@@ -6,11 +6,14 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pipediag.capture.frameworks.tensorflow.distributed import parts_by_replica
 from pipediag.capture.frameworks.tensorflow.tables.copies import beside, copies_of, of_all_devices
 from pipediag.capture.frameworks.tensorflow.tables.ids import (
+    HANDS_OUT,
     NotFromABatchError,
     cast_of,
     compute,
+    hands_out_to_all,
     sources_of,
 )
 from pipediag.capture.frameworks.tensorflow.tables.lookups import Lookup, lookups_in
@@ -24,6 +27,7 @@ from pipediag.capture.frameworks.tensorflow.tables.parts import (
 from pipediag.capture.frameworks.tensorflow.tables.softmax import softmaxes_in
 from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
     At,
+    Frame,
     Unfolded,
     UnreadableGraphError,
 )
@@ -74,10 +78,10 @@ class TracedTables:
         """By the operation that hands the step its batch."""
         from tensorflow.python.util import nest
 
-        parts = nest.flatten(batch, expand_composites=True)
+        parts, of_replicas = nest.flatten(batch, expand_composites=True), parts_by_replica(batch)
         given: Given = {}
         for step in self._steps:
-            given.update(step.handed_out(parts))
+            given.update(step.handed_out(parts, of_replicas))
         return given
 
     def of_call(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Given | None:
@@ -105,6 +109,7 @@ class _Step:
             for handle, found in lookups.items()
             if handle in variables and _is_a_table(variables[handle], writes)
         ]
+        _join_copies(self.tables)
         # A function that is called twice is written once.
         graphs = {id(frame.graph): frame.graph for frame in unfolded.frames}
         self.constant_bytes = sum(
@@ -122,18 +127,17 @@ class _Step:
             labels.setdefault(place, _VOCABULARY)
         return event_names(self.unfolded, labels)
 
-    def handed_out(self, parts: list[Any]) -> Given:
-        """What stands for the parts of a batch that the step draws itself."""
+    def handed_out(self, parts: list[Any], of_replicas: list[list[Any]]) -> Given:
+        """What stands for the parts of a batch that the step draws itself: all of them together,
+        or one replica after the other."""
         given: Given = {}
+        drawn = 0
         for frame, op in self.unfolded.operations:
-            if op.type == "IteratorGetNext":
-                tensors = op.outputs
-                if [one.dtype for one in tensors] != [one.dtype for one in parts]:
-                    raise UnreadableStepError(_NO_MATCH)
-                given.update(
-                    (At(frame, tensor).key, part)
-                    for tensor, part in zip(tensors, parts, strict=True)
-                )
+            if hands_out_to_all(self.unfolded, frame, op):
+                given.update(_standing_for(frame, op, parts))
+            elif op.type == HANDS_OUT and not _finds_the_end(frame, of_replicas):
+                given.update(_standing_for(frame, op, of_replicas[drawn % len(of_replicas)]))
+                drawn += 1
         return given
 
     def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Given:
@@ -150,6 +154,18 @@ class _Step:
             raise UnreadableStepError(_NO_MATCH)
         root = self.unfolded.root
         return {At(root, tensor).key: part for tensor, part in zip(inputs, parts, strict=True)}
+
+
+def _finds_the_end(frame: Frame, of_replicas: list[list[Any]]) -> bool:
+    """Whether a strategy draws there where it knows that nothing is left."""
+    return len(of_replicas) > 1 and frame.within is not None
+
+
+def _standing_for(frame: Frame, op: Any, parts: list[Any]) -> Given:
+    if [one.dtype for one in op.outputs] != [one.dtype for one in parts]:
+        raise UnreadableStepError(_NO_MATCH)
+    pairs = zip(op.outputs, parts, strict=True)
+    return {At(frame, tensor).key: part for tensor, part in pairs}
 
 
 class TracedTable:
@@ -181,6 +197,7 @@ class TracedTable:
         self.use = _use_of(variable, work, lookups, writes, step.handles())
         self.passage: Passage | None = None
         self.ids_missing: str | None = None
+        self._copies: list[TracedTable] = []
         try:
             self.passage = _passage(step, lookups)
             self._sources = {one.key for each in lookups for one in sources_of(step, each.ids)}
@@ -191,12 +208,18 @@ class TracedTable:
         """Which operations of the step are which part of what it costs."""
         return TableParts(self._step, whole, self._handle, self._shape).by_place()
 
+    def joins(self, copy: TracedTable) -> None:
+        """Count the lookups of another replica with its own."""
+        self._copies.append(copy)
+        if copy.ids_missing is not None:
+            self.passage, self.ids_missing = None, copy.ids_missing
+
     def answers(self, given: Given) -> bool:
-        """Whether all that its ids are computed from is there."""
-        return self._sources <= given.keys()
+        """Whether all that its ids are computed from is there, of all replicas."""
+        return self._sources <= given.keys() and all(one.answers(given) for one in self._copies)
 
     def looked_up(self, given: Given) -> list[LookedUp]:
-        """Computed as the step computes them."""
+        """Computed as the step computes them, those of all replicas."""
         found = []
         for lookup in self._lookups:
             cast = cast_of(self._step, lookup.ids)
@@ -207,7 +230,16 @@ class TracedTable:
                     None if before is None else compute(self._step, before, given).numpy(),
                 )
             )
-        return found
+        return found + [one for copy in self._copies for one in copy.looked_up(given)]
+
+
+def _join_copies(tables: Sequence[TracedTable]) -> None:
+    """Have the first of a strategy's copies tell of all of them."""
+    firsts: dict[int, TracedTable] = {}
+    for table in tables:
+        first = firsts.setdefault(id(table.variable), table)
+        if first is not table:
+            first.joins(table)
 
 
 def _each_once(steps: Sequence[_Step]) -> list[TracedTable]:
