@@ -22,12 +22,13 @@ class EmbeddingIds(Record):
     dtype: str
     """Of the ids in the batch, or where the step makes them."""
     lookups: int
-    """Ids in all these batches together."""
+    """Ids in all these batches together, of all replicas."""
     lookups_per_step: float
     unique: int
     """Different ids in all these batches."""
     unique_per_step: float
-    """Mean number of different ids in a batch, which are the rows that a step needs."""
+    """Mean number of different ids in a batch, which are the rows that a step needs; of several
+    replicas, in the batch that they share."""
     smallest: int
     largest: int
     padding_id: int | None = None

@@ -70,6 +70,115 @@ OWN_LOOP = f"""
 """
 
 
+MIRRORED = f"""
+    import hashlib
+
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration(), tf.config.LogicalDeviceConfiguration()],
+    )
+    keras.utils.set_random_seed(7)
+    rng = np.random.default_rng(3)
+    ids = np.minimum(rng.zipf(1.4, ({STEPS * BATCH + 5}, {LENGTH})) - 1, {ROWS - 1})
+    np.save("ids.npy", ids)
+    wanted = rng.random(len(ids)).astype("float32")
+    dataset = tf.data.Dataset.from_tensor_slices((ids, wanted)).batch({BATCH}DROPPED)
+    strategy = tf.distribute.MirroredStrategy(REPLICAS)
+    def layers():
+        return [
+            keras.Input(({LENGTH},), dtype="int32"),
+            keras.layers.Embedding({ROWS}, 8, mask_zero=True),
+            keras.layers.GlobalAveragePooling1D(), keras.layers.Dense(1),
+        ]
+"""
+
+MIRRORED_FIT = (
+    MIRRORED
+    + """
+    with strategy.scope():
+        model = keras.Sequential(layers())
+        model.compile("sgd", "mse")
+    history = model.fit(dataset, epochs=4, verbose=0)
+    weights = b"".join(w.tobytes() for w in model.get_weights())
+    print("FACT losses", history.history["loss"])
+    print("FACT weights", hashlib.sha256(weights).hexdigest())
+    print("FACT next", keras.layers.Dense(1).name, np.random.rand(), tf.random.uniform(()).numpy())
+"""
+)
+
+MIRRORED_OWN_LOOP = (
+    MIRRORED
+    + """
+    with strategy.scope():
+        model = keras.Sequential(layers())
+        optimizer = keras.optimizers.SGD()
+        optimizer.build(model.trainable_variables)
+
+    def update(ids, wanted):
+        with tf.GradientTape() as tape:
+            off = tf.square(model(ids, training=True)[:, 0] - wanted)
+            loss = tf.reduce_sum(off) / 16.0
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        return loss
+
+    @tf.function(reduce_retracing=True)
+    def step(ids, wanted):
+        losses = strategy.run(update, args=(ids, wanted))
+        return strategy.reduce("SUM", losses, axis=None)
+
+    for epoch in range(40):
+        losses = [float(step(*b)) for b in strategy.experimental_distribute_dataset(dataset)]
+    weights = b"".join(w.tobytes() for w in model.get_weights())
+    print("FACT losses", losses[-1], len(losses))
+    print("FACT weights", hashlib.sha256(weights).hexdigest())
+"""
+)
+
+TWO = '["/CPU:0", "/CPU:1"]'
+MIRRORED_FORMS = {
+    "fit": (MIRRORED_FIT, TWO, ""),
+    "fit of full batches": (MIRRORED_FIT, TWO, ", drop_remainder=True"),
+    "fit on one replica": (MIRRORED_FIT, '["/CPU:0"]', ""),
+    "own loop": (MIRRORED_OWN_LOOP, TWO, ""),
+}
+
+
+@pytest.mark.parametrize("form", MIRRORED_FORMS)
+def test_a_mirrored_training_is_the_native_one_and_its_ids_are_those_of_all_replicas(
+    make_case: MakeCase, form: str
+) -> None:
+    script, replicas, dropped = MIRRORED_FORMS[form]
+    case = make_case(script.replace("REPLICAS", replicas).replace("DROPPED", dropped))
+    native = case.natively()
+    analysed = case.analysed("--run-to-end", "--budget", "0")
+
+    assert native.facts
+    assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
+    (table,) = analysed.session.embeddings
+    assert table.ids is not None, table.ids_missing
+    data = np.load(analysed.directory / "ids.npy")
+    epoch = [data[at : at + BATCH] for at in range(0, len(data), BATCH)]
+    if dropped:
+        epoch = epoch[:-1]
+    drawn = [batch for _ in range(40) for batch in epoch]
+    if "fit" in form:
+        # Keras finds the end of distributed data by one more call, which is counted as a step.
+        drawn.insert(len(epoch), epoch[-1][:0])
+    numbers = range(table.ids.first_batch, table.ids.last_batch + 1)
+    assert table.ids.batches == len(numbers)
+    batches = [drawn[number - 1] for number in numbers]
+    flat = np.concatenate([batch.ravel() for batch in batches])
+    assert (table.ids.lookups, table.ids.unique) == (len(flat), len(np.unique(flat)))
+    assert table.ids.unique_per_step == pytest.approx(np.mean([len(np.unique(b)) for b in batches]))
+    assert table.ids.padding_percent == pytest.approx(100 * np.mean(flat == 0))
+    assert (table.ids.smallest, table.ids.largest) == (flat.min(), flat.max())
+
+
 @pytest.mark.parametrize("script", [FIT, OWN_LOOP], ids=["fit", "own loop"])
 def test_a_training_whose_ids_are_looked_at_is_the_native_one(
     make_case: MakeCase, script: str

@@ -159,11 +159,9 @@ def test_calls_of_other_functions_are_no_steps(measured: Measured) -> None:
     assert measured.recording.variables[0].ids.lookups == 2
 
 
-@pytest.mark.parametrize("lack", ["distributed", "device", "graph"])
+@pytest.mark.parametrize("lack", ["device", "graph"])
 def test_where_no_batch_can_be_looked_at_that_is_said(measured: Measured, lack: str) -> None:
-    if lack == "distributed":
-        measured.consumer.distributed = True
-    elif lack == "device":
+    if lack == "device":
         measured.consumer.hand_over = "call"
         measured.runtime.not_handed_once = lambda *_: "elsewhere"  # type: ignore[method-assign]
     else:
@@ -175,6 +173,18 @@ def test_where_no_batch_can_be_looked_at_that_is_said(measured: Measured, lack: 
     assert table.use is not None
     assert table.ids is None
     assert table.ids_missing
+
+
+def test_a_batch_of_several_replicas_is_looked_at(measured: Measured) -> None:
+    measured.consumer.distributed = True
+    measured.consumer.hand_over = "call"
+    measured.until(Phase.LOOK)
+    assert next(look_at_next(measured.consumer, iter([[5, 6, 6]]))) == [5, 6, 6]
+    measured.diagnosis.finish("the script ended")
+
+    (table,) = measured.recording.variables
+    assert table.ids is not None
+    assert (table.ids.lookups, table.ids.unique) == (3, 2)
 
 
 def test_without_a_traced_step_the_models_tables_say_so(measured: Measured) -> None:

@@ -63,15 +63,15 @@ class DistributedIterators:
 
 
 def _shape_lack(iterator: Any) -> str | None:
-    from tensorflow.python.framework import tensor
-    from tensorflow.python.util import nest
-
     workers: list[Any] = list(getattr(iterator, "_iterators", None) or ())
     if len(workers) != 1 or getattr(iterator, "_replica_order", None) is not None:
         return _SEVERAL_WORKERS
     devices: Any = getattr(workers[0], "_iterator", None)
     if not hasattr(devices, "_device_iterators") or not hasattr(iterator, "_type_spec"):
         return _SEVERAL_WORKERS
+    from tensorflow.python.framework import tensor
+    from tensorflow.python.util import nest
+
     specs = nest.flatten(devices.element_spec)
     return None if all(isinstance(one, tensor.TensorSpec) for one in specs) else _NOT_DENSE
 
@@ -97,8 +97,18 @@ def _is_spread(value: Any) -> bool:
 
 def _rehearsed(iterator: Any) -> str | None:
     from tensorflow.python.data.ops import dataset_ops
+    from tensorflow.python.framework import ops
+    from tensorflow.python.ops import array_ops
+    from tensorflow.python.util import nest
 
-    another = _instead_of(iterator, dataset_ops.DatasetV2.from_tensors(0).take(0))
+    (worker,) = iterator._iterators
+    with ops.device("/CPU:0"):
+        parts = [
+            array_ops.zeros(_least(spec.shape), spec.dtype)
+            for spec in nest.flatten(worker._iterator.element_spec)
+        ]
+        nothing = dataset_ops.DatasetV2.from_tensors(tuple(parts)).take(0)
+    another = _instead_of(iterator, nothing)
     return None if another._type_spec == iterator._type_spec else _OTHER_TYPE
 
 
@@ -130,3 +140,7 @@ def _instead_of(iterator: Any, dataset: Any) -> Any:
     )
     of_worker = worker._type_spec._from_components([once])
     return iterator._type_spec._from_components([of_worker])
+
+
+def _least(shape: Any) -> list[int]:
+    return [] if shape.rank is None else [size or 0 for size in shape.as_list()]

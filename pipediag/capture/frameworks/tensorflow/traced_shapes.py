@@ -19,8 +19,10 @@ def lengths_differ(function: Any) -> bool:
 
 
 def called_with(graph: Any) -> list[Any]:
-    """Its inputs that are arguments: what it captures stands behind them."""
-    return list(graph.inputs[: len(graph.inputs) - len(graph.captures)])
+    """Its inputs that are arguments: what it captures stands behind them, and at the very end what
+    it is to be given at each call, as replicas the keys that they find each other by."""
+    captured = len(graph.captures) + len(getattr(graph, "deferred_external_captures", ()))
+    return list(graph.inputs[: len(graph.inputs) - captured])
 
 
 def _differ(one: list[Any], other: list[Any]) -> bool:

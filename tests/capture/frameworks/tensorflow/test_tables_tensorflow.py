@@ -241,6 +241,24 @@ for name, given, options, *added_up in [
     print(json.dumps({"name": name, "exchanged": table.use.exchanged, "slots": table.use.slots,
         "gradient": table.use.gradient, "softmaxes": len(step.softmaxes)}))
 
+# Parts of a batch that come together, as one may be empty, or from one device after the other.
+finite = tf.data.Dataset.from_tensor_slices((x, y)).batch(5)
+for name, dataset in [("ids of replicas", finite.repeat()), ("ids of some", finite)]:
+    strategy = tf.distribute.MirroredStrategy(["/CPU:0", "/CPU:1"])
+    with strategy.scope():
+        model = simple(integers)
+        model.compile("sgd", "mse")
+    model.make_train_function()
+    data = strategy.experimental_distribute_dataset(dataset)
+    seen = [cell.cell_contents for cell in model.train_function.__closure__]
+    (function,) = [one for one in seen if hasattr(one, "_list_all_concrete_functions")]
+    function.get_concrete_function(iter(data))
+    step = TracedTables([function])
+    (table,) = step.tables
+    found = [table.looked_up(step.of_batch(one)) for one, _ in zip(data, range(2))]
+    print(json.dumps({"name": name, "lookups": table.use.lookups,
+        "ids": [[one.ids.tolist() for one in lookups] for lookups in found]}))
+
 keras.mixed_precision.set_global_policy("mixed_bfloat16")
 softmax("sixteen bits", of_classes(layers.Flatten(), dense(), layers.Softmax(dtype="float32")))
 rows, x = 2000, np.arange(1000, 1040).reshape(8, 5)
@@ -531,3 +549,12 @@ def test_how_replicas_exchange_the_gradient_of_a_table(
     step = steps[name]
 
     assert (step["exchanged"], step["gradient"], step["slots"]) == (exchanged, gradient, slots)
+
+
+@pytest.mark.parametrize("name", ["ids of replicas", "ids of some"])
+def test_ids_are_those_of_each_replicas_part(steps: dict[str, dict[str, Any]], name: str) -> None:
+    whole, batches = steps["adam"]["ids"], steps[name]["ids"]
+
+    assert steps[name]["lookups"] == 1
+    assert [len(parts) for parts in batches] == [2, 2]
+    assert [first + second for first, second in batches] == [whole[:5], whole[5:]]
