@@ -82,11 +82,11 @@ class Runtime(Protocol):
     def repeated(self, batch: Any, element_spec: Any) -> Any:
         """An iterator that hands out `batch` for ever at next to no cost."""
 
-    def handed_once(self, batch: Any, iterator: Any, element_spec: Any) -> Any:
-        """One in the place of `iterator` that hands out `batch` and has no other."""
+    def handed_once(self, batches: Sequence[Any], iterator: Any, element_spec: Any) -> Any:
+        """One in the place of `iterator` that hands out `batches` and has no others."""
 
-    def not_handed_once(self, iterator: Any, element_spec: Any) -> str | None:
-        """Why a batch of it could not be handed out by another, as a sentence."""
+    def not_handed_once(self, iterator: Any, element_spec: Any, batches: int) -> str | None:
+        """Why so many batches of it could not be handed out by another, as a sentence."""
 
     def step_tables(self, functions: Sequence[Any]) -> StepTables:
         """The embedding tables of steps that run these functions.

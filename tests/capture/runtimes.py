@@ -41,10 +41,10 @@ class ToyRuntime:
     def repeated(self, batch: Any, element_spec: Any) -> Any:
         return itertools.repeat(batch)
 
-    def handed_once(self, batch: Any, iterator: Any, element_spec: Any) -> Any:
-        return iter([batch])
+    def handed_once(self, batches: Sequence[Any], iterator: Any, element_spec: Any) -> Any:
+        return iter(batches)
 
-    def not_handed_once(self, iterator: Any, element_spec: Any) -> str | None:
+    def not_handed_once(self, iterator: Any, element_spec: Any, batches: int) -> str | None:
         return None
 
     def step_tables(self, functions: Sequence[Any]) -> StepTables:

@@ -179,7 +179,14 @@ def test_a_mirrored_training_is_the_native_one_and_its_ids_are_those_of_all_repl
     assert (table.ids.smallest, table.ids.largest) == (flat.min(), flat.max())
 
 
-@pytest.mark.parametrize("script", [FIT, OWN_LOOP], ids=["fit", "own loop"])
+SEVERAL_A_CALL = FIT.replace('"mse")', '"mse", steps_per_execution=5)').replace(
+    "epochs=4", "epochs=40"
+)
+
+
+@pytest.mark.parametrize(
+    "script", [FIT, OWN_LOOP, SEVERAL_A_CALL], ids=["fit", "own loop", "several steps a call"]
+)
 def test_a_training_whose_ids_are_looked_at_is_the_native_one(
     make_case: MakeCase, script: str
 ) -> None:
@@ -206,3 +213,17 @@ def test_a_training_whose_ids_are_looked_at_is_the_native_one(
     assert ids.unique_per_step == pytest.approx(np.mean([len(set(one)) for one in batches]))
     assert ids.hot_percent == pytest.approx(100 * hot / len(flat))
     assert ids.padding_percent == pytest.approx(100 * max(counts.values()) / len(flat))
+
+
+def test_calls_that_find_fewer_batches_than_they_would_take_are_the_native_ones(
+    make_case: MakeCase,
+) -> None:
+    case = make_case(SEVERAL_A_CALL.replace("=5", "=8"))
+    native = case.natively()
+    analysed = case.analysed("--run-to-end", "--budget", "0")
+
+    assert native.facts
+    assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
+    (table,) = analysed.session.embeddings
+    assert table.ids is not None, table.ids_missing
+    assert table.ids.lookups == table.ids.batches * BATCH * LENGTH

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pipediag.capture.loops.loop import Consumer, Loop
@@ -51,9 +51,9 @@ class Looking:
         self.at_next(consumer)
         return True
 
-    def batch_drawn(self, batch: Any) -> None:
-        """The step is about to draw this batch."""
-        self._aside(lambda: self._tables.handed_over(batch))
+    def batches_drawn(self, batches: Sequence[Any]) -> None:
+        """The step, or the steps of one call, are about to draw these."""
+        self._aside(lambda: self._tables.handed_over(batches))
 
     def function_called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function is called in a step, maybe with its batch."""

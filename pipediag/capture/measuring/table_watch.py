@@ -6,7 +6,7 @@ between windows, so that no step is timed meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pipediag.capture.loops.loop import Consumer, Loop
@@ -70,13 +70,16 @@ class TableWatch:
             self._records.append((table, self._record_of(table, known)))
         self._expect_ids(self._lack(consumer))
 
-    def handed_over(self, batch: Any) -> None:
-        """The step is about to draw this batch."""
-        self._look(lambda step: step.of_batch(batch))
+    def handed_over(self, batches: Sequence[Any]) -> None:
+        """The step is about to draw this batch, or the steps of one call these."""
+        record = self._loop.record
+        first = record.steps - record.batches_per_call + 1
+        for number, batch in enumerate(batches, first):
+            self._look(number, lambda step, batch=batch: step.of_batch(batch))
 
     def called(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> None:
         """A function is called at the script's own level, which may be the step."""
-        self._look(lambda step: step.of_call(function, args, kwargs))
+        self._look(self._loop.record.steps, lambda step: step.of_call(function, args, kwargs))
 
     def end(self) -> None:
         """Write down what was counted, and let the ids go."""
@@ -92,7 +95,7 @@ class TableWatch:
         self._records.clear()
         self._step = None
 
-    def _look(self, given_by: Any) -> None:
+    def _look(self, number: int, given_by: Any) -> None:
         if self._step is None or not self._tallies:
             return
         try:
@@ -109,7 +112,7 @@ class TableWatch:
             return
         self.seen += 1
         for tally, found in looked_up:
-            tally.add(self._loop.record.steps, found)
+            tally.add(number, found)
 
     def _give_up(self, lack: Exception) -> None:
         """What was counted so far is good."""
@@ -126,7 +129,9 @@ class TableWatch:
             return _NO_BATCH
         if consumer.hand_over == "next":
             return None
-        return self._loop.runtime.not_handed_once(consumer.iterator(), consumer.element_spec)
+        return self._loop.runtime.not_handed_once(
+            consumer.iterator(), consumer.element_spec, self._loop.record.batches_per_call
+        )
 
     def _expect_ids(self, lack: str | None) -> None:
         vocabularies = self._vocabularies()

@@ -1,4 +1,4 @@
-"""A batch that is looked at on its way to a step which draws it itself."""
+"""Batches that are looked at on their way to a step, or steps of one call, that draw them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ class ScriptsOwnError(Exception):
 
 
 def look_at_next(consumer: Consumer, iterator: Any) -> Any:
-    """The iterator to call the step with: of the one batch that the step would have drawn.
+    """The iterator to call the step with: of the batches that the step would have drawn.
 
     Raises:
         ScriptsOwnError: the step would have failed to draw it.
     """
     consumer.stand_in.give_back()
     runtime = consumer.loop.runtime
+    batches: list[Any] = []
     try:
-        batch = runtime.pull(iterator)
+        while len(batches) < consumer.loop.record.batches_per_call:
+            batches.append(runtime.pull(iterator))
     except Exception as error:
-        if is_end_of_data(error):
+        if not is_end_of_data(error):
+            raise ScriptsOwnError(error) from error
+        if not batches:
             return iterator  # the call finds that out itself
-        raise ScriptsOwnError(error) from error
-    once = runtime.handed_once(batch, iterator, consumer.element_spec)
+    once = runtime.handed_once(batches, iterator, consumer.element_spec)
     if consumer.loop.diagnosis is not None:
-        consumer.loop.diagnosis.looking.batch_drawn(batch)
+        consumer.loop.diagnosis.looking.batches_drawn(batches)
     return once

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -46,6 +47,25 @@ def _nested(prefix: str, options: Any) -> dict[str, Scalar]:
         if not name.startswith("_") and isinstance(value, bool | int | float | str):
             found[f"{prefix.removeprefix('experimental_')}.{name}"] = value
     return found
+
+
+_ROWS, _LENGTH, _STRING = 1024, 512, 64
+"""What is taken where a spec leaves it open: rows, each other length, bytes of a string. Own
+choice, on the large side."""
+
+
+def batch_bytes(element_spec: Any) -> int:
+    """About what a batch takes, by its spec; of all replicas together."""
+    nest = sys.modules["tensorflow.python.util.nest"]
+    total = 0
+    for spec in nest.flatten(element_spec, expand_composites=True):
+        sizes = spec.shape.as_list() if spec.shape.rank is not None else [None, None]
+        known = [
+            size if size is not None else _LENGTH if place else _ROWS
+            for place, size in enumerate(sizes)
+        ]
+        total += math.prod(known) * (spec.dtype.size or _STRING)
+    return total
 
 
 def batch_rows(batch: Any) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 _PER_REPLICA = "PerReplica"
@@ -37,12 +37,12 @@ class DistributedIterators:
         """The next batch, of which no hook is told."""
         return self._unwatched(lambda: self._advance(iterator))
 
-    def handed_once(self, batch: Any, iterator: Any) -> Any:
-        """Another iterator that hands each replica its part of `batch`, and is at its end.
+    def handed_once(self, batches: Sequence[Any], iterator: Any) -> Any:
+        """Another iterator that hands each replica its part of `batches`, and is at its end.
 
         It is of the same type, so that a tf.function that takes it is not traced again.
         """
-        return self._unwatched(lambda: _handed_once(batch, iterator))
+        return self._unwatched(lambda: _handed_once(batches, iterator))
 
     def not_handed_once(self, iterator: Any) -> str | None:
         """Why a batch of that iterator would not be the same from another one.
@@ -112,17 +112,16 @@ def _rehearsed(iterator: Any) -> str | None:
     return None if another._type_spec == iterator._type_spec else _OTHER_TYPE
 
 
-def _handed_once(batch: Any, iterator: Any) -> Any:
-    from tensorflow.python.data.ops import dataset_ops
+def _handed_once(batches: Sequence[Any], iterator: Any) -> Any:
     from tensorflow.python.framework import ops
+
+    from pipediag.capture.frameworks.tensorflow.repeat import one_after_the_other
 
     with ops.device("/CPU:0"):
         # Devices are given the elements of a dataset in turn.
-        elements, *others = [
-            dataset_ops.DatasetV2.from_tensors(tuple(parts)) for parts in parts_by_replica(batch)
-        ]
-        for other in others:
-            elements = elements.concatenate(other)
+        elements = one_after_the_other(
+            [tuple(parts) for batch in batches for parts in parts_by_replica(batch)]
+        )
     return _instead_of(iterator, elements)
 
 

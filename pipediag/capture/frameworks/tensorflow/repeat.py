@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -14,9 +15,9 @@ def repeated(batch: Any, element_spec: Any) -> Any:
     return unobserved_iterator(plain(_once(batch).repeat()), element_spec)
 
 
-def handed_once(batch: Any, element_spec: Any) -> Any:
-    """An iterator that hands out `batch` and is at its end, with the original's spec."""
-    return unobserved_iterator(plain(_once(batch)), element_spec)
+def handed_once(batches: Sequence[Any], element_spec: Any) -> Any:
+    """An iterator that hands out `batches` and is at its end, with the original's spec."""
+    return unobserved_iterator(plain(one_after_the_other(batches)), element_spec)
 
 
 def not_handed_once(iterator: Any, element_spec: Any) -> str | None:
@@ -29,6 +30,14 @@ def not_handed_once(iterator: Any, element_spec: Any) -> str | None:
     resource = getattr(iterator, "_iterator_resource", None)
     device = getattr(resource, "device", None) or ""
     return None if "CPU" in device else "Batches are handed out on another device than the CPU."
+
+
+def one_after_the_other(elements: Sequence[Any]) -> Any:
+    """A dataset of these elements, whose shapes may differ."""
+    dataset = _once(elements[0])
+    for element in elements[1:]:
+        dataset = dataset.concatenate(_once(element))
+    return dataset
 
 
 def _once(batch: Any) -> Any:

@@ -13,6 +13,10 @@ from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
 from pipediag.capture.runtime import Cancellation, Clock
 from pipediag.capture.step_tables import StepTables
 
+_MOST_HELD = 256_000_000
+"""Bytes of batches that are drawn ahead of one call. Own choice: about what a pipeline that draws
+ahead holds by itself."""
+
 
 class TensorFlowRuntime:
     """Imports what it needs when it is asked: TensorFlow is there by then."""
@@ -32,14 +36,16 @@ class TensorFlowRuntime:
         spread = self._spread(iterator)
         return self.advance(iterator) if spread is None else spread.pull(iterator)
 
-    def handed_once(self, batch: Any, iterator: Any, element_spec: Any) -> Any:
+    def handed_once(self, batches: Sequence[Any], iterator: Any, element_spec: Any) -> Any:
         spread = self._spread(iterator)
         if spread is None:
-            return repeat.handed_once(batch, element_spec)
-        return spread.handed_once(batch, iterator)
+            return repeat.handed_once(batches, element_spec)
+        return spread.handed_once(batches, iterator)
 
-    def not_handed_once(self, iterator: Any, element_spec: Any) -> str | None:
+    def not_handed_once(self, iterator: Any, element_spec: Any, batches: int) -> str | None:
         spread = self._spread(iterator)
+        if batches > 1 and batches * datasets.batch_bytes(element_spec) > _MOST_HELD:
+            return f"A call of the step takes {batches} batches, which are too large to be held."
         if spread is None:
             return repeat.not_handed_once(iterator, element_spec)
         return spread.not_handed_once(iterator)

@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pipediag.capture.frameworks.tensorflow.tables.lookups import one_to_one
+from pipediag.capture.frameworks.tensorflow.tables.lookups import Lookup, one_to_one
 from pipediag.capture.frameworks.tensorflow.tables.unfolded import At, Frame, Unfolded
 from pipediag.tensorflow_names import LOOKUP
 
 HANDS_OUT = "IteratorGetNext"
+HANDED_OUT = "OptionalGetValue"
+"""A batch that was drawn before, maybe in the turn of a loop before this one: Keras takes several
+steps in one call so."""
 _MAY_HAND_OUT = "IteratorGetNextAsOptional"
 """Of a replica, which an incomplete batch may have nothing for."""
 _OTHER_ATTRIBUTES = ("func", "shape", "tensor")
@@ -43,6 +46,17 @@ def hands_out_to_all(step: Unfolded, frame: Frame, op: Any) -> bool:
         return False
     given = (step.source(At(frame, tensor)).op.type for tensor in op.inputs)
     return any(kind == _MAY_HAND_OUT for kind in given)
+
+
+def handed_out_there(step: Unfolded, lookup: Lookup) -> bool:
+    """Whether the loop or branch that a lookup is in is given a batch of its own."""
+    try:
+        sources = list(sources_of(step, lookup.ids))
+    except NotFromABatchError:
+        return False
+    return bool(sources) and all(
+        one.op.type == HANDED_OUT and one.frame.branch is lookup.branch for one in sources
+    )
 
 
 def sources_of(step: Unfolded, ids: At) -> Iterator[At]:
@@ -103,7 +117,7 @@ def cast_of(step: Unfolded, ids: At) -> Cast | None:
 
 def _is_source(step: Unfolded, at: At) -> bool:
     return (
-        at.op.type == HANDS_OUT
+        at.op.type in (HANDS_OUT, HANDED_OUT)
         or (at.op.type == "Placeholder" and not _captured(step, at))
         or hands_out_to_all(step, at.frame, at.op)
     )

@@ -30,8 +30,8 @@ class Lookup:
     they are made unique."""
     read: At | None
     """The whole variable's value that it gathers from; None where it does so through the handle."""
-    within: str | None
-    """The type of the loop or branch of the graph that it is in."""
+    branch: Frame | None
+    """The body of the loop or branch of the graph that it is in."""
     compiled: bool
     """Whether XLA compiles it."""
 
@@ -80,7 +80,7 @@ def _gathers(step: Unfolded) -> Iterator[Lookup]:
             continue
         if handle is not None:
             ids = _ids_behind(step, At(frame, op.inputs[1]))
-            yield Lookup(handle, ids, read, frame.within, frame.compiled)
+            yield Lookup(handle, ids, read, frame.branch, frame.compiled)
 
 
 def _of_rows(step: Unfolded, op: Any, frame: Frame) -> bool:

@@ -9,10 +9,12 @@ from typing import Any
 from pipediag.capture.frameworks.tensorflow.distributed import parts_by_replica
 from pipediag.capture.frameworks.tensorflow.tables.copies import beside, copies_of, of_all_devices
 from pipediag.capture.frameworks.tensorflow.tables.ids import (
+    HANDED_OUT,
     HANDS_OUT,
     NotFromABatchError,
     cast_of,
     compute,
+    handed_out_there,
     hands_out_to_all,
     sources_of,
 )
@@ -133,10 +135,15 @@ class _Step:
         given: Given = {}
         drawn = 0
         for frame, op in self.unfolded.operations:
-            if hands_out_to_all(self.unfolded, frame, op):
-                given.update(_standing_for(frame, op, parts))
+            if op.type == HANDED_OUT or hands_out_to_all(self.unfolded, frame, op):
+                # A strategy has some for the part of one replica, or for what is there at all.
+                if _are_of(op.outputs, parts):
+                    given.update(_standing_for(frame, op, parts))
             elif op.type == HANDS_OUT and not _finds_the_end(frame, of_replicas):
-                given.update(_standing_for(frame, op, of_replicas[drawn % len(of_replicas)]))
+                of_replica = of_replicas[drawn % len(of_replicas)]
+                if not _are_of(op.outputs, of_replica):
+                    raise UnreadableStepError(_NO_MATCH)
+                given.update(_standing_for(frame, op, of_replica))
                 drawn += 1
         return given
 
@@ -161,9 +168,12 @@ def _finds_the_end(frame: Frame, of_replicas: list[list[Any]]) -> bool:
     return len(of_replicas) > 1 and frame.within is not None
 
 
+def _are_of(tensors: Sequence[Any], parts: list[Any]) -> bool:
+    """Whether these could be parts of the batch."""
+    return [one.dtype for one in tensors] == [one.dtype for one in parts]
+
+
 def _standing_for(frame: Frame, op: Any, parts: list[Any]) -> Given:
-    if [one.dtype for one in op.outputs] != [one.dtype for one in parts]:
-        raise UnreadableStepError(_NO_MATCH)
     pairs = zip(op.outputs, parts, strict=True)
     return {At(frame, tensor).key: part for tensor, part in pairs}
 
@@ -362,8 +372,9 @@ def _passage(step: Unfolded, lookups: list[Lookup]) -> Passage:
     """How the ids come; of several ways, that of the first, and any float on one of them."""
     dtypes, vocabularies = [], []
     for lookup in lookups:
-        if lookup.within is not None:
-            raise NotFromABatchError(f"they are looked up within `{lookup.within}` of the graph")
+        branch = lookup.branch
+        if branch is not None and not handed_out_there(step, lookup):
+            raise NotFromABatchError(f"they are looked up within `{branch.within}` of the graph")
         for source in sources_of(step, lookup.ids):
             dtypes.append(source.tensor.dtype.name)
         vocabularies += _vocabularies(step, lookup.ids)

@@ -53,11 +53,17 @@ class Frame:
         return self.given[place] if place is not None and place < len(self.given) else None
 
     @property
-    def within(self) -> str | None:
-        """The type of the loop or branch around it; None where each call of the step runs it."""
+    def branch(self) -> Frame | None:
+        """The body of the loop or branch that it is in; None where each call of the step runs it
+        once."""
         if self.caller is None or self.call.type not in _CALLS:
-            return None if self.caller is None else str(self.call.type)
-        return self.caller.within
+            return None if self.caller is None else self
+        return self.caller.branch
+
+    @property
+    def within(self) -> str | None:
+        """The type of that loop or branch."""
+        return None if self.branch is None else str(self.branch.call.type)
 
     @property
     def compiled(self) -> bool:
