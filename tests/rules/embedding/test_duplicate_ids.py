@@ -8,6 +8,7 @@ from pipediag.rules.embedding import duplicate_ids as rule
 from pipediag.session.edits import SetModel
 from pipediag.session.findings import Finding
 from tests.factories import (
+    make_device,
     make_embedding,
     make_embedding_cost,
     make_keras,
@@ -56,6 +57,20 @@ def test_what_it_takes_is_said_where_the_profile_tells_it() -> None:
 def test_an_own_loop_and_one_compiled_by_xla_have_no_trial(keras: Any) -> None:
     finding = finding_with(loops=[make_loop(keras=keras)])
     assert (finding.status, finding.edit) == ("informative", None)
+
+
+def test_on_a_cpu_it_says_that_the_edit_took_longer_wherever_it_was_measured() -> None:
+    gpu = make_device(kind="GPU")
+
+    assert "on a CPU took longer for each table" in finding_with(devices=[]).advice
+    assert "may as well take longer" in finding_with(devices=[gpu]).advice
+
+
+def test_ids_that_replicas_share_are_told_as_such() -> None:
+    loops = [make_loop(keras=make_keras(), replicas=2)]
+
+    assert "2 replicas share them" in finding_with(loops=loops).advice
+    assert "replicas" not in finding_with().advice
 
 
 def test_while_input_waits_that_comes_first() -> None:
