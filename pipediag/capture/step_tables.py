@@ -95,6 +95,10 @@ class StepTables(Protocol):
     def constant_bytes(self) -> int:
         """Of the constants in its graphs."""
 
+    def draws_as_counted(self, *, batches_per_call: int, replicas: int, distributed: bool) -> bool:
+        """Whether a call of a step that is given its iterator draws so many batches from it, of
+        which each replica gets a part, and from no other one."""
+
     def of_batch(self, batch: Any) -> Any:
         """What to compute ids from, where the step draws its batch itself.
 

@@ -26,6 +26,10 @@ _MOST_LOOKUPS = 4_000_000
 """Own choice: ids of all tables together, which take 32 MB until they are counted."""
 
 _NO_BATCH = "The loop ended before a batch could be looked at."
+_SEVERAL_DRAWS = (
+    "A call of the step draws several batches, or from several iterators, so that none is taken "
+    "out to be looked at."
+)
 _NO_TOKENS = "No table of tokens stands in front of it in the step."
 
 
@@ -129,8 +133,15 @@ class TableWatch:
             return _NO_BATCH
         if consumer.hand_over == "next":
             return None
+        record = self._loop.record
+        if self._step is None or not self._step.draws_as_counted(
+            batches_per_call=record.batches_per_call,
+            replicas=record.replicas,
+            distributed=consumer.distributed,
+        ):
+            return _SEVERAL_DRAWS
         return self._loop.runtime.not_handed_once(
-            consumer.iterator(), consumer.element_spec, self._loop.record.batches_per_call
+            consumer.iterator(), consumer.element_spec, record.batches_per_call
         )
 
     def _expect_ids(self, lack: str | None) -> None:

@@ -49,6 +49,10 @@ class ToyTables:
         self.tables = [ToyTable()]
         self.softmaxes = [TOY_SOFTMAX]
         self.constant_bytes = 48
+        self.draws = 1
+
+    def draws_as_counted(self, *, batches_per_call: int, **_: Any) -> bool:
+        return batches_per_call == self.draws
 
     def of_batch(self, batch: Any) -> Any:
         if batch == "strange":
@@ -159,11 +163,14 @@ def test_calls_of_other_functions_are_no_steps(measured: Measured) -> None:
     assert measured.recording.variables[0].ids.lookups == 2
 
 
-@pytest.mark.parametrize("lack", ["device", "graph"])
+@pytest.mark.parametrize("lack", ["device", "graph", "draws"])
 def test_where_no_batch_can_be_looked_at_that_is_said(measured: Measured, lack: str) -> None:
     if lack == "device":
         measured.consumer.hand_over = "call"
         measured.runtime.not_handed_once = lambda *_: "elsewhere"  # type: ignore[method-assign]
+    elif lack == "draws":
+        measured.consumer.hand_over = "call"
+        measured.runtime.tables.draws = 2  # type: ignore[union-attr]
     else:
         table = measured.runtime.tables.tables[0]  # type: ignore[union-attr]
         table.passage, table.ids_missing = None, "a loop"

@@ -9,16 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pipediag.capture.frameworks.tensorflow.tables.draws import (
+    HANDED_OUT,
+    HANDS_OUT,
+    hands_out_to_all,
+)
 from pipediag.capture.frameworks.tensorflow.tables.lookups import Lookup, one_to_one
-from pipediag.capture.frameworks.tensorflow.tables.unfolded import At, Frame, Unfolded
+from pipediag.capture.frameworks.tensorflow.tables.unfolded import At, Unfolded
 from pipediag.tensorflow_names import LOOKUP
 
-HANDS_OUT = "IteratorGetNext"
-HANDED_OUT = "OptionalGetValue"
-"""A batch that was drawn before, maybe in the turn of a loop before this one: Keras takes several
-steps in one call so."""
-_MAY_HAND_OUT = "IteratorGetNextAsOptional"
-"""Of a replica, which an incomplete batch may have nothing for."""
 _OTHER_ATTRIBUTES = ("func", "shape", "tensor")
 """Types of attributes that operations on ids have no need of."""
 
@@ -35,17 +34,6 @@ class Cast:
     """The narrowest float type."""
     before: At | None
     """The integers; None where they come as floats from the pipeline."""
-
-
-def hands_out_to_all(step: Unfolded, frame: Frame, op: Any) -> bool:
-    """Whether it gives the parts of all replicas, of which some may be empty.
-
-    A strategy asks first whether there is something for any of them, or the data are at their end.
-    """
-    if op.type != "If" or frame.within is not None:
-        return False
-    given = (step.source(At(frame, tensor)).op.type for tensor in op.inputs)
-    return any(kind == _MAY_HAND_OUT for kind in given)
 
 
 def handed_out_there(step: Unfolded, lookup: Lookup) -> bool:

@@ -8,14 +8,17 @@ from typing import Any
 
 from pipediag.capture.frameworks.tensorflow.distributed import parts_by_replica
 from pipediag.capture.frameworks.tensorflow.tables.copies import beside, copies_of, of_all_devices
-from pipediag.capture.frameworks.tensorflow.tables.ids import (
+from pipediag.capture.frameworks.tensorflow.tables.draws import (
     HANDED_OUT,
     HANDS_OUT,
+    draws_as_counted,
+    hands_out_to_all,
+)
+from pipediag.capture.frameworks.tensorflow.tables.ids import (
     NotFromABatchError,
     cast_of,
     compute,
     handed_out_there,
-    hands_out_to_all,
     sources_of,
 )
 from pipediag.capture.frameworks.tensorflow.tables.lookups import Lookup, lookups_in
@@ -75,6 +78,17 @@ class TracedTables:
         seen = {id(weight): one for step in self._steps for weight, one in step.softmaxes}
         self.softmaxes: Sequence[RecordedSoftmax] = list(seen.values())
         self.constant_bytes = sum(step.constant_bytes for step in self._steps)
+
+    def draws_as_counted(self, *, batches_per_call: int, replicas: int, distributed: bool) -> bool:
+        return all(
+            draws_as_counted(
+                step.unfolded,
+                batches_per_call=batches_per_call,
+                replicas=replicas,
+                distributed=distributed,
+            )
+            for step in self._steps
+        )
 
     def of_batch(self, batch: Any) -> Given:
         """By the operation that hands the step its batch."""
@@ -231,7 +245,9 @@ class TracedTable:
     def looked_up(self, given: Given) -> list[LookedUp]:
         """Computed as the step computes them, those of all replicas."""
         found = []
-        for lookup in self._lookups:
+        # Where a loop is written out several times, each turn looks up a batch of its own.
+        branch = self._lookups[0].branch
+        for lookup in (one for one in self._lookups if one.branch is branch):
             cast = cast_of(self._step, lookup.ids)
             before = cast.before if cast else None
             found.append(
