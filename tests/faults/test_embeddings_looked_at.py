@@ -215,6 +215,63 @@ def test_a_training_whose_ids_are_looked_at_is_the_native_one(
     assert ids.padding_percent == pytest.approx(100 * max(counts.values()) / len(flat))
 
 
+DRAWS_BY_ITSELF = """
+    import hashlib
+
+    import numpy as np
+    import tensorflow as tf
+
+    ids = np.random.default_rng(3).integers(0, 400, (2400, 12))
+    dataset = tf.data.Dataset.from_tensor_slices(ids).batch(8)
+    table = tf.Variable(tf.random.stateless_normal((400, 8), (1, 2)))
+
+    def train(batch):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((tf.nn.embedding_lookup(table, batch) - 1.0) ** 2)
+        gradient = tape.gradient(loss, table)
+        table.scatter_sub(tf.IndexedSlices(0.1 * gradient.values, gradient.indices))
+
+    @tf.function
+    def step(iterator):
+        trained = 0
+    DRAWS
+        return trained
+
+    trained = 0
+    for epoch in range(40):
+        iterator = iter(dataset)
+        for _ in range(150):
+            trained += int(step(iterator))
+    print("FACT trained", trained, hashlib.sha256(table.numpy().tobytes()).hexdigest())
+"""
+TWICE = """
+        for _ in range(2):
+            train(next(iterator))
+            trained += 1
+"""
+WHILE_THERE_ARE = """
+        for _ in tf.range(2):
+            batch = iterator.get_next_as_optional()
+            if batch.has_value():
+                train(batch.get_value())
+                trained += 1
+"""
+
+
+@pytest.mark.parametrize("draws", [TWICE, WHILE_THERE_ARE], ids=["twice", "while there are"])
+def test_a_step_that_draws_several_batches_by_itself_keeps_them_all(
+    make_case: MakeCase, draws: str
+) -> None:
+    case = make_case(DRAWS_BY_ITSELF.replace("    DRAWS\n", draws.lstrip("\n")))
+    native = case.natively()
+    analysed = case.analysed("--run-to-end", "--budget", "0")
+
+    assert native.facts
+    assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
+    (table,) = analysed.session.embeddings
+    assert "draws several batches" in str(table.ids_missing)
+
+
 def test_calls_that_find_fewer_batches_than_they_would_take_are_the_native_ones(
     make_case: MakeCase,
 ) -> None:

@@ -78,6 +78,10 @@ class Loop:
         """Whether it is a `fit`, of which none begins before the last one ends."""
         return self.record.kind == "keras" and self.trains
 
+    def has_step(self, function: Any) -> bool:
+        """Whether it is one of the functions that train in its steps."""
+        return any(ref() is function for ref in self.step_functions)
+
     def runs_elsewhere(self) -> bool:
         """Whether it is the loop of another thread, which has not ended."""
         thread = self.thread

@@ -147,7 +147,7 @@ class Conductor:
             repeat(consumer, batch, self._with.recorder.note)
         return batch
 
-    def call_begins(self, consumer: Consumer, iterator: Any) -> Any:
+    def call_begins(self, consumer: Consumer, iterator: Any, function: Any = None) -> Any:
         """A tf.function is called with an iterator; returns the iterator to call it with."""
         self.streak.settle()
         consumer.hand_over = "call"
@@ -158,7 +158,8 @@ class Conductor:
         consumer.batches += consumer.loop.record.batches_per_call
         if consumer.stand_in.stage is Stage.CATCHING:
             repeat_next(consumer, iterator, self._with.recorder.note)
-        elif consumer.stand_in.stage is Stage.LOOKING:
+        elif consumer.stand_in.stage is Stage.LOOKING and consumer.loop.has_step(function):
+            # What others draw from it nobody has read.
             return look_at_next(consumer, iterator)
         return consumer.stand_in.asked(iterator)
 

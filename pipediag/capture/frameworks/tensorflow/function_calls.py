@@ -131,7 +131,9 @@ class FunctionCalls:
         visit.consumer, visit.iterator = self._consumer_among(visit.args)
         if visit.consumer is not None:
             try:
-                visit.given = self._conductor.call_begins(visit.consumer, visit.iterator)
+                visit.given = self._conductor.call_begins(
+                    visit.consumer, visit.iterator, visit.function
+                )
             except ScriptsOwnError as failed:
                 visit.given, visit.error = visit.iterator, failed.error
             if visit.given is not visit.iterator:

@@ -241,6 +241,76 @@ for name, given, options, *added_up in [
     print(json.dumps({"name": name, "exchanged": table.use.exchanged, "slots": table.use.slots,
         "gradient": table.use.gradient, "softmaxes": len(step.softmaxes)}))
 
+# What a call draws: that of Keras, of strategies, and of functions that do it their own way.
+def drawn(name, function, **how):
+    step = TracedTables([function])
+    counted = {"batches_per_call": 1, "replicas": 1, "distributed": False, **how}
+    print(json.dumps({"name": name, "as counted": step.draws_as_counted(**counted)}))
+    return step
+
+def looked_up_by(draw):
+    table = tf.Variable(tf.zeros((rows, 3)))
+
+    @tf.function
+    def stepping(*iterators):
+        def train(ids):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(tf.nn.embedding_lookup(table, ids))
+            table.scatter_sub(tape.gradient(loss, table))
+        draw(train, *iterators)
+
+    return stepping
+
+# AutoGraph finds no source of what is given as text.
+def counted(train, batch):
+    train(batch)
+    return 1
+
+def in_a_loop(train, iterator):
+    tf.while_loop(lambda at: at < 3, lambda at: at + counted(train, next(iterator)), [0])
+
+def once_or_none(train, iterator):
+    maybe = iterator.get_next_as_optional()
+    return tf.cond(maybe.has_value(), lambda: counted(train, maybe.get_value()), lambda: 1)
+
+def as_long_as_there_are(train, iterator):
+    tf.while_loop(lambda at: at < 3, lambda at: at + once_or_none(train, iterator), [0])
+
+def once_more_if(train, iterator):
+    maybe = iterator.get_next_as_optional()
+    both = lambda: counted(train, maybe.get_value()) + counted(train, next(iterator))
+    tf.cond(maybe.has_value(), both, lambda: 1)
+
+some = tf.data.Dataset.from_tensor_slices(x).batch(2)
+for name, draw, count in [
+    ("draws once", lambda train, one: train(next(one)), 1),
+    ("draws twice", lambda train, one: (train(next(one)), train(next(one))), 1),
+    ("draws from two", lambda train, one, two: train(next(one) + next(two)), 2),
+    ("draws in a loop", in_a_loop, 1),
+    ("draws as long as there are", as_long_as_there_are, 1),
+    ("draws once or none", once_or_none, 1),
+    ("draws once more", once_more_if, 1),
+    ("draws nothing", lambda train, batch: train(batch), 0),
+]:
+    function = looked_up_by(draw)
+    given = [iter(some) for _ in range(count)] or [x[:2]]
+    function.get_concrete_function(*given)
+    drawn(name, function)
+
+for unrolled in (1, 2):
+    model = simple(integers)
+    model.compile("sgd", "mse", steps_per_execution=4)
+    model.unrolled_steps_per_execution = unrolled
+    model.make_train_function()
+    model.train_function(iter(tf.data.Dataset.from_tensors(batch).repeat()))
+    seen = [cell.cell_contents for cell in model.train_function.__closure__]
+    (function,) = [one for one in seen if hasattr(one, "_list_all_concrete_functions")]
+    step = drawn(f"several steps, {unrolled} at a time", function, batches_per_call=4)
+    (table,) = step.tables
+    print(json.dumps({"name": f"ids of several steps, {unrolled} at a time",
+        "ids": [one.ids.tolist() for one in table.looked_up(step.of_batch(batch))]}))
+drawn("several steps counted as one", function)
+
 # Parts of a batch that come together, as one may be empty, or from one device after the other.
 finite = tf.data.Dataset.from_tensor_slices((x, y)).batch(5)
 for name, dataset in [("ids of replicas", finite.repeat()), ("ids of some", finite)]:
@@ -253,7 +323,7 @@ for name, dataset in [("ids of replicas", finite.repeat()), ("ids of some", fini
     seen = [cell.cell_contents for cell in model.train_function.__closure__]
     (function,) = [one for one in seen if hasattr(one, "_list_all_concrete_functions")]
     function.get_concrete_function(iter(data))
-    step = TracedTables([function])
+    step = drawn(f"drawn {name}", function, replicas=2, distributed=True)
     (table,) = step.tables
     found = [table.looked_up(step.of_batch(one)) for one, _ in zip(data, range(2))]
     print(json.dumps({"name": name, "lookups": table.use.lookups,
@@ -558,3 +628,36 @@ def test_ids_are_those_of_each_replicas_part(steps: dict[str, dict[str, Any]], n
     assert steps[name]["lookups"] == 1
     assert [len(parts) for parts in batches] == [2, 2]
     assert [first + second for first, second in batches] == [whole[:5], whole[5:]]
+
+
+@pytest.mark.parametrize(
+    ("name", "as_counted"),
+    [
+        ("draws once", True),
+        ("draws once or none", True),
+        ("draws nothing", True),
+        ("draws twice", False),
+        ("draws from two", False),
+        ("draws in a loop", False),
+        ("draws as long as there are", False),
+        ("draws once more", False),
+        ("several steps, 1 at a time", True),
+        ("several steps, 2 at a time", True),
+        ("several steps counted as one", False),
+        ("drawn ids of replicas", True),
+        ("drawn ids of some", True),
+    ],
+)
+def test_whether_a_call_draws_what_is_counted(
+    steps: dict[str, dict[str, Any]], name: str, as_counted: bool
+) -> None:
+    assert steps[name]["as counted"] is as_counted
+
+
+@pytest.mark.parametrize("unrolled", [1, 2])
+def test_ids_of_one_of_several_steps_are_those_of_its_batch(
+    steps: dict[str, dict[str, Any]], unrolled: int
+) -> None:
+    found = steps[f"ids of several steps, {unrolled} at a time"]
+
+    assert found["ids"] == [steps["adam"]["ids"]]
