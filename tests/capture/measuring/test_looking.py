@@ -99,6 +99,25 @@ def test_the_step_draws_the_batches_that_it_would_have_drawn(measured: Measured)
     assert (table.ids.lookups, table.ids.unique) == (4, 3)
 
 
+def test_all_batches_of_a_call_are_looked_at_and_handed_on(measured: Measured) -> None:
+    record = measured.loop.record
+    measured.until(Phase.LOOK)
+    record.batches_per_call, record.steps = 3, 90
+    data = iter([[1, 1], [2, 3], [4, 4], [5, 5]])
+    first = list(look_at_next(measured.consumer, data))
+    record.steps = 93
+    measured.diagnosis.looking.at_next(measured.consumer)
+    # The data end within the second call.
+    second = list(look_at_next(measured.consumer, data))
+    measured.diagnosis.finish("the script ended")
+
+    assert (first, second) == ([[1, 1], [2, 3], [4, 4]], [[5, 5]])
+    (table,) = measured.recording.variables
+    assert table.ids is not None
+    assert table.ids.batches == [88, 89, 90, 91]
+    assert table.ids.lookups == 8
+
+
 def test_its_steps_are_no_windows(measured: Measured) -> None:
     measured.until(Phase.LOOK)
     before = [len(window.blocks) for window in measured.recording.windows]

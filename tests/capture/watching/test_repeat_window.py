@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -91,6 +92,18 @@ def test_its_steps_are_given_one_batch(script: Script) -> None:
     script.into_repeat(consumer)
 
     assert consumer.stand_in.iterator == "repeated batch"
+
+
+def test_batches_are_looked_at_on_their_way_to_a_step_and_to_nothing_else(script: Script) -> None:
+    def step() -> None: ...
+
+    consumer = consumer_of(script.loop())
+    consumer.loop.step_functions.append(weakref.ref(step))
+    consumer.stand_in.look()
+
+    assert script.conductor.call_begins(consumer, "own", function=print) == "own"
+    looked_at = script.conductor.call_begins(consumer, "own", function=step)
+    assert list(looked_at) == ["batch of own"]
 
 
 def test_a_loop_that_is_given_up_gets_its_own_iterator_and_its_training_back(

@@ -44,11 +44,17 @@ class TensorFlowRuntime:
 
     def not_handed_once(self, iterator: Any, element_spec: Any, batches: int) -> str | None:
         spread = self._spread(iterator)
-        if batches > 1 and batches * datasets.batch_bytes(element_spec) > _MOST_HELD:
-            return f"A call of the step takes {batches} batches, which are too large to be held."
         if spread is None:
-            return repeat.not_handed_once(iterator, element_spec)
-        return spread.not_handed_once(iterator)
+            lack = repeat.not_handed_once(iterator, element_spec)
+        else:
+            lack = spread.not_handed_once(iterator)
+        if lack is None and batches > 1 and self._holds_much(element_spec, batches):
+            return f"A call takes {batches} batches, which may be too large to be held."
+        return lack
+
+    @staticmethod
+    def _holds_much(element_spec: Any, batches: int) -> bool:
+        return batches * datasets.batch_bytes(element_spec) > _MOST_HELD
 
     def _spread(self, iterator: Any) -> DistributedIterators | None:
         distributed = self.distributed

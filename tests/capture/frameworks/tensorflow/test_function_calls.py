@@ -131,7 +131,7 @@ class Step:
 
         self.conductor: Any = SimpleNamespace(
             in_a_loop=True,
-            call_begins=lambda _, iterator: self.stand_in.asked(iterator),
+            call_begins=lambda _, iterator, function: self.stand_in.asked(iterator),
             looks=False,
             exhausted=self._exhausted,
             streak=Streak(lambda *_: None),
@@ -186,7 +186,7 @@ def test_a_step_is_given_the_scripts_own_iterator_where_nothing_stands_in() -> N
 def test_data_that_fail_while_they_are_looked_at_fail_the_scripts_call() -> None:
     step = Step(arm_to_blame=False)
 
-    def looked_at(consumer: Any, iterator: Any) -> Any:
+    def looked_at(consumer: Any, iterator: Any, function: Any) -> Any:
         raise ScriptsOwnError(OSError("the disk is gone"))
 
     step.conductor.call_begins = looked_at
@@ -346,7 +346,7 @@ class ShortSteps:
     def _consumer_among(self, args: tuple[Any, ...]) -> tuple[Any, Any]:
         return (self.consumer, args[0]) if args[0] is self.iterator else (None, None)
 
-    def _begins(self, consumer: Any, iterator: Any) -> Any:
+    def _begins(self, consumer: Any, iterator: Any, function: Any) -> Any:
         self.streak.settle()
         self.told.append("begins")
         self.streak.begins(consumer, 3)
