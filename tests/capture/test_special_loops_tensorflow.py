@@ -210,7 +210,7 @@ def test_mirrored_loops(mirrored: Captured, mark: str, kind: str) -> None:
     loop = mirrored.loop(mark)
 
     assert (loop.kind, loop.role) == (kind, "training")
-    # Keras finds the end of a distributed data set by one more call, which does nothing.
+    # Keras draws a batch of distributed data ahead, to build by, which counts as a step.
     assert loop.steps == (121 if mark == "fit" else 120)
     assert (loop.replicas, loop.batch_size) == (2, 8)
     assert loop.root_op_id == mirrored.operation("pipeline", "batch").id
