@@ -20,6 +20,10 @@ from tests.versions.matrix import MATRIX, Environment, chosen
 ROOT = Path(tests.__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DEPENDENCIES = {Requirement(line).name: Requirement(line) for line in PROJECT["dependencies"]}
+TABLES = [
+    line for extra in ("pandas", "parquet") for line in PROJECT["optional-dependencies"][extra]
+]
+"""Extras that are installed beside a TensorFlow."""
 PYTHONS = sorted({environment.python for environment in MATRIX}, key=lambda v: int(v[2:]))
 LIMIT_S = 120
 _UV = str(Path(sys.executable).with_name("uv"))
@@ -93,5 +97,5 @@ ASKED_FOR = chosen(os.environ.get(ASKED, ""))
 def test_nothing_that_is_there_is_moved(environment: Environment, tmp_path: Path) -> None:
     there = tmp_path / "there.txt"
     there.write_text(resolved(environment, wanted=[]))
-    both = resolved(environment, "-c", str(there), wanted=PROJECT["dependencies"])
+    both = resolved(environment, "-c", str(there), wanted=[*PROJECT["dependencies"], *TABLES])
     assert set(there.read_text().splitlines()) <= set(both.splitlines())

@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
-from pipediag.session.files import write_text
+from pipediag.session.files import write_bytes
 
 if TYPE_CHECKING:
     from pipediag.session.model import Session
 
-Reporter = Callable[["Session"], Iterator[tuple[str, str]]]
-"""Yields the name and the text of each file that the format consists of."""
+Reporter = Callable[["Session"], Iterator[tuple[str, str | bytes | None]]]
+"""Yields the name and the content of each file that the format consists of; None for a file that an
+earlier report may have left and that this one has not."""
 
 REPORTERS = {
     "html": "pipediag.reporters.html.page",
-    "csv": "pipediag.reporters.tables.csv",
+    "csv": "pipediag.reporters.tables.files",
     "json": "pipediag.reporters.json",
     "markdown": "pipediag.reporters.markdown",
     "perfetto": "pipediag.reporters.perfetto.session",
@@ -49,13 +50,22 @@ def write_formats(session: Session, directory: Path, formats: Sequence[str]) -> 
     failures: list[str] = []
     for name in formats:
         reporter: Reporter = import_module(REPORTERS[name]).files
-        for file, text in reporter(session):
+        for file, content in reporter(session):
             try:
-                write_text(directory / file, text)
+                if _put(directory / file, content):
+                    written.append(directory / file)
             except PipediagError as error:
                 failures.append(str(error))
-            else:
-                written.append(directory / file)
     if failures:
         raise PipediagError("\n".join(failures))
     return written
+
+
+def _put(path: Path, content: str | bytes | None) -> bool:
+    if content is None:
+        from pipediag.reporters.tables.large import withdraw
+
+        withdraw(path)
+        return False
+    write_bytes(path, content.encode("utf-8") if isinstance(content, str) else content)
+    return True

@@ -12,7 +12,7 @@ NEEDED = (
     "pipediag.runner.diagnosis",
     "pipediag.runner.tried_session",
     "pipediag.runner.source_patches",
-    "pipediag.reporters.tables.csv",
+    "pipediag.reporters.tables.files",
     "pipediag.reporters.html.page",
     "pipediag.reporters.terminal.summary",
 )

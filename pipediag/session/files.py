@@ -28,8 +28,13 @@ _WHAT_TO_DO = {
 
 def write_text(path: Path, text: str) -> None:
     """Writes a file whole or not at all. Raises PipediagError like `replacing`."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """The same for what is no text."""
     with replacing(path) as file:
-        file.write(text.encode("utf-8"))
+        file.write(content)
 
 
 @contextmanager
