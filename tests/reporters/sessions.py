@@ -100,6 +100,28 @@ def hostile() -> Session:
     )
 
 
+def branches() -> Session:
+    """A zip of a chain and of an interleave, whose function makes a pipeline of its own."""
+
+    def operation(id: str, *parents: str, inside: str | None = None) -> Operation:
+        return records.make_operation(
+            id, id, parent_ids=list(parents), inside_function_of=inside, code=f"ds = ds.{id}(f)"
+        )
+
+    operations = [
+        operation("range"),
+        operation("map", "range"),
+        operation("list_files"),
+        operation("TextLineDataset", inside="interleave"),
+        operation("interleave", "list_files"),
+        operation("zip", "map", "interleave"),
+        operation("batch", "zip"),
+    ]
+    return factories.make_session(
+        pipeline=records.make_pipeline(ops=operations, bottleneck_op_id="map")
+    )
+
+
 def enormous() -> Session:
     """Many of everything, and texts without an end."""
     endless = "word " * 4000

@@ -21,10 +21,10 @@ from pipediag.facts.python_sources import python_behind
 from pipediag.facts.step import uneven
 from pipediag.reporters import json as json_file
 from pipediag.reporters import markdown
-from pipediag.reporters.html import charts, contents, forest, source_lines, trial_chart
+from pipediag.reporters.html import charts, contents, forest, rails, source_lines, trial_chart
 from pipediag.reporters.html.anchors import Anchors
 from pipediag.reporters.html.embedded import embed
-from pipediag.reporters.html.inline_script import policy, script
+from pipediag.reporters.html.inline_script import policy, script, style
 from pipediag.reporters.html.packed import fitting
 from pipediag.reporters.html.timeline import packed_timeline
 from pipediag.reporters.tables import csv as tables
@@ -58,13 +58,20 @@ from pipediag.session.trials import WORTHWHILE
 
 MAX_BYTES = 360_000
 """A page of that size opens at once, and mail and artifact viewers take it."""
-_FRAME_BYTES = 28_000
-"""Of them for the style sheet, the masthead, the contents and the footer."""
+_SPARE_BYTES = 2_000
+"""Of them for what the footer says of files that have no room, and for a longer list of those."""
 _TAG_BYTES = 90
 MOST_TIMELINE_BYTES = 90_000
 """Fifty thousand steps with their waits would take three times as much."""
 _LONGEST_TEXT = 600
 """Characters of one text; arguments and framework messages can be endless."""
+_EMPTY: dict[str, Any] = {
+    "timeline": None,
+    "attached": [],
+    "whole": True,
+    "left_out": [],
+    "embedded": None,
+}
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
@@ -79,21 +86,29 @@ def render(session: Session) -> str:
     context = _body_context(session)
     verdict = templates.get_template("verdict.html.j2").render(context)
     body = templates.get_template("body.html.j2").render(context)
-    room = MAX_BYTES - _FRAME_BYTES - len(script()) - len((verdict + body).encode())
-    timeline = packed_timeline(session, max(0, min(room, MOST_TIMELINE_BYTES)))
     listed = list(_to_save(session))
+
+    def page(**parts: Any) -> str:
+        fixed = {
+            "session": session,
+            "command": labels.command_line(session.script),
+            "policy": policy(),
+            "script": script(),
+            "style": style(),
+            "verdict": verdict,
+            "contents": contents.of_page(body),
+            "body": body,
+        }
+        return templates.get_template("report.html.j2").render({**fixed, **_EMPTY, **parts})
+
+    frame = len(page().encode()) + _TAG_BYTES * (len(listed) + 1) + _SPARE_BYTES
+    room = MAX_BYTES - frame
+    timeline = packed_timeline(session, max(0, min(room, MOST_TIMELINE_BYTES)))
     attached = fitting(listed, room - len(timeline or ""))
     names = {file.name for file in attached}
     whole = SESSION_FILE in names
-    taken = len(timeline or "") + sum(len(file.data) + _TAG_BYTES for file in attached)
-    return templates.get_template("report.html.j2").render(
-        session=session,
-        command=labels.command_line(session.script),
-        policy=policy(),
-        script=script(),
-        verdict=verdict,
-        contents=contents.of_page(body),
-        body=body,
+    taken = len(timeline or "") + sum(len(file.data) for file in attached)
+    return page(
         timeline=timeline,
         attached=attached,
         whole=whole,
@@ -116,6 +131,7 @@ def _body_context(session: Session) -> dict[str, Any]:
     step_ms = session.steps.mean_ms if session.steps else None
     first = first_advice.first_advice(session)
     rows = pipeline_rows.pipeline_rows(pipeline, places, step_ms) if pipeline else []
+    shown_rows = pipeline_rows.dearest(rows, pipeline_rows.MAX_ROWS)
     parts = run_parts.parts_of(session.run) if session.run else []
     culprit = source_lines.of_the_change(culprit_place(session), first, session.verdict.source)
     return {
@@ -127,7 +143,8 @@ def _body_context(session: Session) -> dict[str, Any]:
         "run_parts": parts,
         "run_segments": charts.run_segments(parts),
         "strip": charts.step_strip(session),
-        "rows": pipeline_rows.dearest(rows, pipeline_rows.MAX_ROWS),
+        "rows": shown_rows,
+        "rails": rails.rails([row.op for row in rows], [row.op.id for row in shown_rows]),
         "row_count": len(rows),
         "bottleneck": session.operation(pipeline.bottleneck_op_id) if pipeline else None,
         "groups": findings.group(session),
@@ -186,6 +203,8 @@ def environment() -> Environment:
         interval=quantities.interval,
         evidence=evidence,
         whisker=charts.whisker,
+        rail_drawing=rails.drawing,
+        lane_count=rails.lane_count,
         idle_parts=idle_time.idle_parts,
         counted=quantities.counted,
         device_summary=device_summary.summary,
