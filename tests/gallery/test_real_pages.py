@@ -49,6 +49,29 @@ def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return file
 
 
+BOTTOMS = """
+const bottom = name => {
+  const item = document.querySelector(name);
+  return item ? item.getBoundingClientRect().bottom : null;
+};
+const diff = document.querySelector(".answer .diff");
+return [["h1", ".culprit", ".advice", ".proof"].map(bottom),
+        diff && [diff.getBoundingClientRect().top, diff.getBoundingClientRect().bottom]];
+"""
+
+
+def test_the_first_screen_answers_on_a_desk_and_on_a_phone(driver: Any, page: Path) -> None:
+    browser.show(driver, page, width=1280, height=800)
+    answers, patch = driver.execute_script(BOTTOMS)
+    assert None not in answers
+    assert max(*answers, *(patch or ())) <= 800
+
+    browser.show(driver, page, width=390, height=844)
+    answers, patch = driver.execute_script(BOTTOMS)
+    assert max(answers) <= 844
+    assert patch is None or patch[0] <= 844 - 60  # its first lines
+
+
 def test_each_section_is_there_and_filled_and_nothing_is_fetched(driver: Any, page: Path) -> None:
     browser.show(driver, page, width=1200)
 

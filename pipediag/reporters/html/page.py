@@ -156,6 +156,7 @@ def _body_context(session: Session) -> dict[str, Any]:
         "behind": python_behind(session),
         "first": first,
         "elsewhere": first is not None and source_lines.is_elsewhere(first.finding, culprit),
+        "in_patch": first is not None and source_lines.is_in_patch(first.finding, culprit),
         "ways_on": ways_on.ways_on(session),
         "of_compute": step_parts.largest(session),
         "histogram": charts.step_histogram(session),

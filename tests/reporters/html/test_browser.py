@@ -149,7 +149,7 @@ def test_the_rounds_of_a_trial_stay_in_their_drawing_on_a_phone(
 
 def test_the_first_screen_holds_the_answer(driver: Any, tmp_path: Path) -> None:
     page = write(trial_sessions.patched(), tmp_path)
-    for width, height, last in ((1280, 800, ".proof"), (390, 844, ".gains")):
+    for width, height, last in ((1280, 800, ".answer .diff"), (390, 844, ".proof")):
         browser.show(driver, page, width=width, height=height)
         bottom = driver.execute_script(
             "return document.querySelector(arguments[0]).getBoundingClientRect().bottom", last

@@ -11,6 +11,7 @@ from pipediag.reporters.html.page import render
 from pipediag.reporters.html.source_lines import (
     brief_lines,
     excerpt_lines,
+    is_in_patch,
     marked,
     of_the_change,
     patch_lines,
@@ -190,3 +191,17 @@ def test_the_line_that_is_shown_is_the_one_that_changes(
     assert found.line == expected
     meant = [line.number for line in excerpt_lines(excerpt, found.line) if line.meant]
     assert meant == [expected]
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "has"),
+    [("/a/t.py", 11, True), ("/a/t.py", 10, False), ("/a/other.py", 11, False)],
+)
+def test_a_line_that_the_patch_takes_away_is_in_it(file: str, line: int, has: bool) -> None:
+    diff = "--- a/t.py\n+++ b/t.py\n@@ -10,2 +10,2 @@\n ds = load()\n-ds = ds.map(f)\n+ds = ds.map(g)\n"
+    finding = make_finding("r", file="/a/t.py", line=11, patch=Patch(edits=["e"], diff=diff))
+    by_hand = finding.model_copy(update={"patch": None})
+
+    assert is_in_patch(finding, SourcePlace(file, line)) is has
+    assert not is_in_patch(by_hand, SourcePlace(file, line))
+    assert not is_in_patch(finding, None)
