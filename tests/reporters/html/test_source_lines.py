@@ -198,7 +198,8 @@ def test_the_line_that_is_shown_is_the_one_that_changes(
     [("/a/t.py", 11, True), ("/a/t.py", 10, False), ("/a/other.py", 11, False)],
 )
 def test_a_line_that_the_patch_takes_away_is_in_it(file: str, line: int, has: bool) -> None:
-    diff = "--- a/t.py\n+++ b/t.py\n@@ -10,2 +10,2 @@\n ds = load()\n-ds = ds.map(f)\n+ds = ds.map(g)\n"
+    hunk = "@@ -10,2 +10,2 @@\n ds = load()\n-ds = ds.map(f)\n+ds = ds.map(g)\n"
+    diff = f"--- a/t.py\n+++ b/t.py\n{hunk}"
     finding = make_finding("r", file="/a/t.py", line=11, patch=Patch(edits=["e"], diff=diff))
     by_hand = finding.model_copy(update={"patch": None})
 
