@@ -23,7 +23,7 @@ class ProfileClock:
 
     def run_ms(self, profile_ms: float) -> float:
         """A time of the profile, which counts from its first step, by the session's clock."""
-        return self.rows[0].start_ms + profile_ms
+        return round(self.rows[0].start_ms + profile_ms, 6)  # both are whole nanoseconds
 
     def step_index(self, step: int | None) -> int | None:
         """The `index` in `steps.csv` of a step of the profile."""

@@ -13,6 +13,8 @@ from pipediag.vocabulary import WindowKind
 
 Floats = NDArray[np.float64]
 WindowNs = tuple[int, int]
+_NANOSECOND_DIGITS = 6
+"""Of milliseconds; what stands behind them comes from the arithmetic and not from a clock."""
 
 
 def windows_of(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> list[RecordedWindow]:
@@ -116,5 +118,7 @@ def _steps(block: RecordedBlock, batches: int) -> Iterator[tuple[int, int, float
     if measured is None:
         measured = gap_waits_ms(block, batches)
     if len(measured):
-        waits[-len(measured) :] = [max(0.0, float(wait) * batches) for wait in measured]
+        waits[-len(measured) :] = [
+            max(0.0, round(float(wait) * batches, _NANOSECOND_DIGITS)) for wait in measured
+        ]
     return zip(block.starts_ns, block.durations_ns, waits, strict=True)

@@ -13,6 +13,9 @@ from pipediag.session.recording import RecordedWindow
 from pipediag.vocabulary import POOLS, Pool
 
 OUTSIDE = "outside"
+_DIGITS = 3
+"""Of percent: the system counts CPU in milliseconds at best. All that a division gives would make
+host.csv twice as large out of nothing that was measured."""
 
 
 def host_samples(
@@ -35,7 +38,7 @@ def host_samples(
             HostSample(
                 at_ms=(reading.at_ns - started_ns) / 1e6,
                 window=_window_at(windows, (before.at_ns + reading.at_ns) // 2),
-                cpu_percent=100 * cpu_ns / elapsed / cores_allowed,
+                cpu_percent=round(100 * cpu_ns / elapsed / cores_allowed, _DIGITS),
                 rss_bytes=reading.rss_bytes,
                 available_bytes=reading.available_bytes,
                 io_wait_percent=_io_wait_percent(asked, reading),
@@ -63,13 +66,13 @@ def _io_wait_percent(asked: HostReading | None, reading: HostReading) -> float |
         return None
     ticks = reading.machine_ticks - asked.machine_ticks
     waited = (reading.io_wait_ticks or 0) - (asked.io_wait_ticks or 0)
-    return 100 * max(0, waited) / ticks if ticks > 0 else None
+    return round(100 * max(0, waited) / ticks, _DIGITS) if ticks > 0 else None
 
 
 def _read_bytes_per_s(before: HostReading, reading: HostReading, elapsed_ns: int) -> float | None:
     if before.read_bytes is None or reading.read_bytes is None:
         return None
-    return (reading.read_bytes - before.read_bytes) / (elapsed_ns / 1e9)
+    return round((reading.read_bytes - before.read_bytes) / (elapsed_ns / 1e9), _DIGITS)
 
 
 def _pools_percent(
@@ -79,10 +82,10 @@ def _pools_percent(
     for tid, thread_ns in reading.thread_cpu_ns.items():
         spent[pools.get(tid, "others")] += thread_ns
     spent["others"] += max(0, cpu_ns - sum(spent.values()))
-    return {pool: 100 * ns / elapsed_ns for pool, ns in spent.items()}
+    return {pool: round(100 * ns / elapsed_ns, _DIGITS) for pool, ns in spent.items()}
 
 
 def _gpu_percent(reading: HostReading) -> float | None:
     """Mean over the GPUs."""
     busy = [g.utilisation_percent for g in reading.gpus if g.utilisation_percent is not None]
-    return fmean(busy) if busy else None
+    return round(fmean(busy), _DIGITS) if busy else None

@@ -108,3 +108,8 @@ def test_threads_of_one_pool_are_added_up() -> None:
     spent = {MAP: 30 * MS, GET_NEXT: 15 * MS}
     track = make_track(readings=(make_reading(0), make_reading(1, thread_cpu_ns=spent)))
     assert host_samples(track, WINDOWS, 0, 2.0)[0].pools_percent["tf_data"] == pytest.approx(45)
+
+
+def test_shares_have_no_more_digits_than_were_measured() -> None:
+    row = host_samples(make_track(7), WINDOWS, started_ns=-50 * MS, cores_allowed=7.0)[0]
+    assert row.cpu_percent == 17.143
