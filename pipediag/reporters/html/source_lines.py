@@ -151,7 +151,7 @@ def is_in_patch(finding: Finding, place: SourcePlace | None) -> bool:
     """Whether the patch of an advice has the line that is shown, as it is."""
     if place is None or finding.patch is None or finding.file != place.file:
         return False
-    return place.line in _removed_lines(finding.patch.diff or "")
+    return place.line in [*_removed_lines(finding.patch.diff or "")]
 
 
 def is_elsewhere(finding: Finding, place: SourcePlace | None) -> bool:
