@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from pipediag.cli.say import say
 from pipediag.errors import PipediagError
@@ -30,6 +31,18 @@ class Formats(click.ParamType[tuple[str, ...]]):
                 known = ", ".join(REPORTERS)
                 self.fail(f"there is no format {name!r}; the formats are {known}.", param, ctx)
         return names
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Names that are not there yet, behind the last comma."""
+        before, comma, begun = incomplete.rpartition(",")
+        named = before.split(",")
+        return [
+            CompletionItem(f"{before}{comma}{name}")
+            for name in REPORTERS
+            if name.startswith(begun.lower()) and name not in named
+        ]
 
 
 @click.command(name="report")

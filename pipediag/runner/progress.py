@@ -50,10 +50,12 @@ Shown = FromChild | TrialEvent | Busy | NoLoopYet | Diagnosing | RunsAgain
 OnProgress = Callable[[Shown], None]
 
 WINDOWS: dict[WindowKind, str] = {
+    "baseline": "timing steps, without a profiler",
     "stacks": "sampling Python stacks",
     "profile": "profiling a few steps",
 }
-"""Nothing is written when the baseline begins, in which steps are timed."""
+"""Each is a line before the window's first step: the child saves what it has, and leaves out a step
+or two, before it times any."""
 
 TRIED_IN_LOOP = (
     "trying changes in the running loop, for up to {left_s:.0f} s; the script's own output stands "
@@ -76,7 +78,7 @@ NOT_ITS_OWN = "Losses and metrics that it prints afterwards are not those of an 
 
 
 class ProgressLine:
-    """Says on a terminal what is going on; silent while steps are measured.
+    """Says on a terminal what is going on; silent once the steps of a window are measured.
 
     That no loop comes, that a batch is repeated, that trials begin, that the script is run a second
     time for them, and which change one of them has confirmed, is told on anything that standard

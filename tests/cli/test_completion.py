@@ -7,6 +7,8 @@ from click.shell_completion import BashComplete
 
 from pipediag.cli.main import pipediag
 
+OTHERS = ["json", "markdown", "perfetto", "speedscope"]
+
 
 def completed(*words: str) -> list[str]:
     shell = BashComplete(pipediag, {}, "pipediag", "_PIPEDIAG_COMPLETE")
@@ -22,6 +24,8 @@ def completed(*words: str) -> list[str]:
         (("explain", "tr"), ["trace-only-python", "trials"]),
         (("report", "--for"), ["--format"]),
         (("check", "--format", "s"), ["sarif"]),
+        (("report", "x", "--format", "p"), ["perfetto"]),
+        (("report", "x", "--format", "csv,html,"), [f"csv,html,{name}" for name in OTHERS]),
     ],
 )
 def test_commands_options_and_rules(words: tuple[str, ...], expected: list[str]) -> None:

@@ -46,6 +46,7 @@ def test_a_notebook_hears_what_the_companion_hears(
     assert capsys.readouterr().err.splitlines() == [
         "pipediag: measuring; the result comes when the cell is done.",
         "pipediag: warming up the loop in line 3.",
+        "pipediag: timing steps, without a profiler.",
         "pipediag: profiling a few steps.",
         "pipediag: the loop in line 3 is measured.",
         "pipediag: trying changes, for up to 20 s.",

@@ -50,6 +50,7 @@ def shown(*messages: Shown, terminal: bool = True) -> str:
         (Started(), "running the script"),
         (LoopFound(12), "warming up the loop in line 12"),
         (LoopFound(None), "warming up the loop"),
+        (WindowBegun("baseline"), "timing steps, without a profiler"),
         (WindowBegun("stacks"), "sampling Python stacks"),
         (WindowBegun("profile"), "profiling a few steps"),
         (LoopMeasured(12), "the loop in line 12 is measured"),
@@ -78,8 +79,8 @@ def test_of_a_script_that_is_waited_for_it_is_said_what_ends_it() -> None:
     assert "Ctrl-C ends it" in " ".join(shown(Busy()).split())
 
 
-@pytest.mark.parametrize("message", [WindowBegun("baseline"), WindowBegun("warmup"), Stopping()])
-def test_silence_in_the_measured_window_and_on_what_is_no_readers(message: Shown) -> None:
+@pytest.mark.parametrize("message", [WindowBegun("warmup"), Stopping()])
+def test_silence_on_what_is_no_readers(message: Shown) -> None:
     assert shown(message, message) == ""
 
 
