@@ -33,7 +33,10 @@ class Formats(click.ParamType[tuple[str, ...]]):
         return names
 
     def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
     ) -> list[CompletionItem]:
         """Names that are not there yet, behind the last comma."""
         before, comma, begun = incomplete.rpartition(",")
