@@ -19,17 +19,37 @@ MADE = "making the iterator"
 def ledger(outcome: ScriptOutcome, role: LoopRole = "training", made_ms: int = 300) -> Run:
     """Two epochs of 200 ms, each 300 ms after its iterator began to be made."""
     spans = [
-        Span(1, "script", 0, 1000 * MS),
-        Span(2, "fit", 0, 1000 * MS, "fit", SCRIPT, 20),
         Span(3, "iterator", 0, made_ms * MS, "loop1"),
         Span(4, "steps", 300 * MS, 500 * MS, "loop1"),
         Span(5, "iterator", 500 * MS, (500 + made_ms) * MS, "loop1"),
         Span(6, "steps", 800 * MS, 1000 * MS, "loop1"),
     ]
+    return measured(spans, outcome, role)
+
+
+def made_in(*each_ms: int) -> Run:
+    """As many epochs of 200 ms, stopped in the last of them."""
+    spans, now = [], 0
+    for number, ms in enumerate(each_ms):
+        made, trained = (now + ms) * MS, (now + ms + 200) * MS
+        spans.append(Span(3 + 2 * number, "iterator", now * MS, made, "loop1"))
+        spans.append(Span(4 + 2 * number, "steps", made, trained, "loop1"))
+        now += ms + 200
+    return measured(spans, "stopped", end_ms=now)
+
+
+def measured(
+    spans: list[Span], outcome: ScriptOutcome, role: LoopRole = "training", end_ms: int = 1000
+) -> Run:
+    spans = [
+        Span(1, "script", 0, end_ms * MS),
+        Span(2, "fit", 0, end_ms * MS, "fit", SCRIPT, 20),
+        *spans,
+    ]
     keras = replace(make_recorded_loop().keras, epochs=10, steps_per_epoch=20)  # type: ignore[type-var]
     loop = make_recorded_loop(keras=keras, planned_steps=200, fill_ns=0, role=role)
     recording = make_recording(loops=[loop], windows=[make_window("baseline", make_block(40))])
-    run = measure_run(Timeline(spans), recording, RunBounds(0, 1000 * MS, outcome))
+    run = measure_run(Timeline(spans), recording, RunBounds(0, end_ms * MS, outcome))
     assert isinstance(run, Run)
     return run
 
@@ -44,6 +64,29 @@ def test_it_is_a_part_of_the_epochs_start() -> None:
 
 def test_it_comes_in_each_planned_epoch() -> None:
     assert ledger("stopped").seconds_of("epoch_start") == pytest.approx(10 * 0.3)
+
+
+@pytest.mark.parametrize(
+    ("each_ms", "seconds"),
+    [
+        ((20, 700), 0.72 + 8 * 0.02),
+        ((700, 20), 0.72 + 8 * 0.02),
+        ((20, 700, 30), 0.75 + 7 * 0.02),
+        ((500, 700), 1.2 + 8 * 0.5),
+    ],
+)
+def test_a_slow_one_of_few_is_not_carried_on(each_ms: tuple[int, ...], seconds: float) -> None:
+    """Whether it is slow each time is not seen."""
+    run = made_in(*each_ms)
+    assert run.seconds_of("epoch_start") == pytest.approx(seconds)
+    said = [one for one in run.not_seen if "lets go" in one]
+    assert len(said) == (min(each_ms) != each_ms[-1])
+
+
+def test_with_three_that_were_let_go_all_of_them_count() -> None:
+    run = made_in(20, 700, 30, 50)
+    assert run.seconds_of("epoch_start") == pytest.approx(10 * 0.26)
+    assert not [one for one in run.not_seen if "lets go" in one]
 
 
 def test_that_of_a_look_at_the_data_is_a_part_of_the_look() -> None:
