@@ -6,8 +6,8 @@
 Without `--real` the runs are simulated (`gate_machine.py`), and what is measured of them is judged
 by what `compare` and `ab` judge with. Beside it, of the same runs, two rules that look at means
 alone: a plain threshold, and pytest-benchmark's `--benchmark-compare-fail=mean:10%`, by its own
-code (`uv pip install --group gate-peers`). Goals: of the same code at most 1 % fails; of a slow-down
-of a fifth 95 % is found. Not a timing.
+code (`uv pip install --group gate-peers`). Goals: of the same code at most 1 % fails; of a
+slow-down of a fifth 95 % is found. Not a timing.
 
 `--real N` makes N calls of `pipediag ab` of two copies of a sample instead, while another load
 comes and goes on one core; see `gate_real.py`. It wants a machine that does nothing else. What each

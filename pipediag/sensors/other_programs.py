@@ -8,10 +8,7 @@ from pathlib import Path
 
 import psutil
 
-_IDLE, _DISK = 3, 4
-_COUNTED = 8
-"""Columns of a CPU in /proc/stat: user, nice, system, idle, waiting for the disk, interrupts, soft
-interrupts, stolen by the hypervisor. Guests, behind them, are in the first two already."""
+from pipediag.sensors.cpu_ticks import ticks_of
 
 
 @dataclass(frozen=True)
@@ -29,20 +26,11 @@ def read_cpus(root: Path = Path("/")) -> CpuReading | None:
     """The counters as they stand; None where the system does not show them."""
     if not hasattr(os, "sched_getaffinity"):
         return None
-    names = {f"cpu{number}".encode() for number in os.sched_getaffinity(0)}
-    try:
-        # A line for each CPU: the file is longer than the beginnings that procfs reads.
-        lines = (root / "proc/stat").read_bytes().splitlines()
-    except OSError:
-        return None
-    cpus = [line.split()[1:] for line in lines if line.partition(b" ")[0] in names]
-    ticks = [[int(one) for one in cpu[:_COUNTED]] for cpu in cpus if len(cpu) > _DISK]
-    whole = sum(map(sum, ticks))
-    idle = sum(cpu[_IDLE] + cpu[_DISK] for cpu in ticks)
-    if whole == 0:
+    ticks = ticks_of(os.sched_getaffinity(0), root)
+    if ticks is None:
         return None
     a_second = os.sysconf("SC_CLK_TCK")
-    return CpuReading(whole / a_second, (whole - idle) / a_second, _own_s())
+    return CpuReading(ticks.whole / a_second, ticks.busy / a_second, _own_s())
 
 
 def others_percent(before: CpuReading | None, after: CpuReading | None) -> float | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipediag.sensors import procfs
+from pipediag.sensors.cpu_ticks import CpuTicks, ticks_of
 from pipediag.sensors.machine_counters import MachineCounters
 from pipediag.session.host_track import HostReading, ThreadSeen
 
@@ -69,6 +70,7 @@ class ProcessReader:
         self._read_children()
         available, cache = self._machine.memory()
         io_wait, ticks = self._machine.disk_wait_ticks() if thorough else (None, None)
+        allowed = self._allowed_cpus() if thorough else None
         return HostReading(
             at_ns=at_ns,
             cpu_ns=self._cpu_ns(self.pid),
@@ -84,12 +86,21 @@ class ProcessReader:
             involuntary_switches=self._involuntary if thorough else None,
             io_wait_ticks=io_wait,
             machine_ticks=ticks,
+            allowed_busy_ns=None if allowed is None else allowed.busy * _TICK_NS,
+            allowed_idle_ns=None if allowed is None else allowed.idle * _TICK_NS,
         )
 
     def close(self) -> None:
         for thread in self._alive.values():
             _close(thread.fd)
         self._alive = {}
+
+    def _allowed_cpus(self) -> CpuTicks | None:
+        """What the CPUs did that the process may use."""
+        try:
+            return ticks_of(os.sched_getaffinity(self.pid), self._root)
+        except (AttributeError, OSError):
+            return None
 
     def _rss_bytes(self) -> int:
         try:

@@ -26,6 +26,11 @@ class Host(Record):
     """Of the CPUs that the process may use."""
     cores_busy: float
     cores_allowed: float
+    cores_of_others: float | None = None
+    """CPUs, of those that the process may use, that worked for other programs on the average, or
+    for another virtual machine."""
+    cores_idle: float | None = None
+    """CPUs, of the same, that had nothing to do."""
     threads: dict[str, float]
     """Percent of one core by pool: `tf_data`, `eigen`, `python_main`, `python_other`, `others`."""
     rss_bytes: int

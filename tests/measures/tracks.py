@@ -44,6 +44,8 @@ def make_reading(index: int, **overrides: Any) -> HostReading:
         values |= {
             "machine_ticks": 20 * index,
             "io_wait_ticks": index,
+            "allowed_busy_ns": index * 170 * MS,
+            "allowed_idle_ns": index * 30 * MS,
             "involuntary_switches": 10 * index,
             "rss_peak_bytes": 2000,
         }

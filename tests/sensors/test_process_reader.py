@@ -37,6 +37,25 @@ def test_a_thorough_reading_has_every_counter(root: Path) -> None:
     assert (reading.io_wait_ticks, reading.machine_ticks) == (40, 1000)
 
 
+def test_what_the_cpus_did_that_it_may_use_is_counted_for_all_programs(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: asked.append(pid) or {0})
+    write(root, "proc/stat", "cpu  9 9 9 9 9\ncpu0 30 0 0 60 10 0 0 0\ncpu1 99 0 0 0 0 0 0 0\n")
+    reading = ProcessReader(PID, root).read(thorough=True)
+    tick = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    assert (reading.allowed_busy_ns, reading.allowed_idle_ns) == (30 * tick, 70 * tick)
+    assert asked == [PID]
+
+
+def test_where_the_cpus_of_a_process_are_not_told_nothing_is_said_of_them(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert ProcessReader(PID, root).read(thorough=True).allowed_busy_ns is None
+
+
 def test_a_quick_reading_leaves_out_what_is_dear(root: Path) -> None:
     reading = ProcessReader(PID, root).read(thorough=False)
     assert reading.machine_ticks is None

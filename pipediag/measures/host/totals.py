@@ -50,6 +50,8 @@ def measure_host(
         cpu_percent=100 * cores_busy / cores_allowed,
         cores_busy=cores_busy,
         cores_allowed=cores_allowed,
+        cores_of_others=_cores_of_others(track, window, cores_busy),
+        cores_idle=_cores(track, window, lambda r: r.allowed_idle_ns),
         threads=_pools_percent(track, window, python_threads(windows), cores_busy),
         rss_bytes=max(reading.rss_bytes for reading in inside),
         rss_peak_bytes=_highest(track, end),
@@ -152,6 +154,19 @@ def _rate(
 ) -> float | None:
     gain = _gain(track, window_ns, counter)
     return None if gain is None else gain / ((window_ns[1] - window_ns[0]) / 1e9)
+
+
+def _cores(
+    track: HostTrack, window_ns: WindowNs, counter: Callable[[HostReading], int | None]
+) -> float | None:
+    gain = _gain(track, window_ns, counter)
+    return None if gain is None else gain / (window_ns[1] - window_ns[0])
+
+
+def _cores_of_others(track: HostTrack, window_ns: WindowNs, cores_busy: float) -> float | None:
+    """What neither the process nor one that it started had of its CPUs."""
+    busy = _cores(track, window_ns, lambda r: r.allowed_busy_ns)
+    return None if busy is None else max(0.0, busy - cores_busy)
 
 
 def _io_wait_percent(track: HostTrack, window_ns: WindowNs) -> float | None:

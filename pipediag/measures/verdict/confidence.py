@@ -14,6 +14,7 @@ from pipediag.facts.limits import (
 )
 from pipediag.measures.verdict.loop_wording import elsewhere, length
 from pipediag.measures.verdict.wording import place
+from pipediag.session.host import Host
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.steps import InputWait, Perturbation
@@ -22,6 +23,11 @@ from pipediag.vocabulary import Bottleneck, Confidence, Contention
 ENOUGH_STEPS = 20
 """Own choice: with fewer, the interval of a bootstrap is known to be too narrow. Samples that are
 means of many steps each scatter less, so of those the fewest that a verdict needs are enough."""
+
+OTHERS_RATIO = 0.15
+"""Of the CPUs. Own choice: pipediag's own process and a system's housekeeping take some percent."""
+IDLE_RATIO = 0.1
+"""Of the CPUs. Own choice: where more are idle, what others take is nothing that is missed."""
 
 _FOUGHT_FOR: dict[Contention, str] = {"lock": "the interpreter lock", "cpu": "the CPUs"}
 
@@ -48,6 +54,7 @@ def doubts(session: Session, bottleneck: Bottleneck | None, straddled: list[floa
         *_about_steps(session),
         *about_loop_time(session.diagnosed_loop()),
         *_about_threads(session),
+        *_about_the_machine(session.host),
         *_about_limits(straddled),
         *_about_input(session, bottleneck),
         *_about_profile(session, bottleneck),
@@ -90,6 +97,19 @@ def _about_threads(session: Session) -> Iterator[Doubt]:
             f"Another thread trained at the same time{place(beside.file, beside.line)}: the two "
             "take CPU, and the interpreter lock, from one another. Only one of them was measured."
         )
+
+
+def _about_the_machine(host: Host | None) -> Iterator[Doubt]:
+    """Where a quota keeps the script from more, CPUs are idle, and others take nothing from it."""
+    if host is None or host.cores_of_others is None or host.cores_idle is None:
+        return
+    others, allowed = host.cores_of_others, host.cores_allowed
+    if others < OTHERS_RATIO * allowed or host.cores_idle >= IDLE_RATIO * allowed:
+        return
+    yield Doubt(
+        f"Other programs took {others:.1f} of the {allowed:g} CPUs that the script may use while "
+        "it was measured, and hardly any was idle: alone it is faster, and its shares may differ."
+    )
 
 
 def _about_limits(straddled: list[float]) -> Iterator[Doubt]:

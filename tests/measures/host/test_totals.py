@@ -74,6 +74,8 @@ def test_counters_that_were_never_read_are_none() -> None:
         "read_bytes": None,
         "switches": None,
         "machine_ticks": None,
+        "allowed_busy_ns": None,
+        "allowed_idle_ns": None,
         "involuntary_switches": None,
         "available_bytes": None,
     }
@@ -84,6 +86,21 @@ def test_counters_that_were_never_read_are_none() -> None:
     assert host.io_wait_percent is None
     assert host.involuntary_switches_per_s is None
     assert host.available_bytes is None
+    assert host.cores_of_others is host.cores_idle is None
+
+
+def test_what_others_had_of_its_cpus_is_what_it_did_not_use_itself() -> None:
+    host = measured(make_track())
+    assert (host.cores_busy, host.cores_of_others) == pytest.approx((1.2, 0.5))
+    assert host.cores_idle == pytest.approx(0.3)
+
+
+def test_ticks_that_lag_behind_make_no_negative_others() -> None:
+    readings = tuple(
+        make_reading(i, **({"allowed_busy_ns": i * 110 * MS} if i % 5 == 0 else {}))
+        for i in range(21)
+    )
+    assert measured(make_track(readings=readings)).cores_of_others == 0
 
 
 def test_python_beside_the_loop_costs_cpu_per_step() -> None:

@@ -216,6 +216,20 @@ def test_doubts_lower_the_confidence() -> None:
     assert decide(session(input_wait=lock, differential=MEASURED_ALONE)).confidence == "high"
 
 
+@pytest.mark.parametrize(
+    ("others", "idle", "confidence"),
+    [(0.5, 0.1, "medium"), (0.25, 0.1, "high"), (0.5, 0.3, "high"), (None, None, "high")],
+)
+def test_other_programs_on_its_cpus_are_a_doubt_where_these_are_hardly_idle(
+    others: float | None, idle: float | None, confidence: str
+) -> None:
+    host = make_host(cores_of_others=others, cores_idle=idle)
+    verdict = decide(session(host=host))
+    assert verdict.confidence == confidence
+    said = [one for one in verdict.reasons if one.startswith("Other programs took 0.5 of")]
+    assert bool(said) is (confidence != "high")
+
+
 def test_cpus_that_are_fought_for_are_a_doubt_where_input_is_not_the_verdict() -> None:
     shared = make_input_wait(contention="cpu")
     assert decide(session(input_wait=shared)).confidence == "high"
