@@ -99,17 +99,22 @@ def _about_threads(session: Session) -> Iterator[Doubt]:
         )
 
 
-def _about_the_machine(host: Host | None) -> Iterator[Doubt]:
-    """Where a quota keeps the script from more, CPUs are idle, and others take nothing from it."""
+def beside_others(host: Host | None) -> str | None:
+    """What other programs took of the CPUs, where it was missed.
+
+    Where a quota keeps the script from more, CPUs are idle, and others take nothing from it.
+    """
     if host is None or host.cores_of_others is None or host.cores_idle is None:
-        return
+        return None
     others, allowed = host.cores_of_others, host.cores_allowed
     if others < OTHERS_RATIO * allowed or host.cores_idle >= IDLE_RATIO * allowed:
-        return
-    yield Doubt(
-        f"Other programs took {others:.1f} of the {allowed:g} CPUs that the script may use while "
-        "it was measured, and hardly any was idle: alone it is faster, and its shares may differ."
-    )
+        return None
+    return f"beside other programs that took {others:.1f} of its {allowed:g} CPUs"
+
+
+def _about_the_machine(host: Host | None) -> Iterator[Doubt]:
+    if beside_others(host) is not None:
+        yield Doubt("Alone on the machine the script is faster, and its shares may be others.")
 
 
 def _about_limits(straddled: list[float]) -> Iterator[Doubt]:

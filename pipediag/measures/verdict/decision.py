@@ -19,6 +19,7 @@ from pipediag.measures.verdict.confidence import (
     Doubt,
     about_loop_time,
     averaged,
+    beside_others,
     confidence_of,
     doubts,
 )
@@ -232,8 +233,10 @@ def _reasons(session: Session, sentences: list[str]) -> list[str]:
         f"{steps.count} {what} without a profiler, mean {_digits(steps.mean_ms)} ms, median "
         f"{_digits(steps.median_ms)} ms (95 % interval {_digits(steps.ci95_ms[0])} to "
         f"{_digits(steps.ci95_ms[1])} ms); {steps.warmup_count} warm-up "
-        f"{'intervals' if averaged(session) else 'steps'} left out."
+        f"{'intervals' if averaged(session) else 'steps'} left out"
     )
+    beside = beside_others(session.host)
+    measured += f", {beside}." if beside else "."
     apart = uneven(steps)
     return [measured, *([apart] if apart else []), *sentences]
 

@@ -226,8 +226,12 @@ def test_other_programs_on_its_cpus_are_a_doubt_where_these_are_hardly_idle(
     host = make_host(cores_of_others=others, cores_idle=idle)
     verdict = decide(session(host=host))
     assert verdict.confidence == confidence
-    said = [one for one in verdict.reasons if one.startswith("Other programs took 0.5 of")]
-    assert bool(said) is (confidence != "high")
+    doubted = confidence != "high"
+    assert (
+        verdict.reasons[0].endswith(", beside other programs that took 0.5 of its 2 CPUs.")
+        is doubted
+    )
+    assert any(one.startswith("Alone on the machine") for one in verdict.reasons) is doubted
 
 
 def test_cpus_that_are_fought_for_are_a_doubt_where_input_is_not_the_verdict() -> None:
