@@ -10,7 +10,7 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
-PARTS = ("start", "theme", "tables", "search", "files", "drawing", "timeline")
+PARTS = ("start", "theme", "editor", "tables", "search", "files", "drawing", "timeline")
 """In the order in which they run; each is a file of `templates/script`."""
 
 _BLANKS = re.compile(r"(?<=[:;,{}])\s+|\s+(?=[{}])")

@@ -28,7 +28,7 @@ SESSIONS: dict[str, Callable[[], Session]] = {
     "a timeline": passed,
     "branches": sessions.branches,
 }
-WIDTHS = (1280, 1200, 720, 390, 360, 320)
+WIDTHS = (1280, 1200, 1030, 1000, 760, 720, 390, 360, 320)
 
 
 def write(session: Session, folder: Path) -> Path:

@@ -12,7 +12,7 @@ from pipediag.reporters.html.page import render
 from pipediag.reporters.tables import csv as tables
 from pipediag.session.model import Session
 from pipediag.session.store import dump_session
-from tests import browser
+from tests import browser, factories, records
 from tests.browser import until
 from tests.reporters import trial_sessions
 from tests.reporters.html.timelines import passed
@@ -271,3 +271,48 @@ def test_every_control_is_reached_by_the_keyboard_and_says_its_name(
     )
     assert len(names) > 20
     assert [one for one in names if not (one[1] and one[2])] == []
+
+
+LINKS = "return [...document.querySelectorAll('.place a')].map(link => link.getAttribute('href'))"
+CHOOSE = """
+const choice = document.querySelector("#editor");
+choice.value = arguments[0];
+choice.dispatchEvent(new Event("change"));
+"""
+
+
+def mapping_at(path: str) -> Session:
+    operation = records.make_operation("map_0", file=path, line=7)
+    pipeline = records.make_pipeline(ops=[operation], bottleneck_op_id="map_0")
+    return factories.make_session(pipeline=pipeline)
+
+
+def test_places_open_in_the_editor_that_is_chosen(driver: Any, tmp_path: Path) -> None:
+    show(driver, tmp_path, mapping_at("/home/me/train.py"))
+    words = "return [...document.querySelectorAll('.place')].map(one => one.textContent)"
+    before = driver.execute_script(words)
+    assert driver.execute_script(LINKS) == []
+
+    driver.execute_script(CHOOSE, "VS Code")
+    links = driver.execute_script(LINKS)
+    assert "vscode://file/home/me/train.py:7" in links
+    assert driver.execute_script(words) == before
+    driver.refresh()
+    assert driver.execute_script(LINKS) == links
+    driver.execute_script(CHOOSE, "PyCharm")
+    assert "pycharm://open?file=/home/me/train.py&line=7" in driver.execute_script(LINKS)
+    driver.execute_script(CHOOSE, "")
+    driver.refresh()
+    assert driver.execute_script(LINKS) == []
+    assert driver.get_log("browser") == []
+
+
+def test_a_strangers_path_stays_a_path(driver: Any, tmp_path: Path) -> None:
+    path = "/a b/../%2e?x&line=1#/javascript:alert(1)/t.py"
+    show(driver, tmp_path, mapping_at(path))
+    driver.execute_script(CHOOSE, "VS Code")
+    links = driver.execute_script(LINKS)
+    driver.execute_script(CHOOSE, "")
+
+    assert "vscode://file/a%20b/../%252e%3Fx%26line%3D1%23/javascript%3Aalert(1)/t.py:7" in links
+    assert all(link.startswith("vscode://file/") for link in links)
