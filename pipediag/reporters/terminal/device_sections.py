@@ -8,8 +8,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pipediag.reporters.html.charts import bar_cells
 from pipediag.reporters.terminal.encoded import prose
+from pipediag.reporters.terminal.share_bar import ShareBar
 from pipediag.reporters.terminal.trace_limits import TraceLimits
 from pipediag.reporters.words import labels
 from pipediag.reporters.words.device_summary import gap_counts
@@ -32,7 +32,6 @@ from pipediag.session.devices import (
     DeviceLaunches,
 )
 
-_BAR_CELLS = 20
 _LONGEST_HOST = 24
 _COPY_COLUMNS = 6
 
@@ -83,6 +82,8 @@ def _busy(device: DeviceActivity) -> str:
 def _causes(device: DeviceActivity, limits: TraceLimits) -> Table:
     """Bars are parts of the idle time; what is not shown is summed in the last row."""
     table = Table.grid(padding=(0, 2))
+    for no_wrap in (False, False, True, True):
+        table.add_column(no_wrap=no_wrap)
     parts = idle_parts(device)
     rows = [(part.label, part.ms, part.percent_of_idle) for part in parts[: limits.causes]]
     rest = parts[limits.causes :]
@@ -90,10 +91,9 @@ def _causes(device: DeviceActivity, limits: TraceLimits) -> Table:
         ms, share = sum(part.ms for part in rest), sum(part.percent_of_idle for part in rest)
         rows.append(("Other causes", ms, share))
     for label, ms, share in rows:
-        cells = bar_cells(share, _BAR_CELLS)
         table.add_row(
             "  " + label,
-            Text.assemble("█" * cells, ("·" * (_BAR_CELLS - cells), "dim")),
+            ShareBar(share),
             _right(percent(share)),
             _right(duration(ms)),
         )

@@ -12,15 +12,22 @@ from rich.table import Table
 from rich.text import Text
 
 from pipediag.facts.order import to_act_on
-from pipediag.reporters.html.charts import bar_cells
 from pipediag.reporters.terminal.embedding_table import cost_table, embedding_table
-from pipediag.reporters.terminal.encoded import Encoded, shortened
+from pipediag.reporters.terminal.encoded import Encoded, prose, shortened
 from pipediag.reporters.terminal.limits import MAX_LINES, SPARING, UNLIMITED, Limits
 from pipediag.reporters.terminal.next_command import next_command
+from pipediag.reporters.terminal.share_bar import ShareBar
 from pipediag.reporters.words import findings, headline, labels, phases, run_parts, verdict_words
 from pipediag.reporters.words import trial_outcomes as trials
 from pipediag.reporters.words.pipeline_rows import dearest, parallel_calls, pipeline_rows
-from pipediag.reporters.words.quantities import counted, decimal, number, percent, percent_interval
+from pipediag.reporters.words.quantities import (
+    bind_units,
+    counted,
+    decimal,
+    number,
+    percent,
+    percent_interval,
+)
 from pipediag.reporters.words.source_names import SourceNames
 from pipediag.reporters.words.step_words import free_input, loop_time, step_time
 from pipediag.reporters.words.ways_on import ways_on
@@ -32,7 +39,6 @@ _VERDICT_STYLE = {"ok": "green", "moderate": "yellow", "high": "red", "unknown":
 _FINDING_STYLE = {"error": "red", "warn": "yellow", "info": "cyan"}
 _TRIAL_STYLE = {"confirmed": "green", "refuted": "red", "inconclusive": "", "not_tried": "dim"}
 _MAX_WIDTH = 120
-_BAR_CELLS = 20
 
 
 def render(
@@ -148,14 +154,15 @@ class _Summary:
             yield self._missing("Breakdown", session.breakdown_missing)
             return
         table = Table.grid(padding=(0, 2))
+        for no_wrap in (False, False, True, True, True):
+            table.add_column(no_wrap=no_wrap)
         shown = sorted(session.breakdown.items(), key=lambda item: -item[1].percent)
         for name, share in shown[: self._limits.classes]:
             if share.percent < 0.05:
                 continue
-            cells = bar_cells(share.percent, _BAR_CELLS)
             table.add_row(
-                "  " + labels.STEP_CLASS[name],
-                Text.assemble("█" * cells, ("·" * (_BAR_CELLS - cells), "dim")),
+                _indented(Text(labels.STEP_CLASS[name])),
+                ShareBar(share.percent),
                 Text(percent(share.percent), justify="right"),
                 Text(f"{decimal(share.ms)} ms", justify="right"),
                 Text(f"({percent_interval(share.ci95_percent)})", "dim"),
@@ -192,8 +199,8 @@ class _Summary:
             "bold",
         )
         table = Table.grid(padding=(0, 2))
-        table.add_column(no_wrap=True, overflow="ellipsis", ratio=3)
-        table.add_column(no_wrap=True, overflow="ellipsis", ratio=3)
+        for narrowest in (12, 12, 6, 7, 0):
+            table.add_column(no_wrap=True, overflow="ellipsis", min_width=narrowest)
         rows = pipeline_rows(pipeline, self._places)
         for row in dearest(rows, self._limits.operations):
             style = "bold" if row.bottleneck else ""
@@ -286,7 +293,7 @@ class _Summary:
 
     def _paragraph(self, text: str, style: str = "", limit: int | None = None) -> Text:
         limit = limit or self._limits.characters
-        return Text(shortened(text, limit), style)
+        return Text(prose(bind_units(shortened(text, limit))), style)
 
 
 def _grid(gap: int = 2) -> Table:

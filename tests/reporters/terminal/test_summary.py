@@ -238,3 +238,14 @@ def test_rules_that_could_not_decide_are_counted_and_those_that_failed_are_named
     assert "Late filter" not in text
     assert "Wide ids: stopped" in text
     assert "Late filter: undecided" in shown(session, verbose=True)
+
+
+def test_in_a_narrow_terminal_bars_are_whole_and_numbers_stay_beside_their_units() -> None:
+    stream = io.StringIO()
+    render(factories.make_session(), Console(file=stream, width=60), output_directory=None)
+    lines = stream.getvalue().splitlines()
+
+    bars = [line for line in lines if "█" in line or "···" in line]
+    assert bars
+    assert all("…" not in line and line.endswith("%)") for line in bars)
+    assert not [line for line in lines if line.strip().startswith(("% ", "ms ", "s "))]
