@@ -238,7 +238,7 @@ DRAWS_BY_ITSELF = """
         return trained
 
     trained = 0
-    for epoch in range(40):
+    for epoch in range(120):
         iterator = iter(dataset)
         for _ in range(150):
             trained += int(step(iterator))
@@ -269,7 +269,7 @@ def test_a_step_that_draws_several_batches_by_itself_keeps_them_all(
     assert native.facts
     assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
     (table,) = analysed.session.embeddings
-    assert "draws several batches" in str(table.ids_missing)
+    assert table.ids is None
 
 
 def test_calls_that_find_fewer_batches_than_they_would_take_are_the_native_ones(
