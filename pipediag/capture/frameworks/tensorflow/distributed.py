@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pipediag.capture.frameworks.tensorflow.repeat import one_after_the_other, plain
+
 _PER_REPLICA = "PerReplica"
 
 _SEVERAL_WORKERS = "Batches are spread over several workers, or by a way of the strategy's own."
@@ -115,8 +117,6 @@ def _rehearsed(iterator: Any) -> str | None:
 def _handed_once(batches: Sequence[Any], iterator: Any) -> Any:
     from tensorflow.python.framework import ops
 
-    from pipediag.capture.frameworks.tensorflow.repeat import one_after_the_other
-
     with ops.device("/CPU:0"):
         # Devices are given the elements of a dataset in turn.
         elements = one_after_the_other(
@@ -127,8 +127,6 @@ def _handed_once(batches: Sequence[Any], iterator: Any) -> Any:
 
 def _instead_of(iterator: Any, dataset: Any) -> Any:
     from tensorflow.python.data.ops import dataset_ops, multi_device_iterator_ops
-
-    from pipediag.capture.frameworks.tensorflow.repeat import plain
 
     (worker,) = iterator._iterators
     own = worker._iterator
