@@ -91,6 +91,29 @@ print(json.dumps({"name": "vocabulary",
     "types": sorted({types[name] for name in step.vocabulary_operations if name in types}),
     "names": list(step.vocabulary_operations)}))
 
+class Tied(keras.Model):
+    def __init__(self, of_one_length, **options):
+        super().__init__()
+        self.items = layers.Embedding(1000, 3, **options)
+        self.of_one_length = of_one_length
+    def call(self, ids):
+        found, table = self.items(ids), self.items.embeddings
+        if self.of_one_length:
+            table = tf.math.l2_normalize(table, axis=-1)
+        return tf.matmul(found, table, transpose_b=True)
+
+for name, of_one_length, options in [("tied weights", False, {}), ("tied by direction", True, {}),
+        ("tied regularised", False, {"embeddings_regularizer": "l2"})]:
+    tied = Tied(of_one_length, **options)
+    tied.compile("adam", loss)
+    tied.make_train_function()
+    tied.train_function(iter(tf.data.Dataset.from_tensors((x, x))))
+    seen = [cell.cell_contents for cell in tied.train_function.__closure__]
+    step = TracedTables([one for one in seen if hasattr(one, "_list_all_concrete_functions")])
+    types = {op.name: op.type for _, op in step.tables[0]._step.operations}
+    print(json.dumps({"name": name, "parts": parts_of(step.tables[0]),
+        "vocabulary": sorted({types[one] for one in step.vocabulary_operations if one in types})}))
+
 shared, other = layers.Embedding(rows, 3), layers.Embedding(rows, 3)
 inner = keras.Sequential([keras.Input((5,), dtype="int32"), other])
 joined = layers.Concatenate()([shared(integers), shared(integers // 2), inner(integers)])
@@ -565,6 +588,28 @@ def test_regularisers_and_constraints_are_a_part_of_their_own(
     assert {"Square", "Sum"} <= set(regularised["regularizer"])
     assert "AssignVariableOp" in constrained["regularizer"]
     assert "ResourceScatterSub" in constrained["update"]
+
+
+def test_the_gradient_of_tied_output_weights_is_the_vocabularys(
+    steps: dict[str, dict[str, Any]],
+) -> None:
+    tied = steps["tied weights"]
+
+    assert "regularizer" not in tied["parts"]
+    # Of each example's gradient of the weights.
+    assert {"BatchMatMulV2", "Sum"} <= set(tied["vocabulary"])
+    assert "Sum" not in tied["parts"]["gradient"]
+    # Nor is it a regulariser where the weights are computed from all of the table.
+    assert "regularizer" not in steps["tied by direction"]["parts"]
+
+
+def test_a_regulariser_on_tied_weights_is_told_from_their_gradient(
+    steps: dict[str, dict[str, Any]],
+) -> None:
+    tied, plain = steps["tied regularised"], steps["tied weights"]
+
+    assert {"Square", "Mul"} <= set(tied["parts"]["regularizer"])
+    assert tied["vocabulary"] == plain["vocabulary"]
 
 
 def test_an_operation_belongs_to_one_table(steps: dict[str, dict[str, Any]]) -> None:

@@ -10,6 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from pipediag.capture.frameworks.tensorflow.tables.lookups import gathers_rows, in_gradients
+from pipediag.capture.frameworks.tensorflow.tables.terms import (
+    FROM_A_BATCH,
+    JOINS,
+    MULTIPLIES,
+    becomes_a_number,
+    is_of_a_batch,
+)
 from pipediag.capture.frameworks.tensorflow.tables.unfolded import At, Frame, Unfolded
 from pipediag.capture.frameworks.tensorflow.tables.work import SPREADS, WholeTables, handles, writes
 from pipediag.vocabulary import TablePart
@@ -21,13 +28,8 @@ Place = tuple[int, str]
 _READ = "ReadVariableOp"
 _ASSIGN = "AssignVariableOp"
 _SUMS_ROWS = SPREADS | {"Unique", "UniqueV2"}
-_JOINS = frozenset({"AddN", "Cast", "ConcatV2", "Identity", "IdentityN", "Reshape"})
-"""What makes one gradient of a table out of those of its lookups."""
-_NO_PASS = frozenset(
-    "BatchMatMul BatchMatMulV2 Einsum MatMul Rank Shape ShapeN Size Transpose VariableShape".split()
-)
+_NO_PASS = MULTIPLIES | set("Rank Shape ShapeN Size Transpose VariableShape".split())
 """What a layer does that multiplies by the whole table, and what looks at shapes alone."""
-_FROM_A_BATCH = frozenset({"IteratorGetNext", "Placeholder"})
 
 
 class TableParts:
@@ -81,7 +83,7 @@ class TableParts:
         if op.type == _READ:
             return "copy"
         if in_gradients(op):
-            return self._of_gradient(op)
+            return self._of_gradient(frame, op)
         if gathers_rows(self._step, frame, op):
             return "lookup"
         if op.type in _NO_PASS or not self._any_whole(op.inputs):
@@ -89,19 +91,30 @@ class TableParts:
         # Norms of gradients are the optimizer's, those of the table a regulariser's.
         if _Way(self._step, frame, op, first=0).has_gradient:
             return "update"
-        return "copy" if op.type == "Cast" else "regularizer"
+        return "copy" if op.type == "Cast" else _term(op)
 
-    def _of_gradient(self, op: Any) -> TablePart | None:
-        if op.type in _SUMS_ROWS or op.type in _JOINS:
+    def _of_gradient(self, frame: Frame, op: Any) -> TablePart | None:
+        if op.type in _SUMS_ROWS or op.type in JOINS:
             return "gradient"
-        if op.type in _NO_PASS or not self._any_whole(op.outputs):
+        if op.type in _NO_PASS or not self._any_whole(op.outputs) or self._any_each(op.inputs):
             return None
-        return "regularizer"
+        # Any use of all of the table by a layer makes such a gradient, too.
+        return "gradient" if is_of_a_batch(self._step, frame, op) else "regularizer"
+
+    def _any_each(self, tensors: Iterable[Any]) -> bool:
+        """Whether one of these has the table's shape for each example: what sums them up belongs to
+        the product that they come from, as that of tied output weights."""
+        longer = (one.shape for one in tensors if (one.shape.rank or 0) > len(self._shape))
+        return any(tuple(shape.as_list())[-len(self._shape) :] == self._shape for shape in longer)
 
     def _any_whole(self, tensors: Iterable[Any]) -> bool:
         """Whether one of these has the table's shape."""
         shapes = (one.shape for one in tensors if one.shape.rank == len(self._shape))
         return any(tuple(shape.as_list()) == self._shape for shape in shapes)
+
+
+def _term(op: Any) -> TablePart | None:
+    return "regularizer" if becomes_a_number(op) else None
 
 
 class _Way:
@@ -117,12 +130,12 @@ class _Way:
         waiting = [(step.source(At(frame, one)), False) for one in op.inputs[first:]]
         while waiting:
             at, beyond = waiting.pop()
-            if at.key in seen or at.tensor.shape.rank == 0 or at.op.type in _FROM_A_BATCH:
+            if at.key in seen or at.tensor.shape.rank == 0 or at.op.type in FROM_A_BATCH:
                 continue
             seen.add(at.key)
             if in_gradients(at.op):
                 beyond = self.has_gradient = True
-                if at.op.type not in _SUMS_ROWS and at.op.type not in _JOINS:
+                if at.op.type not in _SUMS_ROWS and at.op.type not in JOINS:
                     continue
                 self.joining.append(at)
             elif beyond:

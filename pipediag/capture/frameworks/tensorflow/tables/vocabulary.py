@@ -18,17 +18,19 @@ def over_a_vocabulary(step: Unfolded, weights: set[tuple[int, ...]]) -> Iterator
     """Operations on a number for each class, where a loss is over many of them.
 
     What an optimizer does with weights of a row or a column for each class, whose shapes are given,
-    is no such thing.
+    is no such thing. What sums up their gradients, one for each example, is.
     """
     counts = set(_classes(step))
     if not counts:
         return
+    of_classes = {shape for shape in weights if len(shape) == 2 and not counts.isdisjoint(shape)}
     for frame, op in step.operations:
         if calls_functions(op):
             continue
         shapes = {tuple(one.shape.as_list()) for one in (*op.inputs, *op.outputs) if one.shape.rank}
         wide = {shape for shape in shapes if len(shape) > 1 and shape[-1] in counts}
-        if wide - weights or (wide and in_gradients(op)):
+        each = any(len(shape) > 2 and shape[-2:] in of_classes for shape in shapes)
+        if wide - weights or ((wide or each) and in_gradients(op)):
             yield place_of(frame, op)
 
 
