@@ -85,7 +85,7 @@ def _the_only_one(session: Session) -> Combined | None:
     """A single confirmed change is all of them together, also where the trials broke off."""
     confirmed = [
         (finding, finding.edit, finding.trial)
-        for finding in trials.tried(session)
+        for finding in trials.each_edit_once(session)
         if finding.edit is not None and finding.trial.state == "confirmed"
     ]
     if len(confirmed) != 1:
@@ -123,7 +123,7 @@ def _of_what(session: Session, combined: Combined) -> str:
 
 
 def _none_together(session: Session) -> str:
-    found = trials.tried(session)
+    found = trials.each_edit_once(session)
     states = [finding.trial.state for finding in found if not finding.about_results]
     words = [
         f"{states.count(state)} {labels.TRIAL[state]}"
@@ -162,6 +162,6 @@ def spent(session: Session) -> str | None:
         "pipeline alone": "on the pipeline alone, without training",
     }[run.consumer]
     return (
-        f"{counted(len(trials.tried(session)), 'change')} tried {consumer}, in "
+        f"{counted(len(trials.each_edit_once(session)), 'change')} tried {consumer}, in "
         f"{seconds(run.used_s)} of the {seconds(run.budget_s)} for a closer look and for trials"
     )

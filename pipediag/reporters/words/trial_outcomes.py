@@ -54,6 +54,16 @@ def tried(session: Session) -> list[Finding]:
     return [finding for finding in session.findings if finding.trial.state != "not_tried"]
 
 
+def each_edit_once(session: Session) -> list[Finding]:
+    """Of the same, the first of those that share an edit: it was tried once for them all."""
+    found: list[Finding] = []
+    for finding in tried(session):
+        changes = finding.edit.changes if finding.edit else None
+        if changes is None or all(one.edit is None or one.edit.changes != changes for one in found):
+            found.append(finding)
+    return found
+
+
 def not_tried(session: Session) -> list[Finding]:
     """The failed findings whose gain is predicted at best, in the session's order."""
     return [

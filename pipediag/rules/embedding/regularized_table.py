@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pipediag.facts.embedding_cost import parts_ms
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
 from pipediag.rules.embedding.computed_tables import computed_percent, judged_by_compute
@@ -45,7 +47,7 @@ _NOT_MEASURED = "The step without them was not measured."
 
 
 def check(session: Session) -> list[Finding]:
-    """One finding for each large table that has one, where the step shows it."""
+    """One finding on all large tables that have one, as one edit takes it from them all."""
     tables = [table for table in large(session.embeddings) if table.trainable]
     if not tables:
         return [META.finding("not-applicable", "The model trains no large embedding table.")]
@@ -54,33 +56,43 @@ def check(session: Session) -> list[Finding]:
     if unread:
         reason = unread[0].missing or f"How {unread[0].layer} is updated was not seen."
         return [META.finding("inconclusive", reason, evidence={"layer": unread[0].layer})]
-    found = [_finding(session, table) for table in asked if table.update == "dense"]
-    return found or [META.finding("pass", "", evidence={"tables": len(tables)})]
+    passed_over = [table for table in asked if table.update == "dense"]
+    if passed_over:
+        return [_finding(session, passed_over)]
+    return [META.finding("pass", "", evidence={"tables": len(tables)})]
 
 
-def _finding(session: Session, table: Embedding) -> Finding:
-    evidence = {**_evidence(table), "device_compute_percent": computed_percent(session)}
+def _finding(session: Session, tables: list[Embedding]) -> Finding:
+    evidence = {**_evidence(tables), "device_compute_percent": computed_percent(session)}
     return judged_by_compute(
         META,
         session,
         COMPUTE,
-        f"{_advice(table)}{_and_rows(session)}",
+        f"{_advice(tables)}{_and_rows(session, tables)}",
         evidence,
-        took_ms=parts_ms(session, [table], _parts(table)),
+        took_ms=_took_ms(session, tables),
         missing=_NOT_MEASURED,
         edit=without_table_terms(session, META.id),
         untried=NO_MODEL_EDIT,
     )
 
 
-def _and_rows(session: Session) -> str:
-    """What else is needed, as the optimizer passes over the table, too."""
+def _took_ms(session: Session, tables: list[Embedding]) -> float | None:
+    """Of a step, in what goes with them; None where one's was not told."""
+    told = [parts_ms(session, [table], _parts(table)) for table in tables]
+    known = [one for one in told if one is not None]
+    return sum(known) if len(known) == len(told) else None
+
+
+def _and_rows(session: Session, tables: list[Embedding]) -> str:
+    """What else is needed, as the optimizer passes over the tables, too."""
     loop = session.diagnosed_loop()
     if loop is None or loop.keras is None or not updates_whole_tables(loop.keras):
         return ""
     row_wise = ROW_WISE_OPTIMIZERS.get(loop.keras.optimizer or "")
     by = f"`pipediag.optimizers.{row_wise}`" if row_wise else "SGD"
-    return f" {loop.keras.optimizer} passes over it, too: update its rows alone, by {by}."
+    them, their = ("it", "its") if len(tables) == 1 else ("them", "their")
+    return f" {loop.keras.optimizer} passes over {them}, too: update {their} rows alone, by {by}."
 
 
 def _parts(table: Embedding) -> tuple[TablePart, ...]:
@@ -88,37 +100,54 @@ def _parts(table: Embedding) -> tuple[TablePart, ...]:
     return ("regularizer", "gradient", "update") if table.regularizer else ("regularizer",)
 
 
-def _advice(table: Embedding) -> str:
+def _advice(tables: list[Embedding]) -> str:
     said = []
-    if table.regularizer:
+    if regularized := [table for table in tables if table.regularizer]:
+        alone = len(regularized) == 1
         said.append(
-            f"`embeddings_regularizer` ({table.regularizer}) adds all {table.rows} rows of "
-            f"{names_of([table])} to the loss, which makes the gradient as large as the table. "
-            "Give the layer `activity_regularizer` instead, which takes the rows of the batch "
-            "alone, or leave it out."
+            f"`embeddings_regularizer` ({_classes(one.regularizer for one in regularized)}) adds "
+            f"all {_rows(regularized)} rows of {names_of(regularized)} to the loss, which makes "
+            f"{'the gradient' if alone else 'their gradients'} as large as the "
+            f"{'table' if alone else 'tables'}. Give the {'layer' if alone else 'layers'} "
+            f"`activity_regularizer` instead, which takes the rows of the batch alone, or leave it "
+            "out."
         )
-    if table.constraint:
+    if constrained := [table for table in tables if table.constraint]:
         said.append(
-            f"`embeddings_constraint` ({table.constraint}) changes all {table.rows} rows of "
-            f"{names_of([table])} after each update. Leave it out, or hold the vectors to it that "
-            "are looked up."
+            f"`embeddings_constraint` ({_classes(one.constraint for one in constrained)}) changes "
+            f"all {_rows(constrained)} rows of {names_of(constrained)} after each update. Leave it "
+            "out, or hold the vectors to it that are looked up."
         )
-    if table.temporary_bytes:
-        made = table.temporary_bytes / 1e6
+    if made := sum(table.temporary_bytes or 0 for table in tables) / 1e6:
+        one = len(tables) == 1
         said.append(
-            f"With its update, the step makes {made:.0f} MB of tensors as large as the table."
+            f"With {'its update' if one else 'their updates'}, the step makes {made:.0f} MB of "
+            f"tensors as large as the {'table' if one else 'tables'}."
         )
     return " ".join(said)
 
 
-def _evidence(table: Embedding) -> dict[str, Scalar]:
+def _classes(names: Iterable[str | None]) -> str:
+    return ", ".join(sorted({name for name in names if name}))
+
+
+def _rows(tables: list[Embedding]) -> int:
+    return sum(table.rows for table in tables)
+
+
+def _evidence(tables: list[Embedding]) -> dict[str, Scalar]:
+    touched = [table.rows_touched_per_step for table in tables]
+    known = [one for one in touched if one is not None]
+    made = [table.temporary_bytes for table in tables if table.temporary_bytes is not None]
+    operations = {name for table in tables for name in table.whole_table_operations}
     return {
-        "layer": table.layer,
-        "regularizer": table.regularizer,
-        "constraint": table.constraint,
-        "rows": table.rows,
-        "rows_touched_per_step": table.rows_touched_per_step,
-        "table_bytes": table.table_bytes,
-        "temporary_bytes": table.temporary_bytes,
-        "whole_table_operations": ", ".join(sorted(table.whole_table_operations)),
+        "layer": ", ".join(table.layer for table in tables),
+        "tables": len(tables),
+        "regularizer": _classes(table.regularizer for table in tables) or None,
+        "constraint": _classes(table.constraint for table in tables) or None,
+        "rows": _rows(tables),
+        "rows_touched_per_step": sum(known) if len(known) == len(touched) else None,
+        "table_bytes": sum(table.table_bytes for table in tables),
+        "temporary_bytes": sum(made) if made else None,
+        "whole_table_operations": ", ".join(sorted(operations)),
     }

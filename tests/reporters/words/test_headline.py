@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipediag.reporters.words.headline import headline, spent
 from pipediag.session.ledger import RunGain
 from pipediag.session.trials import Combined
@@ -83,6 +85,30 @@ def test_what_comes_from_the_pipeline_alone_is_an_estimate() -> None:
         "Estimated: 4.16x from the pipeline alone, without training, with 1 change: 16 parallel "
         "calls on the map in line 12"
     )
+
+
+def test_findings_that_share_an_edit_are_one_change() -> None:
+    first, other = (
+        factories.make_finding(rule=rule, edit=edit, trial=trial_sessions.REFUTED)
+        for rule, edit in (
+            ("missing-prefetch", trial_sessions.PREFETCH),
+            ("another", replace(trial_sessions.PREFETCH, id="another")),
+        )
+    )
+    session = factories.make_session(
+        findings=[first, other], trials=trial_sessions.pipeline_only().trials
+    )
+
+    assert plain(spent(session)).startswith("1 change tried ")
+    assert str(headline(session)) == "1 change tried: 1 refuted."
+
+
+def test_the_only_change_may_be_that_of_several_findings() -> None:
+    session = trial_sessions.lost_child()
+    again = [finding for finding in session.findings if finding.trial.state == "confirmed"]
+    twice = session.model_copy(update={"findings": [*session.findings, *again]})
+
+    assert str(headline(twice)) == str(headline(session))
 
 
 def test_what_right_results_cost_is_no_refutation() -> None:

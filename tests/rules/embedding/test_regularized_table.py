@@ -17,7 +17,7 @@ from tests.factories import (
 )
 from tests.records import make_breakdown
 from tests.rules.limits import Limit, names_of, stands
-from tests.rules.sessions import keeps_up, only, run
+from tests.rules.sessions import keeps_up, only
 
 REGULARISED = {
     "rows": 500_000,
@@ -89,8 +89,28 @@ def test_a_constraint_over_a_large_table_fails() -> None:
     assert "MB of tensors" not in finding.advice
 
 
-def test_each_table_has_its_own() -> None:
-    assert len(run(rule, session_with({}, {"layer": "other"}))) == 2
+def test_one_finding_names_all_tables_as_one_edit_is_for_them_all() -> None:
+    cost = make_embedding_cost(("regularizer", 2.0), ("update", 1.0))
+    of_items = make_embedding_cost(("regularizer", 1.5), ("update", 0.5), layer="item")
+    parts = {"parts": [*cost.parts, *of_items.parts]}
+    session = session_with(
+        {}, {"layer": "item", "rows": 60_000}, embedding_cost=cost.model_copy(update=parts)
+    )
+    finding = only(rule, session)
+
+    assert "adds all 560000 rows of `embedding`, `item` to the loss" in finding.advice
+    assert "makes their gradients as large as the tables" in finding.advice
+    assert "makes 1792 MB of tensors as large as the tables" in finding.advice
+    assert finding.advice.endswith("That takes 5 ms of each step, 50 % of it.")
+    assert finding.evidence["layer"] == "embedding, item"
+    assert finding.evidence["rows"] == 560_000
+
+
+def test_tables_with_one_and_tables_with_the_other_are_told_apart() -> None:
+    advice = only(rule, session_with({}, {**CONSTRAINED, "layer": "item"})).advice
+
+    assert "`embeddings_regularizer` (L2) adds all 500000 rows of `embedding`" in advice
+    assert "`embeddings_constraint` (MaxNorm) changes all 500000 rows of `item`" in advice
 
 
 def test_a_dense_update_without_either_passes() -> None:
