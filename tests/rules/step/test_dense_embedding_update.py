@@ -77,6 +77,59 @@ def test_small_and_sparse_tables_pass() -> None:
     assert finding_with(update="sparse").status == "pass"
 
 
+def test_a_small_table_whose_update_takes_a_part_of_the_step_that_matters_fails() -> None:
+    """7.68 MB are less than are large; of a step of 10 ms."""
+    cost = make_embedding_cost(("update", 5.0), ("gradient", 0.5), ("rest", 3.5))
+    finding = only(
+        dense_embedding_update, session_with({"table_bytes": 7_680_000}, embedding_cost=cost)
+    )
+    assert finding.status == "fail"
+    assert finding.advice.endswith("That takes 5.5 ms of each step, 55 % of it.")
+
+
+def test_a_pass_does_not_deny_that_small_tables_are_updated_as_a_whole() -> None:
+    small = {"table_bytes": 7_680_000}
+    cost = make_embedding_cost(("update", 0.1), ("rest", 8.9))
+    unknown = finding_with(**small)
+    little = only(dense_embedding_update, session_with(small, embedding_cost=cost))
+
+    assert unknown.title == "Embedding tables that are updated as a whole are small"
+    assert little.title == "To update whole embedding tables takes little of the step"
+    assert little.evidence["took_percent_of_step"] == 1.0
+    assert finding_with(update="sparse").title == (
+        "Embedding tables are updated where they are touched"
+    )
+
+
+def test_tables_that_are_large_together_count() -> None:
+    half = {"table_bytes": 6_000_000}
+    assert only(dense_embedding_update, session_with(half)).status == "pass"
+    finding = only(dense_embedding_update, session_with(half, {**half, "layer": "other"}))
+
+    assert finding.status == "fail"
+    assert "`embedding`, `other`" in finding.advice
+
+
+def test_a_small_table_beside_a_large_one_with_a_dense_gradient_does_not_fail() -> None:
+    small = {"layer": "other", "table_bytes": 5_000}
+    finding = only(dense_embedding_update, session_with({"gradient": "dense"}, small))
+
+    assert finding.status == "informative"
+    assert finding.evidence["layer"] == "embedding"
+
+
+@pytest.mark.parametrize(("megabytes", "status"), [(4.9, "pass"), (5.0, "fail")])
+def test_from_which_size_on_what_the_profile_tells_counts(megabytes: float, status: str) -> None:
+    """The update of smaller tables is no longer because of their rows."""
+    cost = make_embedding_cost(("update", 5.0), ("rest", 4.0))
+    table = {"table_bytes": int(megabytes * 1e6)}
+    finding = only(dense_embedding_update, session_with(table, embedding_cost=cost))
+
+    assert finding.status == status
+    if status == "pass":
+        assert finding.title == "Embedding tables that are updated as a whole are small"
+
+
 def test_one_finding_speaks_of_all_tables_of_the_optimizer() -> None:
     names = [{"layer": name, "temporary_bytes": 0} for name in "abcd"]
     finding = only(dense_embedding_update, session_with(*names))
