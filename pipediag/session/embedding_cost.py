@@ -11,7 +11,8 @@ class CostPart(Record):
 
     part: StepPart
     layer: str | None = None
-    """The table's layer, or the variable's own name; None for what is no table's."""
+    """The table's layer, or the variable's own name, also of weights that a softmax over a
+    vocabulary is taken of; None for what is no table's."""
     variable: str | None = None
     ms: float
     percent: float

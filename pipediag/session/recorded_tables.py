@@ -108,6 +108,9 @@ class RecordedSoftmax:
     device: str | None
     compiled: bool
     """Whether XLA compiles it."""
+    update_operations: list[str] = field(default_factory=list)
+    """What an optimizer does with these weights, where they are no embedding table: a table has
+    parts of its own."""
 
 
 @dataclass

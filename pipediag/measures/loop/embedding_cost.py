@@ -59,7 +59,7 @@ def measure_embedding_cost(
     if not trace.compute.total_ns:
         return Missing(_NO_COMPUTE)
     return _divided(
-        _Names(_tables(recording, loop), loop.vocabulary_operations),
+        _Names(_tables(recording, loop), loop),
         trace.compute,
         len(trace.steps.ns),
         breakdown["device_compute"].ms,
@@ -100,8 +100,13 @@ def _divided(names: _Names, times: ComputeTimes, steps: int, compute_ms: float) 
 class _Names:
     """What the operations of a profile are, as the step's graph has them."""
 
-    def __init__(self, tables: list[RecordedVariable], vocabulary: list[str]) -> None:
-        self._parts: dict[str, _Part] = dict.fromkeys(vocabulary, ("vocabulary", None, None))
+    def __init__(self, tables: list[RecordedVariable], loop: RecordedLoop) -> None:
+        self._parts: dict[str, _Part] = dict.fromkeys(
+            loop.vocabulary_operations, ("vocabulary", None, None)
+        )
+        for one in loop.softmaxes:
+            own: _Part = ("update", one.weights, one.weights)
+            self._parts.update(dict.fromkeys(one.update_operations, own))
         for table in tables:
             for part, names in table.use.operations.items() if table.use else ():
                 label = (part, table.layer, table.use.variable if table.use else None)

@@ -13,6 +13,7 @@ from pipediag.measures.pipeline.operations import written_pipeline
 from pipediag.measures.recorded_windows import step_ms
 from pipediag.measures.step.differential import FEWEST_STEPS
 from pipediag.session.loops import Evaluation, KerasUse, Loop, NestedCall, Softmax
+from pipediag.session.recorded_tables import RecordedSoftmax
 from pipediag.session.recording import RecordedEvaluation, RecordedLoop, Recording
 from pipediag.vocabulary import EVALUATING
 
@@ -75,6 +76,12 @@ def loop_rows(recording: Recording, diagnosed: RecordedLoop | None) -> list[Loop
     return [_row(recording, loop, loop is diagnosed) for loop in recording.loops]
 
 
+def _softmax(loss: RecordedSoftmax) -> Softmax:
+    return Softmax.model_validate(
+        {name: value for name, value in asdict(loss).items() if name in Softmax.model_fields}
+    )
+
+
 def _keras(recording: Recording, loop: RecordedLoop) -> KerasUse | None:
     if loop.keras is None:
         return None
@@ -125,7 +132,7 @@ def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
         from_python=loop.from_python,
         beside=loop.beside,
         element_spec=loop.element_spec,
-        softmaxes=[Softmax.model_validate(asdict(one)) for one in loop.softmaxes],
+        softmaxes=[_softmax(one) for one in loop.softmaxes],
         constant_bytes=loop.constant_bytes,
         untried=loop.untried,
         root_op_id=loop.root_op_id,

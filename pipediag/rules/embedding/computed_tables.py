@@ -34,6 +34,7 @@ def judged_by_compute(
     *,
     took_ms: float | None,
     missing: str,
+    gone_ms: float | None = None,
     edit: Edit | None = None,
     untried: str | None = None,
 ) -> Finding:
@@ -42,6 +43,8 @@ def judged_by_compute(
     Args:
         least: of the step that has to be compute, where no more is known.
         took_ms: of a step in what the advice takes away; None where that was not told.
+        gone_ms: of a step in all that may go with it, where that is more: the most that the advice
+            can buy.
         missing: why nothing is predicted, as a sentence.
     """
     took = percent_of_step(session, took_ms)
@@ -58,6 +61,7 @@ def judged_by_compute(
         return meta.finding("informative", waits, evidence=evidence)
     if took is not None and took_ms is not None:
         advice = f"{advice} That takes {exact_time(took_ms)} of each step, {took:.0f} % of it."
+    gone = took if gone_ms is None else percent_of_step(session, gone_ms)
     loop = session.diagnosed_loop()
     return meta.finding(
         "fail",
@@ -65,7 +69,7 @@ def judged_by_compute(
         place=(loop.file, loop.line) if loop else None,
         evidence=evidence,
         own_prediction=Prediction(None, missing),
-        speedup_at_most=None if took is None else at_most_without(session, took),
+        speedup_at_most=None if gone is None else at_most_without(session, gone),
         edit=edit,
         untried=untried,
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pipediag.facts.embedding_cost import part_ms
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import cpus
+from pipediag.facts.step import class_ms
 from pipediag.rules.embedding.computed_tables import computed_percent, judged_by_compute
 from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop, Softmax
 from pipediag.session.model import Session
-from pipediag.vocabulary import Scalar
+from pipediag.vocabulary import Scalar, TablePart
 
 CLASSES = Threshold(
     "classes of a large vocabulary",
@@ -61,6 +62,7 @@ _LOGITS_PASSED = 5
 _WEIGHTS_PASSED = 5
 """Weights are read by two products, their gradient is written and read, and they are written."""
 _NUMBER_BYTES = 4
+_ROWS: tuple[TablePart, ...] = ("gradient", "update")
 META = Meta(
     id="full-softmax",
     name="Full softmax",
@@ -79,7 +81,8 @@ META = Meta(
     "ones.",
     prediction="None: the step with a sampled softmax was not measured. The share that is stated "
     "is measured where the profile tells logits and loss from the rest of the step; else it is the "
-    "least that its products and its memory can take.",
+    "least that its products and its memory can take. At most these are saved, with gradient and "
+    "update of the weights, which an optimizer may then do for rows alone.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(
         CLASSES,
@@ -129,12 +132,30 @@ def _finding(session: Session, loop: Loop, softmax: Softmax) -> Finding:
         evidence,
         took_ms=took_ms,
         missing="The step with a sampled softmax was not measured.",
+        gone_ms=_gone_ms(session, softmax, took_ms),
     )
 
 
 def _took_ms(session: Session, loop: Loop) -> float | None:
     """Of a step, as profiled; None where it was not told, or there is another such loss."""
     return part_ms(session, "vocabulary") or None if len(loop.softmaxes) == 1 else None
+
+
+def _gone_ms(session: Session, softmax: Softmax, took_ms: float | None) -> float | None:
+    """Of a step, with the dense gradient and the update of the weights: of a sampled softmax come
+    rows, which an optimizer may update alone. All that is computed where their update was not told;
+    None where nothing was."""
+    cost = session.embedding_cost
+    if took_ms is None or cost is None:
+        return None
+    names = {(softmax.weights, softmax.weights)} | {
+        (table.layer, table.variable)
+        for table in session.embeddings
+        if (table.variable or "").removesuffix(":0") == softmax.weights
+        and {table.rows, table.dim} == {softmax.classes, softmax.features}
+    }
+    own = [one.ms for one in cost.parts if (one.layer, one.variable) in names and one.part in _ROWS]
+    return took_ms + sum(own) if own else class_ms(session, ["device_compute"])
 
 
 def _least_percent(session: Session, loop: Loop, softmax: Softmax) -> float:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipediag.measures.loop.embedding_cost import has_parts, measure_embedding_cost
 from pipediag.measures.missing import Missing
 from pipediag.session.embedding_cost import EmbeddingCost
-from pipediag.session.recorded_tables import RecordedVariable
+from pipediag.session.recorded_tables import RecordedSoftmax, RecordedVariable
 from pipediag.session.recording import Recording
 from pipediag.trace.host.compute import ComputeTimes
 from pipediag.vocabulary import TablePart
@@ -79,6 +79,17 @@ def test_parts_of_two_tables_the_largest_first() -> None:
     assert found.parts[0].ms == pytest.approx(0.4 * COMPUTE_MS)
     assert found.parts[0].variable == "words/embeddings"
     assert (found.compute_ms, found.steps, found.overlap, found.notes) == (COMPUTE_MS, 10, 1.5, [])
+
+
+def test_the_update_of_output_weights_bears_their_name() -> None:
+    softmax = RecordedSoftmax("dense/kernel", 5000, 8, 1, "sparse", None, False, ["adam/Mul_2"])
+    loop = make_recorded_loop(vocabulary_operations=["logits/MatMul"], softmaxes=[softmax])
+    recorded = make_recording(loops=[loop], variables=[table()])
+    found = cost(
+        recorded,
+        ComputeTimes(100, 100, {"logits/MatMul:MatMul": 60.0, "adam/Mul_2:Mul": 40.0}, 0.0),
+    )
+    assert parts(found) == [("vocabulary", None, 60.0), ("update", "dense/kernel", 40.0)]
 
 
 @given(st.lists(st.floats(0.0, 1e9), min_size=4, max_size=4), st.floats(0.0, 1e9))

@@ -9,7 +9,7 @@ from pipediag.rules.embedding import full_softmax as rule
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Softmax
 from pipediag.session.model import Session
-from tests.factories import make_embedding_cost, make_loop, make_session
+from tests.factories import make_embedding, make_embedding_cost, make_loop, make_session
 from tests.records import make_breakdown
 from tests.rules.limits import Limit, names_of, stands
 from tests.rules.sessions import keeps_up, only, run
@@ -59,6 +59,45 @@ def test_what_the_profile_tells_of_it_goes_before_the_least_that_it_can_take() -
     finding = only(rule, session_with(small, **told))
     assert finding.status == "fail"
     assert finding.evidence["took_ms_per_step"] == 6.0
+
+
+@pytest.mark.parametrize(
+    ("layer", "table"),
+    [
+        ("dense/kernel", {}),
+        ("embedding", {"rows": 50_000, "dim": 128, "variable": "dense/kernel:0"}),
+    ],
+)
+def test_the_most_that_it_can_buy_has_the_update_of_the_weights_in_it(
+    layer: str, table: dict[str, Any]
+) -> None:
+    """Which may then be that of rows; weights of their own, and weights tied to a table. Of a step
+    of 10 ms; other parts and other tables stay."""
+    variable = table.get("variable", layer)
+    told = [("vocabulary", 6.0), ("rest", 1.0)]
+    cost = make_embedding_cost(*told, ("update", 1.0), ("gradient", 0.5), layer=layer)
+    own = [part.model_copy(update={"variable": part.layer and variable}) for part in cost.parts]
+    other = make_embedding_cost(("update", 0.5), layer="other").parts
+    session = session_with(
+        {},
+        embedding_cost=cost.model_copy(update={"parts": [*own, *other]}),
+        embeddings=[make_embedding(**table), make_embedding(layer="other")],
+        breakdown=make_breakdown(device_compute=90.0),
+    )
+    finding = only(rule, session)
+
+    assert finding.speedup_at_most == pytest.approx(100 / 25, abs=0.001)
+    assert finding.evidence["took_ms_per_step"] == 6.0
+
+
+def test_where_the_update_of_the_weights_was_not_told_all_compute_bounds_it() -> None:
+    session = session_with(
+        {},
+        embedding_cost=make_embedding_cost(("vocabulary", 6.0), ("rest", 2.0)),
+        breakdown=make_breakdown(device_compute=80.0),
+    )
+
+    assert only(rule, session).speedup_at_most == pytest.approx(100 / 20, abs=0.001)
 
 
 def test_the_least_that_it_takes_is_stated() -> None:

@@ -89,7 +89,12 @@ step = TracedTables([one for one in seen if hasattr(one, "_list_all_concrete_fun
 types = {op.name: op.type for _, op in step.tables[0]._step.operations}
 print(json.dumps({"name": "vocabulary",
     "types": sorted({types[name] for name in step.vocabulary_operations if name in types}),
-    "names": list(step.vocabulary_operations)}))
+    "names": list(step.vocabulary_operations),
+    "updates": [sorted({types[name] for name in one.update_operations if name in types})
+        for one in step.softmaxes],
+    "both": [name for one in step.softmaxes for name in one.update_operations
+        if name in step.vocabulary_operations or name in sum(
+            step.tables[0].use.operations.values(), [])]}))
 
 class Tied(keras.Model):
     def __init__(self, of_one_length, **options):
@@ -112,6 +117,7 @@ for name, of_one_length, options in [("tied weights", False, {}), ("tied by dire
     step = TracedTables([one for one in seen if hasattr(one, "_list_all_concrete_functions")])
     types = {op.name: op.type for _, op in step.tables[0]._step.operations}
     print(json.dumps({"name": name, "parts": parts_of(step.tables[0]),
+        "updates": [one.update_operations for one in step.softmaxes],
         "vocabulary": sorted({types[one] for one in step.vocabulary_operations if one in types})}))
 
 shared, other = layers.Embedding(rows, 3), layers.Embedding(rows, 3)
@@ -588,6 +594,16 @@ def test_regularisers_and_constraints_are_a_part_of_their_own(
     assert {"Square", "Sum"} <= set(regularised["regularizer"])
     assert "AssignVariableOp" in constrained["regularizer"]
     assert "ResourceScatterSub" in constrained["update"]
+
+
+def test_the_update_of_the_weights_of_a_softmax_is_told(steps: dict[str, dict[str, Any]]) -> None:
+    found = steps["vocabulary"]
+
+    (update,) = found["updates"]
+    assert {"AssignSubVariableOp", "Mul", "Sqrt", "Square"} <= set(update)
+    assert found["both"] == []
+    # That of a table is told with the table.
+    assert steps["tied weights"]["updates"] == [[]]
 
 
 def test_the_gradient_of_tied_output_weights_is_the_vocabularys(

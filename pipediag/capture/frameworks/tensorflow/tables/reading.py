@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pipediag.capture.frameworks.tensorflow.distributed import parts_by_replica
@@ -76,6 +76,9 @@ class TracedTables:
             table.use.operations = _by_part(labels, id(table.variable))
         self.vocabulary_operations = [name for name in labels if labels[name] == _VOCABULARY]
         seen = {id(weight): one for step in self._steps for weight, one in step.softmaxes}
+        tables = {id(table.variable) for table in self.tables}
+        for weight in seen.keys() - tables:
+            seen[weight].update_operations = _by_part(labels, weight).get("update", [])
         self.softmaxes: Sequence[RecordedSoftmax] = list(seen.values())
         self.constant_bytes = sum(step.constant_bytes for step in self._steps)
 
@@ -133,15 +136,28 @@ class _Step:
         )
         self._whole = whole
         self._weights = {tuple(one.shape.as_list()) for one in variables.values()}
+        multiplied = {id(weight) for weight, _ in self.softmaxes}
+        self._of_softmaxes = [
+            one for one in variables.values() if id(of_all_devices(one)) in multiplied
+        ]
 
     def labels(self) -> dict[str, _Label | None]:
         """What operations are, by the names that a profile may have for them."""
-        labels: dict[Place, _Label | None] = once(
-            (id(table.variable), table.parts(self._whole)) for table in self.tables
-        )
+        parts = [(id(table.variable), table.parts(self._whole)) for table in self.tables]
+        labels: dict[Place, _Label | None] = once([*parts, *self._updates_of_weights()])
         for place in over_a_vocabulary(self.unfolded, self._weights):
             labels.setdefault(place, _VOCABULARY)
         return event_names(self.unfolded, labels)
+
+    def _updates_of_weights(self) -> Iterator[tuple[int, dict[Place, TablePart]]]:
+        """Of those that a softmax is taken over and that are no tables."""
+        known = {id(table.variable) for table in self.tables}
+        for one in self._of_softmaxes:
+            whole = of_all_devices(one)
+            if id(whole) not in known:
+                shape = tuple(one.shape.as_list())
+                parts = TableParts(self.unfolded, self._whole, one.handle, shape).by_place()
+                yield id(whole), {at: part for at, part in parts.items() if part == "update"}
 
     def handed_out(self, parts: list[Any], of_replicas: list[list[Any]]) -> Given:
         """What stands for the parts of a batch that the step draws itself: all of them together,
