@@ -11,6 +11,12 @@ PYTHON_OPERATIONS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
 """Operations of a graph that call back into Python."""
 OPENS_FILES = frozenset({"ReadFile"})
 LOOKUP = frozenset({"LookupTableFind", "LookupTableFindV2"})
+CHANGES_TABLES = frozenset(
+    f"LookupTable{change}{version}"
+    for change in ("Import", "Insert", "Remove")
+    for version in ("", "V2")
+)
+"""Operations that change a lookup table, so that what stands in it hangs on who came before."""
 TEXT_WORK = LOOKUP | frozenset(
     "AsString DecodeCSV DecodeJSONExample DecodeRaw ParseExampleV2 ReduceJoin RegexFullMatch "
     "RegexReplace SparseCross SparseCrossHashed SparseCrossV2 StaticRegexFullMatch "

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from pipediag import tensorflow_names
 from pipediag.session.pipeline import Operation, OperationFunction
-from pipediag.tensorflow_names import DRAWING_KINDS, PYTHON_OPERATIONS
+from pipediag.tensorflow_names import (
+    CHANGES_TABLES,
+    DRAWING_KINDS,
+    LOOKUP,
+    PYTHON_OPERATIONS,
+    VARIABLES,
+)
 
 
 def uses(function: OperationFunction | None, family: frozenset[str]) -> list[str]:
@@ -15,6 +21,16 @@ def uses(function: OperationFunction | None, family: frozenset[str]) -> list[str
 def draws_random(function: OperationFunction | None) -> bool:
     """Whether two of its calls on one element may differ."""
     return function is not None and tensorflow_names.draws_random(function.graph_ops)
+
+
+def only_looks_up(function: OperationFunction | None) -> bool:
+    """Whether it looks up in tables, and changes none nor anything else, nor draws.
+
+    TensorFlow calls it stateful all the same; its results hang on its element alone, so that it may
+    be called in another order, for several at once and for a whole batch.
+    """
+    changes = PYTHON_OPERATIONS | VARIABLES | CHANGES_TABLES
+    return bool(uses(function, LOOKUP)) and not (uses(function, changes) or draws_random(function))
 
 
 def differs_by_pass(op: Operation) -> bool:

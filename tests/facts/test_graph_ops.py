@@ -1,6 +1,14 @@
 from __future__ import annotations
 
-from pipediag.facts.graph_ops import calls_python, differs_by_pass, draws_random, uses
+import pytest
+
+from pipediag.facts.graph_ops import (
+    calls_python,
+    differs_by_pass,
+    draws_random,
+    only_looks_up,
+    uses,
+)
 from tests.records import make_function, make_operation
 
 FLIP = make_function(graph_ops={"RandomUniform": 1, "Mul": 2})
@@ -30,3 +38,14 @@ def test_python_that_only_traces_is_not_passed_by_elements() -> None:
     assert calls_python(make_operation("map", function=PYTHON))
     assert not calls_python(make_operation("map", function=SCALE))
     assert not calls_python(make_operation("batch", "batch"))
+
+
+@pytest.mark.parametrize(
+    "beside", ["EagerPyFunc", "ReadVariableOp", "RandomUniform", "LookupTableInsertV2"]
+)
+def test_only_looks_up_what_changes_nothing_beside(beside: str) -> None:
+    looks_up = {"LookupTableFindV2": 1, "NotEqual": 1}
+    assert only_looks_up(make_function(stateful=True, graph_ops=looks_up))
+    assert not only_looks_up(make_function(stateful=True, graph_ops={**looks_up, beside: 1}))
+    assert not only_looks_up(SCALE)
+    assert not only_looks_up(None)

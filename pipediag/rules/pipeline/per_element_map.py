@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipediag.facts.graph_ops import only_looks_up
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.pipeline import (
     between,
@@ -42,7 +43,8 @@ META = Meta(
     name="Map at element rate",
     title_failed="A map of short calls runs for every element; batch first and map the batch",
     title_passed="No map of short calls runs at element rate",
-    looks_at="Stateless maps before a batch: time per element, elements per step, and whether each "
+    looks_at="Maps before a batch whose results hang on their element alone (stateless, or "
+    "stateful by a table lookup only): time per element, elements per step, and whether each "
     "operation in the function gives the same values for a whole batch.",
     why="Each call costs tens of microseconds whatever it computes, and TensorFlow no longer "
     "vectorises maps by itself. Batching first gave 32 times the rate for a cast, 37 for "
@@ -71,11 +73,11 @@ _NOT_ALONE = (
 
 
 def check(session: Session) -> list[Finding]:
-    """One finding for each stateless map of short calls before a batch."""
+    """One finding for each map of short calls before a batch that may be called for several."""
     maps = [
         op
         for op in operations(session, "map")
-        if op.function is not None and not op.function.stateful and following_batch(session, op)
+        if _of_its_element_alone(op) and following_batch(session, op)
     ]
     found = [
         _finding(session, op, op.function)
@@ -83,6 +85,12 @@ def check(session: Session) -> list[Finding]:
         if op.function and _has_short_calls(session, op)
     ]
     return found or [META.finding("pass", "")]
+
+
+def _of_its_element_alone(op: Operation) -> bool:
+    """TensorFlow calls a lookup stateful, which it is only while someone fills the table."""
+    function = op.function
+    return function is not None and (not function.stateful or only_looks_up(function))
 
 
 def _has_short_calls(session: Session, op: Operation) -> bool:
@@ -166,8 +174,7 @@ def _moved_together(session: Session, op: Operation) -> list[Operation]:
 
 
 def _broadcasts(op: Operation) -> bool:
-    stateless = op.function is not None and not op.function.stateful
-    return stateless and _graph_ops(op) <= BROADCASTS | REWRITTEN
+    return _of_its_element_alone(op) and _graph_ops(op) <= BROADCASTS | REWRITTEN
 
 
 def _needs_rewriting(op: Operation) -> bool:

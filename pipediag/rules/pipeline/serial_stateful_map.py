@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipediag.facts.graph_ops import calls_python, draws_random, uses
+from pipediag.facts.graph_ops import calls_python, draws_random, only_looks_up, uses
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import cpus, pool_size
 from pipediag.facts.pipeline import call_name, operations, place_name
@@ -99,14 +99,6 @@ def _finding(session: Session, op: Operation) -> Finding:
         effect="same results" if only_looks_up(op.function) else None,
         edit=remedy.edit,
     )
-
-
-def only_looks_up(function: OperationFunction) -> bool:
-    """Elements keep their order, so calls without side effects give the same results."""
-    changes = (
-        uses(function, PYTHON_OPERATIONS) or uses(function, VARIABLES) or draws_random(function)
-    )
-    return bool(uses(function, LOOKUP)) and not changes
 
 
 def _remedy(session: Session, op: Operation, use: PythonUse | None) -> Remedy:

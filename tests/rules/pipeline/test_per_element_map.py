@@ -6,7 +6,7 @@ import pytest
 
 from pipediag.rules.pipeline import per_element_map
 from pipediag.session.edits import Edit, Move
-from pipediag.session.pipeline import Operation
+from pipediag.session.pipeline import Operation, OperationFunction
 from tests.factories import make_session
 from tests.records import make_function, make_operation
 from tests.rules.sessions import batch, keeps_up, only, run, session_of, source
@@ -19,6 +19,11 @@ def cheap_map(graph_ops: dict[str, int] | None = None, **overrides: Any) -> Oper
         "function": make_function(graph_ops=graph_ops or {"Cast": 1, "Mul": 2}),
     }
     return make_operation("map", "map", **{**values, **overrides})
+
+
+def looking_up(**more: int) -> OperationFunction:
+    graph_ops = {"Placeholder": 4, "Const": 4, "NotEqual": 1, "LookupTableFindV2": 1, **more}
+    return make_function(stateful=True, graph_ops=graph_ops)
 
 
 def test_fails_and_predicts_a_tenth_of_the_delay() -> None:
@@ -54,6 +59,10 @@ def test_a_function_that_may_not_broadcast_only_informs() -> None:
         cheap_map(self_ms_per_step=80.0),
         cheap_map(elements=4.0),
         cheap_map(function=make_function(stateful=True)),
+        cheap_map(function=looking_up(LookupTableInsertV2=1)),
+        cheap_map(function=looking_up(EagerPyFunc=1)),
+        cheap_map(function=looking_up(ReadVariableOp=1)),
+        cheap_map(function=looking_up(RandomUniform=1)),
         cheap_map(self_ms_per_step=None),
     ],
 )
@@ -64,6 +73,24 @@ def test_costly_few_stateful_and_unmeasured_pass(op: Operation) -> None:
 def test_a_map_of_batches_passes() -> None:
     session = session_of(source(), batch(256), cheap_map(elements=1.0))
     assert only(per_element_map, session).status == "pass"
+
+
+def test_a_table_lookup_is_stateful_to_tensorflow_only() -> None:
+    op = cheap_map(function=looking_up(SelectV2=2))
+    finding = only(per_element_map, session_of(source(), op, batch(256)))
+    assert finding.status == "fail"
+    assert "behind `batch` at line 9" in finding.advice
+    assert finding.edit is not None
+    assert finding.edit.changes == (Move("map", "batch"),)
+    assert finding.edit.check == "equal"
+
+
+def test_a_lookup_moves_with_a_map_behind_it() -> None:
+    op = cheap_map(function=looking_up())
+    first, second = run(per_element_map, session_of(source(), op, second_map(), batch(256)))
+    assert first.edit is not None
+    assert first.edit.changes == (Move("map", "batch"), Move("second", "map"))
+    assert second.edit is None
 
 
 def test_a_filter_between_forbids_the_swap() -> None:
