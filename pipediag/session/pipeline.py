@@ -53,7 +53,8 @@ class Operation(Record):
     elements: float | None
     """Elements per step."""
     self_ms_per_step: float | None
-    """Wall time in this operation alone, summed over its parallel calls."""
+    """Wall time in this operation alone, summed over its parallel calls, without a profiler: where
+    the profile alone counts it, its share of profiled steps at the pace of the others."""
     cpu_ms_per_step: float | None
     """CPU time, where the trace tells it."""
     bytes_per_element: float | None

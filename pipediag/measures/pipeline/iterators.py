@@ -2,7 +2,8 @@
 
 The model's numbers go first, as no profiler was running. The profile's stand in where there is no
 model (autotune off, distributed iterators), where two branches have the same path, and inside the
-functions of flat_map and interleave, as the model forgets an inner iterator when it is exhausted.
+functions of flat_map and interleave where the model has forgotten iterators, as it does with those
+that are exhausted. What the profile counts is brought to the pace of steps without a profiler.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ IteratorKey = tuple[str, tuple[str, ...]]
 
 _STRUCTURAL = frozenset({"Root", "Model", "Options", "MaxIntraOpParallelism", "PrivateThreadPool"})
 """They hand elements through; the root bears the name of the last operation as well."""
+
+NONE_FORGOTTEN = 0.01
+"""By how much the elements of inner iterators and those of the operation around them may differ,
+where the model has seen all of them: elements on their way between the two."""
 
 
 @dataclass(frozen=True)
@@ -50,26 +55,31 @@ def ran_iterators(
     trace: TraceSummary | None,
     plan_names: set[str],
     other_names: set[str],
+    slowed: float = 1.0,
 ) -> list[RanIterator]:
     """Consumer first.
 
     `plan_names` are the operations' of this pipeline; iterators that bear one of `other_names`
-    belong to another pipeline and are left out. Any other name is TensorFlow's own.
+    belong to another pipeline and are left out. Any other name is TensorFlow's own. `slowed` is
+    how many times as long the profiler made the steps.
     """
     traced = _traced(trace, plan_names, other_names)
     batches = trace.get_next_calls if trace else 0
+    elements = {rate.path: rate.elements for rate in rates}
     found: list[RanIterator] = []
     for rate in rates:
         same_path = traced.pop(rate.path, [])
-        inner = _in_a_function(rate.path)
+        inner = _in_a_function(rate.path) and not _none_forgotten(rate.path, elements)
         if len(same_path) > 1 or (same_path and inner):
-            found += [_from_trace(activity, batches) for activity in same_path]
+            found += [_from_trace(activity, batches, slowed) for activity in same_path]
         elif inner:
             found.append(_without_costs(_from_model(rate, None)))
         else:
             found.append(_from_model(rate, same_path[0] if same_path else None))
     if not rates:
-        found = [_from_trace(activity, batches) for same in traced.values() for activity in same]
+        found = [
+            _from_trace(activity, batches, slowed) for same in traced.values() for activity in same
+        ]
     return [iterator for iterator in found if iterator.kind not in _STRUCTURAL]
 
 
@@ -85,7 +95,27 @@ def _traced(
 
 
 def _in_a_function(path: str) -> bool:
-    return any("FlatMap" in part or "Interleave" in part for part in path.split("::")[:-1])
+    return any(_has_inner(part) for part in path.split("::")[:-1])
+
+
+def _has_inner(part: str) -> bool:
+    return "FlatMap" in part or "Interleave" in part
+
+
+def _none_forgotten(path: str, elements: dict[str, float]) -> bool:
+    """Whether the model has counted every iterator that ran at this path, within functions.
+
+    A flat_map hands on what its inner iterators make, so their elements are as many as its own:
+    there are fewer where some are forgotten. A generator's one iterator lasts as long as its data.
+    """
+    parts = path.split("::")
+    for depth in range(1, len(parts)):
+        if _has_inner(parts[depth - 1]):
+            outer = elements.get("::".join(parts[:depth]), 0.0)
+            inner = elements.get("::".join(parts[: depth + 1]), 0.0)
+            if outer <= 0 or abs(inner - outer) > NONE_FORGOTTEN * outer:
+                return False
+    return True
 
 
 def _from_model(rate: NodeRate, activity: IteratorActivity | None) -> RanIterator:
@@ -109,12 +139,12 @@ def _without_costs(iterator: RanIterator) -> RanIterator:
     return replace(iterator, elements=None, self_ms=None, bytes_per_element=None)
 
 
-def _from_trace(activity: IteratorActivity, batches: int) -> RanIterator:
+def _from_trace(activity: IteratorActivity, batches: int, slowed: float) -> RanIterator:
     return RanIterator(
         path=activity.path,
         names=activity.names,
         elements=activity.calls / batches if batches else None,
-        self_ms=activity.self_ns / 1e6 / batches if batches else None,
+        self_ms=activity.self_ns / 1e6 / batches / slowed if batches else None,
         bytes_per_element=activity.element_bytes,
         parallelism=activity.parallelism,
         tunable=activity.autotune if activity.parallelism or activity.buffer_size else None,

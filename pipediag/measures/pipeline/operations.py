@@ -11,6 +11,7 @@ from pipediag.measures.pipeline.iterators import IteratorKey, RanIterator, ran_i
 from pipediag.measures.pipeline.joining import Joined, join
 from pipediag.measures.pipeline.node_rates import node_rates
 from pipediag.measures.pipeline.written import plan_of
+from pipediag.measures.step.perturbation import measure_perturbation
 from pipediag.session.pipeline import Operation, OperationFunction, Pipeline
 from pipediag.session.recording import RecordedLoop, RecordedOperation, Recording
 from pipediag.trace.summary import TraceSummary
@@ -43,7 +44,7 @@ def measure_pipeline(
     rates = node_rates([s for s in recording.snapshots if s.loop_id == loop.id])
     names = {operation.name for operation in plan if operation.name}
     others = {operation.name for operation in recording.operations if operation.name} - names
-    ran = ran_iterators(rates, trace, names, others)
+    ran = ran_iterators(rates, trace, names, others, _slowed(recording, loop))
     joined = join(plan, ran)
     ops = with_latency(_with_inserted(_written(plan, joined, bool(ran)), joined))
     return MeasuredPipeline(
@@ -56,6 +57,13 @@ def measure_pipeline(
         ),
         joined.operation_of,
     )
+
+
+def _slowed(recording: Recording, loop: RecordedLoop) -> float:
+    """How many times as long the profiler made the steps; it never made them shorter."""
+    perturbation = measure_perturbation(recording, loop)
+    ratio = perturbation.ratio if perturbation is not None else None
+    return max(1.0, ratio or 1.0)
 
 
 def written_pipeline(recording: Recording, loop: RecordedLoop) -> Pipeline | None:

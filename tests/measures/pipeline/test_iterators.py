@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pipediag.measures.pipeline.iterators import ran_iterators
-from pipediag.measures.pipeline.node_rates import node_rates
+from pipediag.measures.pipeline.node_rates import NodeRate, node_rates
 from tests.measures.traces import make_activity, make_trace
 from tests.recordings import make_node, make_snapshot
 
@@ -56,6 +56,40 @@ def test_inside_the_function_of_a_flat_map_the_profile_counts() -> None:
     outer, inner = ran_iterators(node_rates([make_snapshot(10, nodes=nodes)]), trace, {"m"}, set())
     assert (outer.elements, outer.self_ms) == (16.0, 1.0)
     assert (inner.elements, inner.self_ms) == (16.0, 8.0)
+
+
+def of_a_generator(elements: int) -> list[NodeRate]:
+    """Rates of 10 batches of 16 from a generator, of whose elements the model has counted some."""
+    nodes = [
+        make_node(1, "FlatMap", [2, 3], num_elements=160, processing_time_ns=10_000_000),
+        make_node(2, "FromTensor", [], num_elements=1, processing_time_ns=1_000),
+        make_node(3, "Generator", [], num_elements=elements, processing_time_ns=400_000_000),
+    ]
+    return node_rates([make_snapshot(10, nodes=nodes)])
+
+
+def test_the_one_iterator_of_a_generator_is_the_models_to_count() -> None:
+    """A profile makes each of its calls longer, and with it a serial source than the step."""
+    trace = make_trace(make_activity("FlatMap::Generator", "g", calls=160, self_ns=900_000_000))
+    outer, _, inner = ran_iterators(of_a_generator(160), trace, {"g"}, set(), slowed=1.5)
+    assert (outer.self_ms, inner.self_ms, inner.names) == (1.0, 40.0, ("g",))
+
+
+def test_where_inner_iterators_are_forgotten_the_profile_counts_at_the_native_pace() -> None:
+    trace = make_trace(make_activity("FlatMap::Generator", "g", calls=160, self_ns=900_000_000))
+    _, _, inner = ran_iterators(of_a_generator(100), trace, {"g"}, set(), slowed=1.5)
+    assert inner.self_ms == pytest.approx(60.0)
+
+
+def test_within_two_functions_both_must_have_been_counted() -> None:
+    nodes = [
+        make_node(1, "FlatMap", [2], num_elements=160, processing_time_ns=10_000_000),
+        make_node(2, "InterleaveV2", [3], num_elements=160, processing_time_ns=20_000_000),
+        make_node(3, "TFRecord", [], num_elements=20, processing_time_ns=30_000_000),
+    ]
+    rates = node_rates([make_snapshot(10, nodes=nodes)])
+    ran = ran_iterators(rates, None, set(), set())
+    assert [iterator.self_ms for iterator in ran] == [1.0, 2.0, None]
 
 
 def test_only_an_iterator_with_a_buffer_has_elements_in_it() -> None:

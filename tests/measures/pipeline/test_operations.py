@@ -14,12 +14,14 @@ from pipediag.session.pipeline import Operation
 from pipediag.session.recording import Recording
 from tests.measures.traces import make_activity, make_trace
 from tests.recordings import (
+    make_block,
     make_node,
     make_recorded_function,
     make_recorded_loop,
     make_recorded_operation,
     make_recording,
     make_snapshot,
+    make_window,
 )
 from tests.records import make_operation
 
@@ -64,6 +66,16 @@ def test_the_profile_stands_in_where_autotune_is_off() -> None:
     measured = measure_pipeline(recording, loop, trace)
     assert measured.pipeline.ops[1].self_ms_per_step == 2.0
     assert measured.operation_of == {("Root::Map", ("pipediag_op2",)): "op2"}
+
+
+def test_what_a_profile_counts_is_brought_to_the_pace_of_unprofiled_steps() -> None:
+    """Its own steps took 18 ms in place of 10; a serial operation takes no longer than the step."""
+    loop = make_recorded_loop(autotune_enabled=False)
+    windows = [make_window("baseline"), make_window("profile", make_block(10, 18.0, None))]
+    recording = make_recording(loops=[loop], snapshots=[], windows=windows)
+    trace = make_trace(make_activity("Root::Map", "pipediag_op2", calls=320, self_ns=153_000_000))
+    measured = measure_pipeline(recording, loop, trace)
+    assert measured.pipeline.ops[1].self_ms_per_step == pytest.approx(15.3 / 1.8)
 
 
 def test_neither_model_nor_profile_is_said() -> None:
