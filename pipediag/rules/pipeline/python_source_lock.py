@@ -1,4 +1,4 @@
-"""A PyDataset or Python generator that fights the training loop for the interpreter lock."""
+"""A PyDataset or Python generator that is slow, or takes the interpreter lock from the loop."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from pipediag.facts.python_work import (
     COMPUTES,
     LOCK,
     SOURCE_CPU,
+    hides_from_get_next,
     hottest_line,
     hottest_line_sentence,
     input_share,
     python_is_busy,
     source_cpu_ms,
 )
+from pipediag.facts.step import class_ms
 from pipediag.rules.pipeline.keras_processes import WHAT_PROCESSES_NEED
 from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.session.findings import Finding
@@ -41,6 +43,12 @@ ONE_LINE = Threshold(
     "%",
     "own choice: below one half, most of the time goes elsewhere",
 )
+SEEN_WAITING = Threshold(
+    "input wait that the loop sees",
+    50.0,
+    "% of what input costs",
+    "own choice: from one half on, the source's own pace is the reason, below it the lock",
+)
 META = Meta(
     id="python-source-lock",
     name="Python source and the interpreter lock",
@@ -51,7 +59,8 @@ META = Meta(
     "the lock.",
     why="The thread that makes batches and the training loop fight for one lock, so the cost "
     "appears in the consumer and not as input wait: a step of 8.3 ms with 9 % input wait fell to "
-    "3.0 ms when its batches were made beforehand.",
+    "3.0 ms when its batches were made beforehand. Where the loop is seen to wait, the source is "
+    "slow by itself, and the finding says so.",
     edit="Make batches in other processes (a PyDataset's `workers` with "
     "`use_multiprocessing=True`), with whole-array NumPy, or with tf.data.",
     cost="Processes copy what the dataset holds and start slowly; batches may come in another "
@@ -60,7 +69,7 @@ META = Meta(
     "time (that of tf.data's threads, which run it) spread over the CPUs, with what it waits. None "
     "where the consumer was not measured alone.",
     needs=("loop", "steps"),
-    thresholds=(INPUT_WAIT, SOURCE_CPU, COMPUTES, LOCK, ONE_LINE),
+    thresholds=(INPUT_WAIT, SOURCE_CPU, COMPUTES, LOCK, SEEN_WAITING, ONE_LINE),
     severity="warn",
     effect_on_results="same up to order or rounding",
     frees=("input_wait",),
@@ -96,8 +105,26 @@ def check(session: Session) -> list[Finding]:
         place=(line.file, line.line) if line else place,
         evidence=evidence,
         own_prediction=_prediction(session),
+        title=None if _by_the_lock(session) else _slow_title(keras),
     )
     return [finding.model_copy(update={"needs_first": _gentler(session)})]
+
+
+def _by_the_lock(session: Session) -> bool:
+    """Whether the source's cost is hidden in the loop's own part, and not seen as waiting for it.
+
+    A loop that waits for its next batch leaves the lock to whoever makes that.
+    """
+    wait, share = (session.breakdown or {}).get("input_wait"), input_share(session)
+    if hides_from_get_next(session) or wait is None or share is None:
+        return True
+    return 100.0 * wait.percent < SEEN_WAITING.value * share
+
+
+def _slow_title(keras: KerasUse | None) -> str:
+    made = keras is not None and keras.data_adapter == "PyDatasetAdapter"
+    source = "A PyDataset" if made else "A Python generator"
+    return f"{source} makes batches more slowly than training takes them"
 
 
 def _gentler(session: Session) -> str | None:
@@ -144,8 +171,16 @@ def _advice(session: Session, keras: KerasUse | None) -> str:
         )
     return (
         f"{first}Build each batch with whole-array NumPy or in tf.data instead of Python loops: "
-        f"the generator and the training loop share one interpreter lock.{hot}"
+        f"{_reason(session)}.{hot}"
     )
+
+
+def _reason(session: Session) -> str:
+    if _by_the_lock(session):
+        return "the generator and the training loop share one interpreter lock"
+    waited, cpu = class_ms(session, ["input_wait"]), source_cpu_ms(session)
+    computes = f", for which the generator computes {cpu:.1f} ms" if cpu else ""
+    return f"of each step the training loop waits {waited:.1f} ms for its next batch{computes}"
 
 
 def _of_one_line(line: HotLine) -> str:

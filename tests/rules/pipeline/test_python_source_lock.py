@@ -9,7 +9,7 @@ from pipediag.session.host import HotLine
 from pipediag.session.model import Session
 from pipediag.session.steps import Differential, InputWait
 from tests.factories import make_host, make_keras, make_loop
-from tests.records import make_operation
+from tests.records import make_breakdown, make_operation
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
 
 HIDDEN = Differential(step_ms=3.0, ci95_ms=(2.9, 3.1), steps=30, input_share_percent=70.0)
@@ -32,6 +32,36 @@ def test_a_pydataset_that_hides_in_the_consumer_fails() -> None:
     assert "use_multiprocessing=True" in finding.advice
     # 10 ms a step; alone 3 ms; 5 ms of source CPU spread over two CPUs is less.
     assert finding.predicted_speedup == pytest.approx(10 / 3, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("adapter", "source_name"),
+    [("PyDatasetAdapter", "A PyDataset"), ("GeneratorDataAdapter", "A Python generator")],
+)
+def test_a_source_that_is_waited_for_is_slow_whatever_the_lock(
+    adapter: str, source_name: str
+) -> None:
+    """Of 7 ms that input costs the loop is seen to wait for all; the lock stands in its way not."""
+    finding = only(python_source_lock, session_with(adapter))
+    assert finding.title == f"{source_name} makes batches more slowly than training takes them"
+    assert "lock_percent" in finding.evidence
+
+
+def test_a_slow_generator_is_not_blamed_for_the_lock() -> None:
+    finding = only(python_source_lock, session_with("GeneratorDataAdapter"))
+    assert "the training loop waits 7.0 ms for its next batch" in finding.advice
+    assert "for which the generator computes 5.0 ms" in finding.advice
+    assert "interpreter lock" not in finding.advice
+
+
+@pytest.mark.parametrize(("wait_percent", "by_the_lock"), [(34.9, True), (35.1, False)])
+def test_a_cost_of_which_less_than_half_is_waiting_is_the_locks(
+    wait_percent: float, by_the_lock: bool
+) -> None:
+    breakdown = make_breakdown(input_wait=wait_percent, device_compute=100 - wait_percent)
+    finding = only(python_source_lock, session_with("GeneratorDataAdapter", breakdown=breakdown))
+    assert ("holding the interpreter lock" in finding.title) is by_the_lock
+    assert ("share one interpreter lock" in finding.advice) is by_the_lock
 
 
 def test_cpu_of_the_threads_that_run_it_bounds_the_prediction() -> None:
@@ -87,7 +117,8 @@ def test_a_cost_that_the_measures_found_hidden_needs_no_other_sign() -> None:
         contention="lock",
         disagreement=None,
     )
-    assert only(python_source_lock, session_with(host=host, input_wait=wait)).status == "fail"
+    finding = only(python_source_lock, session_with(host=host, input_wait=wait))
+    assert (finding.status, finding.title) == ("fail", python_source_lock.META.title_failed)
 
 
 def test_without_the_differential_a_visible_wait_fails_and_nothing_is_predicted() -> None:
