@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from pipediag.facts.free_input import on_a_repeated_batch
 from pipediag.facts.machine import on_accelerator
 from pipediag.facts.pipeline import delay_ms
 from pipediag.facts.step import class_ms, class_percent
@@ -58,7 +59,8 @@ def limited(session: Session, finding: Finding, frees: Iterable[StepClass]) -> F
     classes = list(frees)
     at_most = step_without(class_percent(session, {*classes, *_beside(session, classes)}))
     if classes == ["input_wait"] and session.ceiling is not None:
-        at_most = session.ceiling.speedup_if_input_free or at_most
+        alone = on_a_repeated_batch(session)
+        at_most = alone.steps if alone else session.ceiling.speedup_if_input_free or at_most
     if session.breakdown is None or at_most <= 1.0:
         return finding
     return finding.model_copy(update={"speedup_at_most": round(at_most, 3)})

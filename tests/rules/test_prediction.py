@@ -160,6 +160,10 @@ def test_a_limit_is_the_step_without_the_classes_that_the_advice_frees() -> None
 
 def test_the_limit_of_input_is_the_ceiling_where_there_is_one() -> None:
     assert limited(make_session(), unpredicted(), ["input_wait"]).speedup_at_most == 3.33
+    fought_for = make_input_wait(contention="cpu")
+    twice = Ceiling(speedup_if_input_free=2.0, next_bottleneck=None)
+    session = make_session(input_wait=fought_for, ceiling=twice)
+    assert limited(session, unpredicted(), ["input_wait"]).speedup_at_most == 3.333
     unknown = make_session(ceiling=None)
     assert limited(unknown, unpredicted(), ["input_wait"]).speedup_at_most == 3.333
     both = limited(make_session(), unpredicted(), ["input_wait", "dispatch"])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pipediag.facts.free_input import on_a_repeated_batch
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
 from pipediag.facts.run import later_starts_s, where
 from pipediag.facts.step import group_percents, uneven
@@ -113,7 +114,13 @@ def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> 
             session,
             "input",
             "high",
-            input_sentence(share, culprit, session.ceiling, session.input_wait),
+            input_sentence(
+                share,
+                culprit,
+                session.ceiling,
+                session.input_wait,
+                on_a_repeated_batch(session),
+            ),
             straddled=straddled,
             culprit=culprit,
         )
@@ -156,7 +163,15 @@ def _decide_consumer(
         sentence = balanced_sentence(first, most, second, next_most) + also
         severity = _severity("overhead", groups["overhead"], moderate)
         return _verdict(session, "balanced", severity, sentence, straddled=straddled)
-    sentence = other_sentence(first, most, breakdown, session.ceiling, session.input_wait) + also
+    sentence = other_sentence(
+        first,
+        most,
+        breakdown,
+        session.ceiling,
+        session.input_wait,
+        on_a_repeated_batch(session),
+    )
+    sentence += also
     culprit = python_culprit(breakdown, session.host) if first == "overhead" else None
     call = call_in_each_step(session.diagnosed_loop())
     if call is not None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 
 from pipediag.facts.amounts import exact_time
+from pipediag.facts.free_input import FreeInput
 from pipediag.facts.step import GROUPS
 from pipediag.measures.verdict.culprits import Culprit
 from pipediag.session.loops import NestedCall
@@ -44,9 +45,16 @@ def gain_in_the_steps(ceiling: Ceiling) -> float | None:
 
 
 def input_sentence(
-    share: Share, culprit: Culprit | None, ceiling: Ceiling | None, wait: InputWait | None
+    share: Share,
+    culprit: Culprit | None,
+    ceiling: Ceiling | None,
+    wait: InputWait | None,
+    alone: FreeInput | None = None,
 ) -> str:
-    """Highly input-bound, by how much, and behind which operation."""
+    """Highly input-bound, by how much, and behind which operation.
+
+    Where the consumer `alone` gains more than the ceiling says, the truth lies between the two.
+    """
     waits = wait is None or wait.method != "differential"
     text = (
         f"Highly input-bound: {share.percent:.0f} % of each step ({exact_time(share.ms)}) "
@@ -57,12 +65,24 @@ def input_sentence(
     best = ceiling.speedup_if_input_free if ceiling is not None else None
     if ceiling is None or best is None:
         return text + "."
+    most = alone.steps if alone is not None else None
     if gain_in_the_steps(ceiling) is not None:
-        of_loop = f" and the whole loop {ceiling.loop_speedup_if_input_free:.3g}x"
-        return f"{text}. Free input would make the steps {best:.3g}x{of_loop} as fast."
+        in_loop = ceiling.loop_speedup_if_input_free or best
+        of_loop = up_to(f"{in_loop:.3g}x", alone.loop if alone is not None else None)
+        return (
+            f"{text}. Free input would make the steps {up_to(f'{best:.3g}x', most)} and the whole "
+            f"loop {of_loop} as fast."
+        )
+    if most is not None:
+        return f"{text}. Free input would make training {up_to(f'{best:.3g}x', most)} as fast."
     other = _by_a_repeated_batch(wait)
     by = f" by tf.data's gap times, {other:.3g}x by a repeated batch" if other else ""
     return f"{text}. Free input would make training {best:.3g}x as fast{by}."
+
+
+def up_to(least: str, most: float | None) -> str:
+    """`3.32x to 4.45x`, or the least alone where no other measure gives more."""
+    return f"{least} to {most:.3g}x" if most is not None else least
 
 
 def other_sentence(
@@ -71,6 +91,7 @@ def other_sentence(
     breakdown: Mapping[StepClass, Share],
     ceiling: Ceiling | None,
     wait: InputWait | None,
+    alone: FreeInput | None = None,
 ) -> str:
     """Compute-, transfer- or overhead-bound, with the classes that make it up."""
     parts = sorted(GROUPS[group], key=lambda name: -breakdown[name].percent)
@@ -84,11 +105,13 @@ def other_sentence(
     else:
         text = f"{group.capitalize()}-bound: {percent:.0f} % of each step is {group}"
         text += f" ({', '.join(named)})" if named else ""
-    gain = _gain_of_free_input(ceiling, wait)
+    gain = _gain_of_free_input(ceiling, wait, alone)
     return f"{text}; a free input pipeline would gain {gain}." if gain else text + "."
 
 
-def _gain_of_free_input(ceiling: Ceiling | None, wait: InputWait | None) -> str | None:
+def _gain_of_free_input(
+    ceiling: Ceiling | None, wait: InputWait | None, alone: FreeInput | None
+) -> str | None:
     """By each measure where two contradict, and of the loop where that is not the steps' gain."""
     best = ceiling.speedup_if_input_free if ceiling is not None else None
     if ceiling is None or best is None:
@@ -97,11 +120,15 @@ def _gain_of_free_input(ceiling: Ceiling | None, wait: InputWait | None) -> str 
     if other is not None:
         low, high = sorted((best, other))
         return f"{low:.3g}x to {high:.3g}x, as two measures of it disagree"
+    in_steps = up_to(f"{best:.3g}x", alone.steps if alone is not None else None)
     if gain_in_the_steps(ceiling) is not None:
-        of_loop = ceiling.loop_speedup_if_input_free
-        if best < WORTH_SAYING:
-            return f"next to nothing in the steps and {of_loop:.3g}x in the whole loop"
-        return f"{best:.3g}x in the steps and {of_loop:.3g}x in the whole loop"
+        in_loop = ceiling.loop_speedup_if_input_free or best
+        of_loop = up_to(f"{in_loop:.3g}x", alone.loop if alone is not None else None)
+        if best < WORTH_SAYING and alone is None:
+            return f"next to nothing in the steps and {of_loop} in the whole loop"
+        return f"{in_steps} in the steps and {of_loop} in the whole loop"
+    if alone is not None:
+        return in_steps
     return f"{best:.3g}x at most" if best >= WORTH_SAYING else "next to nothing"
 
 

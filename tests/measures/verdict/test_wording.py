@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipediag.facts.free_input import FreeInput
 from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
 from pipediag.measures.verdict.loop_wording import (
     elsewhere,
@@ -12,6 +13,7 @@ from pipediag.measures.verdict.loop_wording import (
 )
 from pipediag.measures.verdict.wording import (
     gain_in_the_steps,
+    input_sentence,
     missing_sentence,
     other_sentence,
     place,
@@ -125,3 +127,35 @@ def test_waits_for_first_batches_are_told_with_who_is_behind_them() -> None:
 def test_a_loop_that_did_nothing_but_wait_has_no_gain_that_could_be_told() -> None:
     all_waits = make_loop_time(total_s=20.0, first_batches_s=19.99, first_batch_ms=1600.0)
     assert first_batch_sentence(all_waits, None).endswith("of each epoch, 1.6 s each time.")
+
+
+@pytest.mark.parametrize(
+    ("loop", "alone", "words"),
+    [
+        (None, FreeInput(4.45, None), "training 3.32x to 4.45x as fast."),
+        (2.0, FreeInput(4.45, 2.5), "the steps 3.32x to 4.45x and the whole loop 2x to 2.5x as"),
+        (2.0, FreeInput(4.45, None), "the steps 3.32x to 4.45x and the whole loop 2x as fast."),
+    ],
+)
+def test_two_measures_of_free_input_are_a_range(
+    loop: float | None, alone: FreeInput, words: str
+) -> None:
+    ceiling = Ceiling(
+        speedup_if_input_free=3.32, loop_speedup_if_input_free=loop, next_bottleneck=None
+    )
+    share = make_breakdown(input_wait=70.0)["input_wait"]
+    assert words in input_sentence(share, None, ceiling, make_input_wait(), alone)
+
+
+@pytest.mark.parametrize(
+    ("loop", "words"),
+    [(None, "would gain 1.01x to 1.2x."), (1.4, "1.01x to 1.2x in the steps and 1.4x to 1.6x in")],
+)
+def test_a_consumer_that_gains_beyond_its_waits_is_told_as_such(
+    loop: float | None, words: str
+) -> None:
+    ceiling = Ceiling(
+        speedup_if_input_free=1.01, loop_speedup_if_input_free=loop, next_bottleneck=None
+    )
+    shares = make_breakdown(device_compute=90.0)
+    assert words in other_sentence("compute", 90.0, shares, ceiling, None, FreeInput(1.2, 1.6))

@@ -56,6 +56,31 @@ def test_a_repeated_batch_that_contradicts_is_named() -> None:
     assert "1.01x by tf.data's gap times, but on a repeated batch the step is 26.0" in str(said)
 
 
+def fought_for(loop: float | None) -> Session:
+    """Free input gains 2 times by the waits, and 3.33 by a repeated batch."""
+    wait = make_input_wait(contention="lock")
+    return with_ceiling(2.0, loop, input_wait=wait, loops=[make_loop(time=make_loop_time())])
+
+
+def test_where_the_consumer_alone_gains_more_both_measures_are_said() -> None:
+    session = fought_for(None)
+    assert free_input(session) == (
+        "2.00x by tf.data's gap times, 3.33x by a repeated batch; then device compute limits"
+    )
+    assert free_input_figure(session) == "2.00x to 3.33x"
+    assert free_input_bounds(session) is None
+
+
+def test_the_whole_loop_gains_by_both_measures_too() -> None:
+    session = fought_for(1.25)
+    # Of 20 s, 16 are left by the waits, and 3 s of steps shrink by a fifth of themselves more.
+    assert free_input(session) == (
+        "2.00x by tf.data's gap times, 3.33x by a repeated batch, in the steps, 1.25x to 1.30x in "
+        "the whole loop; then device compute limits"
+    )
+    assert free_input_figure(session) == "1.25x to 1.30x"
+
+
 def test_nothing_is_said_of_what_was_not_measured() -> None:
     assert free_input(with_ceiling(None)) is None
     assert free_input_figure(make_session(ceiling=None)) is None
