@@ -186,6 +186,7 @@ LABELS: Mapping[str, _Shown] = {
     "policy": _Shown("policy of number types"),
     "pool_threads": _Shown("threads in the pool"),
     "prediction_missing": _Shown("why no speed-up is predicted"),
+    "predicted_if_the_same": _Shown("predicted if each epoch gives the same", "x"),
     "profiled_step_ratio": _Shown("a step under the profiler takes", "x"),
     "python": _Shown("its Python"),
     "python_idle_ms": _Shown("idle for Python", "ms"),

@@ -8,28 +8,32 @@ from collections.abc import Mapping
 from pipediag.facts.amounts import memory_size
 from pipediag.facts.epochs import FIRST_BATCHES, fills_a_shuffle, long_percent, seen_time
 from pipediag.facts.graph_ops import calls_python, differs_by_pass
-from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.machine import available_bytes
 from pipediag.facts.pipeline import (
     between,
     call_name,
     delay_ms,
-    downstream,
     keeps_elements,
-    measured_at,
     operations,
     passes_over_data,
     place_name,
     reaches_the_loop,
     upstream,
 )
-from pipediag.facts.step import class_ms
-from pipediag.rules.pipeline.cached_elements import (
-    elements_of_a_pass,
-    elements_to_cache,
+from pipediag.rules.pipeline.cache_gain import gain_of_cache
+from pipediag.rules.pipeline.cache_size import (
+    DISK,
+    MEMORY,
+    against,
+    cache_bytes,
+    fits_in_memory,
+    room,
 )
+from pipediag.rules.pipeline.cached_elements import elements_to_cache
+from pipediag.rules.pipeline.cached_generator import of_generator
 from pipediag.rules.pipeline.epoch_ends import saved_of_first_batches_s, without_first_batches
-from pipediag.rules.prediction import FORECAST, less_input
+from pipediag.rules.prediction import FORECAST
 from pipediag.rules.relevance import Weight, weigh
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, Insert, Move
@@ -39,18 +43,6 @@ from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import CACHES, INFINITE_CARDINALITY
 from pipediag.vocabulary import EffectOnResults, Scalar
 
-MEMORY = Threshold(
-    "size of the cache",
-    50.0,
-    "% of the available memory",
-    "TensorFlow's own memory budget for tf.data is half of what is available; Plumber allows 90 %",
-)
-DISK = Threshold(
-    "size of a cache on disk",
-    50.0,
-    "% of the free disk",
-    "own choice: the script's own files need room too",
-)
 META = Meta(
     id="missing-cache",
     name="Missing cache",
@@ -59,7 +51,8 @@ META = Meta(
     looks_at="Costly maps that draw no random numbers, in a loop of several epochs without a cache "
     "behind them on the way to the training loop (one above them or on another branch keeps none "
     "of their results); and the bytes of all their elements, counted or by the size of the files "
-    "read, against the available memory.",
+    "read, against the available memory. A costly from_generator is named too: whether it gives "
+    "the same in every epoch only you know.",
     why="From the second epoch on a cache replaces everything above it.",
     edit="`.cache()` behind the map and above shuffle, repeat and anything random; `.cache(path)` "
     "where the elements don't fit in memory.",
@@ -83,11 +76,23 @@ _DISK_CAVEAT = (
 )
 
 
+_NONE = "No map that gives the same in every epoch stands without a cache behind it."
+
+
 def check(session: Session) -> list[Finding]:
-    """A finding on the last costly map that could be cached."""
-    maps = [op for op in operations(session, "map") if _cacheable(session, op)]
+    """A finding on the last costly map that could be cached, or else on a generator."""
+    found = _of_maps(session)
+    if any(finding.status not in ("pass", "inconclusive") for finding in found):
+        return found
+    generator = of_generator(META, session)
+    return [generator] if generator is not None else found
+
+
+def _of_maps(session: Session) -> list[Finding]:
+    every = operations(session, "map")
+    maps = [op for op in every if _cacheable(session, op)]
     if not maps:
-        return [META.finding("pass", "")]
+        return [META.finding("pass", _NONE, evidence={"maps": len(every)})]
     # Of equals, such as those whose costs are unknown, the last: a cache replaces all above it.
     op = max(reversed(maps), key=lambda candidate: delay_ms(session, candidate) or 0.0)
     weight = weigh(session, op)
@@ -97,7 +102,7 @@ def check(session: Session) -> list[Finding]:
     else:
         between = None
     passes = passes_over_data(session)
-    size = _bytes(session, op)
+    size = cache_bytes(session, op)
     evidence = {
         **weight.evidence,
         "passes_over_data": "unlimited" if passes == math.inf else passes,
@@ -108,11 +113,11 @@ def check(session: Session) -> list[Finding]:
     if weight.status != "fail":
         status = "pass" if weight.status == "informative" else weight.status
         return [META.finding(status, weight.sentence, op=op, evidence=evidence)]
-    reason = _against(session, passes, size)
+    reason = against(session, passes, size)
     if reason is not None:
         return [META.finding("informative", reason, op=op, evidence=evidence)]
     assert size is not None
-    on_disk = not _fits_in_memory(session, size)
+    on_disk = not fits_in_memory(session, size)
     if between is not None:
         return [_before_the_steps(session, op, size, evidence, on_disk=on_disk)]
     return [
@@ -121,7 +126,7 @@ def check(session: Session) -> list[Finding]:
             _advice(session, op, size, on_disk=on_disk),
             op=op,
             evidence=evidence,
-            own_prediction=_DISK_UNKNOWN if on_disk else _prediction(session, op, passes),
+            own_prediction=_DISK_UNKNOWN if on_disk else gain_of_cache(session, op, passes),
             effect=_effect(session, op),
             edit=_edit(session, op, on_disk=on_disk),
             untried=_untried(session, op),
@@ -240,72 +245,6 @@ def _cacheable(session: Session, op: Operation) -> bool:
     return op.function is not None and not any(map(differs_by_pass, above))
 
 
-def _against(session: Session, passes: float | None, size: float | None) -> str | None:
-    """Why a cache can't be advised, as a sentence, or None."""
-    if passes is None:
-        return (
-            "Whether the script reads its data more than once is not known; a cache pays only then."
-        )
-    if passes <= 1:
-        return "The data is read once, so a cache would gain nothing."
-    if size is None:
-        return (
-            "A cache could help, but how large it would be is not known: count the elements first."
-        )
-    if not _fits_in_memory(session, size) and not _fits_on_disk(session, size):
-        return (
-            f"A cache would take {memory_size(size)}, {_room(session)}. Cache to a large and "
-            "fast disk with `.cache(path)`, or store the results once."
-        )
-    return None
-
-
-def _fits_in_memory(session: Session, size: float) -> bool:
-    return size <= available_bytes(session) * MEMORY.value / 100.0
-
-
-def _fits_on_disk(session: Session, size: float) -> bool:
-    free = session.environment.free_disk_bytes
-    return free is not None and size <= free * DISK.value / 100.0
-
-
-def _room(session: Session) -> str:
-    """How much there is of what a cache could lie in, as a part of a sentence."""
-    free = session.environment.free_disk_bytes
-    disk = "" if free is None else f"; {memory_size(free)} are free on disk"
-    memory = memory_size(available_bytes(session))
-    return f"more than half of the {memory} of memory that are available{disk}"
-
-
-def _bytes(session: Session, op: Operation) -> float | None:
-    """What all elements of one pass take at this operation."""
-    each = _bytes_each(session, op)
-    if each is None:
-        return None
-    count = elements_of_a_pass(session, op)
-    return _by_files(session, op, each) if count is None else float(count * each)
-
-
-def _by_files(session: Session, op: Operation, each: float) -> float | None:
-    """The bytes of the files that are read, as many times as an element grows on the way here.
-
-    A reader can't say how many elements its files hold.
-    """
-    above = upstream(session, op)
-    source = above[-1] if above else op
-    held, read = source.parameters.get("file_bytes"), _bytes_each(session, source)
-    between_them = [other for other in [op, *above[:-1]] if other.kind not in CACHES]
-    if not isinstance(held, int) or not read or not keeps_elements(between_them):
-        return None
-    return held * each / read
-
-
-def _bytes_each(session: Session, op: Operation) -> float | None:
-    at = measured_at(session, op)
-    # After fusion with a batch the measured bytes are those of batches.
-    return op.element_bytes or (at.bytes_per_element if at is op else None)
-
-
 def _side_effect(session: Session, op: Operation) -> str | None:
     """What Python on the way visibly changes, so that it is no function of its element alone."""
     functions = [other.function for other in [op, *upstream(session, op)] if other.function]
@@ -328,7 +267,7 @@ def _advice(session: Session, op: Operation, size: float, *, on_disk: bool) -> s
     if held is not None:
         advice += f" The {call_name(held)} stands above it and keeps none of its results."
     if on_disk:
-        advice += f" It would take {memory_size(size)}, {_room(session)}."
+        advice += f" It would take {memory_size(size)}, {room(session)}."
     if changes := _side_effect(session, op):
         advice += f" It calls Python with side effects ({changes}), which a cache would end."
     elif _calls_python(session, op):
@@ -337,16 +276,3 @@ def _advice(session: Session, op: Operation, size: float, *, on_disk: bool) -> s
             "only if it does."
         )
     return advice
-
-
-def _prediction(session: Session, op: Operation, passes: float | None) -> Prediction:
-    cost_at = measured_at(session, op).id
-    left = sum(
-        delay_ms(session, other) or 0.0
-        for other in downstream(session, op)
-        if measured_at(session, other).id != cost_at
-    )
-    later = less_input(session, max(0.0, class_ms(session, ["input_wait"]) - left), on_cpu=False)
-    if later.speedup is None or passes is None or passes == math.inf:
-        return later
-    return Prediction(round(passes / (1 + (passes - 1) / later.speedup), 3))

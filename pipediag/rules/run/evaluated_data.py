@@ -19,8 +19,8 @@ from pipediag.facts.evaluations import (
 from pipediag.facts.limits import INPUT_WAIT
 from pipediag.facts.machine import available_bytes
 from pipediag.facts.pipeline import call_name, place_name, prefetch_switched_off_in
+from pipediag.rules.pipeline.cache_size import MEMORY
 from pipediag.rules.pipeline.cached_elements import FILL_S, LEAST_BATCHES
-from pipediag.rules.pipeline.missing_cache import MEMORY
 from pipediag.rules.run.evaluated_ahead import (
     calls_at_once,
     end_without_prefetch,

@@ -157,6 +157,12 @@ def test_near_misses_pass(session: Session) -> None:
     assert only(missing_cache, session).status == "pass"
 
 
+def test_it_says_why_it_passes_where_no_map_can_be_cached() -> None:
+    finding = only(missing_cache, session_of(source(), batch()))
+    assert (finding.status, finding.evidence) == ("pass", {"maps": 0})
+    assert finding.advice.startswith("No map that gives the same in every epoch")
+
+
 @pytest.mark.parametrize(
     ("session", "words"),
     [
