@@ -32,8 +32,49 @@ def snippet(session: Session, changes: Sequence[Change]) -> str | None:
     of_helpers = called_otherwise(every(session), written)
     if of_helpers is not None:
         return "\n".join(of_helpers) or None
-    lines = [line for change in written for line in _lines(session, change)]
+    lines: list[str] = []
+    above: dict[str, str] = {}
+    for change in _as_they_follow(session, written):
+        last = above.get(change.after) if isinstance(change, Insert | Move) else None
+        lines += _lines(session, change) if last is None else [_behind(session, change, last)]
+        if isinstance(change, Insert | Move):
+            above[change.after] = _kind_of(session, change)
     return "\n".join(lines) or None
+
+
+def _as_they_follow(session: Session, changes: Sequence[Change]) -> list[Change]:
+    """The changes, those that place an operation as they follow one another in what was measured.
+
+    Behind the same operation stands first what is added, then what is moved there, then a
+    prefetch: the passes of capture/replay/changes.py. Other changes stay where they are.
+    """
+    order = {op.id: n for n, op in enumerate(every(session))}
+    moves = {change.op_id: change.after for change in changes if isinstance(change, Move)}
+
+    def at(op_id: str, moved: int = 0) -> tuple[int, ...]:
+        here = order.get(op_id, -1)
+        # Two that move behind each other are no trial's; they only must not go round for ever.
+        if op_id not in moves or moved > len(moves):
+            return (here,)
+        return *at(moves[op_id], moved + 1), 1, here
+
+    def place(change: Insert | Move) -> tuple[int, ...]:
+        if isinstance(change, Move):
+            return at(change.op_id)
+        return *at(change.after), 2 if change.kind.startswith("prefetch") else 0
+
+    placed = iter(sorted((one for one in changes if isinstance(one, Insert | Move)), key=place))
+    return [next(placed) if isinstance(one, Insert | Move) else one for one in changes]
+
+
+def _behind(session: Session, change: Change, last: str) -> str:
+    """The line of a change whose place is behind another change's."""
+    (line,) = _lines(session, change)
+    return f"{line.partition('  # ')[0]}  # behind that {last}"
+
+
+def _kind_of(session: Session, change: Insert | Move) -> str:
+    return change.kind if isinstance(change, Insert) else _kind(session, change.op_id)
 
 
 def _lines(session: Session, change: Change) -> list[str]:

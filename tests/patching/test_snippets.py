@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pipediag.patching.snippets import snippet
-from pipediag.session.edits import SetModel
+from pipediag.session.edits import Change, Insert, Move, SetModel
 from pipediag.vocabulary import Scalar
 from tests.factories import make_keras, make_loop, make_session
+from tests.records import make_operation, make_pipeline
 
 
 def by_hand(**settings: Scalar) -> str:
@@ -40,3 +41,47 @@ def test_what_is_not_set_is_not_written(name: str) -> None:
 
 def test_plain_sgd_is_an_argument() -> None:
     assert by_hand(optimizer="sgd") == "model.compile(..., optimizer='sgd')"
+
+
+def of_a_pipeline(*changes: Change) -> str:
+    ops = [
+        make_operation("shuffle", "shuffle", line=37),
+        make_operation("map", "map", line=38, parent_ids=["shuffle"]),
+        make_operation("batch", "batch", line=39, parent_ids=["map"]),
+    ]
+    code = snippet(make_session(pipeline=make_pipeline(ops=ops)), changes)
+    assert code is not None
+    return code
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_calls_behind_the_same_one_are_in_the_order_that_was_measured(turned: bool) -> None:
+    """A cache behind a shuffle would freeze one order for all epochs."""
+    changes = [Move("shuffle", "map"), Insert("map", "cache", {"elements": 20_000})]
+
+    assert of_a_pipeline(*(reversed(changes) if turned else changes)) == (
+        ".cache()  # behind the map in line 38\n.shuffle(...)  # behind that cache"
+    )
+
+
+def test_a_prefetch_stands_behind_what_is_moved_to_the_same_place() -> None:
+    code = of_a_pipeline(
+        Insert("map", "prefetch", {"buffer_size": 2}),
+        Move("shuffle", "map"),
+        Insert("batch", "cache", {}),
+        Insert("map", "cache", {}),
+    )
+
+    assert code.splitlines() == [
+        ".cache()  # behind the map in line 38",
+        ".shuffle(...)  # behind that cache",
+        ".prefetch(buffer_size=2)  # behind that shuffle",
+        ".cache()  # behind the batch in line 39",
+    ]
+
+
+def test_what_stands_behind_a_moved_call_comes_after_it() -> None:
+    assert of_a_pipeline(Insert("map", "cache", {}), Move("map", "batch")).splitlines() == [
+        ".map(...)  # behind the batch in line 39",
+        ".cache()  # behind the map in line 38",
+    ]
