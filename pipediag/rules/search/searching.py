@@ -81,11 +81,12 @@ def _in_one(tried: Sequence[Finding], *, also: bool) -> list[Finding]:
     more = " more" if also else ""
     undecided = any(one.trial.state == "inconclusive" for one in tried)
     ending = "none was confirmed" if undecided else "none helps"
+    said = f"{count[:1].lower()}{count[1:]}{more} tried, {ending}"
     return [
         META.finding(
             "informative",
             f"{count}{more} that no rule calls for {was} tried, and {ending}: {'; '.join(labels)}.",
-            title="A search beyond the rules was made",
+            title=f"A search beyond the rules: {said}",
             evidence={"tried": len(labels)},
         )
     ]
