@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.facts.order import to_act_on
+from pipediag.facts.order import worth_doing
 from pipediag.session.model import Session
 
 LINES_AROUND = 3
@@ -34,7 +34,7 @@ def culprit_place(session: Session) -> SourcePlace | None:
     found = named or of_run if of_the_step else of_run or named
     if found is not None:
         return found
-    advised = next((one for one in session.findings if to_act_on(one)), None)
+    advised = next((one for one in session.findings if worth_doing(one)), None)
     if advised is not None and advised.file is not None:
         return _place(advised.file, advised.line, advised.op_id)
     loop = session.diagnosed_loop()

@@ -17,8 +17,9 @@ two places can name another one first. Among those that fail:
    predicted, by the most that its advice could free of the step (`speedup_at_most`): an advice that
    is hard to predict is not for that reason worth nothing. How well the model learns comes after
    speed of the same severity, as nothing is lost by dealing with it later.
-5. What was not tried and is predicted to buy less than a trial would confirm (`WORTHWHILE`),
-   however severe: of all that can't be predicted, some may help.
+5. What was not tried and is predicted to make the run less than a tenth faster (`WORTH_DOING`),
+   however severe: of all that can't be predicted, some may help. It is listed with the findings,
+   and nobody is told to do it first: then there is nothing to do.
 6. What a trial left open, and last what it refuted. Neither is anything to do now, so neither is
    ever named first.
 
@@ -33,10 +34,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pipediag.facts.limits import WORTH_DOING
 from pipediag.facts.run import gain_for_run
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.trials import WORTHWHILE
 from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER, RunPartName
 
 MOST_NEXT_STEPS = 5
@@ -46,7 +47,7 @@ MOST_NEXT_STEPS = 5
     _PRECONDITION,
     _CONFIRMED,
     _UNTRIED,
-    _NEXT_TO_NOTHING,
+    _TOO_LITTLE,
     _OPEN,
     _REFUTED,
     _NOT_FAILED,
@@ -73,9 +74,11 @@ def in_order(findings: Iterable[Finding], where: RunPartName | None = None) -> l
         where: the part of the run that the verdict names.
     """
     ordered = _named_by_the_verdict_first(sorted(findings, key=_place), where)
-    acting = [finding for finding in ordered if to_act_on(finding)]
-    rest = [finding for finding in ordered if not to_act_on(finding)]
-    return [*_behind_what_they_wait_for(acting), *rest]
+    worth = [finding for finding in ordered if worth_doing(finding)]
+    rest = [finding for finding in ordered if not worth_doing(finding)]
+    little = [finding for finding in rest if to_act_on(finding)]
+    others = [finding for finding in rest if not to_act_on(finding)]
+    return [*_behind_what_they_wait_for(worth), *_behind_what_they_wait_for(little), *others]
 
 
 def _named_by_the_verdict_first(ordered: list[Finding], where: RunPartName | None) -> list[Finding]:
@@ -101,6 +104,11 @@ def to_act_on(finding: Finding) -> bool:
     )
 
 
+def worth_doing(finding: Finding) -> bool:
+    """Whether it is to be acted on, and for more than a small gain that nobody has seen yet."""
+    return _group(finding) <= _UNTRIED
+
+
 def _place(finding: Finding) -> tuple[int, int, int, float]:
     group = _group(finding)
     if group == _CONFIRMED:
@@ -122,17 +130,20 @@ def _group(finding: Finding) -> int:
     confirmed = finding.trial.state == "confirmed" and not finding.about_results
     if confirmed:
         return _CONFIRMED
-    known = _known_gain(finding)
-    return _UNTRIED if known is None or known >= WORTHWHILE else _NEXT_TO_NOTHING
+    known = known_gain(finding)
+    return _UNTRIED if known is None or known >= WORTH_DOING else _TOO_LITTLE
 
 
 def _gain(finding: Finding) -> float:
-    known = _known_gain(finding)
+    known = known_gain(finding)
     return 1.0 if known is None else known
 
 
-def _known_gain(finding: Finding) -> float | None:
-    """As measured, predicted, or at most; None where nothing tells, or speed is not the point."""
+def known_gain(finding: Finding) -> float | None:
+    """As measured, predicted, or at most; None where nothing tells, or speed is not the point.
+
+    Of the run, or of the finding's part of it where no ledger tells more.
+    """
     if finding.about_results:
         return None
     if finding.for_run is not None:
@@ -165,8 +176,8 @@ def _waits(finding: Finding, others: Sequence[Finding]) -> bool:
 
 
 def _next_steps(ordered: Sequence[Finding]) -> list[str]:
-    """The advice on what to act on, once each; what waits for another is left for later."""
-    acting = [finding for finding in ordered if to_act_on(finding)]
+    """The advice on what is worth doing, once each; what waits for another is left for later."""
+    acting = [finding for finding in ordered if worth_doing(finding)]
     leading = [finding for finding in acting if not _waits(finding, acting)] or acting
     advice = dict.fromkeys(finding.advice for finding in leading if finding.advice)
     return list(advice)[:MOST_NEXT_STEPS]

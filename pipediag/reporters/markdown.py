@@ -9,7 +9,7 @@ from pipediag.encoding.visible import clipped
 from pipediag.facts.culprit import culprit_place
 from pipediag.reporters.words import labels, run_parts, step_parts, step_words, verdict_words
 from pipediag.reporters.words.findings import group
-from pipediag.reporters.words.first_advice import first_advice
+from pipediag.reporters.words.first_advice import first_advice, nothing_worth_doing
 from pipediag.reporters.words.headline import headline
 from pipediag.reporters.words.quantities import milliseconds, percent, percent_interval, seconds
 from pipediag.reporters.words.source_names import SourceNames
@@ -59,9 +59,11 @@ def _verdict(session: Session) -> list[str]:
 
 def _first(session: Session) -> list[str]:
     first = first_advice(session)
+    title = markdown.heading(3, "What to do first")
     if first is None:
-        return []
-    lines = [markdown.heading(3, "What to do first"), "", _text(first.finding.advice)]
+        nothing = nothing_worth_doing(session)
+        return [] if nothing is None else [title, "", _text(nothing)]
+    lines = [title, "", _text(first.finding.advice)]
     gains = [
         f"- For {markdown.text(gain.of_what)}: {markdown.text(gain.text)}" for gain in first.gains
     ]

@@ -2,17 +2,19 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.facts.order import concluded, in_order, to_act_on
+from pipediag.facts.limits import WORTH_DOING
+from pipediag.facts.order import concluded, in_order, to_act_on, worth_doing
 from pipediag.gate.config import GateConfig
 from pipediag.gate.findings import finding_checks
 from pipediag.reporters.words.findings import group
 from pipediag.rules.registry import run_rules
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.trials import WORTHWHILE, Trial
+from pipediag.session.trials import Trial
 from pipediag.trials.candidates import candidates
 from pipediag.vocabulary import (
     SEVERITY_ORDER,
@@ -81,7 +83,7 @@ def test_the_first_advice_is_the_first_finding_to_act_on_wherever_it_is_read(
     findings: list[Finding],
 ) -> None:
     session = concluded(make_session(findings=[]), findings)
-    acting = [finding for finding in session.findings if to_act_on(finding)]
+    acting = [finding for finding in session.findings if worth_doing(finding)]
     steps = session.verdict.next_steps
     assert bool(steps) == bool(acting)
     assert sorted(f.title for f in session.findings) == sorted(f.title for f in findings)
@@ -119,7 +121,7 @@ def test_the_order_does_not_hang_on_the_order_before_nor_changes_when_made_again
 def buys_nothing(finding: Finding) -> bool:
     known = (finding.trial.speedup, finding.predicted_speedup, finding.speedup_at_most)
     said = [speedup for speedup in known if speedup is not None]
-    return bool(said) and said[0] < WORTHWHILE
+    return bool(said) and said[0] < WORTH_DOING
 
 
 @given(FINDINGS)
@@ -169,11 +171,28 @@ def test_what_is_predicted_to_buy_nothing_stands_behind_what_cannot_be_predicted
         made("cache", severity="error", predicted_speedup=1.01),
         made("prefetch", speedup_at_most=1.02),
         made("layers", severity="info"),
-        made("eager", severity="info", predicted_speedup=1.03),
+        made("eager", severity="info", predicted_speedup=1.1),
         made("open", trial=tried("inconclusive", 1.1)),
     ]
     assert rules_of(findings) == ["eager", "layers", "cache", "prefetch", "open"]
-    assert steps_of(findings)[:2] == ["eager", "layers"]
+    assert steps_of(findings) == ["eager", "layers"]
+
+
+def test_a_small_gain_that_no_trial_confirmed_is_nothing_to_do_first() -> None:
+    """Twice as fast in a tenth of the run is 1.05x for all of it."""
+    run = make_run(make_part("compile", 10.0, file="train.py", line=20))
+    small = made("small", part="compile", line=20, predicted_speedup=2.0)
+    session = concluded(make_session(run=run), [small])
+    assert [finding.rule for finding in session.findings] == ["small"]
+    assert session.verdict.next_steps == []
+    assert steps_of([small]) == ["small"]
+    seen = small.model_copy(update={"trial": tried("confirmed", 2.0)})
+    assert concluded(make_session(run=run), [seen]).verdict.next_steps == ["small"]
+
+
+def test_what_is_worth_doing_does_not_wait_for_what_is_not() -> None:
+    little = made("little", severity="error", predicted_speedup=1.05)
+    assert steps_of([little, made("much", needs_first="little")]) == ["much"]
 
 
 def test_a_large_gain_in_next_to_nothing_of_the_run_is_next_to_nothing() -> None:

@@ -155,6 +155,7 @@ def _body_context(session: Session) -> dict[str, Any]:
         "forest": forest.forest(session),
         "behind": python_behind(session),
         "first": first,
+        "nothing_worth_doing": first_advice.nothing_worth_doing(session),
         "elsewhere": first is not None and source_lines.is_elsewhere(first.finding, culprit),
         "in_patch": first is not None and source_lines.is_in_patch(first.finding, culprit),
         "ways_on": ways_on.ways_on(session),

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipediag.facts.order import to_act_on
+from pipediag.facts.order import worth_doing
 from pipediag.facts.report_directory import default_directory
 from pipediag.facts.second_run import edits_for_second_run
 from pipediag.reporters.words.ways_on import longer_budget, longer_run
@@ -48,7 +48,7 @@ def _of_a_script(session: Session, output_directory: Path | None) -> NextCommand
     patch = _patch(session, output_directory)
     if patch is not None:
         return patch
-    if any(to_act_on(finding) for finding in session.findings):
+    if any(worth_doing(finding) for finding in session.findings):
         return NextCommand("After the edit", _analyze(session, output_directory))
     return _without_advice(session, output_directory)
 

@@ -19,6 +19,7 @@ from pipediag.reporters.terminal.next_command import next_command
 from pipediag.reporters.terminal.share_bar import ShareBar
 from pipediag.reporters.words import findings, headline, labels, phases, run_parts, verdict_words
 from pipediag.reporters.words import trial_outcomes as trials
+from pipediag.reporters.words.first_advice import nothing_worth_doing
 from pipediag.reporters.words.pipeline_rows import dearest, parallel_calls, pipeline_rows
 from pipediag.reporters.words.quantities import (
     bind_units,
@@ -123,6 +124,9 @@ class _Summary:
         for index, step in enumerate(verdict.next_steps[: self._limits.next_steps]):
             leading = self._paragraph(step, limit=self._limits.leading_characters)
             grid.add_row(Text("Do first" if index == 0 else "", "dim"), leading)
+        nothing = None if verdict.next_steps else nothing_worth_doing(self._session)
+        if nothing is not None:
+            grid.add_row(Text("Do first", "dim"), self._paragraph(nothing))
         for index, way in enumerate(ways_on(self._session)[: self._limits.next_steps]):
             leading = self._paragraph(way, limit=self._limits.leading_characters)
             grid.add_row(Text("Try next" if index == 0 else "", "dim"), leading)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean, geometric_mean
 
-from pipediag.facts.order import to_act_on
+from pipediag.facts.order import known_gain, to_act_on, worth_doing
 from pipediag.reporters.words import pipeline_estimate, run_parts
 from pipediag.reporters.words.quantities import (
     counted,
@@ -49,12 +49,28 @@ class FirstAdvice:
 
 
 def first_advice(session: Session) -> FirstAdvice | None:
-    """None where nothing is to be acted on; never what its own trial left open or refuted."""
-    finding = next((one for one in session.findings if to_act_on(one)), None)
+    """None where nothing is worth doing; never what its own trial left open or refuted."""
+    finding = next((one for one in session.findings if worth_doing(one)), None)
     if finding is None:
         return None
     gains = (_of_the_step(finding), _of_the_run(finding))
     return FirstAdvice(finding, tuple(filter(None, gains)), _proof(session, finding))
+
+
+def nothing_worth_doing(session: Session) -> str | None:
+    """The sentence in place of the first advice; None where there is one, or nothing was found."""
+    found = [one for one in session.findings if to_act_on(one)]
+    if not found or any(map(worth_doing, found)):
+        return None
+    best = max(found, key=lambda one: known_gain(one) or 1.0)
+    gain = known_gain(best) or 1.0
+    of_what = f" {run_parts.of_what(best.for_run)}" if best.for_run is not None else ""
+    if gain <= 1.0:
+        return "Nothing: no change that was found is predicted to make it faster."
+    return (
+        f"Nothing: what was found promises {speedup(gain)}{of_what} and no more, and no trial "
+        "has confirmed that."
+    )
 
 
 def _of_the_step(finding: Finding) -> Gain | None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipediag.facts.order import to_act_on
+from pipediag.facts.order import worth_doing
 from pipediag.facts.python_work import hot_line
-from pipediag.reporters.words import labels, run_parts
+from pipediag.reporters.words import labels, run_parts, step_parts
 from pipediag.reporters.words.pipeline_rows import operation_title
 from pipediag.reporters.words.quantities import counted, percent, seconds
 from pipediag.reporters.words.source_names import SourceNames
@@ -22,6 +22,8 @@ LONGER_RUN_STEPS = 200
 """Enough for a 95 % interval of a few percent at the spread that short steps usually have."""
 _MORE_TIME = 3.0
 """Times the budget that trials had: an interval gets narrower by the root of that."""
+
+_NONE = "No rule has a change worth making"
 
 _OF_A_PART: dict[RunPartName, str] = {
     "startup": "`python -X importtime` lists what each import takes.",
@@ -39,8 +41,8 @@ _OF_A_PART: dict[RunPartName, str] = {
 
 
 def ways_on(session: Session) -> list[str]:
-    """Sentences, the most useful first; none where there is something to act on or to gain."""
-    if session.steps is None or any(to_act_on(finding) for finding in session.findings):
+    """Sentences, the most useful first; none where something is worth doing, or nothing is left."""
+    if session.steps is None or any(worth_doing(finding) for finding in session.findings):
         return []
     return list(_ways(session))
 
@@ -88,7 +90,7 @@ def _in_the_run(session: Session) -> Iterator[str]:
     at = f", most of it at {place}" if place else ""
     part = labels.in_sentence(run_parts.RUN_PART[verdict.where])
     taken = seconds(run.seconds_of(verdict.where))
-    yield f"No rule has a change for {part} ({taken}{at}). {_OF_A_PART[verdict.where]}"
+    yield f"{_NONE} for {part} ({taken}{at}). {_OF_A_PART[verdict.where]}"
 
 
 def _in_the_step(session: Session) -> Iterator[str]:
@@ -99,14 +101,26 @@ def _in_the_step(session: Session) -> Iterator[str]:
             yield from _overhead(session)
         case "transfer":
             yield (
-                "No rule has a change for these copies. Device idle time names each direction: "
+                f"{_NONE} for these copies. Device idle time names each direction: "
                 "what is copied every step and does not change can stay on the device."
             )
         case "compute":
-            yield (
-                "No rule has a change for this compute. Device idle time names the kernels that "
-                "take most of it."
-            )
+            yield f"{_NONE} for this compute. {_of_compute(session)}"
+
+
+def _of_compute(session: Session) -> str:
+    """Where to look for it: kernels are a GPU's, and named there alone."""
+    if any(device.kind.upper() == "GPU" for device in session.environment.devices):
+        return "Device idle time names the kernels that take most of it."
+    cost = session.embedding_cost
+    part = max(cost.parts, key=lambda one: one.ms, default=None) if cost is not None else None
+    if part is None:
+        return "What is left is the model itself, or a faster processor for it."
+    of_table = f" of `{part.layer}`" if part.layer else ""
+    return (
+        f"Most of it, {percent(part.percent)}, is the {step_parts.name(part)}{of_table}: what is "
+        "left is to make that smaller, or a faster processor for it."
+    )
 
 
 def _input(session: Session) -> Iterator[str]:
@@ -114,7 +128,7 @@ def _input(session: Session) -> Iterator[str]:
     op = session.operation(pipeline.bottleneck_op_id) if pipeline is not None else None
     if op is None:
         yield (
-            "No rule has a change for this input. Take batches without training, "
+            f"{_NONE} for this input. Take batches without training, "
             "`for batch in dataset`, and time that: what it takes alone is what to shorten."
         )
         return
@@ -122,7 +136,7 @@ def _input(session: Session) -> Iterator[str]:
     place = names.at(op.file, op.line)
     at = f" at {place}" if place else ""
     yield (
-        f"No rule has a change for `{operation_title(op)}`{at}, which sets the pace. Shorten what "
+        f"{_NONE} for `{operation_title(op)}`{at}, which sets the pace. Shorten what "
         "it does for each element, or do that once, before training, and read the results."
     )
     hot = hot_line(session.host, "source")
@@ -138,11 +152,11 @@ def _overhead(session: Session) -> Iterator[str]:
     if hot is not None:
         place = SourceNames(session).at(hot.file, hot.line)
         yield (
-            f"No rule has a change for this overhead. Of the training loop's Python, {place} runs "
+            f"{_NONE} for this overhead. Of the training loop's Python, {place} runs "
             f"in {percent(hot.percent)} of the looks at it: begin there."
         )
         return
     yield (
-        "No rule has a change for this overhead. A longer profile, `--profile-steps 50`, says more "
+        f"{_NONE} for this overhead. A longer profile, `--profile-steps 50`, says more "
         "of what each call of the step does."
     )

@@ -146,7 +146,7 @@ def test_what_its_trial_left_open_or_refuted_is_nowhere_advised(trial: Trial) ->
 
 
 def test_a_severe_verdict_without_a_finding_leads_on() -> None:
-    assert "What to try next No rule has a change for" in words(
+    assert "What to try next No rule has a change worth making for" in words(
         head(factories.make_session(findings=[]))
     )
 

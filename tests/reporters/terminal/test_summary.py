@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from pipediag.facts.order import concluded
 from pipediag.reporters.terminal.summary import render
 from pipediag.session.model import Session
 from tests import factories, records
@@ -212,6 +213,17 @@ def test_what_its_trial_left_open_is_not_advised_and_something_is_to_try() -> No
     assert "Do this." not in lines
     assert "Try next" in lines
     assert "`--budget 180`" in lines
+
+
+def test_a_small_gain_that_nobody_has_seen_is_listed_and_not_told_to_be_done() -> None:
+    small = factories.make_finding(advice="Do this.", predicted_speedup=1.06)
+    session = concluded(factories.make_session(run=None), [small])
+
+    text = " ".join(shown(session, width=120).split())
+
+    assert "Do first Nothing: what was found promises 1.06x and no more" in text
+    assert small.title in text
+    assert text.index("Do first") < text.index(small.title)
 
 
 def test_a_prediction_that_missed_is_said() -> None:

@@ -7,7 +7,9 @@ from typing import Any, get_args
 import pytest
 
 from pipediag.reporters.words.ways_on import ways_on
+from pipediag.session.embedding_cost import CostPart, EmbeddingCost
 from pipediag.session.host import HotLine
+from pipediag.session.run import Device
 from pipediag.session.trials import NO_BUDGET
 from pipediag.vocabulary import Bottleneck, RunPartName
 from tests import factories, records
@@ -53,6 +55,28 @@ def test_overhead_begins_at_the_hot_line_of_the_loop() -> None:
     hot = HotLine(file=factories.SCRIPT, line=44, function="log", percent=61.0, thread="main")
     [way] = said({"bottleneck": "overhead"}, host=factories.make_host(hot_python=[hot]))
     assert "train.py:44 runs in 61.0 %" in way
+
+
+def environment(*kinds: str) -> Any:
+    devices = [Device(name=f"/device:{kind}:0", kind=kind) for kind in kinds]
+    return factories.make_session().environment.model_copy(update={"devices": devices})
+
+
+def test_kernels_are_looked_at_on_a_gpu_alone() -> None:
+    [way] = said({"bottleneck": "compute"}, environment=environment("CPU", "GPU"))
+    assert "Device idle time names the kernels" in way
+    [way] = said({"bottleneck": "compute"}, environment=environment("CPU"))
+    assert "What is left is the model itself" in way
+
+
+def test_without_a_gpu_the_largest_part_of_the_compute_is_named() -> None:
+    parts = [
+        CostPart(part="update", layer="users", variable="users/embeddings", ms=1.0, percent=10.0),
+        CostPart(part="rest", layer=None, variable=None, ms=9.0, percent=90.0),
+    ]
+    cost = EmbeddingCost(compute_ms=10.0, steps=20, overlap=1.0, parts=parts)
+    [way] = said({"bottleneck": "compute"}, environment=environment("CPU"), embedding_cost=cost)
+    assert "Most of it, 90.0 %, is the rest of the model:" in way
 
 
 def test_what_was_left_open_gets_more_time() -> None:
