@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
