@@ -56,6 +56,8 @@ def command(
     if patch.diff is not None:
         deliver(_shown(patch.diff, ctx.color))
         _say_effects(loaded, patch)
+        for sentence in patch.shared:
+            say(sentence)
     for each in patch.left_out:
         _say_left_out(loaded, each)
     if patch.diff is None:

@@ -36,9 +36,10 @@ def make_patch(
     kept: list[Edit] = []
     left_out: list[LeftOut] = []
     after: Mapping[str, bytes] = {}
+    shared: list[str] = []
     for edit in edits:
         try:
-            after = _changed(session, [*kept, edit], remembered)
+            after, shared = _changed(session, [*kept, edit], remembered)
             kept.append(edit)
         except NotPatchableError as error:
             code = snippet(session, edit.changes)
@@ -53,11 +54,14 @@ def make_patch(
             for path in sorted(changed)
         ],
         left_out=left_out,
+        shared=shared,
     )
     return patch, changed
 
 
-def _changed(session: Session, edits: Sequence[Edit], read: Read) -> dict[str, bytes]:
+def _changed(
+    session: Session, edits: Sequence[Edit], read: Read
+) -> tuple[dict[str, bytes], list[str]]:
     changes: list[Change] = []
     for edit in edits:
         changes.extend(
@@ -67,4 +71,14 @@ def _changed(session: Session, edits: Sequence[Edit], read: Read) -> dict[str, b
     write(workspace, changes)
     if not workspace.has_changed:
         raise NotPatchableError("The source says so already.")
-    return workspace.contents()
+    return workspace.contents(), [_told(*each) for each in workspace.makers.items()]
+
+
+def _told(maker: str, lines: Sequence[int]) -> str:
+    at = [str(line) for line in lines]
+    listed = f"{', '.join(at[:-1])} and {at[-1]}" if len(at) > 1 else at[0]
+    plural = "s" if len(at) > 1 else ""
+    return (
+        f"`{maker}` is called in line{plural} {listed}: every pipeline that it makes gets the "
+        "change, and one was measured."
+    )

@@ -10,6 +10,7 @@ import libcst as cst
 
 from pipediag.patching.names import references
 from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.shared_makers import makes_alike
 from pipediag.patching.source import Source, called_name
 from pipediag.session.pipeline import Operation
 
@@ -83,36 +84,69 @@ def _one_chain(source: Source, offsets: Sequence[int]) -> bool:
 
 
 _LOOPS = (cst.While, cst.CompFor)
+_COMPREHENSIONS = (cst.GeneratorExp, cst.BaseComp)
 _DEPTH = 8
 """Of functions that call one another; no pipeline is made so deep."""
 
 
-def refuse_repeated(source: Source, call: cst.CSTNode, depth: int = 0) -> None:
+def refuse_repeated(
+    source: Source, call: cst.CSTNode, *, suits_all: bool = False, depth: int = 0
+) -> dict[str, list[int]]:
     """Raises NotPatchableError where the call may be made several times: each is another pipeline.
 
     A function that is handed to another one, as to `flat_map`, counts as called in that place.
+
+    Args:
+        suits_all: the change may be made to every pipeline that has the same operations.
+
+    Returns:
+        Functions that make several such pipelines, with the lines that call them.
     """
     node = call
     for above in source.ancestors(call):
+        if _is_once(source, above, node):
+            node = above
+            continue
         if isinstance(above, _LOOPS) or (isinstance(above, cst.For) and node is not above.iter):
             raise NotPatchableError("The call stands in a loop, which makes a pipeline each time.")
-        if isinstance(above, cst.GeneratorExp | cst.BaseComp):
+        if isinstance(above, _COMPREHENSIONS):
             raise NotPatchableError("The call stands in a comprehension.")
         if isinstance(above, cst.FunctionDef):
-            _refuse_called_often(source, above, depth)
-            return
+            return _refuse_called_often(source, above, suits_all, depth)
         node = above
+    return {}
 
 
-def _refuse_called_often(source: Source, function: cst.FunctionDef, depth: int) -> None:
+def _is_once(source: Source, above: cst.CSTNode, node: cst.CSTNode) -> bool:
+    """What a comprehension goes over is made once; so is all of it, seen from there."""
+    if isinstance(above, cst.CompFor):
+        return node is above.iter and isinstance(source.parent(above), _COMPREHENSIONS)
+    return isinstance(above, _COMPREHENSIONS) and node is above.for_in
+
+
+def _refuse_called_often(
+    source: Source, function: cst.FunctionDef, suits_all: bool, depth: int
+) -> dict[str, list[int]]:
     name = function.name.value
     if isinstance(source.parent(source.parent(function) or function), cst.ClassDef):
-        return
+        return {}
     used = references(source, name)
     if len(used) > 1:
+        called = all(_is_called(source, each) for each in used)
+        if suits_all and called and depth < _DEPTH and makes_alike(source, function):
+            makers = {name: sorted({source.line(each) for each in used})}
+            for each in used:
+                makers |= refuse_repeated(source, each, suits_all=True, depth=depth + 1)
+            return makers
         raise NotPatchableError(
             f"The function `{name}` that makes it is used in {len(used)} places, and only one of "
             "them was measured."
         )
     if used and depth < _DEPTH:
-        refuse_repeated(source, used[0], depth + 1)
+        return refuse_repeated(source, used[0], suits_all=suits_all, depth=depth + 1)
+    return {}
+
+
+def _is_called(source: Source, name: cst.Name) -> bool:
+    parent = source.parent(name)
+    return isinstance(parent, cst.Call) and parent.func is name

@@ -25,6 +25,10 @@ class Workspace:
         self._sources: dict[str, Source] = {}
         self._reasons: dict[str, str] = {}
         self._shared: set[str] = set()
+        self.makers: dict[str, list[int]] = {}
+        """Functions that make more pipelines, which get the changes, too; lines that call them."""
+        self.moved: set[str] = set()
+        """Operations that a change has moved."""
         self.has_changed = False
 
     def source(self, path: str | None) -> Source:
@@ -73,15 +77,20 @@ class Workspace:
             raise NotPatchableError(self._reasons[op_id])
         return source, source.call(op_id)
 
-    def only_call(self, op_id: str) -> tuple[Source, cst.Call]:
+    def only_call(self, op_id: str, *, suits_all: bool = False) -> tuple[Source, cst.Call]:
         """The same of a call that has made no other operation than the one that was measured.
+
+        Args:
+            suits_all: it may have made those of other pipelines, too, where a function makes them
+                all alike.
 
         Raises:
             NotPatchableError: it may have, or it can't be found.
         """
         source, call = self.call(op_id)
-        refuse_repeated(source, call)
-        if op_id in self._shared:
+        makers = refuse_repeated(source, call, suits_all=suits_all)
+        self.makers |= makers
+        if op_id in self._shared and not makers:
             raise NotPatchableError(
                 f"Line {self.operation(op_id).line} was run for several pipelines, and only one of "
                 "them was measured."

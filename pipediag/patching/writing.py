@@ -7,6 +7,7 @@ from typing import Any
 
 import libcst as cst
 
+from pipediag.facts.graph_ops import differs_by_pass
 from pipediag.patching.arguments import argument, with_arguments
 from pipediag.patching.chains import called_by_readers, inserted, moved, removed, renamed
 from pipediag.patching.compiled_model import compiled
@@ -34,6 +35,10 @@ from pipediag.session.pipeline import Operation
 from pipediag.vocabulary import Scalar
 
 _ADDED = frozenset("batch cache prefetch rebatch repeat shard shuffle skip take unbatch".split())
+_SHUFFLES = frozenset({"shuffle", "shuffle_and_repeat"})
+_MOVED_FOR_ALL = frozenset({"map", "shuffle"})
+"""Moved within pipelines of the same operations and functions, each of them gives the same up to
+order as before."""
 _PARALLEL = frozenset({"num_parallel_calls", "num_parallel_reads"})
 """Parameters that change how fast elements come and not which: they may hold for more pipelines
 than the one that was measured."""
@@ -122,7 +127,10 @@ def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
 
 
 def _insert(workspace: Workspace, change: Insert) -> None:
-    source, call = workspace.only_call(change.after)
+    suits_all = change.kind == "prefetch" or (
+        change.kind == "cache" and not _drawn_anew(workspace, change.after)
+    )
+    source, call = workspace.only_call(change.after, suits_all=suits_all)
     readers = [op for op in every(workspace.session) if change.after in op.parent_ids]
     if len(readers) > 1:
         raise NotPatchableError("More than one operation reads from there.")
@@ -137,6 +145,25 @@ def _insert(workspace: Workspace, change: Insert) -> None:
     workspace.change(source, inserted(source, call, f".{change.kind}({given})"))
 
 
+def _drawn_anew(workspace: Workspace, op_id: str) -> bool:
+    """Whether another pipeline of the same operations may need other elements in each pass there.
+
+    What stands in front by now counts: a change may have moved a shuffle behind the place.
+    """
+    ops = {op.id: op for op in every(workspace.session)}
+    waiting, seen = [op_id], set[str]()
+    while waiting:
+        op = ops.get(waiting.pop())
+        if op is None or op.id in seen:
+            continue
+        seen.add(op.id)
+        moved = op.id in workspace.moved
+        if not moved and (op.kind in _SHUFFLES or differs_by_pass(op)):
+            return True
+        waiting += op.parent_ids
+    return False
+
+
 def _argument(name: str, text: str) -> str:
     return text if name in ("buffer_size", "batch_size", "count") else f"{name}={text}"
 
@@ -145,7 +172,8 @@ def _move(workspace: Workspace, change: Move) -> None:
     op, target = workspace.operation(change.op_id), workspace.operation(change.after)
     if op.file != target.file or op.inside_function_of != target.inside_function_of:
         raise NotPatchableError("The two calls do not stand in the same function.")
-    source, call = workspace.only_call(change.op_id)
+    source, call = workspace.only_call(change.op_id, suits_all=op.kind in _MOVED_FOR_ALL)
+    workspace.moved.add(change.op_id)
     _, after = workspace.call(change.after)
     if target.id not in op.parent_ids:
         workspace.change(source, moved(source, call, after))

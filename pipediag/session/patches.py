@@ -31,3 +31,5 @@ class Patch(Record):
     """Unified; None where no edit could be written down."""
     files: list[PatchedFile] = []
     left_out: list[LeftOut] = []
+    shared: list[str] = []
+    """Sentences on functions of which it changes more than the pipeline that was measured."""

@@ -33,8 +33,24 @@ def map_in(text: str, needle: str = ".map(") -> list[Operation]:
         ("while more():\n    ds = ds.map(f)\n", "in a loop"),
         ("made = [ds.map(f) for f in fs]\n", "comprehension"),
         (
-            "def make(files):\n    return read(files).map(f)\n\n\na = make(x)\nb = make(y)\n",
+            "def make(x, f):\n    return read(x).map(f)\n\n\nmake(x, g)\nmake(y, h)\n",
             "used in 2 places",
+        ),
+        (
+            "def make(x):\n    if x:\n        y = x.map(f)\n    return y\n\n\nmake(x)\nmake(y)\n",
+            "used in 2 places",
+        ),
+        (
+            "def make(x):\n    return ds.map(lambda e: f(e, x))\n\n\nmake(x)\nmake(y)\n",
+            "used in 2 places",
+        ),
+        (
+            "def make(x):\n    return read(x).map(f)\n\n\nmake(x)\nsources.flat_map(make)\n",
+            "used in 2 places",
+        ),
+        (
+            "def make(x):\n    return read(x).map(f)\n\n\nmake(x)\nwhile more():\n    make(y)\n",
+            "in a loop",
         ),
         (
             "def make(files):\n    return read(files).map(f)\n\n\nfor x in y:\n    make(x)\n",
