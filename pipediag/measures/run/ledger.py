@@ -14,7 +14,8 @@ from pipediag.measures.run.amounts import Amounts, amounts_of
 from pipediag.measures.run.cache_fill import settle_cache_fill
 from pipediag.measures.run.epochs import Epochs, epochs_of
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent, spent_on
-from pipediag.measures.run.projection import Projected, Projection, SteadyStep, project
+from pipediag.measures.run.projected import Projected
+from pipediag.measures.run.projection import Projection, SteadyStep, project
 from pipediag.measures.run.rounds import rounds_of
 from pipediag.measures.run.rows import without_the_smallest
 from pipediag.measures.run.script_lines import Shares, divided_by_lines, hottest_lines, line_shares

@@ -3,58 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pipediag.facts.shapes import lengths_vary
-from pipediag.measures.bootstrap import interval, resampled_means
 from pipediag.measures.run.amounts import Amounts, starts_of, steps_of
 from pipediag.measures.run.epochs import Epochs
+from pipediag.measures.run.makings import makings_of
 from pipediag.measures.run.places import Place
+from pipediag.measures.run.projected import FEWEST_FOR_INTERVAL, Projected, projected
 from pipediag.measures.run.rounds import Rounds
 from pipediag.session.ledger import MAKING
 from pipediag.session.record import Interval
 from pipediag.session.recording import RecordedLoop, Recording
 from pipediag.vocabulary import RunScope
-
-_FEWEST_FOR_INTERVAL = 3
-"""Own choice: a bootstrap over two epochs would show the two."""
-_NOTICED_NS = 100_000_000
-"""Own choice: of a slow iterator that is quicker, nothing is said."""
-
-
-@dataclass(frozen=True)
-class Projected:
-    """Nanoseconds of a place in the whole, with the limits that its epochs' scatter gives."""
-
-    ns: float
-    count: int | None
-    limits_ns: Interval | None = None
-    projected: bool = True
-
-    def plus_ns(self, ns: int) -> Projected:
-        """With time that came before, about which there is no doubt; its count is not known."""
-        if not ns:
-            return self
-        limits = (self.limits_ns[0] + ns, self.limits_ns[1] + ns) if self.limits_ns else None
-        return Projected(self.ns + ns, None, limits, self.projected)
-
-    def times(self, rounds: int) -> Projected:
-        """As often as it comes."""
-        if rounds == 1:
-            return self
-        count = None if self.count is None else self.count * rounds
-        return replace(self.share(rounds), count=count)
-
-    def share(self, of_it: float) -> Projected:
-        """A part of it, or a multiple."""
-        limits = (self.limits_ns[0] * of_it, self.limits_ns[1] * of_it) if self.limits_ns else None
-        return Projected(self.ns * of_it, self.count, limits, self.projected)
-
-    def together(self, other: Projected) -> Projected:
-        """Limits and count of the larger say as much as can be said of both."""
-        larger = max(self, other, key=lambda one: one.ns)
-        return replace(larger, ns=self.ns + other.ns, projected=self.projected or other.projected)
 
 
 @dataclass
@@ -192,46 +153,23 @@ def _carry_on(
     starts = epochs.starts_ns or _starts_in_calls(loop, amounts)
     later = epochs.later_starts_ns or starts[1:] or starts
     if projection.scope == "run":
-        waits = _projected(later, count - 1)
+        waits = projected(later, count - 1)
         first = float(starts[0])
         limits = waits.limits_ns
         projection.places[starts_of(loop)] = Projected(
             first + waits.ns, count, (first + limits[0], first + limits[1]) if limits else None
         )
     else:
-        projection.places[starts_of(loop)] = _projected(later, count)
+        projection.places[starts_of(loop)] = projected(later, count)
     if not epochs.ends_seen and not epochs.usual_ends_ns:
         projection.not_seen.append("the end of an epoch, with its validation and callbacks")
     for place, times in epochs.usual_ends_ns.items():
-        if place.what == MAKING and len(times) < _FEWEST_FOR_INTERVAL:
-            _make_again(projection, place, times, _first_making(place, epochs, amounts), count)
+        if place.what == MAKING and len(times) < FEWEST_FOR_INTERVAL:
+            made = makings_of(place, times, epochs, amounts)
+            projection.places[place] = made.carried_on(count)
+            projection.not_seen += [doubt for doubt in [made.doubt()] if doubt]
         else:
-            projection.places[place] = _projected(times, count)
-
-
-def _first_making(place: Place, epochs: Epochs, amounts: Amounts) -> int:
-    """Of the training's first iterator, for which none was let go."""
-    later = epochs.before_ns.get(place, 0) + sum(epochs.ends_ns.get(place, []))
-    return amounts.ns.get(place, 0) - later
-
-
-def _make_again(
-    projection: Projection, place: Place, times: Sequence[int], first: int, count: int
-) -> None:
-    """A slow one of so few is not carried on: the quickest is.
-
-    Making an iterator lets go of the one before it, which takes milliseconds, and now and then up
-    to a second. Own measurement: 2 of 21 epochs of a native `fit`.
-    """
-    seen = [*([first] if first > 0 else []), *times]
-    usual = min(seen)
-    left = count - len(seen)
-    took = sum(seen) + usual * left if left >= 0 else usual * count
-    projection.places[place] = Projected(took, count)
-    if sum(times) - usual * len(times) > _NOTICED_NS:
-        projection.not_seen.append(
-            "whether each epoch lets go of the last one's iterator as slowly as one was seen to"
-        )
+            projection.places[place] = projected(times, count)
 
 
 def _comes_within_epochs(epochs: Epochs, step: SteadyStep, per_epoch: float) -> bool:
@@ -249,7 +187,7 @@ def _in_epochs(
     # Where a step asks for an epoch's first batch, its wait is told by itself.
     waits = [] if epochs.starts_ns else amounts.waits_ns.get(loop.id, [])
     wait = sum(waits) / len(waits) if waits else 0.0
-    whole = _projected([max(0, round(ns - wait)) for ns in epochs.whole_ns], count)
+    whole = projected([max(0, round(ns - wait)) for ns in epochs.whole_ns], count)
     limits = whole.limits_ns or steady.share(whole.ns / steady.ns).limits_ns
     return Projected(whole.ns, steady.count, limits)
 
@@ -332,16 +270,6 @@ def _times(step: SteadyStep, steps: float) -> Projected:
     return Projected(
         step.ns * steps, round(steps), (limits[0] * steps, limits[1] * steps) if limits else None
     )
-
-
-def _projected(times_ns: Sequence[int], count: int) -> Projected:
-    if not times_ns or count <= 0:
-        return Projected(0.0, count)
-    mean = sum(times_ns) / len(times_ns)
-    if len(times_ns) < _FEWEST_FOR_INTERVAL:
-        return Projected(mean * count, count)
-    low, high = interval(resampled_means(times_ns))
-    return Projected(mean * count, count, (low * count, high * count))
 
 
 def _batches_of_epoch(recording: Recording, loop: RecordedLoop) -> int | None:

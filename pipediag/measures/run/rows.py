@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pipediag.measures.run.places import Place
-from pipediag.measures.run.projection import Projected
+from pipediag.measures.run.projected import Projected
 
 _SMALLEST_PERCENT = 0.2
 """Own choice: under it a row tells nobody anything."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pipediag.measures.run.places import Place, Spent
-from pipediag.measures.run.projection import Projected
+from pipediag.measures.run.projected import Projected
 from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE
 from pipediag.session.timeline import SeenLine, SeenLines
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.measures.run.places import Place, Spent
-from pipediag.measures.run.projection import Projected
+from pipediag.measures.run.projected import Projected
 from pipediag.measures.run.script_lines import divided_by_lines, line_shares
 from pipediag.session.ledger import IN_FRAMEWORK, OWN_LINE
 from pipediag.session.timeline import SeenLine, SeenLines, parse_timeline, seen_line

@@ -7,7 +7,8 @@ import pytest
 from pipediag.measures.run.amounts import Amounts, steps_of
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.ledger import UNMEASURED
-from pipediag.measures.run.projection import Projected, SteadyStep, project
+from pipediag.measures.run.projected import Projected
+from pipediag.measures.run.projection import SteadyStep, project
 from pipediag.measures.run.rounds import Rounds
 from pipediag.session.ledger import FURTHER_ROUNDS
 from pipediag.session.recording import RecordedSeam

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.measures.run.places import Place
-from pipediag.measures.run.projection import Projected
+from pipediag.measures.run.projected import Projected
 from pipediag.measures.run.rows import without_the_smallest
 
 END = Place("epoch_end", loop_id="loop1")

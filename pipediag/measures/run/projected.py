@@ -1,0 +1,57 @@
+"""What one place of the run takes in the whole of it, from the times that were seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pipediag.measures.bootstrap import interval, resampled_means
+from pipediag.session.record import Interval
+
+FEWEST_FOR_INTERVAL = 3
+"""Own choice: a bootstrap over two epochs would show the two."""
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Nanoseconds of a place in the whole, with the limits that its epochs' scatter gives."""
+
+    ns: float
+    count: int | None
+    limits_ns: Interval | None = None
+    projected: bool = True
+
+    def plus_ns(self, ns: int) -> Projected:
+        """With time that came before, about which there is no doubt; its count is not known."""
+        if not ns:
+            return self
+        limits = (self.limits_ns[0] + ns, self.limits_ns[1] + ns) if self.limits_ns else None
+        return Projected(self.ns + ns, None, limits, self.projected)
+
+    def times(self, rounds: int) -> Projected:
+        """As often as it comes."""
+        if rounds == 1:
+            return self
+        count = None if self.count is None else self.count * rounds
+        return replace(self.share(rounds), count=count)
+
+    def share(self, of_it: float) -> Projected:
+        """A part of it, or a multiple."""
+        limits = (self.limits_ns[0] * of_it, self.limits_ns[1] * of_it) if self.limits_ns else None
+        return Projected(self.ns * of_it, self.count, limits, self.projected)
+
+    def together(self, other: Projected) -> Projected:
+        """Limits and count of the larger say as much as can be said of both."""
+        larger = max(self, other, key=lambda one: one.ns)
+        return replace(larger, ns=self.ns + other.ns, projected=self.projected or other.projected)
+
+
+def projected(times_ns: Sequence[int], count: int) -> Projected:
+    """So many times the mean of those that were seen, with the limits that their scatter gives."""
+    if not times_ns or count <= 0:
+        return Projected(0.0, count)
+    mean = sum(times_ns) / len(times_ns)
+    if len(times_ns) < FEWEST_FOR_INTERVAL:
+        return Projected(mean * count, count)
+    low, high = interval(resampled_means(times_ns))
+    return Projected(mean * count, count, (low * count, high * count))
