@@ -65,6 +65,8 @@ class StepTable(Protocol):
     record: RecordedVariable
     """As the variable itself has it."""
     use: RecordedTableUse
+    softmax: RecordedSoftmax | None
+    """The loss that is taken over all of its rows, where it serves as output weights."""
     ids_missing: str | None
     """Why its ids can't be computed from a batch."""
     passage: Passage | None

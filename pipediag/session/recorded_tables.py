@@ -133,6 +133,9 @@ class RecordedVariable:
     idle_slot_bytes: int | None = None
     """Of a table that is not trained: what its optimizer keeps for it. None where that is not
     known."""
+    path: str | None = None
+    """Of the variable, through the layers that it is in; None where only TensorFlow's name for it
+    is known, which a model of one's own class gives to all of its tables."""
     loop_id: str | None = None
     use: RecordedTableUse | None = None
     use_missing: str | None = None
@@ -148,9 +151,15 @@ class RecordedVariable:
 
     def is_of(self, other: RecordedVariable) -> bool:
         """Whether both tell of one table, as far as a name and a shape say so."""
-        return (self.layer, self.rows, self.dim, self.dtype) == (
-            other.layer,
-            other.rows,
-            other.dim,
-            other.dtype,
-        )
+        return self._told_by() == other._told_by()
+
+    def _told_by(self) -> tuple[object, ...]:
+        return self.layer, self.path, self.rows, self.dim, self.dtype
+
+    @property
+    def variable(self) -> str | None:
+        """Its name, which no other table has where the path is known; None where neither is."""
+        name = self.use.variable if self.use else None
+        if self.path is None or (name is not None and name.removesuffix(":0") == self.path):
+            return name
+        return self.path

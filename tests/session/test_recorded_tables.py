@@ -20,6 +20,29 @@ def test_a_table_that_is_frozen_before_the_second_fit_is_told_as_frozen() -> Non
     assert recording.variables == [FROZEN]
 
 
+def test_tables_of_one_name_in_two_submodels_are_two() -> None:
+    recording = make_recording(variables=[])
+    first, second = (replace(TRAINED, path=f"{tower}/words/embeddings") for tower in "ab")
+    recording.table(first).use = USE
+    recording.table(second).use = replace(USE)
+
+    assert [one.variable for one in recording.variables] == [
+        "a/words/embeddings",
+        "b/words/embeddings",
+    ]
+
+
+def test_a_variable_is_named_by_its_path_where_its_own_name_is_less() -> None:
+    inner = replace(USE, variable="model/embeddings:0")
+
+    assert replace(TRAINED, use=inner).variable == "model/embeddings:0"
+    assert replace(TRAINED, use=inner, path="model/embeddings").variable == "model/embeddings:0"
+    assert replace(TRAINED, use=inner, path="model/words/embeddings").variable == (
+        "model/words/embeddings"
+    )
+    assert TRAINED.variable is None
+
+
 def test_what_a_measured_loop_had_is_not_overwritten_by_a_later_one() -> None:
     recording = make_recording(variables=[])
     recording.table(replace(TRAINED)).use = USE

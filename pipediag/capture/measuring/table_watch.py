@@ -175,6 +175,8 @@ class TableWatch:
         record = self._recorder.recording.table(like)
         record.tell_anew(like)
         record.use = table.use
+        if table.softmax is not None and record.path is not None:
+            table.softmax.weights = record.path
         record.loop_id = self._loop.record.id
         return record
 

@@ -109,7 +109,7 @@ class _Names:
             self._parts.update(dict.fromkeys(one.update_operations, own))
         for table in tables:
             for part, names in table.use.operations.items() if table.use else ():
-                label = (part, table.layer, table.use.variable if table.use else None)
+                label = (part, table.layer, table.variable)
                 self._parts.update(dict.fromkeys(names, label))
 
     def part_of(self, operation: str) -> _Part:

@@ -46,7 +46,7 @@ def _describe(variable: RecordedVariable) -> Embedding:
         trainable=variable.trainable,
         missing=_missing(variable),
         mask_zero=variable.mask_zero,
-        variable=use.variable if use else None,
+        variable=variable.variable if use else None,
         device=use.device if use else None,
         lookups=use.lookups if use else None,
         slots=use.slots if use else variable.slots,

@@ -25,6 +25,7 @@ EMBEDDING_COLUMNS = (
     "gradient",
     "gradient_spread",
     "update",
+    "read_whole_on_lookup",
     "copied_on_lookup",
     "copied_bytes_per_step",
     "regularizer",
@@ -61,9 +62,19 @@ def embedding_rows(session: Session) -> Iterator[Row]:
         yield {
             **row,
             "lookup_places": table.lookups,
+            **_copied(table),
             **_parts(session.embedding_cost, table),
             **_ids(table.ids),
         }
+
+
+def _copied(table: Embedding) -> Row:
+    """A lookup that reads the whole variable copies it only where rows are scattered into it."""
+    copied = table.copied_bytes_per_step
+    return {
+        "read_whole_on_lookup": table.copied_on_lookup,
+        "copied_on_lookup": None if copied is None else copied > 0,
+    }
 
 
 def _parts(cost: EmbeddingCost | None, table: Embedding) -> Row:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +28,7 @@ class ToyTable:
 
     variable = object()
     ids_missing: str | None = None
+    softmax: RecordedSoftmax | None = None
     passage: Passage | None = Passage("int64")
 
     def __init__(self) -> None:
@@ -225,3 +227,19 @@ def test_without_a_traced_step_the_models_tables_say_so(measured: Measured) -> N
     measured.until(Phase.PROFILE)
 
     assert known.use_missing == known.ids_missing == "A toy has no tables."
+
+
+def test_output_weights_that_are_a_table_are_named_by_its_path(measured: Measured) -> None:
+    record = RecordedVariable("words", 10, 4, "float32", True, 0, path="model/words/embeddings")
+    tables = ToyTables()
+    softmax = replace(TOY_SOFTMAX, weights="model/embeddings")
+    tables.softmaxes, tables.tables[0].softmax = [softmax], softmax
+    measured.runtime.tables = tables
+    known = SimpleNamespace(variable=ToyTable.variable, record=record)
+    trainer = SimpleNamespace(known_tables=lambda _: [known], vocabularies=lambda _: [])
+    measured.loop.trainer = trainer  # type: ignore[assignment]
+    measured.loop.model = lambda: "model"  # type: ignore[assignment]
+    measured.until(Phase.LOOK)
+
+    assert [one.weights for one in measured.loop.record.softmaxes] == ["model/words/embeddings"]
+    assert [one.variable for one in measured.recording.variables] == ["model/words/embeddings"]

@@ -74,6 +74,17 @@ def test_embeddings_are_a_table_with_the_ids_that_were_seen() -> None:
     assert (second["layer"], second["batches"], second["ids_missing"]) == ("other", "", "A loop.")
 
 
+def test_a_table_that_is_read_as_a_whole_need_not_be_copied() -> None:
+    read_alone = factories.make_embedding(copied_on_lookup=True, copied_bytes_per_step=0)
+    copied = factories.make_embedding(copied_on_lookup=True, copied_bytes_per_step=480)
+    unknown = factories.make_embedding(copied_on_lookup=None, copied_bytes_per_step=None)
+    session = factories.make_session(embeddings=[read_alone, copied, unknown])
+    rows = read(session, "embeddings.csv")
+
+    assert [one["copied_on_lookup"] for one in rows] == ["false", "true", ""]
+    assert [one["read_whole_on_lookup"] for one in rows] == ["true", "true", ""]
+
+
 def test_what_each_part_of_a_table_takes_stands_beside_it() -> None:
     told = factories.make_embedding()
     untold = factories.make_embedding(layer="other")

@@ -59,6 +59,7 @@ def _record(layer: Any, slots: dict[tuple[int, ...], int], optimizer: Any) -> Re
         mask_zero=bool(getattr(layer, "mask_zero", False)),
         regularizer=_class_name(getattr(layer, "embeddings_regularizer", None)),
         constraint=_class_name(getattr(layer, "embeddings_constraint", None)),
+        path=getattr(getattr(layer, "_embeddings", None), "path", None),
         idle_slot_bytes=None if layer.trainable else idle_slot_bytes(optimizer, layer),
     )
 

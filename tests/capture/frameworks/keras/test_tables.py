@@ -43,6 +43,14 @@ def test_tables_and_their_slots() -> None:
     ]
 
 
+def test_the_path_of_a_table_is_known_where_keras_has_one() -> None:
+    placed, without = Embedding("words"), Embedding("words")
+    placed._embeddings = SimpleNamespace(dtype="float32", path="model/words/embeddings")
+    records = [one.record for one in known_tables(model(placed, without))]
+
+    assert [one.path for one in records] == ["model/words/embeddings", None]
+
+
 def test_optimizers_whose_variables_are_a_method() -> None:
     optimizer = SimpleNamespace(variables=lambda: [SimpleNamespace(shape=(100, 8))])
 

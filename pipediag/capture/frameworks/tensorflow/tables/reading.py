@@ -72,12 +72,12 @@ class TracedTables:
             raise UnreadableStepError(_NOT_TRACED)
         self.tables: Sequence[TracedTable] = _each_once(self._steps)
         labels = _labels(self._steps)
-        for table in self.tables:
-            table.use.operations = _by_part(labels, id(table.variable))
         self.vocabulary_operations = [name for name in labels if labels[name] == _VOCABULARY]
         seen = {id(weight): one for step in self._steps for weight, one in step.softmaxes}
-        tables = {id(table.variable) for table in self.tables}
-        for weight in seen.keys() - tables:
+        for table in self.tables:
+            table.use.operations = _by_part(labels, id(table.variable))
+            table.softmax = seen.get(id(table.variable))
+        for weight in seen.keys() - {id(table.variable) for table in self.tables}:
             seen[weight].update_operations = _by_part(labels, weight).get("update", [])
         self.softmaxes: Sequence[RecordedSoftmax] = list(seen.values())
         self.constant_bytes = sum(step.constant_bytes for step in self._steps)
@@ -235,6 +235,7 @@ class TracedTable:
         )
         work = whole.of(variable.handle, shape)
         self.use = _use_of(variable, work, lookups, writes, step.handles())
+        self.softmax: RecordedSoftmax | None = None
         self.passage: Passage | None = None
         self.ids_missing: str | None = None
         self._copies: list[TracedTable] = []
