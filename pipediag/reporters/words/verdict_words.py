@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pipediag.facts.order import to_act_on
+from pipediag.facts.order import known_gain, to_act_on, worth_doing
 from pipediag.reporters.words import labels, run_parts
 from pipediag.session.model import Session
 from pipediag.vocabulary import VerdictSeverity
@@ -37,7 +37,7 @@ def label(session: Session) -> str:
 
 
 def shown(session: Session) -> Shown:
-    """The verdict's own; where it finds nothing severe and a trial found much, that is told.
+    """The verdict's own; where it finds nothing severe and a change is much, that is told.
 
     A step that computes all the time is no fault of the pipeline's, and may still compute what it
     need not.
@@ -45,6 +45,8 @@ def shown(session: Session) -> Shown:
     severity = session.verdict.severity
     if severity == "ok" and _gained(session) >= MUCH:
         return Shown("moderate", "a change makes it faster")
+    if severity == "ok" and _promised(session) >= MUCH:
+        return Shown("moderate", "a change may make it faster")
     return Shown(severity, labels.SEVERITY[severity])
 
 
@@ -79,3 +81,13 @@ def _gained(session: Session) -> float:
         if finding.trial.state == "confirmed" and to_act_on(finding) and not finding.about_results
     ]
     return max(confirmed, default=1.0)
+
+
+def _promised(session: Session) -> float:
+    """By the best change that no trial has decided yet, as predicted or at most."""
+    untried = [
+        known_gain(finding) or 1.0
+        for finding in session.findings
+        if finding.trial.state == "not_tried" and worth_doing(finding) and finding.status == "fail"
+    ]
+    return max(untried, default=1.0)

@@ -220,8 +220,9 @@ def _advice(
     where = f" at {behind.file}:{behind.line}" if behind.file and behind.line else ""
     who = f" `{behind.iterator}`{where} works longest meanwhile." if behind.iterator else ""
     return (
-        f"{full_name(device)} is idle for input {percent:.0f} % of the time: input {degree}.{who} "
-        f"{_remedy(behind.iterator, framework)}{_buffer_sentence(buffered, behind.iterator)}"
+        f"{_remedy(behind.iterator, framework)} {full_name(device)} is idle for input "
+        f"{percent:.0f} % of the time: input {degree}.{who}"
+        f"{_buffer_sentence(buffered, behind.iterator)}"
     )
 
 

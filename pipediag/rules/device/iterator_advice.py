@@ -31,7 +31,7 @@ _BY_PREFIX = {
 }
 """The first prefix that fits decides."""
 _ANY = (
-    "The common remedies are `num_parallel_calls=tf.data.AUTOTUNE` on map and interleave, reading "
+    "Try the common remedies: `num_parallel_calls=tf.data.AUTOTUNE` on map and interleave, reading "
     "files in parallel, and `.cache()`."
 )
 

@@ -74,16 +74,16 @@ def _finding(table: Embedding, ids: EmbeddingIds) -> Finding | None:
     if ids.changed:
         pairs = ", ".join(f"{before} becomes {after}" for before, after in ids.changed_examples)
         advice = (
-            f"On their way to `{table.layer}`, ids are cast to {ids.cast_through}, which rounds "
-            f"integers above {exact}: {pairs}. {_MEND}"
+            f"{_MEND} On their way to `{table.layer}`, they are cast to {ids.cast_through}, which "
+            f"rounds integers above {exact}: {pairs}."
         )
         return META.finding("fail", advice, evidence=evidence, own_prediction=_NO_SPEED)
     if table.rows - 1 <= exact:
         return None
     advice = (
-        f"On their way to `{table.layer}`, ids {_come(ids)} {ids.cast_through}, which rounds "
-        f"integers above {exact}; the table has {table.rows} rows, of which some can't be reached. "
-        f"In the {ids.batches} batches that were looked at, no id was changed. {_MEND}"
+        f"{_MEND} On their way to `{table.layer}`, they {_come(ids)} {ids.cast_through}, which "
+        f"rounds integers above {exact}; the table has {table.rows} rows, of which some can't be "
+        f"reached. In the {ids.batches} batches that were looked at, no id was changed."
     )
     return META.finding(
         "fail", advice, evidence=evidence, own_prediction=_NO_SPEED, severity="warn"

@@ -190,12 +190,12 @@ def _on_gpu(softmax: Softmax) -> bool:
 
 def _advice(softmax: Softmax, percent: float) -> str:
     return (
-        f"The loss multiplies by all {softmax.classes} classes of `{softmax.weights}` in each "
-        f"step, forwards and for two gradients{_taking(percent)}. Train "
-        f"with `tf.nn.sampled_softmax_loss(weights, biases, labels, inputs, {_SAMPLED}, "
-        f"{softmax.classes})` on weights of the shape ({softmax.classes}, {softmax.features}), "
-        "and evaluate with the full softmax; docs/embeddings.md has the code. The loss is then an "
-        "estimate: validate what the model learns."
+        f"Train with `tf.nn.sampled_softmax_loss(weights, biases, labels, inputs, {_SAMPLED}, "
+        f"{softmax.classes})`, and evaluate with the full softmax. The weights are then of the "
+        f"shape ({softmax.classes}, {softmax.features}); docs/embeddings.md has the code. The loss "
+        "is then an estimate: validate what the model learns. Now it multiplies by all "
+        f"{softmax.classes} classes of `{softmax.weights}` in each step, forwards and for two "
+        f"gradients{_taking(percent)}."
     )
 
 

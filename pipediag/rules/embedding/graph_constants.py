@@ -46,8 +46,8 @@ REFUSED = re.compile(r"tensor proto whose content is larger than 2GB")
 """What TensorFlow says of an array that it can't write into a graph."""
 _UNMEASURED = Prediction(None, "What a tensor in its place would change was not measured.")
 _MEND = (
-    "Make a tensor of it before, `table = tf.constant(array)`, or a `tf.Variable`, and let the "
-    "function read that."
+    "Make a tensor of the array before, `table = tf.constant(array)`, or a `tf.Variable`, and let "
+    "the function read that."
 )
 
 
@@ -68,8 +68,8 @@ def check(session: Session) -> list[Finding]:
 def _ended() -> Finding:
     return META.finding(
         "fail",
-        "The script ended because a function reads an array of 2 GiB or more, which TensorFlow "
-        f"writes into its graph as a constant. The traceback above names the line. {_MEND}",
+        f"{_MEND} The script ended because a function reads an array of 2 GiB or more, which "
+        "TensorFlow writes into its graph as a constant. The traceback above names the line.",
         evidence={"limit_bytes": LIMIT_BYTES, "known_from": "the script's error"},
         own_prediction=_UNMEASURED,
         severity="error",
@@ -82,7 +82,7 @@ def _in_pipelines(session: Session) -> Iterator[Finding]:
         if held is not None and held >= LARGE_CONSTANTS.value * 1e6:
             yield META.finding(
                 "fail",
-                f"The function of {call_name(op)} {_holds(held)} {_MEND}",
+                f"{_MEND} The function of {call_name(op)} {_holds(held)}",
                 op=op,
                 evidence=_evidence(held),
                 own_prediction=_UNMEASURED,
@@ -95,7 +95,7 @@ def _in_steps(session: Session) -> Iterator[Finding]:
         if held is not None and held >= LARGE_CONSTANTS.value * 1e6:
             yield META.finding(
                 "fail",
-                f"The step {_holds(held)} {_MEND}",
+                f"{_MEND} The step {_holds(held)}",
                 place=(loop.file, loop.line),
                 evidence=_evidence(held),
                 own_prediction=_UNMEASURED,

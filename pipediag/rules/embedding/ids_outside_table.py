@@ -63,8 +63,8 @@ def _ended_by(session: Session, id: int, rows: int) -> Finding:
     when = f" in batch {batch} of its loop" if batch else ""
     return META.finding(
         "fail",
-        f"The script ended{when} because id {id} was looked up in {where}, which has rows 0 to "
-        f"{rows - 1}. Make the table larger, or mend the ids.",
+        f"Make the table larger, or mend the ids. The script ended{when} because id {id} was "
+        f"looked up in {where}, which has rows 0 to {rows - 1}.",
         place=(loop.file, loop.line) if loop else None,
         evidence={"id": id, "rows": rows, "batch": batch, "known_from": "the script's error"},
         own_prediction=_NO_SPEED,
@@ -75,8 +75,8 @@ def _finding(table: Embedding, ids: EmbeddingIds) -> Finding:
     examples = ", ".join(f"{id} in batch {batch}" for batch, id in ids.outside_examples)
     return META.finding(
         "fail",
-        f"`{table.layer}` has rows 0 to {table.rows - 1}, and is looked up by ids outside of them: "
-        f"{examples}. {_what_follows(ids)} Make the table larger, or mend the ids.",
+        f"Make the table larger, or mend the ids. `{table.layer}` has rows 0 to {table.rows - 1}, "
+        f"and is looked up by ids outside of them: {examples}. {_what_follows(ids)}",
         evidence={
             "layer": table.layer,
             "rows": table.rows,

@@ -45,14 +45,14 @@ def check(session: Session) -> list[Finding]:
 def _finding(table: Embedding, ids: EmbeddingIds) -> Finding:
     if ids.zero_is_a_token:
         why = (
-            f"The lookup layer in front of `{table.layer}` has no `mask_token`, so it gives 0 for "
-            "a token, and `mask_zero` hides it. Give it `mask_token`, or leave `mask_zero` out."
+            f"Give the lookup layer in front of `{table.layer}` a `mask_token`, or leave "
+            "`mask_zero` out. As it is, it gives 0 for a token, and `mask_zero` hides it."
         )
     else:
         why = (
+            "Let ids of tokens begin with 1, or leave `mask_zero` out. "
             f"{ids.zeros_within} zeros of {ids.lookups} ids of `{table.layer}` stand between other "
-            "ids of their row, where no padding is, and `mask_zero` hides them. Let ids of tokens "
-            "begin with 1, or leave `mask_zero` out."
+            "ids of their row, where no padding is, and `mask_zero` hides them."
         )
     return META.finding(
         "fail",

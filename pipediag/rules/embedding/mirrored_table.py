@@ -78,8 +78,8 @@ def _exchanged(session: Session, loop: Loop, tables: list[Embedding]) -> Finding
     evidence = {**_evidence(loop, tables), "exchange_and_compute_percent": share}
     megabytes = sum(table.table_bytes for table in tables) / 1e6
     advice = (
-        f"{loop.replicas} replicas add up {megabytes:.0f} MB of gradients in each step, as large "
-        f"as {names_of(tables)}. {_cause(loop, tables)}"
+        f"{_cause(loop, tables)} {loop.replicas} replicas add up {megabytes:.0f} MB of gradients "
+        f"in each step, as large as {names_of(tables)}."
     )
     if share < EXCHANGE.value:
         advice = f"{advice} Here only {share:.0f} % of the step is compute or exchange."
@@ -98,15 +98,18 @@ def _exchanged(session: Session, loop: Loop, tables: list[Embedding]) -> Finding
 def _cause(loop: Loop, tables: list[Embedding]) -> str:
     settings = loop.keras.optimizer_settings if loop.keras else {}
     if any(table.regularizer for table in tables):
-        return "`embeddings_regularizer` makes them so: see `regularized-table`."
+        return (
+            "Leave `embeddings_regularizer` out, which makes gradients as large as the table: see "
+            "`regularized-table`."
+        )
     if "global_clipnorm" in settings:
         return (
-            "`global_clipnorm` makes them so before they are exchanged: clip by `clipnorm`, which "
-            "takes each gradient by itself and leaves it as rows."
+            "Clip by `clipnorm`, which takes each gradient by itself and leaves it as rows: "
+            "`global_clipnorm` makes them whole before they are exchanged."
         )
     return (
-        "Something makes them so before they are exchanged: a norm over all gradients, weights "
-        "that are tied to the table, a scaling of the loss."
+        "Look for what makes gradients whole before they are exchanged: a norm over all of them, "
+        "weights that are tied to the table, a scaling of the loss."
     )
 
 

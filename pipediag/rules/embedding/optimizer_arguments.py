@@ -62,7 +62,7 @@ def to_drop(keras: KerasUse) -> str | None:
     if keras.optimizer not in _ROW_WISE or not names:
         return None
     parts = "; ".join(_INSTEAD[name] for name in names)
-    return f"{keras.optimizer} alone would update the rows of the batch: {parts}."
+    return f"{parts[:1].upper()}{parts[1:]}: {keras.optimizer} then updates only rows of the batch."
 
 
 def _set(keras: KerasUse) -> list[str]:

@@ -105,18 +105,18 @@ def _advice(tables: list[Embedding]) -> str:
     if regularized := [table for table in tables if table.regularizer]:
         alone = len(regularized) == 1
         said.append(
-            f"`embeddings_regularizer` ({_classes(one.regularizer for one in regularized)}) adds "
-            f"all {_rows(regularized)} rows of {names_of(regularized)} to the loss, which makes "
+            f"Give {names_of(regularized)} `activity_regularizer` in place of "
+            "`embeddings_regularizer`, or neither. "
+            f"The latter ({_classes(one.regularizer for one in regularized)}) adds all "
+            f"{_rows(regularized)} rows to the loss, which makes "
             f"{'the gradient' if alone else 'their gradients'} as large as the "
-            f"{'table' if alone else 'tables'}. Give the {'layer' if alone else 'layers'} "
-            f"`activity_regularizer` instead, which takes the rows of the batch alone, or leave it "
-            "out."
+            f"{'table' if alone else 'tables'}; the former takes the rows of the batch alone."
         )
     if constrained := [table for table in tables if table.constraint]:
         said.append(
-            f"`embeddings_constraint` ({_classes(one.constraint for one in constrained)}) changes "
-            f"all {_rows(constrained)} rows of {names_of(constrained)} after each update. Leave it "
-            "out, or hold the vectors to it that are looked up."
+            f"Leave `embeddings_constraint` ({_classes(one.constraint for one in constrained)}) of "
+            f"{names_of(constrained)} out, or hold the vectors to it that are looked up. It "
+            f"changes all {_rows(constrained)} rows after each update."
         )
     if made := sum(table.temporary_bytes or 0 for table in tables) / 1e6:
         one = len(tables) == 1

@@ -129,14 +129,14 @@ def _advice(session: Session, tables: list[Embedding]) -> str:
     if copied:
         megabytes = sum(table.copied_bytes_per_step or 0 for table in copied) / 1e6
         said.append(
-            f"Each step copies {megabytes:.0f} MB, all of {names_of(copied)}, to look up "
-            f"{_needed(copied)}: rows of a table that the optimizer writes in place are looked up "
-            f"in a copy where the table is read as a tensor. {_through_the_variable(session)}"
+            f"{_through_the_variable(session)} Each step copies {megabytes:.0f} MB, all of "
+            f"{names_of(copied)}, to look up {_needed(copied)}: rows of a table that the optimizer "
+            "writes in place are looked up in a copy where the table is read as a tensor."
         )
     if cast:
         said.append(
-            f"{names_of(cast)} is cast as a whole before rows are looked up. Look them up first "
-            "and cast these: where a mixed policy casts it, make the weight with `autocast=False`."
+            f"Look rows of {names_of(cast)} up first and cast these, not the whole table: where a "
+            "mixed policy casts it, make the weight with `autocast=False`."
         )
     return " ".join(said)
 
@@ -156,9 +156,9 @@ def _through_the_variable(session: Session) -> str:
             "tensor made of it; the results are the same."
         )
     return (
-        "An Embedding of your own whose `call` is `tf.nn.embedding_lookup(self.embeddings.value, "
-        "ids)` reads the rows alone, with the same results; `jit_compile=True` takes the copy away "
-        "too, up to rounding."
+        "Make an Embedding of your own whose `call` is "
+        "`tf.nn.embedding_lookup(self.embeddings.value, ids)`, which reads the rows alone, with "
+        "the same results; `jit_compile=True` takes the copy away too, up to rounding."
     )
 
 

@@ -85,9 +85,9 @@ def _held(session: Session, table: Embedding) -> int:
 
 def _on_host(session: Session, tables: list[Embedding], evidence: dict[str, Scalar]) -> Finding:
     advice = (
-        f"{names_of(tables)} stands on the host. With its slots it would take "
-        f"{evidence['percent_of_gpu_memory']:.0f} % of the GPU's memory, and {_crosses(tables)}. "
-        "Leave `tf.device` out where the layer or the variable is made."
+        f"Leave `tf.device` out where {names_of(tables)} is made, which stands on the host. "
+        "With its slots it would take "
+        f"{evidence['percent_of_gpu_memory']:.0f} % of the GPU's memory, and {_crosses(tables)}."
     )
     return judged_by_copies(
         META, session, advice, evidence, "The step with the table elsewhere was not measured."

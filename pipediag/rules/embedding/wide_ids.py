@@ -58,9 +58,9 @@ def check(session: Session) -> list[Finding]:
 
 def _finding(session: Session, tables: list[Embedding], megabytes: float) -> Finding:
     advice = (
-        f"Ids of {names_of(tables)} come in 8 bytes: {megabytes:.1f} MB of a step are zeros. Cast "
-        'them to "int32" as early in the pipeline as they are made, so that buffers, caches and '
-        "copies hold half of it."
+        f'Cast ids of {names_of(tables)} to "int32" as early in the pipeline as they are made, so '
+        "that buffers, caches and copies hold half as much. They come in 8 bytes: "
+        f"{megabytes:.1f} MB of a step are zeros."
     )
     evidence = _evidence(tables, megabytes)
     return judged_by_copies(

@@ -66,8 +66,8 @@ def _stays(session: Session) -> str:
 
 def _advice(op: Operation, part: Widening, megabytes: float) -> str:
     return (
-        f"{call_name(op)} makes {part.bytes} bytes of each label of {part.ids_bytes}, a number for "
-        f"each of {part.rows} classes, {megabytes:.1f} MB more in a step. Leave `one_hot` out and "
-        'compile with `loss="sparse_categorical_crossentropy"`, and with sparse metrics; with '
-        "label smoothing the results would not be the same."
+        'Leave `one_hot` out and compile with `loss="sparse_categorical_crossentropy"`, and with '
+        "sparse metrics; with label smoothing the results would not be the same. "
+        f"{call_name(op)} makes {part.bytes} bytes of each label of {part.ids_bytes}, "
+        f"a number for each of {part.rows} classes, {megabytes:.1f} MB more in a step."
     )

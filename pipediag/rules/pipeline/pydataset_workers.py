@@ -120,9 +120,9 @@ def _written(workers: int) -> str:
 
 def _advice(keras: KerasUse, workers: int) -> str:
     return (
-        f"One thread calls `{keras.source}.__getitem__`, batch after batch. Let several: "
-        f"{_written(workers)} in the class, whose `__getitem__` must then stand calls from several "
-        f"threads at once. Where that gains too little: {_PROCESSES}."
+        f"Let several threads call `{keras.source}.__getitem__`, which one does now, batch after "
+        f"batch: {_written(workers)} in the class, whose `__getitem__` must then stand calls from "
+        f"several at once. Where that gains too little: {_PROCESSES}."
     )
 
 

@@ -111,8 +111,8 @@ def _advice(op: Operation, count: int, *, waits: bool, opens: bool) -> str:
         else ""
     )
     return (
-        f"The function `f` of {call_name(op)} {does} for one element at a time, as it would in a "
-        "plain interleave. Let those call it who read: `interleave(lambda x: "
+        f"Replace {call_name(op)} by `interleave(lambda x: "
         f"tf.data.Dataset.from_tensors(x).flat_map(f), cycle_length={count}, "
-        f"num_parallel_calls={calls})`{threads}."
+        f"num_parallel_calls={calls})`{threads}, so that those call its function `f` who read. As "
+        f"it is, `f` {does} for one element at a time, as it would in a plain interleave."
     )

@@ -104,11 +104,10 @@ def _finding(session: Session, op: Operation) -> Finding:
 def _remedy(session: Session, op: Operation, use: PythonUse | None) -> Remedy:
     if use is not None and use.waits_percent >= OVERLAPS.value:
         return Remedy(
-            f"The function behind {call_name(op)} waits for {use.waits_percent:.0f} % of its time. "
-            "Give the map "
-            f"`num_parallel_calls={WAITING_CALLS}` and the dataset as many threads: "
-            f"`options.threading.private_threadpool_size = {WAITING_CALLS}`, since TensorFlow's "
-            "own pool has one thread a CPU.",
+            f"Give {call_name(op)} `num_parallel_calls={WAITING_CALLS}` and the dataset as many "
+            f"threads: `options.threading.private_threadpool_size = {WAITING_CALLS}`, since "
+            "TensorFlow's own pool has one thread a CPU. Its function waits for "
+            f"{use.waits_percent:.0f} % of its time.",
             parallel(session, op, WAITING_CALLS, on_cpu=False),
             _many_calls(session, op),
         )

@@ -47,8 +47,8 @@ def check(session: Session) -> list[Finding]:
 
 def _advice(op: Operation, part: Widening, megabytes: float) -> str:
     return (
-        f"{call_name(op)} hands out {part.bytes} bytes of vectors in each element in place of "
-        f"{part.ids_bytes} bytes of ids, {megabytes:.1f} MB more in a step. Let the pipeline hand "
-        "out the ids, and begin the model with an `Embedding` of the same table, with "
-        "`trainable=False`."
+        "Let the pipeline hand out the ids, and begin the model with an `Embedding` of the same "
+        f"table, with `trainable=False`. {call_name(op)} hands out {part.bytes} bytes of vectors "
+        f"in each element in place of {part.ids_bytes} bytes of ids, {megabytes:.1f} MB more in a "
+        "step."
     )

@@ -61,7 +61,7 @@ _POOL = (
 )
 
 _DIVIDE = (
-    "Let it take a part of the data as argument, and read several parts at once: "
+    "Let the generator take a part of the data as argument, and read several parts at once: "
     "`tf.data.Dataset.range(n).interleave(lambda part: tf.data.Dataset.from_generator(..., "
     "args=(part,)), cycle_length=n, num_parallel_calls=n)`"
 )
@@ -173,8 +173,8 @@ def _doubt(op: Operation) -> str:
 def _advice(session: Session, op: Operation, outer: Operation | None) -> str:
     if outer is None:
         return (
-            f"The generator of {call_name(op)} {_spends(session, op)}. {_DIVIDE}{_POOL} Two copies "
-            "of it read side by side say what that gains at most."
+            f"{_DIVIDE}{_POOL} That of {call_name(op)} {_spends(session, op)}. Two copies of it "
+            "read side by side say what dividing it gains at most."
         )
     count = _at_once(session, outer)
     if outer.kind == "interleave":

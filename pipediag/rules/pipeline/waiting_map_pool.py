@@ -60,9 +60,9 @@ def _finding(session: Session, op: Operation) -> Finding:
         return META.finding("pass", "", op=op, evidence=evidence)
     weight = weigh(session, op, _pooled_delay_ms(session, op, pool))
     advice = (
-        f"The calls of {call_name(op)} mostly wait, and only {pool} run at once. Add "
-        f"`options.threading.private_threadpool_size = {WAITING_CALLS}` with "
-        f"`ds.with_options(options)`, and `num_parallel_calls={WAITING_CALLS}`."
+        f"Add `options.threading.private_threadpool_size = {WAITING_CALLS}` with "
+        f"`ds.with_options(options)`, and `num_parallel_calls={WAITING_CALLS}`. The calls of "
+        f"{call_name(op)} mostly wait, and only {pool} run at once."
     )
     return META.finding(
         weight.status,

@@ -134,8 +134,8 @@ def _of_a_model(row: RunPart, loop: Loop) -> str:
     if loop.keras is not None and loop.keras.jit_compile:
         eager_xla = " With `jit_compile=False` each model starts sooner, and may step slower."
     return (
-        f"{_sentence(row.what or 'the step')} was traced and compiled {row.count} times. Where the "
-        f"models are of one form, {_compiled_once(loop)}.{eager_xla}"
+        f"{_compiled_once(loop)}. {_sentence(row.what or 'the step')} was traced and compiled "
+        f"{row.count} times.{eager_xla}"
     )
 
 
@@ -157,8 +157,8 @@ def _compiled_once(loop: Loop) -> str:
             "`model.optimizer.learning_rate`"
         )
     return (
-        f"build and compile {one} before the loop around {line}, keep its state with {keep}, and "
-        f"begin each round with {reset}"
+        f"Build and compile {one} before the loop around {line}, where the models are of one form, "
+        f"keep its state with {keep}, and begin each round with {reset}"
     )
 
 

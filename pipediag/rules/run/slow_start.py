@@ -74,9 +74,9 @@ def _advice(session: Session, block: Block) -> str:
     if block.what != READING:
         where = "at this line" if block.what == OWN_LINE else block.what
         return (
-            f"{took} pass {where} before the training: if what comes out is the same in every run, "
-            "keep what the training needs of it as an array (`np.save`) and map it from then on "
-            '(`np.load(path, mmap_mode="r")`).'
+            f"{took} pass {where} before the training: keep what the training needs of it as an "
+            'array (`np.save`) and map it from then on (`np.load(path, mmap_mode="r")`), if it is '
+            "the same in every run."
         )
     if _role_at(session, block) == "adapt":
         return (

@@ -117,21 +117,25 @@ def _finding(session: Session, tables: list[Embedding]) -> Finding:
 
 def _advice(session: Session, tables: list[Embedding]) -> str:
     rows = sum(table.rows for table in tables)
+    instead, beside = _instead(session)
     return (
-        f"{_optimizer(session)} passes over all {rows} rows of {names_of(tables)} in each "
-        f"step{_needed(tables)}. {_instead(session)}{_how(tables)}"
+        f"{instead}{beside} {_optimizer(session)} passes over all {rows} rows of "
+        f"{names_of(tables)} in each step{_needed(tables)}.{_how(tables)}"
     )
 
 
-def _instead(session: Session) -> str:
-    """What to write: where arguments alone make the passes, without which."""
+def _instead(session: Session) -> tuple[str, str]:
+    """What to write: where arguments alone make the passes, without which. And what else does."""
     loop = session.diagnosed_loop()
     without = to_drop(loop.keras) if loop and loop.keras else None
     row_wise = ROW_WISE_OPTIMIZERS.get(_optimizer(session), "LazyAdam")
-    return without or (
-        f"Update those alone: with `pipediag.optimizers.{row_wise}`, which is row-wise, or with "
-        "SGD without momentum, weight decay or a norm over all gradients."
-        f"{to_add(loop.keras if loop else None)}"
+    if without is not None:
+        return without, ""
+    return (
+        f"Compile with `pipediag.optimizers.{row_wise}`, which updates only the rows that are "
+        "looked up.",
+        " SGD without momentum, weight decay or a norm over all gradients does so, too."
+        f"{to_add(loop.keras if loop else None)}",
     )
 
 

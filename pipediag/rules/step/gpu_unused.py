@@ -75,13 +75,13 @@ def _advice(environment: Environment) -> str:
         )
     if driver := _message(environment, _DRIVER_MARKS):
         return (
-            f"TensorFlow can't reach the GPU driver (it logged: {driver}). Run `nvidia-smi`, and "
-            "install or update the driver if it fails."
+            "Run `nvidia-smi`, and install or update the driver if it fails: TensorFlow can't "
+            f"reach the GPU driver (it logged: {driver})."
         )
     if library := _message(environment, _LIBRARY_MARKS):
         return (
-            f"TensorFlow can't load its GPU libraries (it logged: {library}). `pip install "
-            "'tensorflow[and-cuda]'` brings those that this version wants."
+            "Install the GPU libraries that this version wants, `pip install "
+            f"'tensorflow[and-cuda]'`: TensorFlow can't load them (it logged: {library})."
         )
     return (
         "TensorFlow was built with CUDA and logged no missing library: look for "

@@ -108,8 +108,8 @@ def _advice(session: Session, loop: Loop) -> str:
             f"`for _ in tf.range({STEPS_PER_CALL})`."
         )
     advice = (
-        f"`compile(..., steps_per_execution={STEPS_PER_CALL})` lets {STEPS_PER_CALL} steps share a "
-        "call."
+        f"Let {STEPS_PER_CALL} steps share a call: "
+        f"`compile(..., steps_per_execution={STEPS_PER_CALL})`."
     )
     if hooked := [callback.name for callback in per_batch_callbacks(session)]:
         advice += f" {', '.join(hooked)} then works once for all of them."
@@ -119,10 +119,10 @@ def _advice(session: Session, loop: Loop) -> str:
 def _advice_where_python_feeds(loop: Loop) -> str:
     """Such a loop has no iterator that a function could take."""
     made = (
-        "Python hands each step its batch, and several steps can share a call only where they take "
-        "it themselves. Make a dataset of the arrays, such as "
+        "Make a dataset of the arrays, such as "
         "`tf.data.Dataset.from_tensor_slices((x, y)).batch(n)`; what Python does to each batch "
-        "belongs into a `map` of it, which runs beside the step."
+        "belongs into a `map` of it, which runs beside the step. As it is, Python hands each step "
+        "its batch, and several steps can share a call only where they take it themselves."
     )
     if any(_of_keras(function) for function in loop.step_functions):
         return (

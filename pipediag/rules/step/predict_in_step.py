@@ -52,9 +52,10 @@ def _finding(call: NestedCall) -> Finding:
         return META.finding("pass", "", place=place, evidence=evidence)
     at, took = f" at line {call.line}" if call.line else "", exact_time(call.ms)
     advice = (
-        f"`{call.what}`{at} takes {call.percent:.0f} % of each step ({took} a call), "
-        "most of it for making a dataset and an iterator of one batch. Call the model itself: "
-        "`model(x, training=False)` where a tensor will do, or `model.predict_on_batch(x)`."
+        f"Call the model itself in place of `{call.what}`{at}: `model(x, training=False)` where a "
+        "tensor will do, or `model.predict_on_batch(x)`. It takes "
+        f"{call.percent:.0f} % of each step ({took} a call), most of it for making a dataset and "
+        "an iterator of one batch."
     )
     if call.what == "evaluate":
         advice = (

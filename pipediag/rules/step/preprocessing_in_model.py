@@ -105,10 +105,11 @@ def _of_own_code(session: Session, place: Place) -> Finding:
     after = last_before_prefetch(session)
     behind = f"behind {call_name(after)}" if after is not None else "behind the batch"
     advice = (
-        f"{evidence['text_operations']} take {evidence['text_work_percent_of_step']:.0f} % of each "
-        f"step. Do it in the pipeline, {behind}, where it runs beside the step before: "
+        f"Prepare the text in the pipeline, {behind}, where that runs beside the step before: "
         "`dataset.map(lambda x, y: (prepare(x), y), num_parallel_calls=tf.data.AUTOTUNE)`, with "
-        "`prepare` what the step does to its text now."
+        "`prepare` what the step does to its text now. "
+        f"{evidence['text_operations']} take {evidence['text_work_percent_of_step']:.0f} % of each "
+        "step."
     )
     return META.finding(
         "fail",
@@ -149,8 +150,8 @@ def _advice(layers: list[InputLayer], after: Operation | None) -> str:
     names = " and ".join(f"`{layer.name}` ({layer.kind})" for layer in layers)
     behind = f"behind {call_name(after)}" if after is not None else "behind the batch"
     if len(layers) == 1:
-        return f"{names} runs in every step. In the pipeline, {behind}, it would run beside it."
-    return f"{names} run in every step. In the pipeline, {behind}, they would run beside it."
+        return f"Move {names} into the pipeline, {behind}, beside the steps: it runs in every one."
+    return f"Move {names} into the pipeline, {behind}, beside the steps: they run in every one."
 
 
 def _code(layers: list[InputLayer]) -> str:

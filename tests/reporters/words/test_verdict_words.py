@@ -37,8 +37,28 @@ def test_a_step_that_only_computes_may_compute_too_much(
 
 
 @pytest.mark.parametrize(
+    ("gains", "text"),
+    [
+        ({"speedup_at_most": 6.68}, "a change may make it faster"),
+        ({"predicted_speedup": 1.2}, "a change may make it faster"),
+        ({"predicted_speedup": 1.19}, "no severe bottleneck"),
+        ({"speedup_at_most": 6.68, "status": "informative"}, "no severe bottleneck"),
+        ({"speedup_at_most": 6.68, "subject": "quality"}, "no severe bottleneck"),
+    ],
+)
+def test_a_large_promise_is_not_told_beside_that_nothing_is_severe(
+    gains: dict[str, Any], text: str
+) -> None:
+    assert shown(session(**{"predicted_speedup": None, **gains})).text == text
+
+
+@pytest.mark.parametrize(
     "finding",
-    [{}, {"trial": trial(2.0, "inconclusive")}, {"trial": trial(2.0), "subject": "correctness"}],
+    [
+        {"predicted_speedup": None},
+        {"trial": trial(2.0, "inconclusive")},
+        {"trial": trial(2.0), "subject": "correctness"},
+    ],
 )
 def test_what_was_not_confirmed_to_be_faster_changes_nothing(finding: dict[str, Any]) -> None:
     assert shown(session(**finding)).severity == "ok"

@@ -51,7 +51,7 @@ def test_a_table_with_rows_that_no_id_can_reach(
 def test_ids_that_come_as_floats() -> None:
     finding = only(colliding_ids, looked_at({"rows": 3_000}, cast_through="float16"))
 
-    assert "ids come as float16" in finding.advice
+    assert "they come as float16" in finding.advice
 
 
 def test_where_nothing_was_seen() -> None:

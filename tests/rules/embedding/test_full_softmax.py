@@ -45,7 +45,8 @@ def test_a_softmax_over_a_vocabulary_fails() -> None:
 
     assert (finding.status, finding.severity) == ("fail", "warn")
     assert "all 50000 classes of `dense/kernel`" in finding.advice
-    assert "inputs, 512, 50000)` on weights of the shape (50000, 128)" in finding.advice
+    assert "inputs, 512, 50000)`, and evaluate with the full softmax." in finding.advice
+    assert "weights are then of the shape (50000, 128)" in finding.advice
     assert finding.effect_on_results == "changes a hyper-parameter"
     assert finding.predicted_speedup is None
     assert finding.trial.reason is not None

@@ -42,6 +42,7 @@ def test_the_error_that_ended_the_script_tells_too() -> None:
 
     assert finding.status == "fail"
     assert finding.advice.startswith(
+        "Make the table larger, or mend the ids. "
         "The script ended in batch 7 of its loop because id 1000 was looked up in `embedding`"
     )
     assert finding.evidence["known_from"] == "the script's error"

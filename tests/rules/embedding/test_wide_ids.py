@@ -30,7 +30,8 @@ def test_ids_of_eight_bytes_that_a_device_is_sent() -> None:
     finding = finding_with()
 
     assert (finding.status, finding.severity) == ("fail", "warn")
-    assert "Ids of `table_0` come in 8 bytes: 4.0 MB of a step are zeros." in finding.advice
+    assert finding.advice.startswith('Cast ids of `table_0` to "int32"')
+    assert "They come in 8 bytes: 4.0 MB of a step are zeros." in finding.advice
     assert finding.trial.reason is not None
 
 

@@ -46,8 +46,12 @@ def test_a_large_table_under_adam_fails_and_is_tried_row_by_row() -> None:
 
     assert (finding.status, finding.severity) == ("fail", "warn")
     assert finding.advice.startswith(
-        "Adam passes over all 500000 rows of `embedding` in each step, of which it looks up 2502."
+        "Compile with `pipediag.optimizers.LazyAdam`, which updates only the rows that are looked "
+        "up."
     )
+    assert (
+        "Adam passes over all 500000 rows of `embedding` in each step, of which it looks up 2502."
+    ) in finding.advice
     assert "1280 MB of tensors as large as the table, the spread gradient among them" in (
         finding.advice
     )
@@ -187,7 +191,7 @@ def test_a_loop_of_one_s_own_has_an_optimizer_without_a_name_and_no_trial() -> N
     own = [make_loop(kind="eager", keras=None)]
     finding = only(dense_embedding_update, session_with({}, loops=own))
 
-    assert finding.advice.startswith("The optimizer passes over all 500000 rows")
+    assert "The optimizer passes over all 500000 rows" in finding.advice
     assert finding.edit is None
     assert finding.trial.reason is not None
 
@@ -203,8 +207,8 @@ def test_another_keras_is_not_compiled_otherwise() -> None:
     [
         ("momentum", "`pipediag.optimizers.LazySGD`"),
         ("weight_decay", 'exclude_from_weight_decay(var_names=["embeddings"])'),
-        ("use_ema", "leave `use_ema` out"),
-        ("global_clipnorm", "clip by `clipnorm`"),
+        ("use_ema", "Leave `use_ema` out"),
+        ("global_clipnorm", "Clip by `clipnorm`"),
         ("gradient_accumulation_steps", "take a larger batch"),
     ],
 )
@@ -214,7 +218,7 @@ def test_an_argument_that_alone_makes_sgd_pass_over_the_table_is_named(
     sgd = make_keras(optimizer="SGD", optimizer_settings={argument: 2})
     finding = only(dense_embedding_update, session_with({}, loops=[make_loop(keras=sgd)]))
 
-    assert "SGD alone would update the rows of the batch: " in finding.advice
+    assert ": SGD then updates only rows of the batch. " in finding.advice
     assert said in finding.advice
     assert finding.evidence["optimizer_arguments"] == argument
 
@@ -232,7 +236,7 @@ def test_a_scaled_loss_passes_over_the_table_too() -> None:
     scaled = make_keras(optimizer="LossScaleOptimizer")
     finding = only(dense_embedding_update, session_with({}, loops=[make_loop(keras=scaled)]))
 
-    assert finding.advice.startswith("LossScaleOptimizer passes over all 500000 rows")
+    assert "LossScaleOptimizer passes over all 500000 rows" in finding.advice
     assert "`mixed_bfloat16` needs none" in finding.advice
 
 

@@ -23,7 +23,7 @@ def finding_with(**overrides: Any) -> Any:
         ({"cuda_build": False}, "CPU-only build"),
         (
             {"cuda_build": True, "framework_messages": ["Cannot dlopen some GPU libraries."]},
-            "can't load its GPU libraries",
+            "Install the GPU libraries",
         ),
         (
             {"cuda_build": True, "framework_messages": ["failed call to cuInit: UNKNOWN"]},

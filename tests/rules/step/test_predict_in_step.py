@@ -19,7 +19,8 @@ def test_a_prediction_in_each_step_has_its_line() -> None:
     finding = finding_with()
     assert (finding.status, finding.severity) == ("fail", "warn")
     assert (finding.file, finding.line) == ("/work/gan.py", 12)
-    assert "`predict` at line 12 takes 81 % of each step (40 ms a call)" in finding.advice
+    assert finding.advice.startswith("Call the model itself in place of `predict` at line 12: ")
+    assert "It takes 81 % of each step (40 ms a call)" in finding.advice
     assert "`model(x, training=False)`" in finding.advice
     assert finding.speedup_at_most == pytest.approx(100 / 19)
     assert finding.trial.reason is not None
