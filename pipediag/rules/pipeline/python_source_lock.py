@@ -171,16 +171,16 @@ def _advice(session: Session, keras: KerasUse | None) -> str:
         )
     return (
         f"{first}Build each batch with whole-array NumPy or in tf.data instead of Python loops: "
-        f"{_reason(session)}.{hot}"
+        f"{_reason(session)}{hot}"
     )
 
 
 def _reason(session: Session) -> str:
     if _by_the_lock(session):
-        return "the generator and the training loop share one interpreter lock"
+        return "the generator and the training loop share one interpreter lock."
     waited, cpu = class_ms(session, ["input_wait"]), source_cpu_ms(session)
-    computes = f", for which the generator computes {cpu:.1f} ms" if cpu else ""
-    return f"of each step the training loop waits {waited:.1f} ms for its next batch{computes}"
+    computes = f" It computes for {cpu:.1f} ms a step." if cpu else ""
+    return f"training waits {waited:.1f} ms of each step for the generator.{computes}"
 
 
 def _of_one_line(line: HotLine) -> str:

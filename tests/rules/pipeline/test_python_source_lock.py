@@ -49,8 +49,8 @@ def test_a_source_that_is_waited_for_is_slow_whatever_the_lock(
 
 def test_a_slow_generator_is_not_blamed_for_the_lock() -> None:
     finding = only(python_source_lock, session_with("GeneratorDataAdapter"))
-    assert "the training loop waits 7.0 ms for its next batch" in finding.advice
-    assert "for which the generator computes 5.0 ms" in finding.advice
+    assert "training waits 7.0 ms of each step for the generator." in finding.advice
+    assert "It computes for 5.0 ms a step." in finding.advice
     assert "interpreter lock" not in finding.advice
 
 
