@@ -120,10 +120,18 @@ def unexplained_factor(session: Session) -> float:
     tf.data does not count what it spends on handing single elements on; that belongs to the
     operations in proportion to their delays.
     """
-    ops = session.pipeline.ops if session.pipeline else []
-    own = [op for op in ops if op.fused_into is None]
-    explained = sum(delay_ms(session, op) or 0.0 for op in own)
+    explained = _explained_ms(session)
     return max(1.0, class_ms(session, ["input_wait"]) / explained) if explained else 1.0
+
+
+def uncounted_wait_ms(session: Session) -> float:
+    """Input wait of a step that no operation's clock counts, in milliseconds."""
+    return max(0.0, class_ms(session, ["input_wait"]) - _explained_ms(session))
+
+
+def _explained_ms(session: Session) -> float:
+    ops = session.pipeline.ops if session.pipeline else []
+    return sum(delay_ms(session, op) or 0.0 for op in ops if op.fused_into is None)
 
 
 def overlapped(session: Session) -> Prediction:

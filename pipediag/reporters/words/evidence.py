@@ -249,6 +249,7 @@ LABELS: Mapping[str, _Shown] = {
     "update_known_from": _Shown("the kind of update is known from"),
     "us_per_element": _Shown("a call takes", "µs"),
     "vector_megabytes_per_step": _Shown("vectors that are looked up", "MB per step"),
+    "wait_not_counted_ms": _Shown("waiting that no operation's clock counts", "ms"),
     "waiting_thread_in": _Shown("meanwhile the waiting thread is in"),
     "wall_ms_per_step": _Shown("all its calls together", "ms per step"),
     "weights": _Shown("weights"),

@@ -15,7 +15,12 @@ from pipediag.facts.pipeline import (
     upstream,
 )
 from pipediag.rules.pipeline.batch_forms import BATCH_FORMS, BROADCASTS, REWRITTEN
-from pipediag.rules.prediction import FORECAST, less_input, unexplained_factor
+from pipediag.rules.prediction import (
+    FORECAST,
+    less_input,
+    uncounted_wait_ms,
+    unexplained_factor,
+)
 from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, Move
@@ -37,6 +42,9 @@ ELEMENTS = Threshold(
     "own choice: with fewer there is little to share the cost of a call among",
 )
 REMAINING = 0.1
+MOSTLY_UNCOUNTED = 2.0
+"""Input wait over all delays from which most of it is on no operation's clock. Own choice: one
+half."""
 _ORDER_ONLY = ("shuffle", "repeat", "prefetch", "with_options")
 META = Meta(
     id="per-element-map",
@@ -114,6 +122,7 @@ def _finding(session: Session, op: Operation, function: OperationFunction) -> Fi
         **weight.evidence,
         "elements_per_step": op.elements,
         "us_per_element": _us_per_element(session, op),
+        "wait_not_counted_ms": uncounted_wait_ms(session),
         "operations_that_may_not_broadcast": ", ".join(unsure) or None,
     }
     if weight.status != "fail":
@@ -210,7 +219,23 @@ def _advice(session: Session, op: Operation, function: OperationFunction) -> str
     where = call_name(batch) if batch else "the batch"
     forms = [BATCH_FORMS[name] for name in sorted(BATCH_FORMS.keys() & function.graph_ops.keys())]
     written = f", written with `{'` and `'.join(forms)}`" if forms else ""
-    return f"Move {call_name(op)} behind {where}, so that it runs once a batch{written}."
+    return (
+        f"Move {call_name(op)} behind {where}, so that it runs once a batch{written}."
+        f"{_not_counted(session)}"
+    )
+
+
+def _not_counted(session: Session) -> str:
+    """Why the pipeline's table shows less than what is waited for; nothing where it is about that.
+
+    tf.data does not count what calling a function costs beside the function's own operations.
+    """
+    if unexplained_factor(session) < MOSTLY_UNCOUNTED:
+        return ""
+    return (
+        f" Of the wait, {uncounted_wait_ms(session):.1f} ms a step is on no operation's clock: "
+        "what a call costs beside its function is not counted."
+    )
 
 
 def _prediction(session: Session, delay: float) -> Prediction:

@@ -93,6 +93,15 @@ def test_a_lookup_moves_with_a_map_behind_it() -> None:
     assert second.edit is None
 
 
+@pytest.mark.parametrize(("self_ms", "told"), [(3.5, False), (3.2, True)])
+def test_wait_that_is_on_no_clock_is_said_where_it_is_most(self_ms: float, told: bool) -> None:
+    """7 ms of wait; source and batch take 0.2 ms."""
+    op = cheap_map(self_ms_per_step=self_ms)
+    finding = only(per_element_map, session_of(source(), op, batch(256)))
+    assert finding.evidence["wait_not_counted_ms"] == pytest.approx(7 - 0.2 - self_ms)
+    assert ("on no operation's clock" in finding.advice) is told
+
+
 def test_a_filter_between_forbids_the_swap() -> None:
     session = session_of(source(), cheap_map(), make_operation("f", "filter"), batch(256))
     assert only(per_element_map, session).status == "pass"
