@@ -19,14 +19,12 @@ from pipediag.facts.python_work import (
     COMPUTES,
     LOCK,
     SOURCE_CPU,
-    hides_from_get_next,
     hottest_line,
     hottest_line_sentence,
     input_share,
     python_is_busy,
     source_cpu_ms,
 )
-from pipediag.facts.step import class_ms
 from pipediag.rules.pipeline.keras_processes import WHAT_PROCESSES_NEED
 from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.session.findings import Finding
@@ -115,10 +113,18 @@ def _by_the_lock(session: Session) -> bool:
 
     A loop that waits for its next batch leaves the lock to whoever makes that.
     """
-    wait, share = (session.breakdown or {}).get("input_wait"), input_share(session)
-    if hides_from_get_next(session) or wait is None or share is None:
+    waited, share = _seen_waiting_percent(session), input_share(session)
+    if waited is None or share is None:
         return True
-    return 100.0 * wait.percent < SEEN_WAITING.value * share
+    return 100.0 * waited < SEEN_WAITING.value * share
+
+
+def _seen_waiting_percent(session: Session) -> float | None:
+    """Part of the step in which the loop waits, and not what else its input takes from it."""
+    wait, share = session.input_wait, (session.breakdown or {}).get("input_wait")
+    if wait is not None and wait.native_percent is not None:
+        return wait.native_percent
+    return share.percent if share is not None else None
 
 
 def _slow_title(keras: KerasUse | None) -> str:
@@ -178,7 +184,9 @@ def _advice(session: Session, keras: KerasUse | None) -> str:
 def _reason(session: Session) -> str:
     if _by_the_lock(session):
         return "the generator and the training loop share one interpreter lock."
-    waited, cpu = class_ms(session, ["input_wait"]), source_cpu_ms(session)
+    assert session.steps is not None
+    waited = session.steps.mean_ms * (_seen_waiting_percent(session) or 0.0) / 100.0
+    cpu = source_cpu_ms(session)
     computes = f" It computes for {cpu:.1f} ms a step." if cpu else ""
     return f"training waits {waited:.1f} ms of each step for the generator.{computes}"
 

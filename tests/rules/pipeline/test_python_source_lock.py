@@ -9,7 +9,7 @@ from pipediag.session.host import HotLine
 from pipediag.session.model import Session
 from pipediag.session.steps import Differential, InputWait
 from tests.factories import make_host, make_keras, make_loop
-from tests.records import make_breakdown, make_operation
+from tests.records import make_breakdown, make_input_wait, make_operation
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
 
 HIDDEN = Differential(step_ms=3.0, ci95_ms=(2.9, 3.1), steps=30, input_share_percent=70.0)
@@ -58,10 +58,20 @@ def test_a_slow_generator_is_not_blamed_for_the_lock() -> None:
 def test_a_cost_of_which_less_than_half_is_waiting_is_the_locks(
     wait_percent: float, by_the_lock: bool
 ) -> None:
-    breakdown = make_breakdown(input_wait=wait_percent, device_compute=100 - wait_percent)
-    finding = only(python_source_lock, session_with("GeneratorDataAdapter", breakdown=breakdown))
+    wait = make_input_wait(native_percent=wait_percent, method="differential", contention="lock")
+    finding = only(python_source_lock, session_with("GeneratorDataAdapter", input_wait=wait))
     assert ("holding the interpreter lock" in finding.title) is by_the_lock
     assert ("share one interpreter lock" in finding.advice) is by_the_lock
+
+
+@pytest.mark.parametrize(("wait_percent", "by_the_lock"), [(34.9, True), (35.1, False)])
+def test_without_gap_times_the_breakdown_tells_what_is_waited(
+    wait_percent: float, by_the_lock: bool
+) -> None:
+    breakdown = make_breakdown(input_wait=wait_percent, device_compute=100 - wait_percent)
+    session = session_with("GeneratorDataAdapter", breakdown=breakdown, input_wait=None)
+    finding = only(python_source_lock, session)
+    assert ("holding the interpreter lock" in finding.title) is by_the_lock
 
 
 def test_cpu_of_the_threads_that_run_it_bounds_the_prediction() -> None:
