@@ -11,6 +11,7 @@ from pipediag.facts.python_work import (
     hides_from_get_next,
     hot_line,
     input_share,
+    mostly_hidden,
     python_use,
     source_cpu_ms,
 )
@@ -107,9 +108,10 @@ def waits_percent(session: Session, op: Operation | None) -> float | None:
 def waits(session: Session, op: Operation | None) -> bool:
     """Whether the source waits for a good part of its time, so that several could wait at once.
 
-    What fights the training loop for the interpreter lock waits for that.
+    What fights the training loop for the interpreter lock waits for that, unless the loop itself is
+    waiting for most of the time.
     """
-    if hides_from_get_next(session):
+    if hides_from_get_next(session) and mostly_hidden(session) is not False:
         return False
     percent = waits_percent(session, op)
     return percent is not None and percent >= WAITS.value

@@ -72,6 +72,13 @@ COMPUTES = Threshold(
     "own choice: below one half, the source waits for something else more than it computes",
 )
 
+SEEN_WAITING = Threshold(
+    "input wait that the loop sees",
+    50.0,
+    "% of what input costs",
+    "own choice: from one half on, the source's own pace is the reason, below it the lock",
+)
+
 LOCK_FOUGHT_FOR_PERCENT = 10.0
 """Share of time spent waiting for the interpreter lock from which it may be fought for. Own choice:
 with an idle lock the sampler's late wake-ups stay under it on the samples of this project. Busy
@@ -213,6 +220,25 @@ def hides_from_get_next(session: Session) -> bool:
     if wait is None or wait.native_percent is None:
         return False
     return wait.method == "differential" and wait.contention == "lock"
+
+
+def seen_waiting_percent(session: Session) -> float | None:
+    """Part of the step in which the loop waits, and not what else its input takes from it."""
+    wait, share = session.input_wait, (session.breakdown or {}).get("input_wait")
+    if wait is not None and wait.native_percent is not None:
+        return wait.native_percent
+    return share.percent if share is not None else None
+
+
+def mostly_hidden(session: Session) -> bool | None:
+    """Whether less than half of what input costs is seen as waiting; None where one is not known.
+
+    A loop that waits for its next batch leaves the interpreter lock to whoever makes that.
+    """
+    waited, share = seen_waiting_percent(session), input_share(session)
+    if waited is None or share is None:
+        return None
+    return 100.0 * waited < SEEN_WAITING.value * share
 
 
 def source_cpu_ms(session: Session) -> float | None:

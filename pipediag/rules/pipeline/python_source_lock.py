@@ -18,11 +18,14 @@ from pipediag.facts.python_sources import (
 from pipediag.facts.python_work import (
     COMPUTES,
     LOCK,
+    SEEN_WAITING,
     SOURCE_CPU,
     hottest_line,
     hottest_line_sentence,
     input_share,
+    mostly_hidden,
     python_is_busy,
+    seen_waiting_percent,
     source_cpu_ms,
 )
 from pipediag.rules.pipeline.keras_processes import WHAT_PROCESSES_NEED
@@ -40,12 +43,6 @@ ONE_LINE = Threshold(
     50.0,
     "%",
     "own choice: below one half, most of the time goes elsewhere",
-)
-SEEN_WAITING = Threshold(
-    "input wait that the loop sees",
-    50.0,
-    "% of what input costs",
-    "own choice: from one half on, the source's own pace is the reason, below it the lock",
 )
 META = Meta(
     id="python-source-lock",
@@ -109,22 +106,8 @@ def check(session: Session) -> list[Finding]:
 
 
 def _by_the_lock(session: Session) -> bool:
-    """Whether the source's cost is hidden in the loop's own part, and not seen as waiting for it.
-
-    A loop that waits for its next batch leaves the lock to whoever makes that.
-    """
-    waited, share = _seen_waiting_percent(session), input_share(session)
-    if waited is None or share is None:
-        return True
-    return 100.0 * waited < SEEN_WAITING.value * share
-
-
-def _seen_waiting_percent(session: Session) -> float | None:
-    """Part of the step in which the loop waits, and not what else its input takes from it."""
-    wait, share = session.input_wait, (session.breakdown or {}).get("input_wait")
-    if wait is not None and wait.native_percent is not None:
-        return wait.native_percent
-    return share.percent if share is not None else None
+    """Whether the source costs the loop its own time, and is not seen to be waited for."""
+    return mostly_hidden(session) is not False
 
 
 def _slow_title(keras: KerasUse | None) -> str:
@@ -185,7 +168,7 @@ def _reason(session: Session) -> str:
     if _by_the_lock(session):
         return "the generator and the training loop share one interpreter lock."
     assert session.steps is not None
-    waited = session.steps.mean_ms * (_seen_waiting_percent(session) or 0.0) / 100.0
+    waited = session.steps.mean_ms * (seen_waiting_percent(session) or 0.0) / 100.0
     cpu = source_cpu_ms(session)
     computes = f" It computes for {cpu:.1f} ms a step." if cpu else ""
     return f"training waits {waited:.1f} ms of each step for the generator.{computes}"

@@ -12,7 +12,7 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.steps import Differential
 from tests.factories import make_host, make_session
-from tests.records import make_function, make_operation
+from tests.records import make_function, make_input_wait, make_operation
 from tests.rules.sessions import batch, keeps_up, only, session_of
 
 LINE = HotLine(file="data.py", line=7, function="rows", percent=80.0, thread="source")
@@ -92,6 +92,16 @@ def test_one_that_waits_half_of_its_time_is_divided_before_it_is_rewritten() -> 
     assert (other.status, other.needs_first) == ("fail", "waiting-generator")
     # Computing its 4.5 ms on two CPUs leaves the waits as they are.
     assert other.predicted_speedup == pytest.approx(10 / (4.5 / 2 + 4.0), abs=0.001)
+
+
+@pytest.mark.parametrize(("native", "status"), [(75.0, "fail"), (30.0, "informative")])
+def test_a_loop_that_is_seen_to_wait_does_not_fight_its_generator(
+    native: float, status: str
+) -> None:
+    """The repeated batch says 85 %: 75 of them waiting is a wait, 30 are a fight for the lock."""
+    wait = make_input_wait(native_percent=native, method="differential", contention="lock")
+    session = session_of(generator(), batch(), host=HALF, differential=ALONE, input_wait=wait)
+    assert only(waiting_generator, session).status == status
 
 
 def test_a_single_one_that_computes_is_tried_too() -> None:
