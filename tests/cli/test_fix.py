@@ -65,6 +65,17 @@ def fix(*arguments: object) -> Result:
     return CliRunner().invoke(command, [str(each) for each in arguments])
 
 
+def test_names_the_calls_whose_pipelines_get_the_change_unmeasured(script: Path) -> None:
+    text = "def make(x):\n    return read(x).cache()\n\n\nfit(make(a))\npreview(make(b))\n"
+    script.write_text(text, encoding="utf-8")
+    made = session(script, Insert("cache", "prefetch", {"buffer_size": 2}))
+    op = make_operation("cache", "cache", file=str(script), line=2)
+    made = made.model_copy(update={"pipeline": make_pipeline(ops=[op], bottleneck_op_id=None)})
+    result = fix(save_session(with_patches(made, LATER), script.parent))
+    assert "+    return read(x).cache().prefetch(2)" in result.output
+    assert "`make` is called in lines 5 and 6: every pipeline that it makes gets" in result.output
+
+
 def test_prints_the_patch_and_changes_nothing(script: Path) -> None:
     result = fix(saved(script))
     assert result.exit_code == 0

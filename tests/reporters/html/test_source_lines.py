@@ -73,6 +73,12 @@ def test_what_can_not_be_written_stands_there_as_code_to_paste() -> None:
     assert [each.words().strip() for each in page.find("pre")] == [".cache()", ".cache()"]
 
 
+def test_a_patch_says_which_other_pipelines_it_changes() -> None:
+    page = shown(Patch(diff=DIFF, shared=["`dataset` is called in lines 9 and 12."]))
+    said = " ".join(page.root.words().split())
+    assert said.count("is called in lines 9 and 12. dataset") == 2
+
+
 def test_the_patch_of_all_is_offered_where_it_is_more_than_one_edit() -> None:
     together = Patch(edits=["a", "b"], diff=DIFF)
     page = Page(render(make_session(findings=[make_finding()], patch=together)))
