@@ -99,7 +99,8 @@ def test_one_finding_names_all_tables_as_one_edit_is_for_them_all() -> None:
     )
     finding = only(rule, session)
 
-    assert "adds all 560000 rows of `embedding`, `item` to the loss" in finding.advice
+    assert finding.advice.startswith("Give `embedding`, `item` `activity_regularizer`")
+    assert "adds all 560000 rows to the loss" in finding.advice
     assert "makes their gradients as large as the tables" in finding.advice
     assert "makes 1792 MB of tensors as large as the tables" in finding.advice
     assert finding.advice.endswith("That takes 5 ms of each step, 50 % of it.")
@@ -110,8 +111,9 @@ def test_one_finding_names_all_tables_as_one_edit_is_for_them_all() -> None:
 def test_tables_with_one_and_tables_with_the_other_are_told_apart() -> None:
     advice = only(rule, session_with({}, {**CONSTRAINED, "layer": "item"})).advice
 
-    assert "`embeddings_regularizer` (L2) adds all 500000 rows of `embedding`" in advice
-    assert "`embeddings_constraint` (MaxNorm) changes all 500000 rows of `item`" in advice
+    assert "Give `embedding` `activity_regularizer`" in advice
+    assert "The latter (L2) adds all 500000 rows" in advice
+    assert "Leave `embeddings_constraint` (MaxNorm) of `item` out" in advice
 
 
 def test_a_dense_update_without_either_passes() -> None:
