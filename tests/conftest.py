@@ -15,7 +15,10 @@ from tests import browser
 from tests.probe import MakeProbe, Probe
 
 # A timing never decides a test: by default an example that takes 200 ms fails.
-settings.register_profile("pipediag", deadline=None)
+# The same examples each time: what is green stays green until something is changed.
+settings.register_profile("pipediag", deadline=None, derandomize=True)
+# For a look further afield: pytest --hypothesis-profile=search
+settings.register_profile("search", deadline=None, max_examples=1_000)
 settings.load_profile("pipediag")
 
 

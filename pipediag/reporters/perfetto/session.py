@@ -22,6 +22,8 @@ from pipediag.vocabulary import POOLS
 
 SESSION_TRACE_FILE = "session.perfetto.json"
 
+_MOST_NS = 2.0**61
+"""Differences and sums of two such times still fit into 64 bits."""
 _Slice = tuple[float, float, str, str]
 """Start and length in milliseconds, name and arguments as JSON."""
 
@@ -139,4 +141,5 @@ def _counter(
 
 
 def _ns(ms: float) -> int:
-    return round(ms * 1e6)
+    """No run is as long as the limit: the session is a stranger's."""
+    return round(max(-_MOST_NS, min(_MOST_NS, ms * 1e6)))

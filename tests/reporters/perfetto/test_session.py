@@ -80,3 +80,16 @@ def test_a_step_holds_its_wait() -> None:
 
     assert (step["dur"], wait["dur"]) == (10_000.0, 7_000.0)
     assert step["ts"] == wait["ts"]
+
+
+def test_times_that_no_clock_holds_are_as_long_as_can_be_written() -> None:
+    """A stranger's session: whoever reads it gets a file all the same."""
+    session = factories.make_session()
+    rows = [one.model_copy(update={"duration_ms": 1e300}) for one in session.step_rows]
+    longest = max(
+        one["dur"]
+        for one in events(session.model_copy(update={"step_rows": rows}))
+        if one["ph"] == "X"
+    )
+
+    assert 1e12 < longest < 2.0**63
