@@ -500,7 +500,7 @@ class Conductor:
 
 def _runs(loop: Loop, function: Any) -> None:
     """The loop's steps call this function, which trains."""
-    if all(known() is not function for known in loop.step_functions):
+    if not loop.has_step(function):
         loop.step_functions.append(weakref.ref(function))
         name = source_location(function)
         if name not in loop.record.step_functions:

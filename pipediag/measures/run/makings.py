@@ -22,21 +22,27 @@ class Makings:
     """For which no other iterator was let go; 0 where it was not seen."""
     later_ns: Sequence[int]
 
+    @property
+    def _seen_ns(self) -> list[int]:
+        return [*([self.first_ns] if self.first_ns > 0 else []), *self.later_ns]
+
+    @property
+    def _usual_ns(self) -> int:
+        return min(self._seen_ns)
+
     def carried_on(self, count: int) -> Projected:
         """A slow one of so few is not carried on: the quickest is.
 
         Making an iterator lets go of the one before it, which takes milliseconds, and now and then
         up to a second. Own measurement: 2 of 21 epochs of a native `fit`.
         """
-        seen = [*([self.first_ns] if self.first_ns > 0 else []), *self.later_ns]
-        left = count - len(seen)
-        took = sum(seen) + min(seen) * left if left >= 0 else min(seen) * count
+        left = count - len(self._seen_ns)
+        took = sum(self._seen_ns) + self._usual_ns * left if left >= 0 else self._usual_ns * count
         return Projected(took, count)
 
     def doubt(self) -> str | None:
         """What is not known of those to come, where it matters."""
-        usual = min([self.first_ns, *self.later_ns] if self.first_ns > 0 else self.later_ns)
-        if sum(self.later_ns) - usual * len(self.later_ns) <= _NOTICED_NS:
+        if sum(self.later_ns) - self._usual_ns * len(self.later_ns) <= _NOTICED_NS:
             return None
         return "whether each epoch lets go of the last one's iterator as slowly as one was seen to"
 
