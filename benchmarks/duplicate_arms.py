@@ -8,7 +8,6 @@ Both arms live in this process and take turns in random order. Prints a JSON obj
 from __future__ import annotations
 
 import json
-import random
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -17,11 +16,8 @@ from typing import Any
 
 from benchmarks.update_arms import (
     BATCHES,
-    FEWEST_STEPS,
-    WARMUP_STEPS,
-    Block,
     framework,
-    run_steps,
+    time_in_turns,
 )
 
 LOOKUPS = ("all", "different")
@@ -50,12 +46,7 @@ def main(plan_json: str) -> None:
     ids = drawn(plan)
     print(json.dumps(repeated_percent(ids)))
     steps = {arm: training_step(plan, arm, ids) for arm in LOOKUPS}
-    for step in steps.values():
-        run_steps(step, 0.0, WARMUP_STEPS)
-    for number in range(plan.rounds):
-        for arm in random.Random(number).sample(LOOKUPS, len(LOOKUPS)):
-            took_ms = run_steps(steps[arm], plan.block_s, FEWEST_STEPS)
-            print(json.dumps(asdict(Block(arm, number, took_ms))), flush=True)
+    time_in_turns(steps, plan.rounds, plan.block_s)
 
 
 def drawn(plan: DuplicatesPlan) -> Any:

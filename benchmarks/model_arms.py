@@ -10,7 +10,6 @@ take turns in random order, as those of `benchmarks.update_arms`. Prints a JSON 
 from __future__ import annotations
 
 import json
-import random
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -19,13 +18,10 @@ from typing import Any
 
 from benchmarks.update_arms import (
     ARMS,
-    FEWEST_STEPS,
-    WARMUP_STEPS,
-    Block,
     framework,
     lookup_layer,
     optimizer_of,
-    run_steps,
+    time_in_turns,
 )
 
 BATCH = 1024
@@ -80,12 +76,7 @@ def main(plan_json: str) -> None:
     built = {arm: MODELS[plan.model](plan) for arm in ARMS}
     print(json.dumps(asdict(built[ARMS[0]].tables)), flush=True)
     steps = {arm: training_step(plan, arm, built[arm]) for arm in ARMS}
-    for step in steps.values():
-        run_steps(step, 0.0, WARMUP_STEPS)
-    for number in range(plan.rounds):
-        for arm in random.Random(number).sample(ARMS, len(ARMS)):
-            took_ms = run_steps(steps[arm], plan.block_s, FEWEST_STEPS)
-            print(json.dumps(asdict(Block(arm, number, took_ms))), flush=True)
+    time_in_turns(steps, plan.rounds, plan.block_s)
 
 
 def training_step(plan: ModelPlan, arm: str, built: Built) -> Callable[[], Any]:

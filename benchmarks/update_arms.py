@@ -12,7 +12,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import cycle
 from typing import Any
@@ -65,11 +65,16 @@ def main(plan_json: str) -> None:
     plan = Plan(**json.loads(plan_json))
     print(json.dumps(asdict(framework())))
     steps = {arm: training_step(plan, arm) for arm in plan.arms}
+    time_in_turns(steps, plan.rounds, plan.block_s)
+
+
+def time_in_turns(steps: Mapping[str, Callable[[], Any]], rounds: int, block_s: float) -> None:
+    """Warm all arms up, then print a block of each, in another order in each round."""
     for step in steps.values():
         run_steps(step, 0.0, WARMUP_STEPS)
-    for number in range(plan.rounds):
-        for arm in random.Random(number).sample(plan.arms, len(plan.arms)):
-            took_ms = run_steps(steps[arm], plan.block_s, FEWEST_STEPS)
+    for number in range(rounds):
+        for arm in random.Random(number).sample(list(steps), len(steps)):
+            took_ms = run_steps(steps[arm], block_s, FEWEST_STEPS)
             print(json.dumps(asdict(Block(arm, number, took_ms))), flush=True)
 
 
