@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.diagnosis import labelled, run
 from benchmarks.machine import machine_of
 from benchmarks.samples import RunFailedError
+from pipediag.forecast import likely_range
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
 from pipediag.session.store import load_session
@@ -53,6 +54,14 @@ class TriedEdit:
         if self.predicted is None or self.ci95 is None:
             return None
         return self.ci95[0] <= self.predicted <= self.ci95[1]
+
+    @property
+    def likely(self) -> bool | None:
+        """Whether the measurement lies in the range that reports say; None without a prediction."""
+        if self.predicted is None:
+            return None
+        low, high = likely_range(self.predicted)
+        return low <= self.measured <= high
 
     @property
     def half_width(self) -> float | None:
@@ -163,6 +172,11 @@ def summary(edits: Sequence[TriedEdit]) -> list[str]:
         sentences.append(
             f"Inside the measured interval: {sum(inside)} of {len(inside)} predictions; half of "
             f"an interval's width is {np.median(widths):.2f} of what was measured (median)."
+        )
+    likely = [edit.likely for edit in edits if edit.likely is not None]
+    if likely:
+        sentences.append(
+            f"Inside the predicted range: {sum(likely)} of {len(likely)} measurements."
         )
     return sentences
 

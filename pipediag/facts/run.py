@@ -13,6 +13,7 @@ from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import MAKING, Run, RunGain, RunPart
 from pipediag.session.model import Session
+from pipediag.session.record import LikelyRange
 from pipediag.session.trials import Combined, Trial
 from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import RunPartName, RunScope
@@ -157,7 +158,18 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
     speedup = finding.predicted_speedup or finding.speedup_at_most
     if speedup is None or not 0.0 < shortened <= run.whole_s:
         return None
-    return _gain(run, shortened, speedup, basis)
+    gain = _gain(run, shortened, speedup, basis)
+    return gain.model_copy(update={"predicted_range": _range(run, shortened, finding)})
+
+
+def _range(run: Run, shortened_s: float, finding: Finding) -> LikelyRange | None:
+    """What the range of the part's prediction comes to in the run, by Amdahl's law."""
+    if finding.predicted_range is None:
+        return None
+    low, high = (
+        _gain(run, shortened_s, end, "predicted").speedup for end in finding.predicted_range
+    )
+    return (low, high)
 
 
 def gain_of_all(session: Session, combined: Combined) -> RunGain | None:

@@ -17,5 +17,6 @@ the last stage and the consumer take turns and their times add up.
 """
 
 from pipediag.forecast.forecasting import Forecast, forecast
+from pipediag.forecast.likely import likely_range
 
-__all__ = ["Forecast", "forecast"]
+__all__ = ["Forecast", "forecast", "likely_range"]

@@ -8,7 +8,7 @@ from pipediag.facts.free_input import on_a_repeated_batch
 from pipediag.facts.machine import on_accelerator
 from pipediag.facts.pipeline import delay_ms
 from pipediag.facts.step import class_ms, class_percent
-from pipediag.forecast import forecast
+from pipediag.forecast import forecast, likely_range
 from pipediag.rules.rule import Prediction
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -64,6 +64,15 @@ def limited(session: Session, finding: Finding, frees: Iterable[StepClass]) -> F
     if session.breakdown is None or at_most <= 1.0:
         return finding
     return finding.model_copy(update={"speedup_at_most": round(at_most, 3)})
+
+
+def ranged(session: Session, finding: Finding) -> Finding:
+    """With the range in which what it predicts of a step is measured; on CPUs, where it was."""
+    speedup = finding.predicted_speedup
+    on_cpus = not on_accelerator(session.environment.devices)
+    if finding.status != "fail" or speedup is None or finding.part != "steps" or not on_cpus:
+        return finding
+    return finding.model_copy(update={"predicted_range": likely_range(speedup)})
 
 
 def at_most_without(session: Session, compute_percent: float) -> float | None:

@@ -48,7 +48,7 @@ from pipediag.rules.pipeline import (
     waiting_generator,
     waiting_map_pool,
 )
-from pipediag.rules.prediction import limited, prefer_forecast
+from pipediag.rules.prediction import limited, prefer_forecast, ranged
 from pipediag.rules.rule import Meta, Rule
 from pipediag.rules.run import (
     costly_evaluation,
@@ -164,7 +164,7 @@ def _findings_of(rule: Rule, session: Session) -> list[Finding]:
         return [lack]
     predicted = [prefer_forecast(session, finding) for finding in rule.check(session)]
     within_limits = [limited(session, finding, rule.META.frees) for finding in predicted]
-    return [_of_helpers(session, finding) for finding in within_limits]
+    return [_of_helpers(session, ranged(session, finding)) for finding in within_limits]
 
 
 def _of_helpers(session: Session, finding: Finding) -> Finding:

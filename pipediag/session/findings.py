@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipediag.session.edits import Edit
 from pipediag.session.ledger import RunGain
 from pipediag.session.patches import Patch
-from pipediag.session.record import Record
+from pipediag.session.record import LikelyRange, Record
 from pipediag.session.source import SourceExcerpt
 from pipediag.session.trials import NOT_TRIED, Trial
 from pipediag.vocabulary import (
@@ -66,6 +66,9 @@ class Finding(Record):
     advice: str
     effect_on_results: EffectOnResults | None = None
     predicted_speedup: float | None = None
+    predicted_range: LikelyRange | None = None
+    """How far off predictions of that size were where they were measured; None beside an
+    accelerator, where none were, and for parts of the run other than its steps."""
     speedup_at_most: float | None = None
     """Where nothing is predicted: the step over the step without the classes of its time that the
     advice could free, so no prediction but a limit."""

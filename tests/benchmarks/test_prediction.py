@@ -85,3 +85,12 @@ def test_sessions_without_a_trial_are_no_result(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["--sessions", str(tmp_path)])
     assert done.exit_code == 1
     assert "no session holds an edit that was measured" in done.output
+
+
+def test_how_many_measurements_lie_where_they_were_likely_to() -> None:
+    within, beyond, unpredicted = edit(2.0, 1.5), edit(2.0, 3.4), edit(None, 1.5)
+
+    assert (within.likely, beyond.likely, unpredicted.likely) == (True, False, None)
+    assert summary([within, beyond, unpredicted])[-1] == (
+        "Inside the predicted range: 1 of 2 measurements."
+    )

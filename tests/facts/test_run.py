@@ -121,6 +121,15 @@ def test_a_prediction_and_a_limit_are_called_that() -> None:
     assert (limit.after_s, limit.basis) == (16.0, "at most")
 
 
+def test_the_range_of_a_prediction_is_one_of_the_run_too() -> None:
+    predicted = finding(predicted_speedup=5.0, predicted_range=(2.5, 10.0))
+    gain = facts.gain_for_run(session(), predicted)
+
+    assert gain is not None
+    assert gain.predicted_range == pytest.approx((20.0 / 17.0, 20.0 / 15.5))
+    assert gain.ci95 is None
+
+
 def test_nothing_known_gives_no_gain() -> None:
     known = finding(predicted_speedup=2.0)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.forecast import forecast
+from pipediag.forecast import forecast, likely_range
 from pipediag.rules.prediction import (
     at_most_without,
     less_input,
@@ -12,6 +12,7 @@ from pipediag.rules.prediction import (
     overlapped,
     parallel,
     prefer_forecast,
+    ranged,
     unexplained_factor,
     without,
 )
@@ -214,3 +215,20 @@ def test_the_limit_that_a_rule_gives_stays() -> None:
     finding = host_overhead.META.finding("fail", "Do it.", speedup_at_most=1.5)
 
     assert limited(SESSION, finding, ["device_compute"]).speedup_at_most == 1.5
+
+
+def test_a_prediction_of_steps_has_the_range_in_which_such_are_measured() -> None:
+    predicted = found(FORESEEABLE, Prediction(2.0))
+
+    assert ranged(SESSION, predicted).predicted_range == likely_range(2.0)
+
+
+def test_there_is_no_range_where_no_prediction_was_ever_held_against_a_measurement() -> None:
+    predicted = found(FORESEEABLE, Prediction(2.0))
+    gpu = Device(name="/device:GPU:0", kind="GPU")
+    beside_gpu = SESSION.model_copy(update={"environment": make_environment(devices=[gpu])})
+    of_evaluation = predicted.model_copy(update={"part": "evaluation"})
+
+    assert ranged(beside_gpu, predicted).predicted_range is None
+    assert ranged(SESSION, of_evaluation).predicted_range is None
+    assert ranged(SESSION, found(None, Prediction(None, "Unknown."))).predicted_range is None

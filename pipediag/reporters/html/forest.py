@@ -11,6 +11,7 @@ from pipediag.reporters.words import pipeline_estimate
 from pipediag.reporters.words.trial_outcomes import outcome
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.session.record import LikelyRange
 from pipediag.session.trials import WORTHWHILE
 from pipediag.vocabulary import TrialState
 
@@ -33,6 +34,8 @@ class Row:
     state: TrialState
     predicted: float | None
     """Where nothing was predicted, the most that it can be."""
+    likely: tuple[float, float] | None
+    """Both ends of the range in which the prediction is likely to be measured."""
     measured: float | None
     low: float | None
     high: float | None
@@ -103,7 +106,8 @@ def _figures(finding: Finding) -> list[float]:
     if finding.status not in ("fail", "informative") or finding.about_results:
         return []
     trial = finding.trial
-    known = [_predicted(finding), trial.speedup, *(trial.ci95 or ())]
+    likely = finding.predicted_range or ()
+    known = [_predicted(finding), *likely, trial.speedup, *(trial.ci95 or ())]
     return [figure for figure in known if _drawn(figure)]
 
 
@@ -113,6 +117,12 @@ def _drawn(figure: float | None) -> TypeGuard[float]:
 
 def _predicted(finding: Finding) -> float | None:
     return finding.predicted_speedup or finding.speedup_at_most
+
+
+def _ends(bounds: LikelyRange | None, axis: _Axis) -> tuple[float, float] | None:
+    if bounds is None or not all(map(_drawn, bounds)):
+        return None
+    return (axis.x(bounds[0]), axis.x(bounds[1]))
 
 
 def _row(finding: Finding, axis: _Axis) -> Row:
@@ -127,6 +137,7 @@ def _row(finding: Finding, axis: _Axis) -> Row:
         rule=finding.rule,
         state=finding.trial.state,
         predicted=place(_predicted(finding)),
+        likely=_ends(finding.predicted_range, axis),
         measured=place(finding.trial.speedup),
         low=place(low),
         high=place(high),

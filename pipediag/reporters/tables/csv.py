@@ -126,6 +126,8 @@ FINDING_COLUMNS = (
     "run_before_s",
     "run_after_s",
     "run_basis",
+    "predicted_speedup_low",
+    "predicted_speedup_high",
 )
 TRIAL_COLUMNS = (
     "arm",
@@ -270,6 +272,7 @@ def _finding_rows(session: Session) -> Iterator[Row]:
     for finding in session.findings:
         trial = finding.trial
         low, high = trial.ci95 or (None, None)
+        likely_low, likely_high = finding.predicted_range or (None, None)
         alone_low, alone_high = trial.pipeline_ci95 or (None, None)
         yield {
             "rule": finding.rule,
@@ -301,6 +304,8 @@ def _finding_rows(session: Session) -> Iterator[Row]:
             "trial_pipeline_speedup_low": alone_low,
             "trial_pipeline_speedup_high": alone_high,
             "part": finding.part,
+            "predicted_speedup_low": likely_low,
+            "predicted_speedup_high": likely_high,
             **_for_run(finding.for_run),
         }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pipediag.facts.order import to_act_on
-from pipediag.reporters.words.quantities import speedup
+from pipediag.reporters.words.quantities import predicted_speedup
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.trace_report import TraceReport
@@ -46,4 +46,5 @@ def prediction(finding: Finding) -> str | None:
     """What the edit should buy, where trials are not part of the report."""
     if finding.predicted_speedup is None:
         return None
-    return f"{speedup(finding.predicted_speedup)} predicted"
+    known = predicted_speedup(finding.predicted_speedup, finding.predicted_range)
+    return f"{known} predicted"

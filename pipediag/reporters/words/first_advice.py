@@ -10,6 +10,7 @@ from pipediag.facts.order import known_gain, to_act_on, worth_doing
 from pipediag.reporters.words import pipeline_estimate, run_parts
 from pipediag.reporters.words.quantities import (
     counted,
+    likely_range,
     measured,
     milliseconds,
     speedup,
@@ -85,7 +86,9 @@ def _of_the_step(finding: Finding) -> Gain | None:
     if finding.part != "steps":
         return None
     if finding.predicted_speedup is not None:
-        return Gain("a step", speedup(finding.predicted_speedup), "predicted", measured=False)
+        likely = likely_range(finding.predicted_range)
+        rest = " ".join(filter(None, ("predicted", likely)))
+        return Gain("a step", speedup(finding.predicted_speedup), rest, measured=False)
     if finding.speedup_at_most is not None:
         return Gain("a step", speedup(finding.speedup_at_most), "at most", measured=False)
     return None
@@ -97,7 +100,8 @@ def _of_the_run(finding: Finding) -> Gain | None:
         return None
     bounds = speedup_interval(gain.ci95) if gain.ci95 else None
     basis = None if gain.basis == "measured" else gain.basis
-    rest = " ".join(filter(None, (bounds, basis, f"({run_parts.from_to(gain)})")))
+    likely = likely_range(gain.predicted_range)
+    rest = " ".join(filter(None, (bounds, basis, likely, f"({run_parts.from_to(gain)})")))
     seen = gain.basis == "measured" and not pipeline_estimate.is_estimate(finding.trial)
     return Gain(run_parts.scope(gain), speedup(gain.speedup), rest, measured=seen)
 

@@ -8,6 +8,7 @@ from pipediag.facts.run import worth
 from pipediag.reporters.words.quantities import (
     NO_BREAK,
     counted,
+    likely_range,
     measured,
     percent,
     seconds,
@@ -111,7 +112,8 @@ def gain(found: RunGain | None) -> str | None:
         return None
     bounds = f" {speedup_interval(found.ci95)}" if found.ci95 else ""
     basis = "" if found.basis == "measured" else f" {found.basis}"
-    return f"{speedup(found.speedup)}{bounds}{basis} {of_what(found)}"
+    likely = f" {likely_range(found.predicted_range)}" if found.predicted_range else ""
+    return f"{speedup(found.speedup)}{bounds}{basis}{likely} {of_what(found)}"
 
 
 def of_what(found: RunGain) -> str:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipediag.reporters.words import labels, pipeline_estimate
-from pipediag.reporters.words.quantities import counted, speedup, speedup_interval
+from pipediag.reporters.words.quantities import (
+    counted,
+    predicted_speedup,
+    speedup,
+    speedup_interval,
+)
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.trials import NOT_TRIED, WORTHWHILE, Trial
@@ -119,19 +124,23 @@ def caveats(finding: Finding) -> str | None:
 
 
 def missed(finding: Finding) -> str | None:
-    """Where a prediction lies outside of what was measured, a sentence that says so."""
+    """Where what was predicted lies outside of what was measured, a sentence that says so."""
     trial, predicted = finding.trial, finding.predicted_speedup
     if trial.ci95 is None or finding.about_results or pipeline_estimate.is_estimate(trial):
         return None
     low, high = trial.ci95
-    if predicted is not None and not low <= predicted <= high:
-        than = "less" if predicted > high else "more"
+    if predicted is not None:
+        least, likely_most = finding.predicted_range or (predicted, predicted)
+        if low <= likely_most and least <= high:
+            return None
+        known = predicted_speedup(predicted, finding.predicted_range)
+        than = "less" if least > high else "more"
         return (
-            f"The prediction missed: {speedup(predicted)} was predicted, and it gained {than}, "
+            f"The prediction missed: {known} was predicted, and it gained {than}, "
             f"{speedup_interval(trial.ci95)}."
         )
     most = finding.speedup_at_most
-    if predicted is None and most is not None and low > most:
+    if most is not None and low > most:
         return (
             f"The prediction missed: {speedup(most)} was to be the most, and it gained "
             f"{speedup_interval(trial.ci95)}."
@@ -165,7 +174,8 @@ def _numbers(finding: Finding) -> str:
     # What becomes of a part of the run as such tells nobody anything: the run's gain stands beside.
     told = finding.part == "steps" or finding.for_run is None
     if told and finding.predicted_speedup is not None:
-        parts.append(f"predicted {speedup(finding.predicted_speedup)}")
+        known = predicted_speedup(finding.predicted_speedup, finding.predicted_range)
+        parts.append(f"predicted {known}")
     elif told and finding.speedup_at_most is not None and finding.trial.speedup is None:
         parts.append(f"{speedup(finding.speedup_at_most)} at most")
     if finding.trial.speedup is not None:

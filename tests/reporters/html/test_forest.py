@@ -87,6 +87,17 @@ def test_figures_that_are_none_are_not_drawn() -> None:
     assert forest(factories.make_session(findings=[CONFIRMED, endless])) is None
 
 
+def test_a_prediction_lies_within_its_range() -> None:
+    likely = factories.make_finding("small-batch", predicted_range=(1.46, 2.73))
+    endless = factories.make_finding("random-map", predicted_range=(0.0, float("inf")))
+    row, nowhere, without = drawn(likely, endless, CONFIRMED).rows
+
+    assert row.likely is not None
+    assert row.predicted is not None
+    assert 0.0 <= row.likely[0] < row.predicted < row.likely[1] <= 100.0
+    assert (nowhere.likely, without.likely) == (None, None)
+
+
 def test_it_stands_on_the_page_with_its_words() -> None:
     page = Page(render(trial_sessions.everything_tried()))
     (table,) = [

@@ -196,3 +196,28 @@ def test_an_estimate_refutes_no_prediction_and_no_trial_none() -> None:
     estimated = trial_sessions.pipeline_only().findings[0]
     assert trials.missed(estimated) is None
     assert trials.missed(factories.make_finding()) is None
+
+
+def test_a_prediction_has_its_range_beside_it() -> None:
+    finding = factories.make_finding(predicted_range=(1.46, 2.73))
+
+    assert str(trials.outcome(finding)).replace("\xa0", " ") == (
+        "not tried: predicted 2.00x (1.46 to 2.73x)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("measured", "said"),
+    [((1.3, 1.5), None), ((2.6, 2.9), None), ((1.2, 1.4), "less"), ((2.8, 3.0), "more")],
+)
+def test_a_prediction_missed_where_its_range_and_the_measured_one_are_apart(
+    measured: Interval, said: str | None
+) -> None:
+    trial = Trial(state="confirmed", reason=None, speedup=1.5, ci95=measured, blocks=8)
+    sentence = trials.missed(factories.make_finding(predicted_range=(1.46, 2.73), trial=trial))
+
+    assert (sentence is not None) == (said is not None)
+    if said is not None and sentence is not None:
+        assert f"2.00x (1.46 to 2.73x) was predicted, and it gained {said}," in sentence.replace(
+            "\xa0", " "
+        )
