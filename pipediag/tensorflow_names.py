@@ -74,6 +74,8 @@ WORKS_AHEAD = ("Prefetch", "MapAndBatch", "Parallel")
 """How the names of iterators begin that have threads of their own."""
 HOLDS_ELEMENTS = (*WORKS_AHEAD, "Shuffle", "Memory", "Cache")
 """How the names of iterators begin that keep elements in a buffer."""
+DEVICE_PREFETCH = "device_prefetch"
+"""What `tf.distribute` calls the prefetch from which one replica draws."""
 
 PREFETCH_SWITCHES = ("apply_default_optimizations", "inject_prefetch", "autotune.enabled")
 """Options that keep TensorFlow from appending a prefetch where they are False."""

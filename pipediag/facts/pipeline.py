@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Pipeline
@@ -240,3 +240,26 @@ def prefetch_switched_off_in(session: Session, pipeline: Pipeline | None) -> str
             return f"{given[0]} = False"
     tuned = pipeline is None or pipeline.autotune_enabled
     return None if tuned else "options.autotune.enabled = False"
+
+
+def reads_as_run(ops: Sequence[Operation]) -> dict[str, list[str]]:
+    """What each operation reads from as it runs, by its id.
+
+    By the plan, between whose operations stand those that TensorFlow put in.
+    """
+    behind = {parent: op.id for op in ops if op.inserted_by_tensorflow for parent in op.parent_ids}
+    return {
+        op.id: list(op.parent_ids)
+        if op.inserted_by_tensorflow
+        else [_last_behind(parent, behind) for parent in op.parent_ids]
+        for op in ops
+    }
+
+
+def _last_behind(op_id: str, behind: Mapping[str, str]) -> str:
+    met = {op_id}
+    # A session from elsewhere may hold a circle.
+    while (following := behind.get(op_id)) is not None and following not in met:
+        met.add(following)
+        op_id = following
+    return op_id

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pipediag.facts.graph_ops import calls_python
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
 from pipediag.facts.machine import cpus, on_accelerator, pool_threads
-from pipediag.facts.pipeline import prefetch_switched_off
+from pipediag.facts.pipeline import prefetch_switched_off, reads_as_run
 from pipediag.facts.python_work import COMPUTES_PERCENT, computes_at_once, data_cores
 from pipediag.facts.step import CALL_CLASSES, class_ms, consumer_ms, get_next_percent
 from pipediag.forecast.network import Network, Station, outermost, stages
@@ -101,8 +101,9 @@ def _capacity(session: Session, allowed: float) -> float:
 def _stations(session: Session, ops: list[Operation]) -> tuple[dict[str, Station], str | None]:
     runs = {op.id: op for op in ops if op.fused_into is None and not op.removed_by_tensorflow}
     every = {op.id: op for op in ops}
+    reads = reads_as_run(ops)
     stations = {
-        op.id: _station(session, op, _inputs(op, ops, every, runs), _fused_batch(op, every))
+        op.id: _station(session, op, _inputs(op, reads, every, runs), _fused_batch(op, every))
         for op in runs.values()
     }
     read = {id for station in stations.values() for id in station.inputs}
@@ -111,32 +112,24 @@ def _stations(session: Session, ops: list[Operation]) -> tuple[dict[str, Station
 
 
 def _inputs(
-    op: Operation, ops: list[Operation], every: dict[str, Operation], runs: dict[str, Operation]
+    op: Operation,
+    reads: dict[str, list[str]],
+    every: dict[str, Operation],
+    runs: dict[str, Operation],
 ) -> tuple[str, ...]:
     """Where it reads from, past what was fused or left out.
 
-    An operation fused into this one reads from it by the plan; TensorFlow's insertions stand
-    between two written ones although the plan does not know them.
+    An operation fused into this one reads from it by the plan.
     """
-    inserted = {
-        parent: other.id
-        for other in ops
-        if other.inserted_by_tensorflow
-        for parent in other.parent_ids
-    }
     found: list[str] = []
-    waiting = [(parent, op.id) for parent in op.parent_ids]
+    waiting = list(reads[op.id])
     while waiting:
-        parent_id, reader = waiting.pop(0)
-        between = inserted.get(parent_id)
-        if between is not None and between != reader and not op.inserted_by_tensorflow:
-            parent_id = between
-        parent = every.get(parent_id)
+        parent = every.get(waiting.pop(0))
         if parent is None:
             continue
         carrier = parent.fused_into or parent.id
         if carrier == op.id or carrier not in runs:
-            waiting += [(above, parent.id) for above in parent.parent_ids]
+            waiting += reads[parent.id]
         elif carrier not in found:
             found.append(carrier)
     return tuple(found)

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from pipediag.tensorflow_names import DEVICE_PREFETCH
 from pipediag.trace.device.traces import DeviceTrace, device_traces
 from pipediag.trace.events import TraceEvents
 from pipediag.trace.gap_floor import GAP_FLOOR_NS
@@ -43,7 +44,7 @@ class TraceSummary:
     """Within the window."""
     devices: tuple[DeviceTrace, ...]
     get_next_calls: int
-    """Batches that were asked for in the window."""
+    """Batches that were asked for in the window; each replica asks for its own."""
     accelerated: bool
     """False: the CPU's executor threads stand for the device."""
     first_ns: int = 0
@@ -141,10 +142,15 @@ def _compute(
 
 
 def _batches(steps: StepWindows | None, iterators: list[IteratorActivity]) -> int:
-    """The root's calls; a scan has none above the input pipeline, but a step for every batch."""
+    """The root's calls; a scan has none above the input pipeline, but a step for every batch.
+
+    What replicas draw from reads in turn from the host's root, whose calls are of the same batches.
+    """
     if steps is not None and steps.basis == "scan":
         return len(steps.windows)
-    return sum(entry.calls for entry in iterators if entry.kind == "Root")
+    roots = [entry for entry in iterators if entry.kind == "Root"]
+    of_replicas = [entry for entry in roots if DEVICE_PREFETCH in entry.names]
+    return sum(entry.calls for entry in of_replicas or roots)
 
 
 def _window(events: TraceEvents, steps: StepWindows | None) -> tuple[int, int]:

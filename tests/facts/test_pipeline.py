@@ -22,6 +22,7 @@ from pipediag.facts.pipeline import (
     place_name,
     prefetch_switched_off,
     reaches_the_loop,
+    reads_as_run,
     upstream,
 )
 from pipediag.session.model import Session
@@ -321,3 +322,24 @@ def test_a_fit_that_says_no_epochs_is_told_by_what_was_seen() -> None:
     loop = make_loop(keras=make_keras(epochs=None), iterators=2)
     assert passes_over_data(session_of(source(), loops=[loop])) == 2
     assert passes_over_data(session_of(source(), loops=[], steps=None)) is None
+
+
+def test_what_tensorflow_put_in_stands_between_what_was_written() -> None:
+    ops = [
+        make_operation("a"),
+        make_operation("tf1", parent_ids=["a"], inserted_by_tensorflow=True),
+        make_operation("tf2", parent_ids=["tf1"], inserted_by_tensorflow=True),
+        make_operation("b", parent_ids=["a"]),
+    ]
+
+    assert reads_as_run(ops) == {"a": [], "tf1": ["a"], "tf2": ["tf1"], "b": ["tf2"]}
+
+
+def test_a_circle_of_what_was_put_in_has_an_end() -> None:
+    ops = [
+        make_operation("tf1", parent_ids=["tf2"], inserted_by_tensorflow=True),
+        make_operation("tf2", parent_ids=["tf1"], inserted_by_tensorflow=True),
+        make_operation("b", parent_ids=["tf1"]),
+    ]
+
+    assert reads_as_run(ops)["b"] == ["tf2"]

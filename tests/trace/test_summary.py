@@ -121,3 +121,19 @@ def test_a_profile_in_which_nothing_happened(tmp_path: Path) -> None:
 def test_a_bad_profile_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PipediagError):
         summarise(tmp_path)
+
+
+def test_what_the_host_hands_to_replicas_is_not_counted_beside_what_they_ask_for(
+    tmp_path: Path,
+) -> None:
+    """Each of two replicas draws once; the host's root, which both read from, hands on twice."""
+    builder = TraceBuilder()
+    host = builder.host()
+    for replica, start in enumerate((0, 500)):
+        consumer = host.line(f"replica/{replica}")
+        consumer.event("IteratorGetNextOp::DoCompute", start, start + 90, id=10 + replica)
+        consumer.event("Iterator::Root", start + 1, start + 80, id=replica, name="device_prefetch")
+        feeding = host.line(f"host/{replica}")
+        feeding.event("Iterator::Root", start + 10, start + 60, id=5, name="batch")
+
+    assert summarise(builder.save(tmp_path)).get_next_calls == 2

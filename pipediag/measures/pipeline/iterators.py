@@ -12,7 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 
 from pipediag.measures.pipeline.node_rates import NodeRate
-from pipediag.tensorflow_names import HOLDS_ELEMENTS
+from pipediag.tensorflow_names import DEVICE_PREFETCH, HOLDS_ELEMENTS
 from pipediag.trace.pipeline.iterators import IteratorActivity
 from pipediag.trace.summary import TraceSummary
 
@@ -40,6 +40,8 @@ class RanIterator:
     tunable: bool | None
     buffer_size: int | None
     buffered_elements: float | None
+    of_replica: bool = False
+    """Whether each replica has one of its own, which reads from the host's last."""
 
     @property
     def kind(self) -> str:
@@ -56,15 +58,16 @@ def ran_iterators(
     plan_names: set[str],
     other_names: set[str],
     slowed: float = 1.0,
+    replicas: int = 1,
 ) -> list[RanIterator]:
     """Consumer first.
 
     `plan_names` are the operations' of this pipeline; iterators that bear one of `other_names`
     belong to another pipeline and are left out. Any other name is TensorFlow's own. `slowed` is
-    how many times as long the profiler made the steps.
+    how many times as long the profiler made the steps. Each of `replicas` asks for a batch a step.
     """
     traced = _traced(trace, plan_names, other_names)
-    batches = trace.get_next_calls if trace else 0
+    batches = trace.get_next_calls / replicas if trace else 0.0
     elements = {rate.path: rate.elements for rate in rates}
     found: list[RanIterator] = []
     for rate in rates:
@@ -80,7 +83,21 @@ def ran_iterators(
         found = [
             _from_trace(activity, batches, slowed) for same in traced.values() for activity in same
         ]
-    return [iterator for iterator in found if iterator.kind not in _STRUCTURAL]
+    return [iterator for iterator in _handed_on(found) if iterator.kind not in _STRUCTURAL]
+
+
+def _handed_on(found: list[RanIterator]) -> list[RanIterator]:
+    """What each replica's prefetch reads from is the replica's own as well: it asks the host."""
+    own = {iterator.path for iterator in found if iterator.of_replica}
+    return [
+        replace(iterator, of_replica=iterator.of_replica or _asks_the_host(iterator, own))
+        for iterator in found
+    ]
+
+
+def _asks_the_host(iterator: RanIterator, own: set[str]) -> bool:
+    above, _, kind = iterator.path.rpartition("::")
+    return kind.startswith("Generator") and not iterator.names and above in own
 
 
 def _traced(
@@ -90,7 +107,8 @@ def _traced(
     for activity in trace.iterators if trace else ():
         known = tuple(name for name in activity.names if name in plan_names)
         if known or not other_names.intersection(activity.names):
-            by_path[activity.path].append(replace(activity, names=known))
+            kept = known or tuple(name for name in activity.names if name == DEVICE_PREFETCH)
+            by_path[activity.path].append(replace(activity, names=kept))
     return by_path
 
 
@@ -123,7 +141,7 @@ def _from_model(rate: NodeRate, activity: IteratorActivity | None) -> RanIterato
     buffered = rate.buffered_elements if kind.startswith(HOLDS_ELEMENTS) else None
     return RanIterator(
         path=rate.path,
-        names=activity.names if activity else None,
+        names=_of_plan(activity) if activity else None,
         elements=rate.elements,
         self_ms=rate.self_ms,
         bytes_per_element=rate.bytes_per_element,
@@ -139,10 +157,10 @@ def _without_costs(iterator: RanIterator) -> RanIterator:
     return replace(iterator, elements=None, self_ms=None, bytes_per_element=None)
 
 
-def _from_trace(activity: IteratorActivity, batches: int, slowed: float) -> RanIterator:
+def _from_trace(activity: IteratorActivity, batches: float, slowed: float) -> RanIterator:
     return RanIterator(
         path=activity.path,
-        names=activity.names,
+        names=_of_plan(activity),
         elements=activity.calls / batches if batches else None,
         self_ms=activity.self_ns / 1e6 / batches / slowed if batches else None,
         bytes_per_element=activity.element_bytes,
@@ -150,4 +168,9 @@ def _from_trace(activity: IteratorActivity, batches: int, slowed: float) -> RanI
         tunable=activity.autotune if activity.parallelism or activity.buffer_size else None,
         buffer_size=activity.buffer_size,
         buffered_elements=activity.buffered_elements,
+        of_replica=DEVICE_PREFETCH in activity.names,
     )
+
+
+def _of_plan(activity: IteratorActivity) -> tuple[str, ...]:
+    return tuple(name for name in activity.names if name != DEVICE_PREFETCH)

@@ -39,6 +39,8 @@ class Joined:
     """Operations that run in another one's iterator, by the id of that other one."""
     inserted: list[tuple[RanIterator, str | None]] = field(default_factory=list)
     """Iterators of no recorded operation, with the operation that they read from."""
+    of_replicas: list[RanIterator] = field(default_factory=list)
+    """What each replica has of its own behind all of these, nearest to the consumer first."""
     operation_of: dict[IteratorKey, str] = field(default_factory=dict)
 
 
@@ -48,7 +50,8 @@ def join(plan: list[RecordedOperation], ran: list[RanIterator]) -> Joined:
     An iterator without an operation is a part of the source or composite call around it where no
     other operation lies below it; otherwise TensorFlow inserted it.
     """
-    joined = Joined()
+    joined = Joined(of_replicas=[iterator for iterator in ran if iterator.of_replica])
+    ran = [iterator for iterator in ran if not iterator.of_replica]
     waiting = list(reversed(plan))
     for iterator in ran:
         operations = _by_name(waiting, plan, iterator) or _by_kind(waiting, iterator)

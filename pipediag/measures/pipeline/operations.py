@@ -44,9 +44,10 @@ def measure_pipeline(
     rates = node_rates([s for s in recording.snapshots if s.loop_id == loop.id])
     names = {operation.name for operation in plan if operation.name}
     others = {operation.name for operation in recording.operations if operation.name} - names
-    ran = ran_iterators(rates, trace, names, others, _slowed(recording, loop))
+    ran = ran_iterators(rates, trace, names, others, _slowed(recording, loop), loop.replicas)
     joined = join(plan, ran)
-    ops = with_latency(_with_inserted(_written(plan, joined, bool(ran)), joined))
+    ops = _with_inserted(_written(plan, joined, bool(ran)), joined)
+    ops = with_latency(_with_replicas(ops, joined.of_replicas, loop.replicas))
     return MeasuredPipeline(
         Pipeline(
             ops=ops,
@@ -230,12 +231,39 @@ def _fed(plan: list[RecordedOperation], running: set[str]) -> set[str]:
 
 
 def _with_inserted(ops: list[Operation], joined: Joined) -> list[Operation]:
-    """Add the operations that TensorFlow put in, each after the one that it reads from."""
+    """Add the operations that TensorFlow put in, each after the one that it reads from.
+
+    That may be one that TensorFlow put in as well.
+    """
     ordered = list(ops)
-    for number, (iterator, below) in enumerate(reversed(joined.inserted), start=1):
+    added: list[tuple[RanIterator, str | None, str]] = []
+    for number, (iterator, written) in enumerate(reversed(joined.inserted), start=1):
+        op_id = f"tf{number}"
+        between = [
+            inner_id
+            for inner, below, inner_id in added
+            if below == written and inner.path.startswith(f"{iterator.path}::")
+        ]
+        below = between[-1] if between else written
         places = [place for place, op in enumerate(ordered) if op.id == below]
         place = places[0] + 1 if places else len(ordered)
-        ordered.insert(place, _inserted(f"tf{number}", iterator, below))
+        ordered.insert(place, _inserted(op_id, iterator, below))
+        added.append((iterator, written, op_id))
+    return ordered
+
+
+def _with_replicas(
+    ops: list[Operation], of_replicas: list[RanIterator], replicas: int
+) -> list[Operation]:
+    """Add what each replica has of its own: a chain behind the last operation of the host."""
+    ordered = list(ops)
+    for number, iterator in enumerate(reversed(of_replicas), start=1):
+        below = ordered[-1].id if ordered else None
+        own = _inserted(f"replica{number}", iterator, below)
+        # What asks the host for a batch waits until there is one: that is no time of its own.
+        waits = iterator.kind.startswith("Generator")
+        spent = {"self_ms_per_step": None} if waits else {}
+        ordered.append(own.model_copy(update={"replicas": replicas, **spent}))
     return ordered
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
+from pipediag.facts.pipeline import reads_as_run
 from pipediag.session.pipeline import Operation
 
 MOST_LANES = 6
@@ -36,6 +37,13 @@ class Rail:
     """Lanes from above in which another operation's function makes the elements."""
     inner: bool = False
     """Whether its own lane is such a one from here on."""
+    copies: tuple[int, ...] = ()
+    """Further lanes in which there is a node of it: one for each replica."""
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """All lanes in which it has a node."""
+        return (self.lane, *self.copies)
 
 
 def rails(operations: Sequence[Operation], shown: Collection[str]) -> dict[str, Rail]:
@@ -47,14 +55,16 @@ def rails(operations: Sequence[Operation], shown: Collection[str]) -> dict[str, 
     """
     reads = _reads(operations, shown)
     inner = {op.id for op in operations if op.inside_function_of is not None}
-    drawn = _laid(reads, inner)
-    branches = any(rail.lane or rail.through or len(rail.joins) > 1 for rail in drawn.values())
+    drawn = _with_copies(_laid(reads, inner), {op.id: op.replicas for op in operations})
+    branches = any(
+        rail.lane or rail.through or rail.copies or len(rail.joins) > 1 for rail in drawn.values()
+    )
     return drawn if branches else {}
 
 
 def lane_count(drawn: Mapping[str, Rail]) -> int:
     """How many lanes stand side by side; 1 for a chain."""
-    used = (max(rail.lane, *rail.joins, *rail.through, 0) for rail in drawn.values())
+    used = (max(*rail.nodes, *rail.joins, *rail.through, 0) for rail in drawn.values())
     return 1 + max(used, default=0)
 
 
@@ -80,8 +90,8 @@ def _reads(operations: Sequence[Operation], shown: Collection[str]) -> dict[str,
 
 
 def _with_functions(operations: Sequence[Operation]) -> dict[str, list[str]]:
-    parents = {op.id: list(op.parent_ids) for op in operations}
-    read = {parent for op in operations for parent in op.parent_ids}
+    parents = reads_as_run(operations)
+    read = {parent for above in parents.values() for parent in above}
     for op in operations:
         if op.inside_function_of in parents and op.id not in read:
             parents[op.inside_function_of].append(op.id)
@@ -122,6 +132,17 @@ def _laid(reads: Mapping[str, Sequence[str]], inner: Collection[str]) -> dict[st
     return drawn
 
 
+def _with_copies(drawn: Mapping[str, Rail], replicas: Mapping[str, int]) -> dict[str, Rail]:
+    """What each replica has of its own is the end of the pipeline, where no other lane is left."""
+    copied: dict[str, Rail] = {}
+    above: tuple[int, ...] = ()
+    for op, rail in drawn.items():
+        lanes = range(rail.lane + 1, min(rail.lane + replicas[op], MOST_LANES))
+        copied[op] = replace(rail, copies=tuple(lanes), joins=above or rail.joins)
+        above = copied[op].nodes if lanes else ()
+    return copied
+
+
 def _lane(lanes: Sequence[str | None], freed: Sequence[int]) -> int:
     """The leftmost lane that ends here; else the first that is free."""
     if freed:
@@ -145,19 +166,28 @@ def drawing(rail: Rail, lanes: int) -> Markup:
         rail: of that row.
         lanes: how many the graph has.
     """
+    nodes = rail.nodes
     straight = [_line(lane, "0", "100%", lane in rail.dashed) for lane in rail.through]
-    if rail.lane in rail.joins:
-        straight.append(_line(rail.lane, "0", _rem(_NODE), rail.lane in rail.dashed))
+    straight += [
+        _line(lane, "0", _rem(_NODE), lane in rail.dashed) for lane in nodes if lane in rail.joins
+    ]
     if rail.leaves:
-        straight.append(_line(rail.lane, _rem(_NODE), "100%", rail.inner))
-    bends = [_bend(lane, rail.lane, lane in rail.dashed) for lane in rail.joins]
+        straight += [_line(lane, _rem(_NODE), "100%", rail.inner) for lane in nodes]
+    one_each = rail.joins == nodes
+    bends = [
+        _bend(lane, to, lane in rail.dashed) for lane in rail.joins for to in nodes if not one_each
+    ]
     width = 2 * _FIRST + _PITCH * (lanes - 1)
     return Markup(  # numbers of ours alone
         f'<svg class="rails" width="{_rem(width)}" height="100%" aria-hidden="true" '
         f'focusable="false">{"".join(straight)}<svg viewBox="0 0 {width:g} {_NODE:g}" '
         f'width="{_rem(width)}" height="{_rem(_NODE)}">{"".join(bends)}'
-        f'</svg><circle class="dot" cx="{_rem(_across(rail.lane))}" cy="{_rem(_NODE)}"/></svg>'
+        f"</svg>{''.join(map(_dot, nodes))}</svg>"
     )
+
+
+def _dot(lane: int) -> str:
+    return f'<circle class="dot" cx="{_rem(_across(lane))}" cy="{_rem(_NODE)}"/>'
 
 
 def _line(lane: int, top: str, bottom: str, dashed: bool) -> str:

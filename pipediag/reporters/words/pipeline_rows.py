@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipediag.facts.pipeline import reads_as_run
 from pipediag.reporters.words.quantities import NO_BREAK, NOTHING, number
 from pipediag.reporters.words.source_names import SourceNames
 from pipediag.session.pipeline import Operation, Pipeline
@@ -45,6 +46,7 @@ def pipeline_rows(
 ) -> list[PipelineRow]:
     """One row an operation, in the order of the data; `step_ms` is the mean step."""
     titles = {op.id: operation_title(op) for op in pipeline.ops}
+    reads = reads_as_run(pipeline.ops)
     total = sum(op.self_ms_per_step or 0.0 for op in pipeline.ops)
     rows: list[PipelineRow] = []
     previous: str | None = None
@@ -59,7 +61,7 @@ def pipeline_rows(
                 step_percent=100.0 * own / step_ms if own is not None and step_ms else None,
                 bottleneck=op.id == pipeline.bottleneck_op_id,
                 notes=_notes(op, titles),
-                reads_from=_unexpected_inputs(op, previous, titles),
+                reads_from=_unexpected_inputs(reads[op.id], previous, titles),
             )
         )
         previous = op.id
@@ -106,7 +108,9 @@ def buffer_fill(op: Operation) -> str:
 
 def _notes(op: Operation, titles: dict[str, str]) -> list[str]:
     notes: list[str] = []
-    if op.inserted_by_tensorflow:
+    if op.replicas > 1:
+        notes.append(f"one for each of {op.replicas} replicas")
+    elif op.inserted_by_tensorflow:
         notes.append("inserted by TensorFlow")
     if op.helper is not None:
         notes.append(f"made by {op.helper}")
@@ -125,7 +129,9 @@ def _notes(op: Operation, titles: dict[str, str]) -> list[str]:
     return notes
 
 
-def _unexpected_inputs(op: Operation, previous: str | None, titles: dict[str, str]) -> list[str]:
-    if op.parent_ids == ([previous] if previous else []):
+def _unexpected_inputs(
+    parents: list[str], previous: str | None, titles: dict[str, str]
+) -> list[str]:
+    if parents == ([previous] if previous else []):
         return []
-    return [titles.get(parent, parent) for parent in op.parent_ids]
+    return [titles.get(parent, parent) for parent in parents]

@@ -248,3 +248,38 @@ def test_a_function_that_ran_without_parallel_calls_ran_one_at_a_time() -> None:
 
     assert parallelism(ran) == [None, 1]
     assert parallelism(unseen) == [None, None]
+
+
+def test_what_each_replica_has_of_its_own_reads_from_the_hosts_last() -> None:
+    """Each of two replicas asks for half a batch a step; what asks waits for the host."""
+    plan = [
+        make_recorded_operation("op1", "range"),
+        make_recorded_operation("op2", "batch", parent_ids=["op1"]),
+    ]
+    loop = make_recorded_loop(root_op_id="op2", replicas=2)
+    trace = make_trace(
+        make_activity("Root::Prefetch", calls=20, self_ns=10_000_000),
+        make_activity("Root::Prefetch", "device_prefetch", calls=20, self_ns=10_000_000),
+        make_activity("Root::Prefetch::Generator", calls=20, self_ns=900_000_000),
+        make_activity("Root::Prefetch::Rebatch", calls=20, self_ns=10_000_000),
+        make_activity("Root::Prefetch::Rebatch::BatchV2", plan[1].name, self_ns=40_000_000),
+        get_next_calls=20,
+    )
+    recording = make_recording(operations=plan, loops=[loop], snapshots=[])
+
+    ops = measure_pipeline(recording, loop, trace).pipeline.ops
+
+    assert [(op.id, op.kind, op.parent_ids, op.replicas) for op in ops[1:]] == [
+        ("op2", "batch", ["op1"], 1),
+        ("tf1", "rebatch", ["op2"], 1),
+        ("tf2", "prefetch", ["tf1"], 1),
+        ("replica1", "generator", ["tf2"], 2),
+        ("replica2", "prefetch", ["replica1"], 2),
+    ]
+    assert [(op.elements, op.self_ms_per_step) for op in ops[1:]] == [
+        (1.0, 4.0),
+        (2.0, 1.0),
+        (2.0, 1.0),
+        (2.0, None),
+        (2.0, 1.0),
+    ]

@@ -138,3 +138,36 @@ def test_thousands_of_operations_are_looked_at_a_few_times_each() -> None:
     assert lane_count(drawn) <= MOST_LANES
     assert cost.calls < 200 * len(operations)
     assert sum(len(drawing(rail, MOST_LANES)) for rail in drawn.values()) < 1_000 * len(shown)
+
+
+def replicated(id: str, parent: str, replicas: int = 2) -> Operation:
+    return op(id, parent).model_copy(update={"replicas": replicas})
+
+
+def test_each_replica_has_a_lane_of_its_own() -> None:
+    drawn = laid(op("a"), op("b", "a"), replicated("ask", "b"), replicated("ahead", "ask"))
+
+    assert [rail.nodes for rail in drawn.values()] == [(0,), (0,), (0, 1), (0, 1)]
+    assert drawn["ask"].joins == (0,)
+    assert drawn["ahead"].joins == (0, 1)
+    assert lane_count(drawn) == 2
+
+
+def test_a_replicas_lane_leads_straight_on() -> None:
+    drawn = laid(op("a"), replicated("ask", "a"), replicated("ahead", "ask"))
+    parts = [str(drawing(rail, 2)) for rail in drawn.values()]
+
+    assert [part.count("<circle") for part in parts] == [1, 2, 2]
+    assert [part.count("<path") for part in parts] == [0, 1, 0]
+
+
+def test_of_very_many_replicas_a_few_are_drawn() -> None:
+    drawn = laid(op("a"), replicated("ask", "a", 10**9))
+
+    assert lane_count(drawn) == MOST_LANES
+
+
+def test_what_tensorflow_put_in_between_is_no_branch() -> None:
+    inserted = op("tf1", "a").model_copy(update={"inserted_by_tensorflow": True})
+
+    assert laid(op("a"), inserted, op("b", "a")) == {}
