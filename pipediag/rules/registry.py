@@ -56,6 +56,7 @@ from pipediag.rules.run import (
     slow_epoch_end,
     slow_epoch_start,
     slow_start,
+    work_between_trainings,
 )
 from pipediag.rules.running import guarded, yielding
 from pipediag.rules.search import searching as search
@@ -133,6 +134,7 @@ RULES: tuple[Rule, ...] = (
     slow_epoch_start,
     costly_evaluation,
     slow_epoch_end,
+    work_between_trainings,
     *DEVICE_RULES,
 )
 

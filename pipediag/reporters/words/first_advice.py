@@ -87,7 +87,7 @@ def _of_the_step(finding: Finding) -> Gain | None:
         return None
     if finding.predicted_speedup is not None:
         likely = likely_range(finding.predicted_range)
-        rest = " ".join(filter(None, ("predicted", likely)))
+        rest = " ".join(filter(None, (likely, "predicted")))
         return Gain("a step", speedup(finding.predicted_speedup), rest, measured=False)
     if finding.speedup_at_most is not None:
         return Gain("a step", speedup(finding.speedup_at_most), "at most", measured=False)
@@ -101,7 +101,7 @@ def _of_the_run(finding: Finding) -> Gain | None:
     bounds = speedup_interval(gain.ci95) if gain.ci95 else None
     basis = None if gain.basis == "measured" else gain.basis
     likely = likely_range(gain.predicted_range)
-    rest = " ".join(filter(None, (bounds, basis, likely, f"({run_parts.from_to(gain)})")))
+    rest = " ".join(filter(None, (bounds, likely, basis, f"({run_parts.from_to(gain)})")))
     seen = gain.basis == "measured" and not pipeline_estimate.is_estimate(finding.trial)
     return Gain(run_parts.scope(gain), speedup(gain.speedup), rest, measured=seen)
 

@@ -113,7 +113,7 @@ def gain(found: RunGain | None) -> str | None:
     bounds = f" {speedup_interval(found.ci95)}" if found.ci95 else ""
     basis = "" if found.basis == "measured" else f" {found.basis}"
     likely = f" {likely_range(found.predicted_range)}" if found.predicted_range else ""
-    return f"{speedup(found.speedup)}{bounds}{basis}{likely} {of_what(found)}"
+    return f"{speedup(found.speedup)}{bounds}{likely}{basis} {of_what(found)}"
 
 
 def of_what(found: RunGain) -> str:
