@@ -1,0 +1,1 @@
+"""The log of TensorFlow's own C++ on the script's standard error: told apart, and folded."""
