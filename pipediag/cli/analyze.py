@@ -121,7 +121,12 @@ SECONDS = click.FloatRange(min=0)
     help="Print the session on standard output; the script's goes to standard error.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Only errors.")
-@click.option("-v", "--verbose", is_flag=True, help="Everything that was found, at any length.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Everything that was found, at any length, and TensorFlow's own log where it is written.",
+)
 @click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
@@ -238,6 +243,7 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         budget_s=options["budget"],
         rerun=options["rerun"],
         script_output_to_stderr=options["json_mode"],
+        fold_log=not (options["quiet"] or options["verbose"]),
         source=not options["no_source"],
     )
     if options["quiet"]:
@@ -260,6 +266,7 @@ def _console(color: bool | None) -> Console:
 
 def _show(result: AnalysisResult, options: dict[str, Any], console: Console) -> None:
     from pipediag.cli.earlier_report import say_since
+    from pipediag.cli.folded_log import say_folded
     from pipediag.reporters.terminal.summary import render
     from pipediag.session.store import dump_session
 
@@ -270,6 +277,7 @@ def _show(result: AnalysisResult, options: dict[str, Any], console: Console) -> 
     render(result.session, console, output_directory=result.directory, verbose=options["verbose"])
     if result.kept_aside is not None:
         say_since(result.kept_aside, result.session, result.directory)
+    say_folded(result)
 
 
 def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[str, Any]) -> int:

@@ -68,7 +68,12 @@ _WARMUP = 2
     help="End the run after this long; what was seen by then is planned with.",
 )
 @click.option("--json", "json_mode", is_flag=True, help="Print the plan as JSON instead.")
-@click.option("-v", "--verbose", is_flag=True, help="The ways out of every table.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="The ways out of every table, and TensorFlow's own log where it is written.",
+)
 @click.argument("script", required=False)
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
@@ -118,6 +123,7 @@ def _session(ctx: click.Context, options: dict[str, Any]) -> Session:
 
 
 def _first_steps(ctx: click.Context, options: dict[str, Any]) -> Session:
+    from pipediag.cli.folded_log import say_folded
     from pipediag.runner.analysis import AnalysisRequest, analyse
 
     own = [
@@ -139,8 +145,12 @@ def _first_steps(ctx: click.Context, options: dict[str, Any]) -> Session:
             timeout_s=options["timeout"],
             budget_s=0.0,
             script_output_to_stderr=True,
+            fold_log=not options["verbose"],
         )
-        return analyse(request, lambda _event: None).session
+        result = analyse(request, lambda _event: None)
+    # Behind the block: its directory is no place to look into.
+    say_folded(result)
+    return result.session
 
 
 def _failure(session: Session) -> str | None:

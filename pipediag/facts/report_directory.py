@@ -1,7 +1,8 @@
-"""Where a report goes that was given no `-o`."""
+"""Where a report goes that was given no `-o`, and how to name where one is."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 REPORTS = "reports"
@@ -15,6 +16,14 @@ def default_directory(script: str, *, module: bool) -> Path:
         module: whether it is the latter.
     """
     return Path(REPORTS) / (script if module else _resolved(Path(script)).stem)
+
+
+def as_typed(path: Path) -> Path:
+    """A path as a person would type it here."""
+    if not path.is_absolute():
+        return path
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else Path(relative)
 
 
 def _resolved(path: Path) -> Path:

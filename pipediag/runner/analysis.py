@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from pipediag.errors import PipediagError, add_note
 from pipediag.facts.report_directory import default_directory
 from pipediag.runner.asking import Ask, OnTrials
+from pipediag.runner.framework_log.folding import FoldedLog
 from pipediag.runner.installed_tensorflow import check_tensorflow
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import OnProgress, Shown
@@ -54,6 +55,8 @@ class AnalysisRequest:
     rerun: bool = False
     """Run a script that was over too soon a second time, for trials only."""
     script_output_to_stderr: bool = False
+    fold_log: bool = False
+    """Whether the framework's own log is kept from standard error."""
     source: bool = True
     """Whether the session may hold code of the script; without it there is no patch."""
 
@@ -79,6 +82,8 @@ class AnalysisResult:
     kept_aside: Path | None
     """Where the report that was in the directory before is now."""
     child: ChildResult
+    folded: FoldedLog | None
+    """Of the framework's log, in all runs of the script; None where all of it was shown."""
 
 
 def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult:
@@ -95,19 +100,21 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
         request.output or default_directory(request.script, module=request.module), request.force
     )
     settings = _settings(request, output)
+    folded = FoldedLog() if request.fold_log else None
     try:
         start = partial(
             supervise,
             settings,
             timeout_s=request.timeout_s,
             json_mode=request.script_output_to_stderr,
+            folded=folded,
         )
         run = _run(request, output, settings, on_progress, start)
-        session = _conclude(request, settings, run, output, on_progress)
+        session = _conclude(request, settings, run, output, on_progress, folded)
         _report(session, output)
     finally:
         output.release()
-    return AnalysisResult(session, output.path, output.kept_aside, run.child)
+    return AnalysisResult(session, output.path, output.kept_aside, run.child, folded)
 
 
 def analyse_followed(
@@ -231,6 +238,7 @@ def _conclude(
     run: EndedRun,
     output: OutputDirectory,
     on_progress: OnProgress,
+    folded: FoldedLog | None = None,
 ) -> Session:
     from pipediag.runner.conclusion import record
 
@@ -244,7 +252,7 @@ def _conclude(
     )
     if not request.rerun:
         return recorded.session
-    return _run_again(request, settings, recorded, run, output, on_progress)
+    return _run_again(request, settings, recorded, run, output, on_progress, folded)
 
 
 def _run_again(
@@ -254,6 +262,7 @@ def _run_again(
     run: EndedRun,
     output: OutputDirectory,
     on_progress: OnProgress,
+    folded: FoldedLog | None = None,
 ) -> Session:
     """What the first run was over too soon for, tried in a second one."""
     from pipediag.runner.conclusion import with_second_run
@@ -273,7 +282,9 @@ def _run_again(
             on_progress,
             budget_s=request.budget_s,
             json_mode=request.script_output_to_stderr,
+            folded=folded,
         )
+        output.add_log(again)
     finally:
         again.discard_capture()
     if second is None:

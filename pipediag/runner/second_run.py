@@ -12,6 +12,7 @@ from pathlib import Path
 from pipediag.errors import PipediagError
 from pipediag.facts.second_run import edits_for_second_run
 from pipediag.runner.asking import Ask
+from pipediag.runner.framework_log.folding import FoldedLog
 from pipediag.runner.progress import OnProgress, RunsAgain
 from pipediag.runner.same_operations import (
     BehavedOtherwiseError,
@@ -60,11 +61,18 @@ class SecondRun:
 
 
 def second_run(
-    first: FirstRun, capture: Path, on_progress: OnProgress, *, budget_s: float, json_mode: bool
+    first: FirstRun,
+    capture: Path,
+    on_progress: OnProgress,
+    *,
+    budget_s: float,
+    json_mode: bool,
+    folded: FoldedLog | None = None,
 ) -> SecondRun | None:
     """Run the script once more, to try what its first run was over too soon for.
 
-    None where there is nothing to try so. `budget_s` is the time that both runs have for trials.
+    None where there is nothing to try so. `budget_s` is the time that both runs have for trials,
+    `folded` as in `supervise`.
     """
     edits = edits_for_second_run(first.session)
     loop = first.session.diagnosed_loop()
@@ -90,6 +98,7 @@ def second_run(
             on_progress=on_progress,
             on_trials=held,
             json_mode=json_mode,
+            folded=folded,
         )
     except PipediagError as error:
         return SecondRun(f"The script could not be run a second time: {error}", began_s=began_s)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -13,14 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from pipediag.errors import PipediagError
 from pipediag.runner.asking import ChildGone, CommandPipe, MessageReader, OnTrials
 from pipediag.runner.death import describe_death
+from pipediag.runner.framework_log.folding import FoldedLog, folding
 from pipediag.runner.interpreter_flags import interpreter_flags
 from pipediag.runner.lookout import Lookout
 from pipediag.runner.patience import Patience, activity_of
+from pipediag.runner.process_tree import Watched, end_process_tree
 from pipediag.runner.progress import Busy, NoLoopYet, OnProgress
 from pipediag.runner.signals import HeldSignals
 from pipediag.sensors import cgroup
@@ -70,28 +71,6 @@ def child_that_waits(started_ns: int) -> ChildResult:
     return ChildResult("stopped", None, waits, started_ns, time.monotonic_ns())
 
 
-class Watched(Protocol):
-    """A process that runs what is measured, as far as the watch needs it."""
-
-    pid: int
-
-    @property
-    def returncode(self) -> Any:
-        """Its status, once `poll` has told that it is over."""
-
-    def poll(self) -> int | None:
-        """Its status, or None while it goes on."""
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end."""
-
-    def kill(self) -> None:
-        """End it at once."""
-
-    def send_signal(self, sig: int) -> None:
-        """Pass a signal on to it."""
-
-
 class Signals(Protocol):
     """What was sent to this process and is meant for the one that it watches."""
 
@@ -130,12 +109,14 @@ def supervise(
     on_progress: OnProgress,
     on_trials: OnTrials | None = None,
     json_mode: bool = False,
+    folded: FoldedLog | None = None,
 ) -> ChildResult:
     """Run the script in a child of the same interpreter until it has ended, by itself or by us.
 
     `on_trials` is called whenever a measured loop waits for what to try, with a function that asks
     it; without, no loop waits. With `json_mode` the script's standard output goes to standard
-    error. Signals sent to this process alone are passed on, see `HeldSignals`.
+    error. `folded` is given what was folded of the framework's log; without, all of it is shown.
+    Signals sent to this process alone are passed on, see `HeldSignals`.
 
     Raises:
         PipediagError: the child could not start the script at all.
@@ -149,15 +130,17 @@ def supervise(
     command = [sys.executable, *interpreter_flags(sys.orig_argv), str(CHILD), str(settings_path)]
     memory_before = cgroup.out_of_memory()
     try:
-        with HeldSignals() as signals:
+        with HeldSignals() as signals, folding(folded, settings_path.parent) as standard_error:
             sys.stdout.flush()
             process = subprocess.Popen(
                 command,
-                stdout=sys.stderr.fileno() if json_mode else None,
+                stdout=standard_error.given_for_output if json_mode else None,
+                stderr=standard_error.given,
                 # The script may have been given descriptors by its caller, as in `3<file`.
                 close_fds=False,
                 preexec_fn=signals.prepare_child,  # noqa: PLW1509 - no other thread runs yet
             )
+            standard_error.is_given()
             os.close(writing)
             if commands is not None:
                 commands.close_childs_end()
@@ -384,23 +367,3 @@ def _exit_descriptor(pid: int) -> list[int]:
         return [os.pidfd_open(pid)]
     except OSError:
         return []
-
-
-def end_process_tree(process: Watched, grace_s: float) -> None:
-    """SIGTERM to the process, then SIGKILL to it and to whatever it had started."""
-    import psutil
-
-    try:
-        started_by_it = psutil.Process(process.pid).children(recursive=True)
-    except psutil.Error:
-        started_by_it = []
-    process.send_signal(signal.SIGTERM)
-    try:
-        process.wait(grace_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-    for descendant in started_by_it:
-        try:
-            descendant.kill()
-        except psutil.Error:
-            continue

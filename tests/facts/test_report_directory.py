@@ -1,4 +1,4 @@
-"""Where a report goes that was given no `-o`."""
+"""Where a report goes that was given no `-o`, and how one is named."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.facts.report_directory import default_directory
+from pipediag.facts.report_directory import as_typed, default_directory
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,18 @@ def test_a_name_that_is_no_path_here_goes_by_its_stem(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "loop").symlink_to("loop")
     assert default_directory(script, module=False) == Path("reports") / Path(script).stem
+
+
+@pytest.mark.parametrize("path", ["reports/train", "/elsewhere/report", "../report"])
+def test_a_path_that_is_not_below_here_or_short_already_stays(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert as_typed(Path(path)) == Path(path)
+
+
+def test_a_path_below_here_is_named_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert as_typed(Path.cwd() / "reports/train") == Path("reports/train")

@@ -14,8 +14,9 @@ import pytest
 from pipediag.child.ending import LONGEST_ERROR
 from pipediag.errors import PipediagError
 from pipediag.runner import patience, supervisor
+from pipediag.runner.process_tree import end_process_tree
 from pipediag.runner.progress import Shown
-from pipediag.runner.supervisor import ChildResult, end_process_tree, supervise
+from pipediag.runner.supervisor import ChildResult, supervise
 from pipediag.session.messages import Closing, Ended, Started
 from pipediag.session.settings import RunSettings
 

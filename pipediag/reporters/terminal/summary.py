@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipediag.facts.order import to_act_on
+from pipediag.facts.report_directory import as_typed
 from pipediag.reporters.terminal.embedding_table import cost_table, embedding_table
 from pipediag.reporters.terminal.encoded import Encoded, prose, shortened
 from pipediag.reporters.terminal.limits import MAX_LINES, SPARING, UNLIMITED, Limits
@@ -79,7 +79,7 @@ class _Summary:
     ) -> None:
         self._session = session
         self._report_written = report_written
-        self._directory = _shown(output_directory)
+        self._directory = None if output_directory is None else as_typed(output_directory)
         self._limits = limits
         self._places = SourceNames(session)
 
@@ -309,11 +309,3 @@ def _grid(gap: int = 2) -> Table:
 
 def _indented(text: Text) -> RenderableType:
     return Padding(text, (0, 0, 0, 2))
-
-
-def _shown(directory: Path | None) -> Path | None:
-    """The directory as a person would type it here."""
-    if directory is None or not directory.is_absolute():
-        return directory
-    relative = os.path.relpath(directory)
-    return directory if relative.startswith("..") else Path(relative)
