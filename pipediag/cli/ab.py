@@ -150,7 +150,7 @@ def _fresh(output: Path) -> Path:
 
 def _options(options: dict[str, Any]) -> list[str]:
     """What `analyze` is given."""
-    given = ["--quiet", "--budget", "0"]
+    given = ["--quiet", "--fold-log", "--budget", "0"]
     if options["module"]:
         given.append("-m")
     if options["steps"] is not None:
@@ -180,6 +180,7 @@ def _measure(runs: Runs, options: dict[str, Any]) -> Interleaved[Session]:
 
 def _ended(measured: Interleaved[Session], runs: Runs, options: dict[str, Any]) -> int:
     """Prints what came of it; the status to end with."""
+    from pipediag.cli.folded_log import say_where_folded
     from pipediag.comparison.formats import render
     from pipediag.errors import ExitStatus
 
@@ -188,6 +189,7 @@ def _ended(measured: Interleaved[Session], runs: Runs, options: dict[str, Any]) 
         if measured.rounds:
             both = " ".join(str(runs.output / side) for side in ("base", "head"))
             say(f"pipediag: the sessions are kept; `pipediag compare {both}` reads them again.")
+        say_where_folded(runs.output)
     if measured.end == "failed":
         return runs.status
     if measured.comparison is not None:

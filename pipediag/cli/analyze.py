@@ -127,6 +127,7 @@ SECONDS = click.FloatRange(min=0)
     is_flag=True,
     help="Everything that was found, at any length, and TensorFlow's own log where it is written.",
 )
+@click.option("--fold-log", is_flag=True, hidden=True, help="With -q too: `ab` has its own words.")
 @click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
@@ -243,7 +244,7 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         budget_s=options["budget"],
         rerun=options["rerun"],
         script_output_to_stderr=options["json_mode"],
-        fold_log=not (options["quiet"] or options["verbose"]),
+        fold_log=_folds(options),
         source=not options["no_source"],
     )
     if options["quiet"]:
@@ -258,6 +259,11 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
     return result
 
 
+def _folds(options: dict[str, Any]) -> bool:
+    """Whether TensorFlow's log is folded: with `-q` there would be nobody to say so."""
+    return options["fold_log"] or not (options["quiet"] or options["verbose"])
+
+
 def _console(color: bool | None) -> Console:
     from rich.console import Console
 
@@ -266,18 +272,20 @@ def _console(color: bool | None) -> Console:
 
 def _show(result: AnalysisResult, options: dict[str, Any], console: Console) -> None:
     from pipediag.cli.earlier_report import say_since
-    from pipediag.cli.folded_log import say_folded
+    from pipediag.cli.folded_log import say_folded, say_last
     from pipediag.reporters.terminal.summary import render
     from pipediag.session.store import dump_session
 
     if options["json_mode"]:
         deliver(dump_session(result.session))
     if options["quiet"]:
+        say_last(result)
         return
     render(result.session, console, output_directory=result.directory, verbose=options["verbose"])
     if result.kept_aside is not None:
         say_since(result.kept_aside, result.session, result.directory)
     say_folded(result)
+    say_last(result)
 
 
 def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[str, Any]) -> int:

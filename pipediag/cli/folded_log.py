@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipediag.cli.say import say
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def say_folded(result: AnalysisResult) -> None:
-    """That there is more to read, and where; the last of it where the script has failed."""
+    """That there is more to read, and where."""
     if result.folded is None or not result.folded.lines:
         return
     count = result.folded.lines
@@ -22,8 +23,20 @@ def say_folded(result: AnalysisResult) -> None:
     there = f" into {as_typed(file)}" if file.exists() else ""
     lines, them = ("1 line", "it") if count == 1 else (f"{count} lines", "them")
     say(f"pipediag: {lines} of TensorFlow's log folded{there}; -v shows {them}.")
+
+
+def say_last(result: AnalysisResult) -> None:
+    """The end of it, where the script has failed."""
     script = result.session.script
-    if cut_short(script) and script.outcome != "interrupted":
-        say("pipediag: the last of them:")
-        for line in result.folded.last:
-            say(f"  {line}")
+    if result.folded is None or not cut_short(script) or script.outcome == "interrupted":
+        return
+    if result.folded.last:
+        say("pipediag: the end of TensorFlow's log, which was folded:")
+    for line in result.folded.last:
+        say(f"  {line}")
+
+
+def say_where_folded(runs: Path) -> None:
+    """Where that of several runs is, for a directory that holds theirs."""
+    if any(runs.glob(f"*/*/{FRAMEWORK_LOG}")):
+        say(f"pipediag: TensorFlow's log of each run is folded into its {FRAMEWORK_LOG}.")

@@ -123,7 +123,7 @@ def _session(ctx: click.Context, options: dict[str, Any]) -> Session:
 
 
 def _first_steps(ctx: click.Context, options: dict[str, Any]) -> Session:
-    from pipediag.cli.folded_log import say_folded
+    from pipediag.cli.folded_log import say_folded, say_last
     from pipediag.runner.analysis import AnalysisRequest, analyse
 
     own = [
@@ -150,6 +150,7 @@ def _first_steps(ctx: click.Context, options: dict[str, Any]) -> Session:
         result = analyse(request, lambda _event: None)
     # Behind the block: its directory is no place to look into.
     say_folded(result)
+    say_last(result)
     return result.session
 
 

@@ -117,7 +117,7 @@ def test_each_run_is_made_in_its_version_without_trials(versions: Path, measurin
     assert first[0] == "old"
     assert first[first.index("--timeout") + 1] == "9.0"
     assert first[first.index("--quiet") :] == [
-        *("--quiet", "--budget", "0", "-m", "--steps", "7"),
+        *("--quiet", "--fold-log", "--budget", "0", "-m", "--steps", "7"),
         *("pkg.train", "--", "-q", "--", "x"),
     ]
 

@@ -63,7 +63,11 @@ def test_a_failure_is_shown_with_the_last_of_it(tmp_path: Path) -> None:
     head, _, tail = done.stderr.partition("pipediag: 2 lines of TensorFlow's log folded")
     assert NOISE not in head
     assert "ZeroDivisionError: division by zero\n" in head
-    assert tail.splitlines()[1:-1] == ["pipediag: the last of them:", f"  {NOISE}", f"  {MORE}"]
+    assert tail.splitlines()[1:-1] == [
+        "pipediag: the end of TensorFlow's log, which was folded:",
+        f"  {NOISE}",
+        f"  {MORE}",
+    ]
 
 
 def test_the_scripts_own_status_and_both_its_streams_stay(tmp_path: Path) -> None:
@@ -84,3 +88,17 @@ def test_a_plan_of_memory_folds_it_too(tmp_path: Path) -> None:
     assert "pipediag: 2 lines of TensorFlow's log folded; -v shows them." in folded.stderr
     assert NOISE not in folded.stderr
     assert shown.stderr.startswith(LOG)
+
+
+def test_two_versions_by_turns_fold_it_and_say_where(tmp_path: Path) -> None:
+    for version in ("old", "new"):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "train.py").write_text(f"{WRITES}\n1 / 0")
+    command = [sys.executable, "-m", "pipediag", "ab", "-o", "out", "old", "new"]
+
+    done = run([*command, "--", "train.py"], tmp_path)
+
+    assert done.status == 3
+    assert NOISE not in done.stderr.splitlines()
+    assert f"  {NOISE}" in done.stderr.splitlines()
+    assert "TensorFlow's log of each run is folded into its framework.log." in done.stderr

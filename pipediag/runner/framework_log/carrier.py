@@ -52,9 +52,11 @@ def stand_by(source: int, asked: int) -> None:
         # It may have been made larger before.
         copy_size(SHOWN, source)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    low, high = sorted((source, asked))
-    for first, behind in (SHOWN + 1, low), (low + 1, high), (high + 1, os.sysconf("SC_OPEN_MAX")):
-        os.closerange(first, behind)
+    for descriptor in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - pathlib is slow to import
+        if descriptor not in (0, 1, SHOWN, source, asked):
+            # One of them is that of the directory, which is closed already.
+            with suppress(OSError):
+                os.close(descriptor)
 
 
 class Carrier:

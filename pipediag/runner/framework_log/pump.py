@@ -16,8 +16,8 @@ def main() -> None:
     from pipediag.runner.framework_log.carrier import Carrier, copy_all, stand_by
 
     source, asked = int(sys.argv[1]), int(sys.argv[2])
+    stand_by(source, asked)
     try:
-        stand_by(source, asked)
         Carrier(source, asked, sys.argv[3]).run()
     except Exception:  # noqa: BLE001 - whatever is wrong with us, the script is to go on
         copy_all(source)
