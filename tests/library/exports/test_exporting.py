@@ -6,6 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from opentelemetry import metrics
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, Metric, NumberDataPoint
 
 from pipediag.library.exports.exporting import Exports, exports
 from pipediag.library.exports.figures import FIGURES, figures_of
@@ -18,27 +21,19 @@ RESULT = Result(SESSION, None)
 MISSING = "nothing goes to OpenTelemetry: opentelemetry is not installed"
 
 
-class Meter:
-    """As much of OpenTelemetry's as is asked for."""
-
-    def __init__(self) -> None:
-        self.made: dict[str, tuple[str, str]] = {}
-        self.set: dict[str, list[tuple[float, dict[str, str]]]] = {}
-
-    def create_gauge(self, name: str, unit: str, description: str) -> SimpleNamespace:
-        assert name not in self.made, "the same gauge is made twice"
-        self.made[name] = unit, description
-        points = self.set.setdefault(name, [])
-        return SimpleNamespace(set=lambda value, place: points.append((value, place)))
-
-
 @pytest.fixture
-def meter(monkeypatch: pytest.MonkeyPatch) -> Meter:
-    meter = Meter()
-    metrics = SimpleNamespace(get_meter=lambda name, version: meter)
-    monkeypatch.setitem(sys.modules, "opentelemetry", SimpleNamespace(metrics=metrics))
-    monkeypatch.setitem(sys.modules, "opentelemetry.metrics", metrics)
-    return meter
+def reader(monkeypatch: pytest.MonkeyPatch) -> InMemoryMetricReader:
+    """What a program's own provider collects, which no other test is to see."""
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    monkeypatch.setattr(metrics, "get_meter", provider.get_meter)
+    return reader
+
+
+def collected(reader: InMemoryMetricReader) -> dict[str, Metric]:
+    data = reader.get_metrics_data()
+    scopes = [scope for one in data.resource_metrics for scope in one.scope_metrics] if data else []
+    return {metric.name: metric for scope in scopes for metric in scope.metrics}
 
 
 def test_figures_are_called_as_in_the_session() -> None:
@@ -59,17 +54,23 @@ def test_what_was_not_measured_is_no_figure() -> None:
     assert figures_of(nothing) == {}
 
 
-def test_gauges_are_made_once_and_set_each_time(meter: Meter) -> None:
+def test_gauges_are_collected_with_their_units_and_places(reader: InMemoryMetricReader) -> None:
     target = exports(None, opentelemetry=True)
     target.write(RESULT, 1)
-    target.write(RESULT, 2)
     assert SESSION.steps is not None
-    values = [value for value, _ in meter.set["pipediag.steps.median_ms"]]
-    assert values == [SESSION.steps.median_ms] * 2
-    assert meter.made["pipediag.steps.median_ms"][0] == "ms"
+    later = SESSION.steps.model_copy(update={"median_ms": 12.5})
+    target.write(Result(SESSION.model_copy(update={"steps": later}), None), 2)
+
+    found = collected(reader)
+
+    assert set(found) == {f"pipediag.{key}" for key in figures_of(SESSION)}
+    step = found["pipediag.steps.median_ms"]
+    [point] = step.data.data_points
     loop = SESSION.diagnosed_loop()
-    [place] = {tuple(place.items()) for _, place in meter.set["pipediag.steps.median_ms"]}
-    assert place == ((("pipediag.loop", f"train.py:{loop.line}"),) if loop is not None else ())
+    assert loop is not None
+    assert isinstance(point, NumberDataPoint)
+    assert (step.unit, point.value) == ("ms", 12.5)
+    assert dict(point.attributes or {}) == {"pipediag.loop": f"train.py:{loop.line}"}
 
 
 def test_a_package_that_is_missing_is_said_once(
@@ -86,9 +87,7 @@ def test_a_package_that_is_missing_is_said_once(
 def test_gauges_that_this_version_lacks_are_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    metrics = SimpleNamespace(get_meter=lambda name, version: SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "opentelemetry", SimpleNamespace(metrics=metrics))
-    monkeypatch.setitem(sys.modules, "opentelemetry.metrics", metrics)
+    monkeypatch.setattr(metrics, "get_meter", lambda name, version: SimpleNamespace())
     exports(None, opentelemetry=True).write(RESULT, 1)
     assert "has no gauges" in capsys.readouterr().err
 
