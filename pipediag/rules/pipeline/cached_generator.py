@@ -28,8 +28,7 @@ TITLE = "A cache would do if the generator gives the same in every epoch"
 
 def of_generator(meta: Meta, session: Session) -> Finding | None:
     """The finding on the costliest generator that matters and has no cache behind it, or None."""
-    found = [op for op in operations(session, "from_generator") if _counts(session, op)]
-    op = max(found, key=lambda one: delay_ms(session, one) or 0.0, default=None)
+    op = _costliest(session)
     if op is None:
         return None
     passes, size = passes_over_data(session), cache_bytes(session, op)
@@ -51,6 +50,26 @@ def of_generator(meta: Meta, session: Session) -> Finding | None:
     evidence["predicted_if_the_same"] = gain
     advice = f"{_if_the_same(session, op, passes, gain)} {_takes(session, op, size)}".strip()
     return meta.finding("informative", advice, op=op, evidence=evidence, title=TITLE)
+
+
+def instead(session: Session) -> str | None:
+    """`.cache()` as the beginning of advice whose rest is what takes more work; None where the
+    generator changes something, or where no cache would be of use or find room."""
+    op, passes = _costliest(session), passes_over_data(session)
+    if op is None or passes is None or (op.function and op.function.side_effect):
+        return None
+    later = gain_of_cache(session, op, math.inf).speedup
+    if later is None or against(session, passes, cache_bytes(session, op) or 0.0) is not None:
+        return None
+    return (
+        f"Put `.cache()` directly behind {call_name(op)} if it gives the same in every epoch "
+        f"({later:.3g}x predicted from the second on), or"
+    )
+
+
+def _costliest(session: Session) -> Operation | None:
+    found = [op for op in operations(session, "from_generator") if _counts(session, op)]
+    return max(found, key=lambda one: delay_ms(session, one) or 0.0, default=None)
 
 
 def _counts(session: Session, op: Operation) -> bool:
@@ -79,4 +98,4 @@ def _takes(session: Session, op: Operation, size: float | None) -> str:
     each = bytes_each(session, op)
     if not each:
         return ""
-    return f"It would take {each:g} bytes for each of its elements, whose number is not known."
+    return f"It would take {each:.0f} bytes for each of its elements, whose number is not known."

@@ -28,6 +28,7 @@ from pipediag.facts.python_work import (
     seen_waiting_percent,
     source_cpu_ms,
 )
+from pipediag.rules.pipeline.cached_generator import instead
 from pipediag.rules.pipeline.keras_processes import WHAT_PROCESSES_NEED
 from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.session.findings import Finding
@@ -158,10 +159,12 @@ def _advice(session: Session, keras: KerasUse | None) -> str:
             f"or build each with whole-array NumPy, which releases the lock. "
             f"{WHAT_PROCESSES_NEED}.{hot}"
         )
-    return (
+    rewrite = (
         f"{first}Build each batch with whole-array NumPy or in tf.data instead of Python loops: "
         f"{_reason(session)}{hot}"
     )
+    cached = instead(session) if keras is None else None
+    return f"{cached} {rewrite[0].lower()}{rewrite[1:]}" if cached else rewrite
 
 
 def _reason(session: Session) -> str:

@@ -97,6 +97,19 @@ def test_from_generator_in_a_custom_loop_counts() -> None:
     assert (finding.status, finding.op_id) == ("fail", "gen")
 
 
+def test_one_line_goes_before_writing_the_generator_anew() -> None:
+    costly = make_operation(
+        "gen", "from_generator", elements=32.0, self_ms_per_step=8.0, element_bytes=12
+    )
+    session = session_of(costly, batch(), differential=HIDDEN)
+    spread = session.model_copy(update={"host": make_host(hot_python=[])})
+
+    for one, rewrite in ((session, "or make train.py:6 in `parse` cheaper"), (spread, "or build")):
+        advice = only(python_source_lock, one).advice
+        assert advice.startswith("Put `.cache()` directly behind")
+        assert rewrite in advice
+
+
 def test_an_innocent_source_passes() -> None:
     assert only(python_source_lock, session_with(differential=INNOCENT)).status == "pass"
 
