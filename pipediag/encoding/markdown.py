@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pipediag.encoding.visible import visible_line
+from pipediag.encoding.visible import visible_line, visible_start
 
 LONGEST_TEXT = 4_000
 """Characters of one cell or paragraph."""
@@ -15,6 +15,7 @@ _BLOCK = re.compile(r"(?:\d{1,9}(?=[.)](?: |$))|(?=[-+=]))")
 """What would begin a list, a rule or a heading, at the start of a text."""
 _REFERENCE = re.compile(r"[@#](?=\w)|\bGH-(?=\d)|(?<=:)(?=//)|\bwww(?=\.)")
 """Where a mention, an issue or a link would be seen; a backslash does not prevent it."""
+_BACKTICKS = re.compile("`+")
 _APART = "<!-- -->"
 """Shown as nothing, and divides the text in two."""
 
@@ -36,6 +37,14 @@ def text(value: str) -> str:
 def heading(level: int, *texts: str) -> str:
     """A heading; the texts are joined by colons."""
     return f"{'#' * level} {': '.join(map(text, texts))}"
+
+
+def code(language: str, lines: Sequence[str]) -> list[str]:
+    """Lines of code as a block that none of them ends."""
+    shown = [visible_start(line, LONGEST_TEXT) for line in lines]
+    runs = (len(found[0]) for line in shown for found in _BACKTICKS.finditer(line))
+    fence = "`" * max(3, max(runs, default=0) + 1)
+    return [f"{fence}{language}", *shown, fence]
 
 
 def row(cells: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as ET
 
-from pipediag.encoding.visible import clipped, visible_line
+from pipediag.encoding.visible import clipped, visible_line, visible_start
 
 LONGEST_TEXT = 4_000
 """Characters of one attribute or element."""
@@ -17,6 +17,12 @@ _NOT_IN_XML = re.compile("[\ufffe\uffff]")
 def text(value: str) -> str:
     """One line of characters that XML can hold and that are seen; markup is left to `document`."""
     plain = visible_line(value, LONGEST_TEXT)
+    return clipped(_NOT_IN_XML.sub(lambda c: f"\\u{ord(c[0]):04x}", plain), LONGEST_TEXT)
+
+
+def code(line: str) -> str:
+    """A line of code with its indent, in such characters."""
+    plain = visible_start(line, LONGEST_TEXT)
     return clipped(_NOT_IN_XML.sub(lambda c: f"\\u{ord(c[0]):04x}", plain), LONGEST_TEXT)
 
 

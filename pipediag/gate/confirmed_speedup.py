@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pipediag.gate.config import GateConfig
 from pipediag.gate.limits import Limit, Measured, Place, judged, of_runs
@@ -25,7 +26,8 @@ def confirmed_speedup_checks(runs: Sequence[Session], config: GateConfig) -> lis
         "ratio",
     )
     measured = of_runs([_left(session) for session in runs])
-    return [judged(limit, measured, _place(runs[0]), narrower=_NARROWER)]
+    check = judged(limit, measured, _place(runs[0]), narrower=_NARROWER)
+    return [replace(check, diff=_diff(runs)) if check.outcome == "fail" else check]
 
 
 def _left(session: Session) -> Measured | str:
@@ -53,6 +55,12 @@ def _confirmed(session: Session) -> list[Finding]:
         and one.trial.speedup is not None
         and not one.about_results
     ]
+
+
+def _diff(runs: Sequence[Session]) -> str | None:
+    """Of the first run that has one: what is left in the script is the same in all of them."""
+    patches = (session.patch for session in runs)
+    return next((one.diff for one in patches if one is not None and one.diff), None)
 
 
 def _of_what(session: Session) -> str:

@@ -40,6 +40,8 @@ class Check:
     line: int | None = None
     speedup: float | None = None
     """What a trial has confirmed that its advice buys: throughput after by throughput before."""
+    diff: str | None = None
+    """The change of the script that makes up for it, unified; None where none is known."""
     unit: Unit = "percent"
     """Of value, interval and limit. Percent: of the step or the run; of the baseline's time, for
     how much slower it is."""

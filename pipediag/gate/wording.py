@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipediag.encoding.diff import applicable
 from pipediag.encoding.visible import clipped
 from pipediag.errors import ExitStatus
 from pipediag.gate.result import Check, CheckOutcome, GateResult, worst_status
@@ -17,6 +18,10 @@ _STATUS_WORDS = {
 }
 _LONGEST_PATH = 4_096
 """Characters: Linux opens no file of a longer one."""
+_MOST_DIFF_LINES = 60
+"""Of a change that stands below a check: what is longer is read in a file. Own choice."""
+_LONGEST_DIFF = 8_000
+"""Characters of the same."""
 OUTCOMES_WORST_FIRST: tuple[CheckOutcome, ...] = ("fail", "warn", "inconclusive", "pass")
 
 
@@ -71,6 +76,17 @@ def location(check: Check) -> str:
     if check.file is None:
         return ""
     return check.file if check.line is None else f"{check.file}:{check.line}"
+
+
+def diff_lines(check: Check) -> list[str]:
+    """The change that makes up for the check; of a long one its beginning."""
+    if check.diff is None:
+        return []
+    shown = check.diff.rstrip("\n")[:_LONGEST_DIFF].replace("\r\n", "\n")
+    found = applicable(shown).expandtabs().split("\n")
+    if len(found) <= _MOST_DIFF_LINES and len(check.diff) <= _LONGEST_DIFF:
+        return found
+    return [*found[:_MOST_DIFF_LINES], "…", "`pipediag fix` prints all of it."]
 
 
 def place_in_checkout(result: GateResult, check: Check | None = None) -> tuple[str, int | None]:

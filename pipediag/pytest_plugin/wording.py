@@ -9,7 +9,7 @@ from pathlib import Path
 from pipediag.encoding.terminal import one_line, printable
 from pipediag.facts.culprit import culprit_place
 from pipediag.gate.result import Check, GateResult
-from pipediag.gate.wording import location
+from pipediag.gate.wording import diff_lines, location
 from pipediag.session.model import Session
 from pipediag.session.source import SourceExcerpt
 
@@ -50,7 +50,9 @@ def _failed(session: Session, gate: GateResult, report: Path | str) -> Iterator[
     broken = [check for check in gate.checks if check.outcome == "fail"]
     if gate.script_failure is not None:
         yield gate.script_failure
-    yield from (check.sentence for check in broken)
+    for check in broken:
+        yield check.sentence
+        yield from (f"  {line}" for line in diff_lines(check))
     verdict = session.verdict
     yield f"Verdict: {verdict.summary} ({verdict.confidence} confidence)"
     yield from _source(session, broken)

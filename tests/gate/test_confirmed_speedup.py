@@ -10,6 +10,7 @@ from pipediag.gate.result import Check
 from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.session.patches import Patch
 from pipediag.session.trials import Combined, Trial, TrialRun
 from tests.factories import make_finding, make_session
 
@@ -58,6 +59,26 @@ def test_it_says_what_to_change_and_where() -> None:
         "Confirmed speed-up left by missing-cache: 1.50x (95 % interval 1.30 to 1.70x), over the "
         "limit of 1.2x."
     )
+
+
+DIFF = "--- a/train.py\n+++ b/train.py\n@@ -1 +1,2 @@\n data = data.map(f)\n+data = data.cache()\n"
+
+
+def test_it_fails_with_the_change_that_makes_up_for_it() -> None:
+    session = together(1.5, 1.3, 1.7).model_copy(update={"patch": Patch(diff=DIFF)})
+    assert only(session).diff == DIFF
+
+
+def test_a_later_run_may_have_the_change() -> None:
+    first = together(1.5, 1.3, 1.7)
+    later = first.model_copy(update={"patch": Patch(diff=DIFF)})
+    (check,) = confirmed_speedup_checks([first, later, later], CONFIG)
+    assert (check.outcome, check.diff) == ("fail", DIFF)
+
+
+def test_what_is_within_its_limit_wants_no_change() -> None:
+    session = together(1.1, 1.05, 1.15).model_copy(update={"patch": Patch(diff=DIFF)})
+    assert only(session).diff is None
 
 
 def test_alone_the_largest_counts() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pipediag.encoding.github import command
 from pipediag.gate.formats import text
 from pipediag.gate.result import Check, GateResult
-from pipediag.gate.wording import in_checkout, most_valuable_first
+from pipediag.gate.wording import diff_lines, in_checkout, most_valuable_first
 
 MAX_ANNOTATIONS = 10
 """GitHub shows ten annotations of a kind for a step and drops the rest without a word."""
@@ -41,4 +41,5 @@ def _annotation(check: Check) -> str:
         if check.line is not None:
             properties["line"] = str(check.line)
     properties["title"] = f"pipediag {check.name}"
-    return command(_COMMANDS[check.outcome], properties, check.sentence)
+    message = "\n".join([check.sentence, *diff_lines(check)])
+    return command(_COMMANDS[check.outcome], properties, message)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
-from pipediag.encoding.xml import document, text
+from pipediag.encoding.xml import code, document, text
 from pipediag.gate.result import Check, GateResult
-from pipediag.gate.wording import location, worst_checks_first
+from pipediag.gate.wording import diff_lines, location, worst_checks_first
 
 _SCRIPT = "script"
 """The one test case of a session that was not judged."""
@@ -48,7 +48,7 @@ def _add(suite: ET.Element, check: Check, result: GateResult) -> None:
     said = f"{where}: {check.sentence}" if where else check.sentence
     match check.outcome:
         case "fail":
-            _said(case, "failure", "failed", said)
+            _said(case, "failure", "failed", said, diff_lines(check))
         case "inconclusive" if check in result.undecided and not result.allow_inconclusive:
             _said(case, "error", "inconclusive", said)
         case "inconclusive":
@@ -65,6 +65,6 @@ def _case(suite: ET.Element, name: str, result: GateResult) -> ET.Element:
     )
 
 
-def _said(case: ET.Element, tag: str, kind: str, sentence: str) -> None:
+def _said(case: ET.Element, tag: str, kind: str, sentence: str, more: Sequence[str] = ()) -> None:
     element = ET.SubElement(case, tag, message=text(sentence), type=kind)
-    element.text = text(sentence)
+    element.text = "\n".join([text(sentence), *map(code, more)])

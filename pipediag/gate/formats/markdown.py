@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pipediag.encoding import markdown
 from pipediag.gate.limits import UNIT_WORDS
 from pipediag.gate.result import Check, GateResult
-from pipediag.gate.wording import OUTCOMES_WORST_FIRST, location, overall, status_word
+from pipediag.gate.wording import OUTCOMES_WORST_FIRST, diff_lines, location, overall, status_word
 
 LONGEST = 60_000
 """Characters of the tables. A comment on GitHub holds 65,536; a job summary holds a mebibyte, which
@@ -34,6 +34,10 @@ def render(results: Sequence[GateResult]) -> str:
     lines = ["## pipediag", ""]
     for at in sorted(shown):
         lines += [*_head(results[at]), *shown[at], ""]
+        for block in filter(None, map(_diff, results[at].checks)):
+            if _length(block) <= room:
+                room -= _length(block)
+                lines += block
     if left_out:
         lines += [f"{left_out} more had no room here; `--format text` has them all.", ""]
     return "\n".join([*lines, overall(results), ""])
@@ -52,6 +56,12 @@ def _worst_first(results: Sequence[GateResult]) -> Iterator[tuple[int, str]]:
 def _head(result: GateResult) -> list[str]:
     heading = markdown.heading(3, result.label, status_word(result))
     return [heading, "", *([] if result.script_failure is not None else _HEADER)]
+
+
+def _diff(check: Check) -> list[str]:
+    """What makes up for the check, where it is known."""
+    found = diff_lines(check)
+    return [f"{markdown.text(check.name)}:", "", *markdown.code("diff", found), ""] if found else []
 
 
 def _length(lines: Sequence[str]) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pipediag.encoding.terminal import lines
 from pipediag.gate.result import Check, GateResult
-from pipediag.gate.wording import location, overall, status_word, worst_checks_first
+from pipediag.gate.wording import diff_lines, location, overall, status_word, worst_checks_first
 
 _OUTCOME_WIDTH = len("INCONCLUSIVE")
+_INDENT = " " * (_OUTCOME_WIDTH + 4)
 
 
 def render(results: Sequence[GateResult]) -> str:
@@ -22,9 +23,10 @@ def render(results: Sequence[GateResult]) -> str:
 def _body(result: GateResult) -> list[str]:
     if result.script_failure is not None:
         return [f"  {result.script_failure}"]
-    return [_line(check) for check in worst_checks_first(result)]
+    return [line for check in worst_checks_first(result) for line in _lines(check)]
 
 
-def _line(check: Check) -> str:
+def _lines(check: Check) -> Iterator[str]:
     where = f" [{location(check)}]" if check.file else ""
-    return f"  {check.outcome.upper():{_OUTCOME_WIDTH}}  {check.name}{where}: {check.sentence}"
+    yield f"  {check.outcome.upper():{_OUTCOME_WIDTH}}  {check.name}{where}: {check.sentence}"
+    yield from (f"{_INDENT}{line}" for line in diff_lines(check))

@@ -24,6 +24,13 @@ def make_result(*checks: Check, **overrides: Any) -> GateResult:
     return GateResult(**{**values, **overrides})
 
 
+DIFF = """\
+--- a/train.py
++++ b/train.py
+@@ -1 +1,2 @@
+ data = data.map(f)
++data = data.cache()
+"""
 FAILED_SCRIPT = make_result(script_failure="The script ended: killed.")
 MIXED = make_result(
     make_check("pass", name="verdict"),
