@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 
 from pipediag.encoding.diff import applicable
-from pipediag.encoding.visible import clipped
 from pipediag.errors import ExitStatus
+from pipediag.gate.checkout import in_checkout
 from pipediag.gate.result import Check, CheckOutcome, GateResult, worst_status
 
 _STATUS_WORDS = {
@@ -16,8 +16,6 @@ _STATUS_WORDS = {
     ExitStatus.SCRIPT_FAILED: "not judged",
     ExitStatus.INCONCLUSIVE: "inconclusive",
 }
-_LONGEST_PATH = 4_096
-"""Characters: Linux opens no file of a longer one."""
 _MOST_DIFF_LINES = 60
 """Of a change that stands below a check: what is longer is read in a file. Own choice."""
 _LONGEST_DIFF = 8_000
@@ -89,18 +87,14 @@ def diff_lines(check: Check) -> list[str]:
     return [*found[:_MOST_DIFF_LINES], "…", "`pipediag fix` prints all of it."]
 
 
+def location_in_checkout(check: Check) -> str:
+    """The same from the repository's root, for what is read beside its files."""
+    return location(check if check.file is None else replace(check, file=in_checkout(check.file)))
+
+
 def place_in_checkout(result: GateResult, check: Check | None = None) -> tuple[str, int | None]:
     """File and line for forms that cannot do without: the script's where a check has no file."""
     file = check.file if check is not None else None
     line = check.line if check is not None and file is not None else None
     # Sessions of strangers hold lines that no file has.
     return in_checkout(file or result.script or result.label), line if line and line > 0 else None
-
-
-def in_checkout(file: str) -> str:
-    """A file's path from the checkout's root, where a step of a workflow runs."""
-    if len(file) > _LONGEST_PATH:
-        return clipped(file, _LONGEST_PATH)
-    path = Path(file)
-    here = Path.cwd()
-    return path.relative_to(here).as_posix() if path.is_relative_to(here) else file

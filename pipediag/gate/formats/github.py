@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipediag.encoding.github import command
+from pipediag.gate.checkout import in_checkout
 from pipediag.gate.formats import text
 from pipediag.gate.result import Check, GateResult
-from pipediag.gate.wording import diff_lines, in_checkout, most_valuable_first
+from pipediag.gate.wording import diff_lines, most_valuable_first
 
 MAX_ANNOTATIONS = 10
 """GitHub shows ten annotations of a kind for a step and drops the rest without a word."""

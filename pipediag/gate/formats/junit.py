@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 from pipediag.encoding.xml import code, document, text
 from pipediag.gate.result import Check, GateResult
-from pipediag.gate.wording import diff_lines, location, worst_checks_first
+from pipediag.gate.wording import diff_lines, location_in_checkout, worst_checks_first
 
 _SCRIPT = "script"
 """The one test case of a session that was not judged."""
@@ -44,7 +44,7 @@ def _suite(result: GateResult) -> ET.Element:
 
 def _add(suite: ET.Element, check: Check, result: GateResult) -> None:
     case = _case(suite, check.name, result)
-    where = location(check)
+    where = location_in_checkout(check)
     said = f"{where}: {check.sentence}" if where else check.sentence
     match check.outcome:
         case "fail":

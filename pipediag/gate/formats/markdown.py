@@ -7,7 +7,13 @@ from collections.abc import Iterator, Sequence
 from pipediag.encoding import markdown
 from pipediag.gate.limits import UNIT_WORDS
 from pipediag.gate.result import Check, GateResult
-from pipediag.gate.wording import OUTCOMES_WORST_FIRST, diff_lines, location, overall, status_word
+from pipediag.gate.wording import (
+    OUTCOMES_WORST_FIRST,
+    diff_lines,
+    location_in_checkout,
+    overall,
+    status_word,
+)
 
 LONGEST = 60_000
 """Characters of the tables. A comment on GitHub holds 65,536; a job summary holds a mebibyte, which
@@ -78,7 +84,7 @@ def _row(check: Check) -> str:
         "" if check.value is None else f"{check.value:.{digits}f}{unit}",
         "" if check.interval is None else f"{low} to {high}{unit}",
         "" if check.limit is None else f"{check.limit:g}{unit}",
-        location(check),
+        location_in_checkout(check),
         check.sentence,
     )
     return markdown.row(cells)
