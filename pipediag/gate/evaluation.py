@@ -16,7 +16,7 @@ from pipediag.gate.result import Check, GateResult
 from pipediag.gate.run_limits import run_limit_checks
 from pipediag.gate.step_limits import step_limit_checks
 from pipediag.gate.time_limits import time_limit_checks
-from pipediag.gate.verdicts import verdict_check
+from pipediag.gate.verdicts import verdict_of_runs
 from pipediag.session.model import Session
 
 _LIMITS = (
@@ -50,7 +50,7 @@ def evaluate_runs(
     if failure is None:
         checks += _limit_checks(runs, config)
         if not config.has_limits:
-            checks += majority([[verdict_check(run, config.fail_on)] for run in runs])
+            checks.append(verdict_of_runs(runs, config.fail_on))
         checks += majority([finding_checks(run, config) for run in runs])
     return _result(runs[0], config, checks, failure, label)
 

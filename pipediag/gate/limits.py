@@ -13,6 +13,9 @@ Place = tuple[str | None, int | None]
 
 UNIT_WORDS: dict[Unit, str] = {"percent": " %", "ratio": "x", "ms": " ms", "s": " s"}
 
+_MORE_RUNS = "More runs (--repeats) make the interval narrower."
+"""What runs differ by from one to the next, no length of them makes smaller."""
+
 MEDIAN_BY_MEAN = math.sqrt(math.pi / 2.0)
 """Standard error of a median over that of a mean, of many normal values; of few it is less."""
 
@@ -65,7 +68,8 @@ def of_runs(found: Sequence[Measured | str]) -> Measured | str:
 def judged(limit: Limit, measured: Measured | str, place: Place, *, narrower: str) -> Check:
     """The check of one limit; a text in place of what was measured says why nothing was.
 
-    `narrower` says how an interval that holds the limit can be made narrower, as a sentence.
+    `narrower` says how an interval of one run that holds the limit can be made narrower, as a
+    sentence.
     """
     if isinstance(measured, str):
         return Check(
@@ -77,7 +81,7 @@ def judged(limit: Limit, measured: Measured | str, place: Place, *, narrower: st
             unit=limit.unit,
         )
     interval = _possible(measured.interval, limit.unit)
-    outcome, ending = _compare(interval, limit, narrower)
+    outcome, ending = _compare(interval, limit, _MORE_RUNS if measured.runs else narrower)
     return Check(
         name=limit.name,
         outcome=outcome,

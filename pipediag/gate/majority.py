@@ -22,7 +22,7 @@ def majority(runs: Sequence[Sequence[Check]]) -> list[Check]:
         return list(runs[0])
     found = [_keyed(checks) for checks in runs]
     keys = dict.fromkeys(key for checks in found for key in checks)
-    return [_merged([checks.get(key) for checks in found]) for key in keys]
+    return [merged([checks.get(key) for checks in found]) for key in keys]
 
 
 def _keyed(checks: Sequence[Check]) -> dict[_Key, Check]:
@@ -35,7 +35,11 @@ def _keyed(checks: Sequence[Check]) -> dict[_Key, Check]:
     return keyed
 
 
-def _merged(runs: Sequence[Check | None]) -> Check:
+def merged(runs: Sequence[Check | None]) -> Check:
+    """One check of what each run says of the same; None where a run has nothing to say, and passes.
+
+    It has the words of the first run with that outcome.
+    """
     present = [check for check in runs if check is not None]
     outcomes: Counter[CheckOutcome] = Counter(
         "pass" if check is None else check.outcome for check in runs

@@ -72,6 +72,13 @@ def test_all_values_are_shown() -> None:
     )
 
 
+def test_between_runs_that_differ_more_of_them_help() -> None:
+    [check] = evaluate_runs([waiting(one) for one in (10.0, 11.0, 60.0)], LIMITED).checks
+    assert check.sentence.endswith("More runs (--repeats) make the interval narrower.")
+    [alone] = evaluate_runs([waiting(20.0)], LIMITED).checks
+    assert alone.sentence.endswith("More steps (--steps) make the interval narrower.")
+
+
 def test_a_share_stays_one() -> None:
     [check] = evaluate_runs([waiting(one) for one in (5.0, 95.0)], LIMITED).checks
     assert check.interval == (0.0, 100.0)
