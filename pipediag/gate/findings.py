@@ -18,8 +18,9 @@ def finding_checks(session: Session, config: GateConfig) -> list[Check]:
     A failed one whose advice a trial refuted passes, unless it is about results: these are not
     settled by speed.
 
-    What a rule merely notes, or could not apply to, is no check. A rule that the configuration
-    asks for and the session has no result of is inconclusive.
+    What a rule merely notes, or could not apply to, is no check, unless the configuration asks for
+    the rule: then it passes, and says so. One that the configuration asks for and the session has
+    no result of is inconclusive.
     """
     return [*_present(session, config), *_absent(session, config)]
 
@@ -28,6 +29,8 @@ def _present(session: Session, config: GateConfig) -> Iterator[Check]:
     for finding in session.findings:
         level = config.rules.get(finding.rule, _OWN_LEVELS[finding.severity])
         outcome = None if level == "off" else _outcome(finding, level, config.fail_on)
+        if outcome is None and finding.rule in config.rules:
+            outcome = "pass"
         if level != "off" and outcome is not None:
             yield Check(
                 name=finding.rule,
@@ -82,6 +85,8 @@ def _sentence(finding: Finding) -> str:
     title = finding.title.rstrip(".")
     if finding.status == "pass" or not finding.advice:
         return f"{title}."
+    if finding.status == "informative":
+        return f"Noted, and not held against it: {title}. {finding.advice}"
     return f"{title}. {finding.advice}{_trial(finding)}"
 
 

@@ -44,14 +44,26 @@ def test_the_configured_level_replaces_the_severity(level: RuleLevel, outcomes: 
         ("pass", ["pass"]),
         ("inconclusive", ["inconclusive"]),
         ("error", ["inconclusive"]),
-        ("informative", []),
-        ("not-applicable", []),
+        ("informative", ["pass"]),
+        ("not-applicable", ["pass"]),
     ],
 )
 def test_each_status_of_a_configured_rule(status: str, outcomes: list[str]) -> None:
     session = make_session(findings=[make_finding(RULE, status=status, severity="info")])
     checks = finding_checks(session, GateConfig(rules={RULE: "error"}))
     assert [check.outcome for check in checks] == outcomes
+
+
+def test_a_configured_rule_that_judges_nothing_says_why_it_passes() -> None:
+    noted = make_finding(RULE, status="informative", title="A slow map.", advice="Later.")
+    apart = make_finding(RULE, status="not-applicable", title="A map: does not apply", advice="None is seen.")
+    session = make_session(findings=[noted, apart])
+    checks = finding_checks(session, GateConfig(rules={RULE: "error"}))
+    assert [check.sentence for check in checks] == [
+        "Noted, and not held against it: A slow map. Later.",
+        "A map: does not apply. None is seen.",
+    ]
+    assert finding_checks(session, GateConfig()) == []
 
 
 def test_a_configured_rule_without_a_result_is_inconclusive() -> None:
