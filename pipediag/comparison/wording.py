@@ -34,8 +34,8 @@ def all_values(quantity: Quantity) -> str:
 
 
 def difference(quantity: Quantity) -> str:
-    """`+24.0 %`, or points of a share."""
-    change = quantity.difference if quantity.change is None else quantity.change.value
+    """`+24.0 %`, or points of a share: between the values that stand beside it."""
+    change = quantity.difference
     return "" if change is None else f"{change:+.1f} {_difference_unit(quantity)}"
 
 
@@ -53,9 +53,12 @@ def level(change: Change) -> str:
 
 
 def rests_on(change: Change) -> str:
-    """What was sampled."""
+    """What was sampled, and by how much it differs where that is not what is shown."""
     what = {"runs": "runs", "blocks": "stretches of steps", "steps": "steps"}[change.basis]
-    return f"{change.samples[0]} and {change.samples[1]} {what}"
+    said = f"{change.samples[0]} and {change.samples[1]} {what}"
+    if change.basis == "blocks":
+        return f"{said}, whose medians differ by {change.value:+.1f} %"
+    return said
 
 
 def reason(quantity: Quantity) -> str:
@@ -66,8 +69,15 @@ def reason(quantity: Quantity) -> str:
     match quantity.outcome:
         case "regressed" | "improved":
             return f"More than chance, and at least the {floor} that count."
-        case "same":
+        case "same" if quantity.change.basis == "runs":
             return f"Less than the {floor} that count."
+        case "same" if quantity.change.low > 0.0:
+            return (
+                f"Less than the {floor} that count between single runs, and more than chance "
+                "within them: three runs of each tell."
+            )
+        case "same":
+            return f"Less than the {floor} that count between single runs."
         case _:
             return _undecided(quantity.change, quantity.floor, floor)
 

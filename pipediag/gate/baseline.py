@@ -29,6 +29,8 @@ def against_baseline(comparison: Comparison, config: GateConfig, script: str) ->
         fail_on=config.fail_on,
         allow_inconclusive=config.allow_inconclusive,
         script_failure=comparison.script_failure,
+        notes=comparison.notes,
+        compared=True,
     )
 
 
@@ -49,6 +51,12 @@ def _check(quantity: Quantity, comparison: Comparison) -> Check:
     )
 
 
+def _each(quantity: Quantity) -> str:
+    """The value of each run, where there are several."""
+    found = words.all_values(quantity)
+    return f": {found}" if found else ""
+
+
 def _sentence(quantity: Quantity, explained: Comparison | None) -> str:
     change = quantity.change
     said = [f"{quantity.label}: {words.reason(quantity)}"]
@@ -56,7 +64,7 @@ def _sentence(quantity: Quantity, explained: Comparison | None) -> str:
         said = [
             f"{quantity.label}: {words.values(quantity)}, {words.difference(quantity)} "
             f"({words.level(change)} interval {words.interval(quantity)}, from "
-            f"{words.rests_on(change)}).",
+            f"{words.rests_on(change)}{_each(quantity)}).",
             words.reason(quantity),
         ]
     if explained is not None and explained.grown is not None:

@@ -60,6 +60,10 @@ class GateResult:
     allow_inconclusive: bool = False
     script_failure: str | None = None
     """Set when the script ended too early for anything to be judged: a sentence on how."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the checks should know of all of them, a sentence each."""
+    compared: bool = False
+    """Whether the checks are those of a comparison with a baseline."""
 
     @property
     def status(self) -> ExitStatus:

@@ -37,8 +37,18 @@ def overall(results: Sequence[GateResult]) -> str:
     word = _STATUS_WORDS[status]
     if len(results) == 1:
         return f"Gate: {status_word(results[0])} (exit status {status.value})."
+    if any(result.compared for result in results):
+        return f"Gate: {word} (exit status {status.value}){_by(results, status)}."
     hit = sum(result.status is status for result in results)
     return f"Gate: {word} (exit status {status.value}): {hit} of {len(results)} sessions."
+
+
+def _by(results: Sequence[GateResult], status: ExitStatus) -> str:
+    """Whether a session's own checks or the baseline decided; empty where all came to the same."""
+    hit = {result.compared for result in results if result.status is status}
+    if hit == {result.compared for result in results}:
+        return ""
+    return " by the baseline" if True in hit else " by its own checks"
 
 
 def worst_checks_first(result: GateResult) -> list[Check]:

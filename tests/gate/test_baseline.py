@@ -6,6 +6,7 @@ from pipediag.comparison import compare
 from pipediag.errors import ExitStatus
 from pipediag.gate.baseline import against_baseline
 from pipediag.gate.config import GateConfig
+from pipediag.gate.evaluation import evaluate
 from pipediag.gate.formats import NAMES, render
 from pipediag.gate.result import GateResult
 from pipediag.session.model import Session
@@ -69,3 +70,32 @@ def test_a_script_that_failed_is_told() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_form_shows_it(name: str) -> None:
     assert "baseline.step" in render(name, [gate(runs_of(13.0, 13.1, 12.9))])
+
+
+def test_all_values_are_shown() -> None:
+    step = gate(runs_of(13.0, 13.1, 12.9)).checks[0]
+    assert "from 3 and 3 runs: base 10, 10.1, 9.9; head 13, 13.1, 12.9)." in step.sentence
+
+
+@pytest.mark.parametrize("name", ["github", "json", "markdown", "text"])
+def test_a_baseline_of_another_script_is_said(name: str) -> None:
+    script = Script(path="other.py", args=[], outcome="finished", status=0)
+    said = render(name, [gate(runs_of(*BASE, script=script))])
+    assert "The sessions are of scripts that are called differently." in said
+
+
+@pytest.mark.parametrize(
+    ("own", "head", "ending"),
+    [
+        (90.0, (13.0, 13.1, 12.9), "Gate: failed (exit status 1)."),
+        (90.0, BASE, "Gate: failed (exit status 1) by its own checks."),
+        (1.0, (13.0, 13.1, 12.9), "Gate: failed (exit status 1) by the baseline."),
+        (1.0, BASE, "Gate: passed (exit status 0)."),
+    ],
+)
+def test_the_end_says_which_of_both_decided(
+    own: float, head: tuple[float, ...], ending: str
+) -> None:
+    session = run_of(input_wait=own)
+    alone = evaluate(session, GateConfig(max_input_wait_percent=20))
+    assert render("text", [alone, gate(runs_of(*head))]).splitlines()[-1] == ending

@@ -56,7 +56,9 @@ def test_each_status_of_a_configured_rule(status: str, outcomes: list[str]) -> N
 
 def test_a_configured_rule_that_judges_nothing_says_why_it_passes() -> None:
     noted = make_finding(RULE, status="informative", title="A slow map.", advice="Later.")
-    apart = make_finding(RULE, status="not-applicable", title="A map: does not apply", advice="None is seen.")
+    apart = make_finding(
+        RULE, status="not-applicable", title="A map: does not apply", advice="None is seen."
+    )
     session = make_session(findings=[noted, apart])
     checks = finding_checks(session, GateConfig(rules={RULE: "error"}))
     assert [check.sentence for check in checks] == [

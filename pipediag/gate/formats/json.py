@@ -31,6 +31,7 @@ def _session(result: GateResult) -> dict[str, Any]:
         "status": status_word(result),
         "exit_status": result.status.value,
         "script_failure": result.script_failure,
+        "notes": list(result.notes),
         "checks": [
             {name: _finite(value) for name, value in asdict(check).items()}
             for check in worst_checks_first(result)

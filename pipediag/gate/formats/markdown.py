@@ -40,6 +40,7 @@ def render(results: Sequence[GateResult]) -> str:
     lines = ["## pipediag", ""]
     for at in sorted(shown):
         lines += [*_head(results[at]), *shown[at], ""]
+        lines += [line for note in results[at].notes for line in (markdown.text(note), "")]
         for block in filter(None, map(_diff, results[at].checks)):
             if _length(block) <= room:
                 room -= _length(block)

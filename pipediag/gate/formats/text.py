@@ -23,7 +23,8 @@ def render(results: Sequence[GateResult]) -> str:
 def _body(result: GateResult) -> list[str]:
     if result.script_failure is not None:
         return [f"  {result.script_failure}"]
-    return [line for check in worst_checks_first(result) for line in _lines(check)]
+    checks = [line for check in worst_checks_first(result) for line in _lines(check)]
+    return [*checks, *(f"  {note}" for note in result.notes)]
 
 
 def _lines(check: Check) -> Iterator[str]:

@@ -14,6 +14,7 @@ from pipediag.comparison.result import ToldFinding
 from pipediag.session.run import Script
 from tests.comparison.sides import run_of, runs_of
 from tests.factories import make_finding
+from tests.records import make_steps
 
 LABELS = ("reports/base", "reports/head")
 
@@ -53,9 +54,26 @@ def test_text_of_single_runs() -> None:
     lines = text.splitlines()
 
     assert lines[1] == "  SAME          Step: 10 to 10.5 ms, +5.0 %"
-    assert "from 10 and 10 stretches of steps" in lines[2]
+    assert "from 10 and 10 stretches of steps, whose medians differ by +5.0 %" in lines[2]
     assert lines[-1] == "Comparison: same (exit status 0)."
     assert all(len(line) < 200 for line in lines)
+
+
+def test_the_change_is_that_of_the_values_beside_it() -> None:
+    bursts = make_steps(mean_ms=12.0, median_ms=10.0, samples_ms=[10.0, 10.1, 10.2, 17.0] * 10)
+    late = make_steps(mean_ms=12.0, median_ms=10.0, samples_ms=[10.0] * 32 + [20.0] * 8)
+    lines = render("text", compare([run_of(steps=bursts)], [run_of(steps=late)])).splitlines()
+
+    assert lines[1].endswith("Step: 12 to 12 ms, +0.0 %")
+    assert "whose medians differ by -15.4 %" in lines[2]
+
+
+def test_a_change_within_single_runs_that_does_not_count_is_not_called_chance() -> None:
+    text = render("text", compare([run_of(10.0)], [run_of(11.8)], labels=LABELS))
+    assert (
+        "Less than the 25 % that count between single runs, and more than chance within them: "
+        "three runs of each tell.\n"
+    ) in text
 
 
 def test_a_script_that_failed() -> None:
