@@ -131,7 +131,7 @@ def _refuse_missing(script: str, options: dict[str, Any]) -> None:
         if not options["module"] and not (directory / script).exists():
             raise PipediagError(
                 f"{directory} holds no {script}. Nothing was run. SCRIPT is a path from either "
-                "directory."
+                "directory, and has to be in both."
             )
 
 

@@ -78,8 +78,14 @@ def command(
     Exit status: 0 passed, 1 failed, 2 usage or unreadable input, 3 a script failed before enough
     steps were seen, 4 inconclusive. Of several, 1 comes before 3, and 3 before 4.
     """
+    from pipediag.errors import PipediagError
     from pipediag.gate import worst_status
 
+    if ratios_only and not baseline:
+        raise PipediagError(
+            "--ratios-only says how to compare with a baseline, and none is named. Nothing was "
+            "checked. Name one with --baseline, or leave --ratios-only out."
+        )
     config = load_gate_config(config_path).override(allow_inconclusive=allow_inconclusive)
     runs = _by_script(_load(sessions))
     results = _evaluate_all(runs, config)

@@ -61,7 +61,9 @@ def add(sessions: tuple[Path, ...], commit: str | None, file: Path) -> None:
             raise PipediagError(
                 f"{error} Of {len(paths)} sessions, {added} were added to {file} before it."
             ) from error
-    say(f"pipediag: {added} of {len(paths)} sessions added to {file}")
+    known = len(paths) - added
+    rest_said = f"; {known} {'was' if known == 1 else 'were'} in it already" if known else ""
+    say(f"pipediag: {added} of {len(paths)} sessions added to {file}{rest_said}")
 
 
 @command.command(name="show")

@@ -26,7 +26,8 @@ _OURS = frozenset({"repeats", "output", "fail_on", "allow_inconclusive", "config
 def repeat(ctx: click.Context, options: dict[str, Any]) -> int:
     """Runs the script so often, each into `run-N` of the output directory; the status to end with.
 
-    The first run that does not end with 0 ends it. With `--fail-on` the gate judges all together.
+    The first run that does not end with 0 ends it. At the end all of them are told together, and
+    with `--fail-on` the gate judges them so.
 
     Raises:
         PipediagError: the directory holds sessions already, or an option is about one run only.
@@ -50,6 +51,8 @@ def repeat(ctx: click.Context, options: dict[str, Any]) -> int:
         status = _run([*_given(ctx), "--output", str(output)], ctx, options)
         if status or ended_by_somebody(output):
             return status or INTERRUPTED
+    if not options["quiet"]:
+        _tell(directory)
     return 0 if gate is None else _judge(directory, gate, quiet=options["quiet"])
 
 
@@ -91,6 +94,21 @@ def _run(given: list[str], ctx: click.Context, options: dict[str, Any]) -> int:
     if ctx.color is not None and options["color"] is None:
         given = [*given, "--color", "always" if ctx.color else "never"]
     return analyze_afresh([*given, options["script"], *options["args"]])
+
+
+def _tell(directory: Path) -> None:
+    from pipediag.comparison.repeats import medians
+    from pipediag.session.repeats import load_runs
+
+    runs = [session for _, session in load_runs([directory], tell=say)]
+    if len(runs) < 2:
+        return
+    say(f"pipediag: {len(runs)} runs together")
+    for line in medians(runs):
+        say(f"  {line}")
+    say(
+        f"pipediag: `pipediag check {directory}` judges them as one; `pipediag compare` takes them."
+    )
 
 
 def _judge(directory: Path, gate: Any, *, quiet: bool) -> int:

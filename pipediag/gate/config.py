@@ -238,7 +238,10 @@ def _explain(error: ValidationError) -> str:
     first = error.errors()[0]
     key, *inner = (str(part) for part in first["loc"])
     if key == "on-machine" and inner:
-        return f"on-machine in [tool.pipediag] must be {_EXPECTED[key]}: {inner[0]} is wrong."
+        return (
+            f"on-machine in [tool.pipediag] must be {_EXPECTED[key]}: "
+            f"{_explain_entry(inner[0], first['type'], first['input'])}."
+        )
     if key == "max-run-percent" and inner:
         return _explain_part(inner[0], inner[1:], first["input"])
     if key == "rules" and inner:
@@ -247,6 +250,15 @@ def _explain(error: ValidationError) -> str:
             f'"off", "warn" or "error", not {_shown(first["input"])}.'
         )
     return f"{key} in [tool.pipediag] must be {_EXPECTED[key]}, not {_shown(first['input'])}."
+
+
+def _explain_entry(name: str, kind: str, value: object) -> str:
+    """What is wrong with an entry of a table that has its entries given."""
+    if kind == "missing":
+        return f"{name} is missing"
+    if kind == "extra_forbidden":
+        return f'there is no key "{name}" in it'
+    return f"{name} is {_shown(value)}"
 
 
 def _explain_part(name: str, inner: list[str], value: object) -> str:

@@ -96,6 +96,13 @@ def judged(limit: Limit, measured: Measured | str, place: Place, *, narrower: st
     )
 
 
+def number(value: float, unit: Unit) -> str:
+    """As many digits as its unit wants; of a time three, as steps take microseconds or minutes."""
+    if unit in ("ms", "s"):
+        return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
+    return f"{value:.{2 if unit == 'ratio' else 1}f}"
+
+
 def student(count: int) -> float:
     """How many standard errors a 95 % interval of so many values reaches to each side."""
     # Importing it takes up to a second, which who does not ask does not pay.
@@ -111,12 +118,12 @@ def _possible(interval: tuple[float, float], unit: Unit) -> tuple[float, float]:
 
 
 def _said(measured: Measured, interval: tuple[float, float], unit: Unit) -> str:
-    digits, word = (2 if unit == "ratio" else 1), UNIT_WORDS[unit]
-    low, high = (f"{end:.{digits}f}" for end in interval)
+    word = UNIT_WORDS[unit]
+    low, high = (number(end, unit) for end in interval)
     of = f" of {measured.of}" if measured.of else ""
-    runs = ", ".join(f"{one:.{digits}f}" for one in measured.runs)
+    runs = ", ".join(number(one, unit) for one in measured.runs)
     each = f"median of {runs}; " if runs else ""
-    return f"{measured.value:.{digits}f}{word}{of} ({each}95 % interval {low} to {high}{word})"
+    return f"{number(measured.value, unit)}{word}{of} ({each}95 % interval {low} to {high}{word})"
 
 
 def _compare(

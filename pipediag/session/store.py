@@ -20,6 +20,7 @@ from pipediag.session.upgrades import upgrade
 
 MAJOR, MINOR = (int(number) for number in SCHEMA_VERSION.split("."))
 MOST_PROBLEMS_SHOWN = 3
+_ANEW = "It was cut off or changed since it was written: measure again with `pipediag analyze`."
 _LONGEST_PLACE = 200
 """Characters; keys in the file are quoted, and can be endless."""
 _LONGEST_VERSION = 40
@@ -69,7 +70,9 @@ def load_session(path: Path, tell: Callable[[str], None] | None = None) -> Sessi
     try:
         session = Session.model_validate(content)
     except ValidationError as error:
-        raise PipediagError(f"{file} is not a valid session: {_problems(error)}.") from error
+        raise PipediagError(
+            f"{file} is not a valid session: {_problems(error)}. {_ANEW}"
+        ) from error
     if note is None:
         return session
     if tell is not None:
@@ -107,9 +110,11 @@ def _read_object(path: Path) -> tuple[Path, dict[str, Any]]:
             "directory that `pipediag analyze` wrote."
         ) from error
     except ValueError as error:
-        raise PipediagError(f"{file} is not JSON that a session can be: {error}.") from error
+        raise PipediagError(
+            f"{file} is not JSON that a session can be: {error}. {_ANEW}"
+        ) from error
     if not isinstance(content, dict):
-        raise PipediagError(f"{file} is not a session: it holds no JSON object.")
+        raise PipediagError(f"{file} is not a session: it holds no JSON object. {_ANEW}")
     return file, content
 
 

@@ -173,6 +173,13 @@ def test_a_baseline_is_of_one_script(here: Path) -> None:
         check(one, two, "--baseline", one)
 
 
+def test_shares_alone_of_no_baseline_are_refused(here: Path) -> None:
+    folder = write_session(here / "head", make_session())
+    with pytest.raises(PipediagError, match="none is named") as caught:
+        check(folder, "--ratios-only")
+    assert caught.value.status.value == 2
+
+
 def test_a_baseline_that_is_missing_is_named(here: Path) -> None:
     head = write_session(here / "head", run_of())
     with pytest.raises(PipediagError, match="absent"):

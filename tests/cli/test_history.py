@@ -54,7 +54,7 @@ def test_a_directory_of_runs_and_what_is_there_already(here: Path) -> None:
         write(here / "runs" / f"run-{at}", at, 10.0 + at)
     assert "2 of 2 sessions added" in history("add", "runs", "--commit", "abc").stderr
     again = history("add", "runs", "--file", "pipediag-history.sqlite")
-    assert "0 of 2 sessions added" in again.stderr
+    assert "0 of 2 sessions added to pipediag-history.sqlite; 2 were in it already" in again.stderr
 
 
 def test_what_is_before_a_session_that_cannot_be_read_is_kept_and_said(here: Path) -> None:

@@ -3,10 +3,13 @@ from __future__ import annotations
 import pytest
 
 from pipediag.gate.config import GateConfig, OnMachine
+from pipediag.gate.formats import render
 from pipediag.gate.result import Check
 from pipediag.gate.time_limits import time_limit_checks
 from pipediag.session.model import Session
 from tests.factories import make_session
+from tests.gate.formats.checks import make_result
+from tests.records import make_steps
 
 
 def only(session: Session, most: float, fingerprint: str = "0123456789abcdef") -> Check:
@@ -21,7 +24,16 @@ def only(session: Session, most: float, fingerprint: str = "0123456789abcdef") -
 def test_on_its_machine_the_step_is_limited(most: float, outcome: str) -> None:
     check = only(make_session(), most)
     assert (check.outcome, check.value, check.interval) == (outcome, 10.0, (9.9, 10.1))
-    assert "10.0 ms (95 % interval 9.9 to 10.1 ms)" in check.sentence
+    assert "10 ms (95 % interval 9.9 to 10.1 ms)" in check.sentence
+
+
+def test_a_step_of_microseconds_is_not_rounded_away() -> None:
+    steps = make_steps(mean_ms=0.0234, median_ms=0.0234, ci95_ms=(0.0231, 0.0238))
+    check = only(make_session(steps=steps), 0.02)
+    assert "0.0234 ms (95 % interval 0.0231 to 0.0238 ms)" in check.sentence
+    assert "| 0.0234 ms | 0.0231 to 0.0238 ms | 0.02 ms |" in render(
+        "markdown", [make_result(check)]
+    )
 
 
 def test_on_another_machine_nothing_is_decided() -> None:

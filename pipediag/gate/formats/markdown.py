@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pipediag.encoding import markdown
-from pipediag.gate.limits import UNIT_WORDS
+from pipediag.gate.limits import UNIT_WORDS, number
 from pipediag.gate.result import Check, GateResult
 from pipediag.gate.wording import (
     OUTCOMES_WORST_FIRST,
@@ -77,12 +77,11 @@ def _length(lines: Sequence[str]) -> int:
 
 def _row(check: Check) -> str:
     unit = UNIT_WORDS[check.unit]
-    digits = 2 if check.unit == "ratio" else 1
-    low, high = (f"{end:.{digits}f}" for end in check.interval or (0.0, 0.0))
+    low, high = (number(end, check.unit) for end in check.interval or (0.0, 0.0))
     cells = (
         check.outcome,
         check.name,
-        "" if check.value is None else f"{check.value:.{digits}f}{unit}",
+        "" if check.value is None else f"{number(check.value, check.unit)}{unit}",
         "" if check.interval is None else f"{low} to {high}{unit}",
         "" if check.limit is None else f"{check.limit:g}{unit}",
         location_in_checkout(check),
