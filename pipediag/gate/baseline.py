@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipediag.comparison import Comparison
 from pipediag.comparison import wording as words
 from pipediag.comparison.result import Outcome, Quantity
@@ -17,24 +19,29 @@ _OUTCOMES: dict[Outcome, CheckOutcome] = {
 
 
 def against_baseline(comparison: Comparison, config: GateConfig, script: str) -> GateResult:
-    """One check for each quantity that is judged; a slow-down that counts fails the gate."""
+    """One check for each quantity that is judged; a slow-down that counts fails the gate.
+
+    The first that fails names the operation that grew; what else is behind it stands in the notes.
+    """
+    slower = (one for one in comparison.quantities if one.outcome == "regressed")
+    first = next(slower, None)
     return GateResult(
         label=f"{comparison.head_label} against {comparison.base_label}",
         script=script,
         checks=tuple(
-            _check(quantity, comparison)
+            _check(quantity, comparison, explained=quantity is first)
             for quantity in comparison.quantities
             if quantity.outcome != "not judged"
         ),
         fail_on=config.fail_on,
         allow_inconclusive=config.allow_inconclusive,
         script_failure=comparison.script_failure,
-        notes=comparison.notes,
+        notes=tuple(words.explained(replace(comparison, grown=None))),
         compared=True,
     )
 
 
-def _check(quantity: Quantity, comparison: Comparison) -> Check:
+def _check(quantity: Quantity, comparison: Comparison, *, explained: bool) -> Check:
     change, grown = quantity.change, comparison.grown
     regressed = quantity.outcome == "regressed"
     place = (grown.file, grown.line) if regressed and grown is not None else (None, None)
@@ -42,7 +49,7 @@ def _check(quantity: Quantity, comparison: Comparison) -> Check:
         name=f"baseline.{quantity.name}",
         outcome=_OUTCOMES[quantity.outcome],
         severity="error",
-        sentence=_sentence(quantity, comparison if regressed else None),
+        sentence=_sentence(quantity, comparison if explained else None),
         value=None if change is None else change.value,
         interval=None if change is None else (change.low, change.high),
         limit=quantity.floor,

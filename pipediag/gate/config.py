@@ -152,7 +152,8 @@ def config_of(limits: Mapping[str, object]) -> GateConfig:
     unknown = sorted(set(table) - set(_EXPECTED))
     if unknown or not table:
         valid = ", ".join(key.replace("-", "_") for key in _EXPECTED)
-        wrong = f"there is no limit {_listed(unknown)}" if unknown else "no limit was given"
+        named = _listed([name.replace("-", "_") for name in unknown])
+        wrong = f"there is no limit {named}" if unknown else "no limit was given"
         raise TypeError(f"{wrong}. Valid ones: {valid}.")
     preset = table.pop("preset", None)
     if preset is not None and preset not in list(PRESETS):

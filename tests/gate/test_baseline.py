@@ -12,6 +12,7 @@ from pipediag.gate.result import GateResult
 from pipediag.session.model import Session
 from pipediag.session.run import Script
 from tests.comparison.sides import run_of, runs_of
+from tests.factories import make_finding
 from tests.records import make_operation, make_pipeline
 
 BASE = (10.0, 10.1, 9.9)
@@ -59,6 +60,20 @@ def test_the_failure_names_the_operation_that_grew() -> None:
     assert step.sentence.startswith("Step: 10 to 13 ms, +30.0 % (99 % interval +")
     assert "Grew most in the input pipeline: " in step.sentence
     assert "from 1 to 9 ms per step." in step.sentence
+
+
+def test_the_operation_that_grew_is_named_once_and_new_findings_are_told() -> None:
+    slow = make_pipeline(ops=[make_operation(line=12, self_ms_per_step=9.0)])
+    fast = make_pipeline(ops=[make_operation(line=12, self_ms_per_step=1.0)])
+    head = runs_of(13.0, 13.1, 12.9, pipeline=slow, findings=[make_finding()])
+    result = against_baseline(
+        compare(runs_of(*BASE, pipeline=fast), head), GateConfig(), "train.py"
+    )
+    said = render("text", [result])
+    assert said.count("FAIL") == 2
+    assert said.count("Grew most") == 1
+    assert [check.line for check in result.checks] == [12, 12]
+    assert "  New finding: serial-stateful-map at train.py:12: A stateful map runs one" in said
 
 
 def test_a_script_that_failed_is_told() -> None:

@@ -178,7 +178,7 @@ def test_a_rule_may_be_named(pytester: pytest.Pytester, library: Library) -> Non
     ("arguments", "said"),
     [
         ("", "TypeError: no limit was given. Valid ones: preset, max_input_wait_percent,"),
-        ("max_input_wait=3", 'TypeError: there is no limit "max-input-wait". Valid ones: preset,'),
+        ("max_input_wait=3", 'TypeError: there is no limit "max_input_wait". Valid ones: preset,'),
         (
             "max_overhead_percent='a'",
             "ValueError: max_overhead_percent must be a number from 0 to 100, not 'a'.",

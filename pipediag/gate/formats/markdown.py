@@ -40,8 +40,7 @@ def render(results: Sequence[GateResult]) -> str:
     lines = ["## pipediag", ""]
     for at in sorted(shown):
         lines += [*_head(results[at]), *shown[at], ""]
-        lines += [line for note in results[at].notes for line in (markdown.text(note), "")]
-        for block in filter(None, map(_diff, results[at].checks)):
+        for block in _below(results[at]):
             if _length(block) <= room:
                 room -= _length(block)
                 lines += block
@@ -63,6 +62,12 @@ def _worst_first(results: Sequence[GateResult]) -> Iterator[tuple[int, str]]:
 def _head(result: GateResult) -> list[str]:
     heading = markdown.heading(3, result.label, status_word(result))
     return [heading, "", *([] if result.script_failure is not None else _HEADER)]
+
+
+def _below(result: GateResult) -> Iterator[list[str]]:
+    """What stands below the table of a session, as far as there is room."""
+    yield from ([markdown.text(note), ""] for note in result.notes)
+    yield from filter(None, map(_diff, result.checks))
 
 
 def _diff(check: Check) -> list[str]:

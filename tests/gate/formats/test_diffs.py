@@ -41,6 +41,11 @@ def test_a_comment_that_is_full_goes_without() -> None:
     assert len(render("markdown", [make_result(*checks)])) < 61_000
 
 
+def test_notes_leave_room_for_a_comment() -> None:
+    said = render("markdown", [make_result(make_check(), notes=("y" * 3_000,) * 100)])
+    assert 50_000 < len(said) < 61_000
+
+
 def test_a_failure_in_junit_has_it_below_the_sentence() -> None:
     failure = ET.fromstring(render("junit", [RESULT])).find(".//failure")
     assert failure is not None
