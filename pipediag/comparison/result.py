@@ -9,6 +9,8 @@ from typing import Literal
 from pipediag.errors import ExitStatus
 
 Outcome = Literal["regressed", "improved", "same", "inconclusive", "not judged"]
+OUTCOMES: tuple[Outcome, ...] = ("regressed", "inconclusive", "improved", "same", "not judged")
+"""As they decide: the first that any quantity has is that of the comparison."""
 Unit = Literal["us", "ms", "s", "percent"]
 Basis = Literal["runs", "blocks", "steps"]
 
@@ -110,9 +112,8 @@ class Comparison:
     def outcome(self) -> Outcome:
         """Regressed where anything is; else inconclusive where anything judged is; else the best
         news."""
-        found = {one.outcome for one in self.quantities}
-        order: tuple[Outcome, ...] = ("regressed", "inconclusive", "improved", "same")
-        return next((outcome for outcome in order if outcome in found), "inconclusive")
+        found = {one.outcome for one in self.quantities} - {"not judged"}
+        return next((outcome for outcome in OUTCOMES if outcome in found), "inconclusive")
 
     @property
     def status(self) -> ExitStatus:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from statistics import median
 
 from pipediag.comparison.result import (
+    OUTCOMES,
     Change,
     Comparison,
     GrownOperation,
@@ -140,8 +141,8 @@ def overall(comparison: Comparison) -> str:
 
 
 def judged_first(quantities: Iterable[Quantity]) -> list[Quantity]:
-    """Those that have an outcome go before those that only explain."""
-    return sorted(quantities, key=lambda one: one.outcome == "not judged")
+    """What decides goes first, and what only explains last."""
+    return sorted(quantities, key=lambda one: OUTCOMES.index(one.outcome))
 
 
 def number(value: float) -> str:

@@ -10,7 +10,7 @@ import pytest
 from pipediag.comparison import Comparison, compare
 from pipediag.comparison.formats import render
 from pipediag.comparison.formats.markdown import LONGEST
-from pipediag.comparison.result import ToldFinding
+from pipediag.comparison.result import Quantity, ToldFinding
 from pipediag.session.run import Script
 from tests.comparison.sides import run_of, runs_of
 from tests.factories import make_finding
@@ -74,6 +74,14 @@ def test_a_change_within_single_runs_that_does_not_count_is_not_called_chance() 
         "Less than the 25 % that count between single runs, and more than chance within them: "
         "three runs of each tell.\n"
     ) in text
+
+
+def test_what_decides_goes_first() -> None:
+    run = Quantity("run", "Run", "s", (10.0,), (13.0,), outcome="regressed")
+    step = Quantity("step", "Step", "ms", (10.0,), (13.0,), outcome="inconclusive")
+    share = Quantity("input-wait", "Input wait", "percent", (1.0,), (2.0,))
+    lines = render("text", Comparison(*LABELS, quantities=(share, step, run))).splitlines()
+    assert [line.split(":")[0].split()[-1] for line in lines[1:4]] == ["Run", "Step", "wait"]
 
 
 def test_a_script_that_failed() -> None:
