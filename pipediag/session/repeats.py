@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -30,13 +31,25 @@ def load_runs(
     """The sessions of all these runs, as they are judged together.
 
     Each is without its rows of single steps and readings of the host: nothing that judges asks for
-    these, and a hundred long runs have too many of them to be held at once.
+    these, and a hundred long runs have too many of them to be held at once. A file that is named
+    twice is one run: taken for two, it would be two that agree to the last digit.
 
     Raises:
         PipediagError: one of them can't be read, as with `load_session`.
     """
-    runs = [run for path in paths for run in session_paths(path)]
-    return [(path, without_rows(load_session(path, tell=tell))) for path in runs]
+    named = [run for path in paths for run in session_paths(path)]
+    runs: dict[str, Path] = {}
+    for run in named:
+        runs.setdefault(_file(run), run)
+    again = len(named) - len(runs)
+    if again and tell is not None:
+        tell(f"pipediag: {again} of the {len(named)} sessions are named twice, and are taken once.")
+    return [(path, without_rows(load_session(path, tell=tell))) for path in runs.values()]
+
+
+def _file(run: Path) -> str:
+    """Whatever way to it was named."""
+    return os.path.realpath(run / SESSION_FILE if run.is_dir() else run)
 
 
 def without_rows(session: Session) -> Session:

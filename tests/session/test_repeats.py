@@ -76,3 +76,22 @@ def test_all_else_of_a_run_is_there() -> None:
     session = make_session()
     assert without_rows(session) == session.model_copy(update={"step_rows": [], "host_samples": []})
     assert session.step_rows
+
+
+def test_a_session_that_is_named_twice_is_one_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("run-1", "run-2"):
+        (tmp_path / name).mkdir()
+        save_session(make_session(), tmp_path / name)
+    (tmp_path / "linked").symlink_to(tmp_path / "run-1")
+    monkeypatch.chdir(tmp_path)
+    said: list[str] = []
+    first, second = Path("run-1"), Path("run-2")
+    again = [first / "session.json", tmp_path / "linked", tmp_path]
+
+    assert [path for path, _ in load_runs([first, second, *again], tell=said.append)] == [
+        first,
+        second,
+    ]
+    assert said == ["pipediag: 5 of the 7 sessions are named twice, and are taken once."]
