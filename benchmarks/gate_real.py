@@ -22,7 +22,7 @@ from statistics import fmean
 from benchmarks.gate_page import replace_section
 from benchmarks.gate_peers import PEERS
 from benchmarks.gate_table import interval, line
-from pipediag.session.files import write_text
+from benchmarks.kept_rows import keep_rows, read_rows
 from pipediag.session.repeats import load_runs
 
 SAMPLE = Path(__file__).parents[1] / "sample_pipelines" / "pure_map.py"
@@ -57,7 +57,7 @@ def compare_copies(comparisons: int, kept: Path, page: Path | None) -> int:
         if number not in found:
             with tempfile.TemporaryDirectory() as directory, another_load(number):
                 found[number] = compare_once(Path(directory), number)
-            keep(kept, found)
+            keep_rows(kept, (asdict(found[one]) for one in sorted(found)))
             print(f"{number + 1} of {comparisons}: {found[number].outcome}", flush=True)
     asked = [found[number] for number in range(comparisons)]
     table = markdown(asked)
@@ -69,16 +69,7 @@ def compare_copies(comparisons: int, kept: Path, page: Path | None) -> int:
 
 def read_kept(file: Path) -> dict[int, Real]:
     """Those of earlier calls, by number."""
-    if not file.exists():
-        return {}
-    kept = [Real(**json.loads(one)) for one in file.read_text(encoding="utf-8").splitlines()]
-    return {one.number: one for one in kept}
-
-
-def keep(file: Path, found: dict[int, Real]) -> None:
-    """All of them, at once: a call may be ended at any time."""
-    lines = (json.dumps(asdict(found[number])) for number in sorted(found))
-    write_text(file, "".join(f"{one}\n" for one in lines))
+    return {one.number: one for one in (Real(**row) for row in read_rows(file))}
 
 
 def compare_once(directory: Path, number: int) -> Real:

@@ -65,7 +65,9 @@ def command(
         return
     if not (apply or verify):
         return
-    contents = _contents(loaded, patch)
+    from pipediag.patching.as_measured import patched_files
+
+    contents = patched_files(loaded, patch)
     status = _verify(loaded, contents, rounds) if verify else ExitStatus.DONE
     if apply:
         from pipediag.patching.applying import write_files
@@ -135,33 +137,6 @@ def _say_left_out(session: Session, left: LeftOut) -> None:
     say(f"Not in the patch: {labels.get(left.edit, left.edit)}. {left.reason}")
     if left.snippet:
         say("\n".join(f"    {line}" for line in left.snippet.split("\n")))
-
-
-def _contents(session: Session, patch: Patch) -> Mapping[str, bytes]:
-    """The files as the patch makes them, made anew from the edits.
-
-    Raises:
-        PipediagError: the files are not those that were measured, or another change than the one
-            that is printed would come out.
-    """
-    from pipediag.patching.applying import measured_files
-    from pipediag.patching.making import make_patch
-
-    files = measured_files(patch)
-    edits = {finding.edit.id: finding.edit for finding in session.findings if finding.edit}
-    chosen = [edits[id] for id in patch.edits if id in edits]
-    made, contents = make_patch(session, chosen, files.__getitem__)
-    if _changes(made.diff) != _changes(patch.diff) or set(contents) != set(files):
-        raise PipediagError(
-            "This pipediag makes another change of these edits than the session holds. Nothing was "
-            "changed. Analyse the script again, or apply what is printed by hand."
-        )
-    return contents
-
-
-def _changes(diff: str | None) -> list[str]:
-    """A diff without its file names, which depend on where it is made."""
-    return [line for line in (diff or "").split("\n") if not line.startswith(("--- ", "+++ "))]
 
 
 def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> ExitStatus:

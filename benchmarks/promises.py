@@ -1,0 +1,177 @@
+"""Whether the patches that `pipediag fix` writes obtain what was promised for the whole run.
+
+    python -m benchmarks.promises [--scripts N] [--rounds N] [--budget S] [--table FILE] [NAME...]
+
+Of the labelled scripts on which an edit is to be confirmed, so many are drawn at random, the same
+ones each time: `pipediag analyze` once, then script and patched copy natively, to their ends, in
+turn, as `pipediag fix --verify` does. What was made is kept, and a later call goes on from there.
+A promise is kept where its interval and that of the ratio of wall times overlap, or where more is
+obtained.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.diagnosis import labelled
+from benchmarks.kept_rows import keep_rows, read_rows
+from benchmarks.machine import machine_of
+from benchmarks.samples import RunFailedError, analyze
+from pipediag.errors import PipediagError
+from pipediag.patching.as_measured import patched_files
+from pipediag.runner.native_runs import kept
+from pipediag.runner.patched_run import measured, promised
+from pipediag.session.model import Session
+from tests.samples.expectation import Expectation
+
+KEPT = Path(__file__).with_name("results") / "promises.jsonl"
+SEED = 11
+GOAL = 0.8
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one script's patch."""
+
+    script: str
+    rules: list[str]
+    """Of the confirmed edits that the patch holds."""
+    outcome: str
+    """`kept`, `more` or `less`; `no patch`, `no promise`, or why it failed."""
+    promised: list[float]
+    """The speed-up of the run, and its interval; empty without a promise."""
+    obtained: list[float]
+    """The same of what script and patched copy took."""
+    machine: str
+
+    @property
+    def good(self) -> bool:
+        return self.outcome in ("kept", "more")
+
+    @property
+    def counts(self) -> bool:
+        """Whether an edit was confirmed at all, so that there was something to promise."""
+        return self.outcome != "nothing confirmed"
+
+
+@click.command(help=(__doc__ or "").partition("\n")[0])
+@click.option("--scripts", default=20, show_default=True, help="So many of them.")
+@click.option("--rounds", type=click.IntRange(min=2), default=3, show_default=True)
+@click.option("--budget", type=click.FloatRange(min=1), default=30.0, show_default=True)
+@click.option("--table", type=click.Path(path_type=Path), help="Write a Markdown table.")
+@click.option("--keep", type=click.Path(path_type=Path), default=KEPT, help="What was made.")
+@click.argument("names", nargs=-1)
+def main(
+    scripts: int, rounds: int, budget: float, table: Path | None, keep: Path, names: tuple[str, ...]
+) -> None:
+    """Go on from what is kept, and print all of it."""
+    rows = [Row(**row) for row in read_rows(keep)]
+    for expected in drawn(scripts, names):
+        if expected.name not in {row.script for row in rows}:
+            rows.append(row_of(expected, rounds, budget))
+            keep_rows(keep, map(asdict, rows))
+            click.echo(line(rows[-1]))
+    click.echo(summary(rows))
+    if table is not None:
+        table.write_text(markdown(rows), encoding="utf-8")
+
+
+def drawn(scripts: int, names: tuple[str, ...]) -> list[Expectation]:
+    """Those named, or so many of the scripts on which an edit is to be confirmed."""
+    if names:
+        return labelled(names)
+    fitting = [one for one in labelled() if one.trials.confirmed and one.exit_status == (0,)]
+    return random.Random(SEED).sample(fitting, min(scripts, len(fitting)))
+
+
+def row_of(expected: Expectation, rounds: int, budget_s: float) -> Row:
+    """Analyse one script, and run it against what its patch makes of it."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="pipediag-promises-") as directory:
+            session = analyze(expected.script, Path(directory), budget_s)
+    except RunFailedError as error:
+        return Row(expected.name, [], str(error), [], [], "")
+    machine = machine_of(session.environment)
+    patch = session.patch
+    if patch is None or patch.diff is None:
+        outcome = "no patch" if _confirmed(session) else "nothing confirmed"
+        return Row(expected.name, _confirmed(session), outcome, [], [], machine)
+    rules = [f.rule for f in session.findings if f.edit and f.edit.id in patch.edits]
+    promise = promised(session)
+    try:
+        found = measured(session, patched_files(session, patch), rounds, _silent)
+    except PipediagError as error:
+        return Row(expected.name, rules, str(error), [], [], machine)
+    obtained = [found.value, found.low, found.high]
+    if promise is None:
+        return Row(expected.name, rules, "no promise", [], obtained, machine)
+    outcome = "kept" if kept(promise, found) else "less"
+    if outcome == "less" and found.low > promise.speedup:
+        outcome = "more"
+    figures = [promise.speedup, *(promise.ci95 or (promise.speedup, promise.speedup))]
+    return Row(expected.name, rules, outcome, figures, obtained, machine)
+
+
+def _confirmed(session: Session) -> list[str]:
+    return [f.rule for f in session.findings if f.edit and f.trial.state == "confirmed"]
+
+
+def _silent(_script: Path, _wall_s: float) -> None:
+    """The row says enough."""
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """How many promises were kept, in one sentence."""
+    asked = [row for row in rows if row.counts]
+    good = sum(row.good for row in asked)
+    others = Counter(row.outcome.partition(":")[0] for row in asked if not row.good)
+    rest = ", ".join(f"{count} {outcome}" for outcome, count in others.most_common())
+    share = f" ({100.0 * good / len(asked):.0f} %)" if asked else ""
+    return (
+        f"Of {len(asked)} scripts on which edits were confirmed, {good}{share} have a patch that "
+        f"applies, runs and obtains what was promised; the goal is {100 * GOAL:.0f} %."
+        f"{f' Others: {rest}.' if rest else ''}"
+    )
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """The machine, the sentence, and a row a script."""
+    head = "| script | edits | promised | obtained | outcome |"
+    machines = "; ".join(dict.fromkeys(row.machine for row in rows if row.machine))
+    table = ["| " + " | ".join(_cells(row)) + " |" for row in rows]
+    called = "`python -m benchmarks.promises`, on " + machines
+    lines = ["# Promises of patches", "", f"{called}.", "", summary(rows), ""]
+    return "\n".join([*lines, head, "|---" * 5 + "|", *table, ""])
+
+
+def line(row: Row) -> str:
+    """One script for the terminal."""
+    script, edits, promise, obtained, outcome = _cells(row)
+    return f"{script}: {edits} promised {promise}, obtained {obtained}: {outcome}"
+
+
+def _cells(row: Row) -> tuple[str, str, str, str, str]:
+    edits = ", ".join(f"`{rule}`" for rule in row.rules) or "-"
+    outcome = row.outcome.replace("|", "/").replace("\n", " ")[:120]
+    return f"`{row.script}`", edits, _figure(row.promised), _figure(row.obtained), outcome
+
+
+def _figure(figures: Sequence[float]) -> str:
+    if not figures:
+        return "-"
+    value, low, high = figures
+    return f"{value:.2f}x [{low:.2f}, {high:.2f}]"
+
+
+if __name__ == "__main__":
+    main()

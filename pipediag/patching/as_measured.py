@@ -1,0 +1,33 @@
+"""What the patch of a session makes of the files that were measured."""
+
+from __future__ import annotations
+
+from pipediag.errors import PipediagError
+from pipediag.patching.applying import measured_files
+from pipediag.patching.making import make_patch
+from pipediag.session.model import Session
+from pipediag.session.patches import Patch
+
+
+def patched_files(session: Session, patch: Patch) -> dict[str, bytes]:
+    """The files as the patch makes them, made anew from the edits, by their paths.
+
+    Raises:
+        PipediagError: the files are not those that were measured, or another change than the one
+            that is printed would come out.
+    """
+    files = measured_files(patch)
+    edits = {finding.edit.id: finding.edit for finding in session.findings if finding.edit}
+    chosen = [edits[id] for id in patch.edits if id in edits]
+    made, contents = make_patch(session, chosen, files.__getitem__)
+    if _changes(made.diff) != _changes(patch.diff) or set(contents) != set(files):
+        raise PipediagError(
+            "This pipediag makes another change of these edits than the session holds. Nothing was "
+            "changed. Analyse the script again, or apply what is printed by hand."
+        )
+    return contents
+
+
+def _changes(diff: str | None) -> list[str]:
+    """A diff without its file names, which depend on where it is made."""
+    return [line for line in (diff or "").split("\n") if not line.startswith(("--- ", "+++ "))]
