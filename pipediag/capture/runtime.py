@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pipediag.capture.step_tables import StepTables
+from pipediag.capture.step_tables import EagerSteps, StepTables
 from pipediag.session.recording import ModelNode
 from pipediag.vocabulary import Scalar
 
@@ -94,6 +94,9 @@ class Runtime(Protocol):
         Raises:
             UnreadableStepError: they tell nothing of them.
         """
+
+    def eager_steps(self) -> EagerSteps | None:
+        """For steps that no function runs, which have to be listened to; None where they can't."""
 
     def unobserved(self, dataset: Any) -> Any:
         """An iterator over the dataset that hooks take for none of the script's."""

@@ -78,6 +78,27 @@ class StepTable(Protocol):
         """The ids of a batch, lookup by lookup; `given` is what `StepTables` made of the batch."""
 
 
+class EagerSteps(Protocol):
+    """Steps whose operations Python runs one by one, as they run on the thread that asks."""
+
+    def begin(self) -> None:
+        """A step begins."""
+
+    def end(self) -> None:
+        """It is over, or left; what was begun nowhere ends without an effect."""
+
+    def read(self) -> StepTables:
+        """The tables of the step that is over, the first that was whole.
+
+        Raises:
+            UnreadableStepError: it tells nothing of them.
+        """
+
+    def given(self) -> Any:
+        """What to compute the ids from of a later step that is over; None where it ran otherwise
+        than the first."""
+
+
 class StepTables(Protocol):
     """All tables of a step."""
 

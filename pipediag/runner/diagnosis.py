@@ -55,6 +55,7 @@ class RunFacts:
     environment: Environment
     loops: list[Loop] = field(default_factory=list)
     embeddings: list[Embedding] = field(default_factory=list)
+    embeddings_missing: str | None = None
     windows: list[Window] = field(default_factory=list)
     host_samples: list[HostSample] = field(default_factory=list)
     other_uses: list[OtherUse] = field(default_factory=list)
@@ -100,6 +101,7 @@ def diagnose(
         run=run.run,
         run_missing=run.run_missing,
         embeddings=run.embeddings,
+        embeddings_missing=run.embeddings_missing,
         loops=run.loops,
         windows=run.windows,
         host_samples=run.host_samples,
@@ -145,6 +147,7 @@ def _facts_of(
         environment=environment,
         loops=loop_rows(recording, loop),
         embeddings=describe_embeddings(recording.variables),
+        embeddings_missing=None if loop is None else loop.tables_missing,
         windows=window_rows(recording),
         host_samples=host_samples(
             host, recording.windows, recording.started_ns, cores_allowed(environment)

@@ -107,6 +107,8 @@ class Session(Record):
     as the table, and device; from a few batches in `ids`, lookups and different ids a step,
     padding, tokens out of vocabulary, hot rows, ids outside the table or changed by a float type on
     their way. The rows of `embeddings.csv`."""
+    embeddings_missing: str | None = None
+    """Why tables may be missing: the step of the loop could not be read."""
     embedding_cost: EmbeddingCost | None = None
     """The compute of a step by part: of each table `lookup`, `copy`, `gradient`, `update` and
     `regularizer`; `vocabulary` for logits and loss over many classes; `rest` for the other

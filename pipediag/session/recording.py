@@ -241,6 +241,8 @@ class RecordedLoop:
     """Operations of a step on a number for each of many classes: logits, their loss, and back."""
     constant_bytes: int | None = None
     """Of the constants in the graph of its step; None where that was not read."""
+    tables_missing: str | None = None
+    """Why the step's embedding tables are not known."""
     untried: str | None = None
     """Why no trial could be made in it, as a sentence."""
     beside: str | None = None

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from pipediag.capture.runtime import DatasetFacts, IteratorModel
-from pipediag.capture.step_tables import StepTables, UnreadableStepError
+from pipediag.capture.step_tables import EagerSteps, StepTables, UnreadableStepError
 
 
 class ToyCancellation:
@@ -31,6 +31,7 @@ class ToyRuntime:
         self.models: list[IteratorModel] = []
         """What pipelines will tell, in turn."""
         self.tables: StepTables | None = None
+        self.eager: EagerSteps | None = None
 
     def rows(self, batch: Any) -> int | None:
         return len(batch)
@@ -51,6 +52,9 @@ class ToyRuntime:
         if self.tables is None:
             raise UnreadableStepError("A toy has no tables.")
         return self.tables
+
+    def eager_steps(self) -> EagerSteps | None:
+        return self.eager
 
     def unobserved(self, dataset: Any) -> Any:
         return iter(dataset)

@@ -144,6 +144,8 @@ class Diagnosis:
             return
         self._start_ns = None
         self.loop.record.seams += 1
+        if self.phase is Phase.LOOK:
+            self.looking.interrupted()
         if self.measuring and self._window.block.durations_ns:
             model = self.loop.runtime.model_of(consumer.iterator())
             self._window.close_block(
@@ -290,14 +292,15 @@ class Diagnosis:
         return True
 
     def _look_or_profile(self, consumer: Consumer) -> None:
-        if consumer.hand_over != "fed" and self.looking.begin(consumer):
+        eager = self.loop.record.kind == "eager"
+        if (eager or consumer.hand_over != "fed") and self.looking.begin(consumer):
             self.phase = Phase.LOOK
         else:
             self._begin_profile(consumer)
 
     def _during_look(self, consumer: Consumer, now_ns: int) -> bool:
         if self.looking.goes_on(consumer, now_ns, self.loop.steps_left):
-            return False
+            return self.looking.listens
         self._begin_profile(consumer)
         return True
 

@@ -24,6 +24,11 @@ class Looking:
         self._taken: StandIn | None = None
         """Where the next batch is the one to be looked at."""
 
+    @property
+    def listens(self) -> bool:
+        """Whether it takes time where a step ends."""
+        return self._tables.listens
+
     def begin(self, consumer: Consumer) -> bool:
         """Returns whether there is anything to look for."""
         self._read = True
@@ -40,9 +45,15 @@ class Looking:
         self._give_back()
         self._taken = consumer.stand_in
         self._taken.look()
+        self._tables.step_begins()
+
+    def interrupted(self) -> None:
+        """What follows is no step until one begins again."""
+        self._tables.step_left()
 
     def goes_on(self, consumer: Consumer, now_ns: int, remaining: int | None) -> bool:
         """A step is over; returns whether another batch is to be looked at."""
+        self._tables.step_ended()
         elapsed = now_ns - self._began_ns
         enough = self._with.pace.looked_enough(self._tables.seen, elapsed, remaining)
         if enough or not self._tables.wants_batches:

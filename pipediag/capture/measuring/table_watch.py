@@ -6,13 +6,15 @@ between windows, so that no step is timed meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.id_tally import IdTally
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.step_tables import (
+    EagerSteps,
     KnownTable,
     StepTable,
     StepTables,
@@ -26,6 +28,10 @@ _MOST_LOOKUPS = 4_000_000
 """Own choice: ids of all tables together, which take 32 MB until they are counted."""
 
 _NO_BATCH = "The loop ended before a batch could be looked at."
+_NO_STEP = "The loop ended before a step of it could be listened to, as no function runs it."
+_OTHER_STEPS = (
+    "No function runs the step, and none of those listened to ran the operations of the first."
+)
 _SEVERAL_DRAWS = (
     "A call of the step draws several batches, or from several iterators, so that none is taken "
     "out to be looked at."
@@ -40,6 +46,12 @@ class TableWatch:
         self._loop = loop
         self._recorder = recorder
         self._step: StepTables | None = None
+        self._eager: EagerSteps | None = None
+        """Where steps have to be listened to, as no function runs them."""
+        self._unread = False
+        """Whether the first of these is still to come."""
+        self._run_otherwise = False
+        """Whether a later one did not run what the first did."""
         self._records: list[tuple[StepTable, RecordedVariable]] = []
         self._tallies: list[tuple[StepTable, RecordedVariable, IdTally]] = []
         self._zero_is_a_token: dict[int, bool] = {}
@@ -49,15 +61,60 @@ class TableWatch:
     @property
     def wants_batches(self) -> bool:
         """Whether another batch would tell more."""
+        if self._unread:
+            return True
         looked_up = sum(tally.lookups for _, _, tally in self._tallies)
         return bool(self._tallies) and self.seen < _MOST_BATCHES and looked_up < _MOST_LOOKUPS
 
     def begin(self, consumer: Consumer | None) -> None:
-        """Read the tables from the step as it was traced; no batch follows without a consumer."""
+        """Read the tables from the step as it was traced; no batch follows without a consumer.
+
+        Of a step that no function runs, the first that is listened to tells them.
+        """
+        functions = [one for ref in self._loop.step_functions if (one := ref()) is not None]
+        runtime = self._loop.runtime
+        if not functions and consumer is not None and _runs_in_python(consumer):
+            self._eager = runtime.eager_steps()
+        if self._eager is not None:
+            self._unread = True
+            return
+        self._read(lambda: runtime.step_tables(functions))
+        if self._step is not None:
+            self._expect_ids(self._lack(consumer))
+
+    @property
+    def listens(self) -> bool:
+        """Whether it is told of steps, and takes time where one ends."""
+        return self._eager is not None
+
+    def step_begins(self) -> None:
+        """One to be looked at begins on this thread."""
+        if self._eager is not None:
+            self._eager.begin()
+
+    def step_left(self) -> None:
+        """What is left of it tells nothing, or is no step."""
+        if self._eager is not None:
+            self._eager.end()
+
+    def step_ended(self) -> None:
+        """It is over, and another one begins."""
+        self.step_left()
+        if self._eager is None:
+            return
+        if self._unread:
+            self._unread = False
+            self._read(self._eager.read)
+            self._expect_ids(None)
+        else:
+            given = self._eager.given()
+            self._run_otherwise |= given is None
+            self._look(self._loop.record.steps - 1, lambda _: given)
+
+    def _read(self, tables_of: Callable[[], StepTables]) -> None:
         known = self._known()
         try:
-            functions = [one for ref in self._loop.step_functions if (one := ref()) is not None]
-            self._step = self._loop.runtime.step_tables(functions)
+            self._step = tables_of()
         except UnreadableStepError as lack:
             self._nothing_read(known, str(lack))
             return
@@ -72,7 +129,6 @@ class TableWatch:
         self._loop.record.constant_bytes = self._step.constant_bytes
         for table in self._step.tables:
             self._records.append((table, self._record_of(table, known)))
-        self._expect_ids(self._lack(consumer))
 
     def handed_over(self, batches: Sequence[Any]) -> None:
         """The step is about to draw this batch, or the steps of one call these."""
@@ -87,6 +143,11 @@ class TableWatch:
 
     def end(self) -> None:
         """Write down what was counted, and let the ids go."""
+        self.step_left()
+        if self._unread:
+            self._unread = False
+            self._nothing_read(self._known(), _NO_STEP)
+        self._eager = None
         for _, record, tally in self._tallies:
             if tally.lookups:
                 record.ids = tally.recorded()
@@ -94,7 +155,7 @@ class TableWatch:
                     record.ids.out_of_vocabulary_missing = _NO_TOKENS
                 record.ids.zero_is_a_token = self._zero_is_a_token.get(id(record))
             elif record.ids_missing is None:
-                record.ids_missing = _NO_BATCH
+                record.ids_missing = _OTHER_STEPS if self._run_otherwise else _NO_BATCH
         self._tallies.clear()
         self._records.clear()
         self._step = None
@@ -173,6 +234,11 @@ class TableWatch:
         """The one that the trainer has made of the same variable, or one of the step's own."""
         like = next((one.record for one in known if one.variable is table.variable), table.record)
         record = self._recorder.recording.table(like)
+        number = 1
+        # Variables without a name of their own, as in a list, are told apart by their order.
+        while any(record is other for _, other in self._records):
+            number += 1
+            record = self._recorder.recording.table(replace(like, layer=f"{like.layer} #{number}"))
         record.tell_anew(like)
         record.use = table.use
         if table.softmax is not None and record.path is not None:
@@ -181,9 +247,15 @@ class TableWatch:
         return record
 
     def _nothing_read(self, known: list[KnownTable], reason: str) -> None:
+        self._loop.record.tables_missing = reason
         for one in known:
             record = self._recorder.recording.table(one.record)
             record.use_missing = record.ids_missing = reason
+
+
+def _runs_in_python(consumer: Consumer) -> bool:
+    """Whether Python has the batch before the step, on the thread that runs all of it."""
+    return consumer.hand_over != "call" and not consumer.distributed
 
 
 def _is_in(vocabulary: Vocabulary, handles: tuple[Any, ...]) -> bool:

@@ -22,6 +22,10 @@ from pipediag.vocabulary import StepClass, StepPart
 
 NO_TABLE = "The steps look up no embedding table."
 _NOT_READ = "The graph of the step was not read, so that its operations are not told apart."
+_NO_NAMES = (
+    "Python runs the operations of the step one by one, which have no names in a profile, so that "
+    "they are not told apart."
+)
 _NO_COMPUTE = "The profile shows no compute in its steps."
 _FUSED = "XLA fuses operations and gives them names of its own: what it compiled is not told apart."
 
@@ -48,9 +52,10 @@ def measure_embedding_cost(
 ) -> EmbeddingCost | Missing:
     """The step's compute by part, or why it can't be told."""
     if not recording.variables:
-        return Missing(NO_TABLE)
+        return Missing(loop.tables_missing or NO_TABLE)
     if not has_parts(recording, loop):
-        return Missing(_NOT_READ)
+        read = any(one.use is not None for one in _tables(recording, loop))
+        return Missing(_NO_NAMES if read else _NOT_READ)
     if trace is None or trace.steps is None or trace.compute is None:
         reason = trace_missing or (trace.missing.get("steps") if trace else None)
         return Missing(reason or _NO_COMPUTE)

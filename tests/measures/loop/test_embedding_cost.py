@@ -132,6 +132,7 @@ def test_an_operation_of_the_same_end_is_another() -> None:
     [
         (recording(), "look up no embedding table"),
         (recording(replace(TABLE, use=None)), "graph of the step was not read"),
+        (recording(replace(TABLE, use=USE)), "have no names in a profile"),
         (recording(replace(table(), loop_id="another")), "graph of the step was not read"),
     ],
 )

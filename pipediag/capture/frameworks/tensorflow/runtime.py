@@ -9,6 +9,7 @@ from pipediag.capture.frameworks.tensorflow import datasets, model_proto, repeat
 from pipediag.capture.frameworks.tensorflow.cancellation import OfOneCall
 from pipediag.capture.frameworks.tensorflow.device_sync import DeviceClock
 from pipediag.capture.frameworks.tensorflow.distributed import DistributedIterators
+from pipediag.capture.frameworks.tensorflow.tables.eager_steps import EagerSteps
 from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
 from pipediag.capture.runtime import Cancellation, Clock
 from pipediag.capture.step_tables import StepTables
@@ -65,6 +66,9 @@ class TensorFlowRuntime:
 
     def step_tables(self, functions: Sequence[Any]) -> StepTables:
         return TracedTables(functions)
+
+    def eager_steps(self) -> EagerSteps:
+        return EagerSteps()
 
     @property
     def no_models(self) -> str | None:

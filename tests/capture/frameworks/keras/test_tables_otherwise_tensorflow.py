@@ -97,9 +97,9 @@ def trained(settings, **options):
         "weights of layer": len(layer.weights)}
 
 def all_operations(function):
-    from pipediag.capture.frameworks.tensorflow.tables.unfolded import Unfolded
+    from pipediag.capture.frameworks.tensorflow.tables.unfolded import of_function
     concrete = function._list_all_concrete_functions()[-1]
-    return [op for _, op in Unfolded(concrete).operations]
+    return [op for _, op in of_function(concrete).operations]
 
 print(json.dumps({"name": "all ids", **trained({})}))
 print(json.dumps({"name": "different ids", **trained({"unique_ids": True})}))

@@ -67,6 +67,27 @@ def sources_of(step: Unfolded, ids: At) -> Iterator[At]:
             waiting.extend(step.source(one) for one in at.inputs())
 
 
+def outside_functions(step: Unfolded, ids: At) -> Iterator[At]:
+    """The tensors of the step's own level, outside of functions that it calls, that the ids are, or
+    are computed from there.
+
+    Raises:
+        NotFromABatchError: they are computed from more than these.
+    """
+    seen: set[tuple[int, str, int]] = set()
+    waiting = [step.source(ids)]
+    while waiting:
+        at = waiting.pop()
+        if at.key in seen or _captured(step, at):
+            continue
+        seen.add(at.key)
+        if at.frame is step.root:
+            yield at
+        else:
+            _check(at.op)
+            waiting.extend(step.source(one) for one in at.inputs())
+
+
 def compute(step: Unfolded, wanted: At, given: dict[tuple[int, str, int], Any]) -> Any:
     """The value of a tensor for one batch, whose parts are `given` by the keys of their sources."""
     from tensorflow.python.framework import ops

@@ -13,8 +13,8 @@ from pipediag.capture.frameworks.tensorflow.tables.given import called, drawn
 from pipediag.capture.frameworks.tensorflow.tables.step import VOCABULARY, Label, Step
 from pipediag.capture.frameworks.tensorflow.tables.table import Given, TableInStep
 from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
-    Unfolded,
     UnreadableGraphError,
+    of_function,
 )
 from pipediag.capture.frameworks.tensorflow.traced_shapes import called_with
 from pipediag.capture.step_tables import UnreadableStepError
@@ -112,7 +112,7 @@ def _step_of(function: Any) -> Step | None:
     # Of those alike, `max` takes the first.
     concrete = max(reversed(traced), key=_rows)
     try:
-        return Step(Unfolded(concrete), _variables_of(concrete))
+        return Step(of_function(concrete), _variables_of(concrete))
     except UnreadableGraphError as lack:
         raise UnreadableStepError(str(lack)) from lack
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pipediag.capture.frameworks.tensorflow.tables.copies import beside, copies_of, of_all_devices
@@ -34,7 +34,7 @@ Given = dict[tuple[int, str, int], Any]
 
 
 class TableInStep:
-    """One table in one traced function."""
+    """One table in the graph of one step."""
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class TableInStep:
         self.ids_missing: str | None = None
         self._copies: list[TableInStep] = []
         try:
-            self.passage = _passage(step, lookups)
-            self._sources = {one.key for each in lookups for one in sources_of(step, each.ids)}
+            self.passage = _passage(step, lookups, self._made_of)
+            self._needed = {one.key for each in lookups for one in self._computed_from(each.ids)}
         except NotFromABatchError as lack:
             self.ids_missing = f"The ids can't be computed from a batch: {lack}."
 
@@ -82,7 +82,7 @@ class TableInStep:
 
     def answers(self, given: Given) -> bool:
         """Whether all that its ids are computed from is there, of all replicas."""
-        return self._sources <= given.keys() and all(one.answers(given) for one in self._copies)
+        return self._needed <= given.keys() and all(one.answers(given) for one in self._copies)
 
     def looked_up(self, given: Given) -> list[LookedUp]:
         """Computed as the step computes them, those of all replicas."""
@@ -99,6 +99,22 @@ class TableInStep:
                 )
             )
         return found + [one for copy in self._copies for one in copy.looked_up(given)]
+
+    def _computed_from(self, ids: At) -> Iterator[At]:
+        """What has to be given for ids.
+
+        Raises:
+            NotFromABatchError: nothing that can be given tells them.
+        """
+        return sources_of(self._step, ids)
+
+    def _made_of(self, ids: At) -> Iterator[At]:
+        """What ids are in the batch.
+
+        Raises:
+            NotFromABatchError: they do not come from it.
+        """
+        return sources_of(self._step, ids)
 
 
 def join_copies(tables: Sequence[TableInStep]) -> None:
@@ -171,14 +187,16 @@ def _gradient(work: WholeTable, own: int, writes: Writes) -> SparseOrDense:
     return "sparse" if came_as_rows and not work.dense_gradient else "dense"
 
 
-def _passage(step: Unfolded, lookups: list[Lookup]) -> Passage:
+def _passage(
+    step: Unfolded, lookups: list[Lookup], made_of: Callable[[At], Iterator[At]]
+) -> Passage:
     """How the ids come; of several ways, that of the first, and any float on one of them."""
     dtypes, vocabularies = [], []
     for lookup in lookups:
         branch = lookup.branch
         if branch is not None and not handed_out_there(step, lookup):
             raise NotFromABatchError(f"they are looked up within `{branch.within}` of the graph")
-        for source in sources_of(step, lookup.ids):
+        for source in made_of(lookup.ids):
             dtypes.append(source.tensor.dtype.name)
         vocabularies += _vocabularies(step, lookup.ids)
     casts = [cast.through for one in lookups if (cast := cast_of(step, one.ids)) is not None]

@@ -95,21 +95,22 @@ class At(NamedTuple):
 
 
 class Unfolded:
-    """Every operation that a call of a concrete function may run, each with the call it is in.
+    """Every operation that a call of a function may run, each with the call it is in.
+
+    Args:
+        graph: of the function.
+        compiled: whether XLA compiles all of it.
 
     Raises:
         UnreadableGraphError: a function that is called can't be found, or it is too large.
     """
 
-    def __init__(self, concrete: Any) -> None:
-        must = concrete.function_def.attr[_COMPILED].b
-        self.root = Frame(0, concrete.graph, compiled_itself=bool(must))
+    def __init__(self, graph: Any, *, compiled: bool = False) -> None:
+        self.root = Frame(0, graph, compiled_itself=compiled)
         self.frames = [self.root]
         self.operations: list[tuple[Frame, Any]] = []
         self._called: dict[tuple[int, str], list[Frame]] = {}
-        self._captured = {
-            internal.op.name: external for external, internal in concrete.graph.captures
-        }
+        self._captured = {internal.op.name: external for external, internal in graph.captures}
         self._unfold(self.root)
 
     def source(self, at: At) -> At:
@@ -166,6 +167,16 @@ class Unfolded:
         self.frames.append(callee)
         self._unfold(callee)
         return callee
+
+
+def of_function(concrete: Any) -> Unfolded:
+    """Of a concrete function.
+
+    Raises:
+        UnreadableGraphError: as `Unfolded`.
+    """
+    must = concrete.function_def.attr[_COMPILED].b
+    return Unfolded(concrete.graph, compiled=bool(must))
 
 
 def _is_compiled(call: Any) -> bool:
