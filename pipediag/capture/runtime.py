@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pipediag.capture.step_tables import EagerSteps, StepTables
+from pipediag.capture.step_tables import EagerSteps, KeptBatch, StepTables
 from pipediag.session.recording import ModelNode
 from pipediag.vocabulary import Scalar
 
@@ -64,6 +64,13 @@ class Counter(Protocol):
 
     def read(self) -> int:
         """Steps so far; asked on another thread than that of the loop."""
+
+
+class Keeper(Protocol):
+    """Keeps the batch that such a loop is at."""
+
+    def read(self) -> KeptBatch | None:
+        """The batch of the step that runs, or ran last; asked on another thread, too."""
 
 
 class Runtime(Protocol):

@@ -47,6 +47,17 @@ class LookedUp:
 
 
 @dataclass(frozen=True)
+class KeptBatch:
+    """One that a loop inside a function has kept, to be read beside it."""
+
+    place: Any
+    """Of the variable that keeps it, by which the loop's graph knows it."""
+    number: int
+    """Which of the loop's, from 1."""
+    parts: list[Any]
+
+
+@dataclass(frozen=True)
 class Passage:
     """How the ids of a table come to it."""
 
@@ -127,6 +138,13 @@ class StepTables(Protocol):
 
         Raises:
             UnreadableStepError: the batch is none that the step was traced for.
+        """
+
+    def of_kept(self, batches: Sequence[KeptBatch]) -> Any:
+        """The same where a loop inside the step's function has kept them.
+
+        Raises:
+            UnreadableStepError: they are none of the loop's that the step was traced for.
         """
 
     def of_call(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.id_tally import IdTally
 from pipediag.capture.recorder import Recorder
+from pipediag.capture.runtime import Keeper
 from pipediag.capture.step_tables import (
     EagerSteps,
     KnownTable,
@@ -50,6 +51,8 @@ class TableWatch:
         """Where steps have to be listened to, as no function runs them."""
         self._unread = False
         """Whether the first of these is still to come."""
+        self._newest = 0
+        """Number of the last batch that a loop inside a function had kept."""
         self._run_otherwise = False
         """Whether a later one did not run what the first did."""
         self._records: list[tuple[StepTable, RecordedVariable]] = []
@@ -81,6 +84,29 @@ class TableWatch:
         self._read(lambda: runtime.step_tables(functions))
         if self._step is not None:
             self._expect_ids(self._lack(consumer))
+
+    def begin_inside(self, lack: str | None) -> None:
+        """Read the tables of a loop inside a function, which keeps the batches that it is at.
+
+        Args:
+            lack: why it keeps none.
+        """
+        functions = [one for ref in self._loop.step_functions if (one := ref()) is not None]
+        self._read(lambda: self._loop.runtime.step_tables(functions))
+        if self._step is not None:
+            self._expect_ids(lack)
+
+    def look_at_kept(self, keepers: Sequence[Keeper]) -> None:
+        """At the batches that loops inside the function are at; at none of them twice."""
+        try:
+            batches = [kept for one in keepers if (kept := one.read()) is not None]
+        except Exception as lack:
+            self._give_up(lack)
+            return
+        number = max((one.number for one in batches), default=0)
+        if number > self._newest:
+            self._newest = number
+            self._look(number, lambda step: step.of_kept(batches))
 
     @property
     def listens(self) -> bool:

@@ -8,7 +8,7 @@ from pipediag.capture.loops.loop import Loop
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.measuring.open_window import OpenWindow
 from pipediag.capture.measuring.table_watch import TableWatch
-from pipediag.capture.runtime import Counter
+from pipediag.capture.runtime import Counter, Keeper
 from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.vocabulary import WindowKind
 
@@ -16,6 +16,7 @@ INTERVAL_S = 0.2
 """Own choice: seldom enough to cost nothing, and often enough for a window of a few seconds."""
 
 _FEWEST_INTERVALS = 5
+_NONE_KEPT = "No batch of a loop inside a tf.function was kept to be looked at."
 
 
 class InGraphMeasure:
@@ -31,6 +32,11 @@ class InGraphMeasure:
         self._steps_in_window = 0
         self._window = self._open("warmup")
         self._tables = TableWatch(loop, instruments.recorder)
+        self._looking_since: int | None = None
+        self.keepers: list[Keeper] = []
+        """Of the batches that loops of the function are at."""
+        self.keeps_none: str | None = None
+        """Why one of them keeps none, as a sentence."""
         self.done = False
 
     def poll(self) -> None:
@@ -41,6 +47,9 @@ class InGraphMeasure:
         if last is not None and count == last[1]:
             return
         self._last = (now, count)
+        if self._looking_since is not None:
+            self._look(now)
+            return
         if last is None or self.done:
             return
         steps = count - last[1]
@@ -73,11 +82,14 @@ class InGraphMeasure:
     def finish(self, reason: str) -> None:
         if self.done:
             return
-        if self._window.record.kind == "profile":
-            self._with.profiler.stop()
-        self._window.close(complete=False, reason=reason)
-        self._read_tables()
-        self.done = True
+        if self._looking_since is None:
+            if self._window.record.kind == "profile":
+                self._with.profiler.stop()
+            self._window.close(complete=False, reason=reason)
+            self._begin_look()
+        # What is kept outlives the call.
+        self._look_once()
+        self._end_look()
 
     def _advance(self, now: int) -> None:
         pace, elapsed = self._with.pace, self._window.elapsed_ns(now)
@@ -112,8 +124,29 @@ class InGraphMeasure:
 
     def _end(self, complete: bool) -> None:
         self._window.close(complete=complete, reason=self._window.record.reason)
-        self._read_tables()
-        self.done = True
+        self._begin_look()
+        if not self._tables.wants_batches:
+            self._measured()
+
+    def _look(self, now: int) -> None:
+        """Between two readings of the counter the loop has come to another batch."""
+        assert self._looking_since is not None
+        self._look_once()
+        elapsed = now - self._looking_since
+        enough = self._with.pace.looked_enough(self._tables.seen, elapsed, None)
+        if enough or not self._tables.wants_batches:
+            self._measured()
+
+    def _look_once(self) -> None:
+        if self._tables.wants_batches:
+            self._tables.look_at_kept(self.keepers)
+
+    def _end_look(self) -> None:
+        self._tables.end()
+        self._looking_since, self.done = None, True
+
+    def _measured(self) -> None:
+        self._end_look()
         self._with.recorder.note(
             "The loop runs inside a tf.function: step times are averages over intervals of "
             f"{INTERVAL_S:g} s, and tf.data gives no gap times for it."
@@ -121,11 +154,11 @@ class InGraphMeasure:
         self._with.recorder.save()
         self._with.tell(LoopMeasured(self.loop.record.line))
 
-    def _read_tables(self) -> None:
-        """What the traced step tells of its embeddings; no batch of it can be looked at."""
+    def _begin_look(self) -> None:
+        """What the traced step tells of its embeddings; batches that it keeps tell the ids."""
         if self.loop.trains:
-            self._tables.begin(None)
-            self._tables.end()
+            self._tables.begin_inside(None if self.keepers else self.keeps_none or _NONE_KEPT)
+            self._looking_since = time.monotonic_ns()
 
     def _open(self, kind: WindowKind) -> OpenWindow:
         recording = self._with.recorder.recording

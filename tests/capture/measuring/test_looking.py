@@ -61,6 +61,9 @@ class ToyTables:
             raise UnreadableStepError("A batch is strange.")
         return batch
 
+    def of_kept(self, batches: Any) -> Any:
+        return [part for one in batches for part in one.parts]
+
     def of_call(self, function: Any, args: Any, kwargs: Any) -> Any:
         return args[0] if function == "step" else None
 

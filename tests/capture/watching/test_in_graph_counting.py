@@ -46,6 +46,7 @@ class Tracing:
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(graph_loops, "StepCounter", Counter)
+        monkeypatch.setattr(graph_loops, "not_kept", lambda _, **__: "A toy keeps none.")
         monkeypatch.setattr(module, "INTERVAL_S", 30)
         self.instruments = FakeInstruments(directory)
         self.updates, self.function = UpdateWatch(), Function()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from pipediag.capture.step_tables import KeptBatch
 from pipediag.capture.watching import in_graph_measure as module
 from pipediag.capture.watching.in_graph_measure import InGraphMeasure
 from pipediag.session.messages import LoopMeasured, WindowBegun
 from tests.capture.instruments import FakeInstruments, training_loop
+from tests.capture.measuring.test_looking import ToyTables
+from tests.capture.runtimes import ToyRuntime
 
 MS = 1_000_000
 
@@ -204,3 +208,70 @@ def test_the_timeline_is_told_of_each_call(call: Call) -> None:
 
     name = call.loop.record.id
     assert call.instruments.timeline.told == [("called", name), ("ended", "")] * 2
+
+
+class ToyKeeper:
+    """Has kept the batch of the step that the counter is at."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.fails = False
+
+    def read(self) -> KeptBatch | None:
+        if self.fails:
+            raise RuntimeError("gone")
+        return (
+            KeptBatch("here", self.call.count, [self.call.count % 10]) if self.call.count else None
+        )
+
+
+def keeping(call: Call) -> ToyKeeper:
+    keeper = ToyKeeper(call)
+    call.loop.runtime = ToyRuntime()
+    call.loop.runtime.tables = ToyTables()
+    call.measure.keepers.append(keeper)
+    return keeper
+
+
+def test_kept_batches_are_looked_at_behind_the_profile(call: Call) -> None:
+    keeping(call)
+    call.until_profile()
+    for _ in range(4):
+        call.interval(3)
+
+    assert call.measure.done
+    (table,) = call.recording.variables
+    assert table.ids is not None
+    assert len(table.ids.batches) == call.instruments.pace.look
+    assert all(later - one == 3 for one, later in pairwise(table.ids.batches))
+    assert [kind for kind, _ in call.instruments.windows] == ["warmup", "baseline", "profile"]
+
+
+def test_the_last_batch_outlives_a_loop_that_ends_early(call: Call) -> None:
+    keeping(call)
+    call.interval(4)
+    call.measure.finish("the script finished")
+
+    (table,) = call.recording.variables
+    assert table.ids is not None
+    assert table.ids.batches == [4]
+
+
+def test_a_batch_that_can_not_be_read_ends_the_look(call: Call) -> None:
+    keeper = keeping(call)
+    keeper.fails = True
+    call.interval(4)
+    call.measure.finish("the script finished")
+
+    (table,) = call.recording.variables
+    assert table.ids_missing == "The ids of a batch could not be computed: RuntimeError."
+
+
+def test_why_no_batch_is_kept_is_said(call: Call) -> None:
+    keeping(call)
+    call.measure.keepers.clear()
+    call.measure.keeps_none = "They are too large."
+    call.interval(4)
+    call.measure.finish("the script finished")
+
+    assert call.recording.variables[0].ids_missing == "They are too large."

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pipediag.capture.frameworks.tensorflow.kept_batches import BatchKeeper, not_kept
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.watching.in_graph_measure import InGraphMeasure
 from pipediag.capture.watching.watchers import Watchers
 
 _WHAT = "counting the steps of loops inside a tf.function"
+_REPLICAS = "Each replica has a part of its batches, of which none is kept to be looked at."
 
 
 class StepCounter:
@@ -20,15 +22,18 @@ class StepCounter:
 
     def __init__(self) -> None:
         from tensorflow.python.framework import dtypes, ops
-        from tensorflow.python.ops import variables
+        from tensorflow.python.ops import resource_variable_ops
 
-        # Outside of the function that is being traced, so that it may be read while that runs.
+        # Outside of the function that is being traced, so that it may be read while that runs; and
+        # by its class, as a function that makes any other variable is traced once more.
         with ops.init_scope(), ops.device("/CPU:0"):
-            self._variable = variables.Variable(0, dtype=dtypes.int64, trainable=False)
+            self._variable = resource_variable_ops.ResourceVariable(
+                0, dtype=dtypes.int64, trainable=False
+            )
 
-    def add(self) -> None:
-        """Count one step wherever what is traced now runs."""
-        self._variable.assign_add(1)
+    def add(self) -> Any:
+        """Count one step wherever what is traced now runs; returns its number there."""
+        return self._variable.assign_add(1, read_value=True)
 
     def read(self) -> int:
         """Steps so far."""
@@ -43,13 +48,16 @@ class GraphLoops:
         self._in_graph = watchers.in_graph
         self._runtime = runtime
         self._counts = watchers.guard.entry(_WHAT, lambda counter: counter.add())
+        self._keeps = watchers.guard.entry("keeping batches of a loop", self._keep)
 
     def install_datasets(self, dataset_autograph: Any) -> None:
         """Count the steps of `for batch in dataset` inside a tf.function."""
         registry = dataset_autograph.control_flow.for_loop_registry
         dataset_class = dataset_autograph.dataset_ops.DatasetV2
         original = registry._registry[dataset_class]
-        counted = self._counting(lambda dataset: dataset)
+        counted = self._counting(
+            lambda dataset: dataset, lambda dataset: not_kept(dataset, on_host=True)
+        )
 
         def for_stmt(dataset: Any, extra_test: Any, body: Any, *rest: Any, **named: Any) -> Any:
             return original(dataset, extra_test, counted(dataset, body), *rest, **named)
@@ -58,9 +66,15 @@ class GraphLoops:
 
     def install_iterators(self, control_flow: Any) -> None:
         """Count the steps of `for batch in iterator` inside a tf.function."""
-        counted = self._counting(lambda iterated: getattr(iterated, "_dataset", iterated))
-        for name in ("_tf_iterator_for_stmt", "_tf_distributed_iterable_for_stmt"):
+        kinds: dict[str, Callable[[Any], str | None]] = {
+            "_tf_iterator_for_stmt": lambda iterated: not_kept(iterated, on_host=False),
+            "_tf_distributed_iterable_for_stmt": lambda _: _REPLICAS,
+        }
+        for name, lack_of in kinds.items():
             original = getattr(control_flow, name)
+            counted = self._counting(
+                lambda iterated: getattr(iterated, "_dataset", iterated), lack_of
+            )
 
             def for_stmt(
                 iterated: Any,
@@ -68,27 +82,47 @@ class GraphLoops:
                 body: Any,
                 *rest: Any,
                 _original: Any = original,
+                _counted: Any = counted,
                 **named: Any,
             ) -> Any:
-                return _original(iterated, extra_test, counted(iterated, body), *rest, **named)
+                return _original(iterated, extra_test, _counted(iterated, body), *rest, **named)
 
             setattr(control_flow, name, self._guard.hook(original, for_stmt))
 
-    def _counting(self, dataset_of: Callable[[Any], Any]) -> Callable[..., Any]:
-        """An entry that returns the body of a loop with a counter in it, or the body as it is."""
+    def _counting(
+        self, dataset_of: Callable[[Any], Any], lack_of: Callable[[Any], str | None]
+    ) -> Callable[..., Any]:
+        """An entry that returns the body of a loop with a counter in it, or the body as it is.
+
+        Args:
+            dataset_of: the dataset of what is looped over.
+            lack_of: why no batch of it is kept.
+        """
 
         def counted(iterated: Any, body: Callable[[Any], Any]) -> Callable[[Any], Any]:
             measure = self._measured(dataset_of(iterated))
             if measure is None:
                 return body
+            lack = lack_of(iterated)
+            keeper = BatchKeeper() if lack is None else None
+            if keeper is None:
+                measure.keeps_none = lack
+            else:
+                measure.keepers.append(keeper)
 
             def body_and_count(batch: Any) -> Any:
-                self._counts(measure.counter)
+                number = self._counts(measure.counter)
+                self._keeps(keeper, number, batch)
                 return body(batch)
 
             return body_and_count
 
         return self._guard.entry(_WHAT, counted, lambda _, body: body)
+
+    @staticmethod
+    def _keep(keeper: BatchKeeper | None, number: Any, batch: Any) -> None:
+        if keeper is not None and number is not None:
+            keeper.keep(number, batch)
 
     def _measured(self, dataset: Any) -> InGraphMeasure | None:
         if not hasattr(dataset, "element_spec"):

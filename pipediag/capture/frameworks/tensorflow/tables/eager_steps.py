@@ -27,7 +27,7 @@ from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
     Unfolded,
     UnreadableGraphError,
 )
-from pipediag.capture.step_tables import UnreadableStepError
+from pipediag.capture.step_tables import KeptBatch, UnreadableStepError
 from pipediag.session.recorded_tables import RecordedSoftmax
 
 _NO_VARIABLE = "No operation of TensorFlow that ran in the step has to do with a variable."
@@ -113,6 +113,10 @@ class EagerTables:
 
     def of_batch(self, batch: Any) -> Given:  # noqa: ARG002
         """What runs tells the ids, and not the batch."""
+        return {}
+
+    def of_kept(self, batches: Sequence[KeptBatch]) -> Given:  # noqa: ARG002
+        """No function of it keeps any."""
         return {}
 
     def of_call(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Given | None:  # noqa: ARG002

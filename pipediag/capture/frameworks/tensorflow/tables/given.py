@@ -13,8 +13,9 @@ from pipediag.capture.frameworks.tensorflow.tables.draws import (
 from pipediag.capture.frameworks.tensorflow.tables.table import Given
 from pipediag.capture.frameworks.tensorflow.tables.unfolded import At, Frame, Unfolded
 from pipediag.capture.frameworks.tensorflow.traced_shapes import called_with
-from pipediag.capture.step_tables import UnreadableStepError
+from pipediag.capture.step_tables import KeptBatch, UnreadableStepError
 
+_ASSIGNS = "AssignVariableOp"
 _NO_MATCH = "A batch has another structure than the step was traced for."
 
 
@@ -38,6 +39,25 @@ def drawn(step: Unfolded, parts: list[Any], of_replicas: list[list[Any]]) -> Giv
                 raise UnreadableStepError(_NO_MATCH)
             given.update(_standing_for(frame, op, of_replica))
             count += 1
+    return given
+
+
+def kept(step: Unfolded, batch: KeptBatch) -> Given:
+    """What stands for the parts of a batch that the step keeps itself; nothing where it keeps none
+    there.
+
+    Raises:
+        UnreadableStepError: the batch is none that the step was traced for.
+    """
+    given: Given = {}
+    for frame, op in step.operations:
+        if op.type != _ASSIGNS or step.captured(At(frame, op.inputs[0])) is not batch.place:
+            continue
+        made = step.source(At(frame, op.inputs[1]))
+        _, *parts = (step.source(one) for one in made.inputs())
+        if not _are_of([one.tensor for one in parts], batch.parts):
+            raise UnreadableStepError(_NO_MATCH)
+        given.update({at.key: part for at, part in zip(parts, batch.parts, strict=True)})
     return given
 
 

@@ -43,7 +43,9 @@ def handed_out_there(step: Unfolded, lookup: Lookup) -> bool:
     except NotFromABatchError:
         return False
     return bool(sources) and all(
-        one.op.type == HANDED_OUT and one.frame.branch is lookup.branch for one in sources
+        one.frame.branch is lookup.branch
+        and (one.op.type == HANDED_OUT or one.frame.is_element(one.op))
+        for one in sources
     )
 
 

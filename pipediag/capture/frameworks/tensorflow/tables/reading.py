@@ -9,7 +9,7 @@ from typing import Any
 from pipediag.capture.frameworks.tensorflow.distributed import parts_by_replica
 from pipediag.capture.frameworks.tensorflow.tables.copies import of_all_devices
 from pipediag.capture.frameworks.tensorflow.tables.draws import draws_as_counted
-from pipediag.capture.frameworks.tensorflow.tables.given import called, drawn
+from pipediag.capture.frameworks.tensorflow.tables.given import called, drawn, kept
 from pipediag.capture.frameworks.tensorflow.tables.step import VOCABULARY, Label, Step
 from pipediag.capture.frameworks.tensorflow.tables.table import Given, TableInStep
 from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
@@ -17,7 +17,7 @@ from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
     of_function,
 )
 from pipediag.capture.frameworks.tensorflow.traced_shapes import called_with
-from pipediag.capture.step_tables import UnreadableStepError
+from pipediag.capture.step_tables import KeptBatch, UnreadableStepError
 from pipediag.session.recorded_tables import RecordedSoftmax
 from pipediag.vocabulary import TablePart
 
@@ -68,6 +68,14 @@ class TracedTables:
         given: Given = {}
         for step in self._steps:
             given.update(drawn(step.unfolded, parts, of_replicas))
+        return given
+
+    def of_kept(self, batches: Sequence[KeptBatch]) -> Given:
+        """By the operations that keep them."""
+        given: Given = {}
+        for step in self._steps:
+            for one in batches:
+                given.update(kept(step.unfolded, one))
         return given
 
     def of_call(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Given | None:

@@ -52,6 +52,15 @@ class Frame:
         place = self.positions.get(op.name) if op.type == "Placeholder" else None
         return self.given[place] if place is not None and place < len(self.given) else None
 
+    def is_element(self, op: Any) -> bool:
+        """Whether it is a part of the element of the dataset that the call is for."""
+        return (
+            self.call is not None
+            and self.call.type in _OVER_DATA
+            and op.name in self.positions
+            and self.given_for(op) is None
+        )
+
     @property
     def branch(self) -> Frame | None:
         """The body of the loop or branch that it is in; None where each call of the step runs it

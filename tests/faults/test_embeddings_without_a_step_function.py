@@ -1,0 +1,117 @@
+"""Loops without a function for each step: listened to, or with their batches kept, the training is
+the native one, and what is said of ids is what a plain pass over the same batches finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from .conftest import MakeCase
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.faults]
+
+ROWS, LENGTH, BATCH, STEPS = 400, 12, 16, 150
+
+DATA = f"""
+    import hashlib
+
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(7)
+    rng = np.random.default_rng(3)
+    ids = rng.integers(0, {ROWS}, ({STEPS * BATCH}, {LENGTH}))
+    drawn = [0]
+    def batches():
+        for at in range(0, len(ids), {BATCH}):
+            drawn[0] += 1
+            yield ids[at : at + {BATCH}]
+    spec = tf.TensorSpec(({BATCH}, {LENGTH}), "int64")
+    dataset = tf.data.Dataset.from_generator(batches, output_signature=spec)
+    table = tf.Variable(tf.random.normal(({ROWS}, 8)), name="mine")
+    optimizer = keras.optimizers.Adam()
+
+    def step(batch):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.nn.dropout(tf.gather(table, batch), 0.3) ** 2)
+        optimizer.apply_gradients(zip(tape.gradient(loss, [table]), [table]))
+        return loss
+"""
+EAGER = (
+    DATA
+    + """
+    np.save("ids.npy", ids)
+    for epoch in range(8):
+        losses = [float(step(batch)) for batch in dataset]
+    print("FACT losses", losses[-1], len(losses), drawn)
+    print("FACT weights", hashlib.sha256(table.numpy().tobytes()).hexdigest())
+    print("FACT next", np.random.rand(), tf.random.uniform(()).numpy())
+"""
+)
+IN_GRAPH = (
+    DATA.replace(
+        "drawn = [0]",
+        f"ids[:] = (np.arange(len(ids)) // {BATCH} % {ROWS})[:, None]\n    drawn = [0]",
+    )
+    + """
+    traced = [0]
+
+    @tf.function
+    def epoch(data):
+        traced[0] += 1
+        total = tf.constant(0.0)
+        for batch in data:
+            total += step(batch)
+        return total
+
+    losses = [float(epoch(DATA)) for _ in range(40)]
+    print("FACT losses", losses, drawn, traced)
+    print("FACT weights", hashlib.sha256(table.numpy().tobytes()).hexdigest())
+    print("FACT next", np.random.rand(), tf.random.uniform(()).numpy())
+"""
+)
+
+
+def test_a_training_whose_operations_are_listened_to_is_the_native_one(
+    make_case: MakeCase,
+) -> None:
+    case = make_case(EAGER)
+    native = case.natively()
+    analysed = case.analysed("--run-to-end", "--budget", "0")
+
+    assert native.facts
+    assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
+    (table,) = analysed.session.embeddings
+    assert (table.rows, table.dim, table.gradient, table.update) == (ROWS, 8, "sparse", "dense")
+    assert table.slot_bytes == 2 * table.table_bytes
+    assert table.ids is not None, table.ids_missing
+    data = np.load(analysed.directory / "ids.npy").reshape(STEPS, -1)
+    numbers = range(table.ids.first_batch, table.ids.last_batch + 1)
+    batches = [data[(number - 1) % STEPS] for number in numbers]
+    # A step that an epoch ends is left out.
+    assert 0 <= len(batches) - table.ids.batches <= len(batches) // STEPS + 1
+    if len(batches) == table.ids.batches:
+        assert table.ids.unique == len(np.unique(np.concatenate(batches)))
+    assert table.ids.lookups == table.ids.batches * BATCH * LENGTH
+
+
+@pytest.mark.parametrize("data", ["dataset", "iter(dataset)"])
+def test_a_training_whose_batches_are_kept_is_the_native_one(
+    make_case: MakeCase, data: str
+) -> None:
+    case = make_case(IN_GRAPH.replace("DATA", data))
+    native = case.natively()
+    analysed = case.analysed("--run-to-end", "--budget", "0")
+
+    assert native.facts
+    assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
+    (table,) = analysed.session.embeddings
+    assert (table.rows, table.gradient, table.update) == (ROWS, "sparse", "dense")
+    assert table.ids is not None, table.ids_missing
+    # All ids of a batch are one: what several batches are mixed of would have more.
+    assert table.ids.unique_per_step == 1.0
+    assert table.ids.lookups == table.ids.batches * BATCH * LENGTH
+    assert table.ids.largest < STEPS
+    if table.ids.batches == 1:
+        assert table.ids.smallest == (table.ids.first_batch - 1) % STEPS
