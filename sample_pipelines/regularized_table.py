@@ -19,7 +19,9 @@ dataset = tf.data.Dataset.from_tensor_slices((words, labels)).shuffle(4000).batc
 model = keras.Sequential(
     [
         keras.Input(shape=(LENGTH,), dtype="int32"),
-        keras.layers.Embedding(VOCABULARY, 64, embeddings_regularizer=keras.regularizers.L2(1e-6)),
+        keras.layers.Embedding(  # pipediag: culprit
+            VOCABULARY, 64, embeddings_regularizer=keras.regularizers.L2(1e-6)
+        ),
         keras.layers.GlobalAveragePooling1D(),
         keras.layers.Dense(1, activation="sigmoid"),
     ]

@@ -122,5 +122,8 @@ class Embedding(Record):
     constraint: str | None = None
     idle_slot_bytes: int | None = None
     """Of a table that is not trained: what its optimizer keeps for it all the same."""
+    file: str | None = None
+    line: int | None = None
+    """Where the script made the layer; None where that was not seen."""
     ids: EmbeddingIds | None = None
     ids_missing: str | None = None

@@ -126,6 +126,7 @@ class RecordedVariable:
     slots: int
     file: str | None = None
     line: int | None = None
+    """Where the script made the layer."""
     mask_zero: bool = False
     regularizer: str | None = None
     """Class of the one that a layer has over the whole table."""

@@ -60,6 +60,8 @@ def _describe(variable: RecordedVariable) -> Embedding:
         regularizer=variable.regularizer,
         constraint=variable.constraint,
         idle_slot_bytes=variable.idle_slot_bytes,
+        file=variable.file,
+        line=variable.line,
         ids=measured,
         ids_missing=None if measured else variable.ids_missing or _NOT_READ,
     )

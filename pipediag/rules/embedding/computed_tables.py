@@ -37,6 +37,7 @@ def judged_by_compute(
     gone_ms: float | None = None,
     edit: Edit | None = None,
     untried: str | None = None,
+    place: tuple[str, int] | None = None,
 ) -> Finding:
     """What a rule finds: it informs where the passes take little of the step, or input waits.
 
@@ -46,6 +47,7 @@ def judged_by_compute(
         gone_ms: of a step in all that may go with it, where that is more: the most that the advice
             can buy.
         missing: why nothing is predicted, as a sentence.
+        place: what to change; the loop, where that is not known.
     """
     took = percent_of_step(session, took_ms)
     if took is not None:
@@ -66,7 +68,7 @@ def judged_by_compute(
     return meta.finding(
         "fail",
         advice,
-        place=(loop.file, loop.line) if loop else None,
+        place=place or ((loop.file, loop.line) if loop else None),
         evidence=evidence,
         own_prediction=Prediction(None, missing),
         speedup_at_most=None if gone is None else at_most_without(session, gone),

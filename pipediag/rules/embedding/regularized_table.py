@@ -73,8 +73,15 @@ def _finding(session: Session, tables: list[Embedding]) -> Finding:
         took_ms=_took_ms(session, tables),
         missing=_NOT_MEASURED,
         edit=without_table_terms(session, META.id),
+        place=_made_at(tables),
         untried=NO_MODEL_EDIT,
     )
+
+
+def _made_at(tables: list[Embedding]) -> tuple[str, int] | None:
+    """Where the script gave the largest of those whose line is known its term."""
+    known = ((one.file, one.line) for one in tables if one.file is not None)
+    return next(((file, line) for file, line in known if line is not None), None)
 
 
 def _took_ms(session: Session, tables: list[Embedding]) -> float | None:

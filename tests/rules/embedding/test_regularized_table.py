@@ -55,6 +55,16 @@ def test_a_regulariser_over_a_large_table_fails() -> None:
     assert finding.edit.label == "no regulariser and no constraint on embeddings"
 
 
+def test_it_stands_where_the_layer_was_made_or_else_at_the_loop() -> None:
+    session = session_with({"file": None}, {"file": "model.py", "line": 12})
+    made = only(rule, session)
+    loop = session.loops[0]
+    unseen = finding_with()
+
+    assert (made.file, made.line) == ("model.py", 12)
+    assert (unseen.file, unseen.line) == (loop.file, loop.line)
+
+
 @pytest.mark.parametrize(
     ("optimizer", "said", "used"),
     [

@@ -12,6 +12,7 @@ from typing import Any
 
 from pipediag.capture.frameworks.keras.clocked_callbacks import clocked
 from pipediag.capture.frameworks.keras.listed_callbacks import ListedCallbacks
+from pipediag.capture.frameworks.keras.made_at import watch_layers
 from pipediag.capture.frameworks.keras.skipped_callbacks import SkippedCallbacks
 from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
@@ -56,6 +57,8 @@ class KerasHooks:
         for backend, trainer in _OTHER_TRAINERS.items():
             yield f"keras.src.backend.{backend}.trainer", self._times(trainer)
         yield "keras.src.callbacks.callback_list", self._on_callbacks
+        for package in KERAS_2:
+            yield f"{package}.layers.core.embedding", self._on_embedding
         for package in KERAS_2:
             yield f"{package}.engine.data_adapter", self._on_data_handler
             yield f"{package}.engine.training", self._times("Model")
@@ -169,6 +172,9 @@ class KerasHooks:
                 over(listed)
 
         setattr(owner, method, guard.hook(original, at_batch))
+
+    def _on_embedding(self, module: Any) -> None:
+        watch_layers(module.Embedding, self._guard)
 
     def _on_legacy_optimizer(self, module: Any) -> None:
         self._updates.install_optimizer(module.OptimizerV2, "apply_gradients", self._guard)

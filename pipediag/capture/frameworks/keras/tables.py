@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pipediag.capture.frameworks.keras.made_at import made_at
 from pipediag.capture.step_tables import KnownTable, Vocabulary
 from pipediag.session.recorded_tables import RecordedVariable
 
@@ -49,6 +50,7 @@ def _layers(model: Any) -> list[Any]:
 
 
 def _record(layer: Any, slots: dict[tuple[int, ...], int], optimizer: Any) -> RecordedVariable:
+    file, line = made_at(layer)
     return RecordedVariable(
         layer=layer.name,
         rows=layer.input_dim,
@@ -56,6 +58,8 @@ def _record(layer: Any, slots: dict[tuple[int, ...], int], optimizer: Any) -> Re
         dtype=getattr(layer.embeddings.dtype, "name", str(layer.embeddings.dtype)),
         trainable=layer.trainable,
         slots=slots.get((layer.input_dim, layer.output_dim), 0) if layer.trainable else 0,
+        file=file,
+        line=line,
         mask_zero=bool(getattr(layer, "mask_zero", False)),
         regularizer=_class_name(getattr(layer, "embeddings_regularizer", None)),
         constraint=_class_name(getattr(layer, "embeddings_constraint", None)),
