@@ -102,7 +102,7 @@ def keras_fit(tf: Any, keras: Any) -> list[Any]:
 
 
 def fit_of_a_pydataset(keras: Any, **_: Any) -> list[Any]:
-    """A `fit` of two epochs on a class of the script's, which does something at their ends."""
+    """A `fit` of an Embedding on a class of the script's, which does something at epochs' ends."""
     import numpy as np
 
     keras.utils.set_random_seed(4)
@@ -120,7 +120,8 @@ def fit_of_a_pydataset(keras: Any, **_: Any) -> list[Any]:
             self.ends += 1
 
     rows = Rows()
-    model = keras.Sequential([keras.layers.Dense(1)])
+    layers = keras.layers
+    model = keras.Sequential([layers.Embedding(4, 2), layers.Flatten(), layers.Dense(1)])
     model.compile("sgd", "mse")
     history = model.fit(rows, epochs=2, shuffle=False, verbose=0).history
     return [history, rows.ends]

@@ -55,12 +55,11 @@ class GraphLoops:
         registry = dataset_autograph.control_flow.for_loop_registry
         dataset_class = dataset_autograph.dataset_ops.DatasetV2
         original = registry._registry[dataset_class]
-        counted = self._counting(
-            lambda dataset: dataset, lambda dataset: not_kept(dataset, on_host=True)
-        )
+        counted = self._counting(lambda dataset: dataset)
 
         def for_stmt(dataset: Any, extra_test: Any, body: Any, *rest: Any, **named: Any) -> Any:
-            return original(dataset, extra_test, counted(dataset, body), *rest, **named)
+            counting = counted(dataset, body, lambda: not_kept(dataset, on_host=True))
+            return original(dataset, extra_test, counting, *rest, **named)
 
         registry._registry[dataset_class] = self._guard.hook(original, for_stmt)
 
@@ -70,11 +69,9 @@ class GraphLoops:
             "_tf_iterator_for_stmt": lambda iterated: not_kept(iterated, on_host=False),
             "_tf_distributed_iterable_for_stmt": lambda _: _REPLICAS,
         }
+        counted = self._counting(lambda iterated: getattr(iterated, "_dataset", iterated))
         for name, lack_of in kinds.items():
             original = getattr(control_flow, name)
-            counted = self._counting(
-                lambda iterated: getattr(iterated, "_dataset", iterated), lack_of
-            )
 
             def for_stmt(
                 iterated: Any,
@@ -82,28 +79,25 @@ class GraphLoops:
                 body: Any,
                 *rest: Any,
                 _original: Any = original,
-                _counted: Any = counted,
+                _lack_of: Any = lack_of,
                 **named: Any,
             ) -> Any:
-                return _original(iterated, extra_test, _counted(iterated, body), *rest, **named)
+                counting = counted(iterated, body, lambda: _lack_of(iterated))
+                return _original(iterated, extra_test, counting, *rest, **named)
 
             setattr(control_flow, name, self._guard.hook(original, for_stmt))
 
-    def _counting(
-        self, dataset_of: Callable[[Any], Any], lack_of: Callable[[Any], str | None]
-    ) -> Callable[..., Any]:
-        """An entry that returns the body of a loop with a counter in it, or the body as it is.
+    def _counting(self, dataset_of: Callable[[Any], Any]) -> Callable[..., Any]:
+        """An entry that returns the body of a loop with a counter in it, or the body as it is; it
+        is given what says why no batch of the loop is kept."""
 
-        Args:
-            dataset_of: the dataset of what is looped over.
-            lack_of: why no batch of it is kept.
-        """
-
-        def counted(iterated: Any, body: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def counted(
+            iterated: Any, body: Callable[[Any], Any], lack_of: Callable[[], str | None]
+        ) -> Callable[[Any], Any]:
             measure = self._measured(dataset_of(iterated))
             if measure is None:
                 return body
-            lack = lack_of(iterated)
+            lack = lack_of()
             keeper = BatchKeeper() if lack is None else None
             if keeper is None:
                 measure.keeps_none = lack
@@ -117,7 +111,7 @@ class GraphLoops:
 
             return body_and_count
 
-        return self._guard.entry(_WHAT, counted, lambda _, body: body)
+        return self._guard.entry(_WHAT, counted, lambda _, body, __: body)
 
     @staticmethod
     def _keep(keeper: BatchKeeper | None, number: Any, batch: Any) -> None:
