@@ -25,6 +25,7 @@ import click
 from benchmarks.machine import machine_of
 from benchmarks.samples import RunFailedError, analyze
 from pipediag.errors import PipediagError
+from pipediag.facts.whole_run import gain_of_whole
 from pipediag.runner.native_runs import kept, obtained
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
@@ -98,10 +99,12 @@ def apply(
     script, copy = SAMPLES / f"{name}.py", folder / f"{name}_edited.py"
     copy.write_text(edited(name, known["edits"]), encoding="utf-8")
     session = analyze(script, folder / name, budget_s)
-    promised = promise(session, known["rules"])
     quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    found = obtained((script, copy), rounds, env=quiet, timeout_s=LIMIT_S)
-    return Applied(name, promised, found), machine_of(session.environment)
+    native = obtained((script, copy), rounds, env=quiet, timeout_s=LIMIT_S)
+    promised = promise(session, known["rules"])
+    if promised is not None and session.run is not None:
+        promised = gain_of_whole(promised, session.run, native.script_s)
+    return Applied(name, promised, native.gain), machine_of(session.environment)
 
 
 def line(one: Applied) -> str:

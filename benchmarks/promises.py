@@ -30,7 +30,7 @@ from benchmarks.samples import RunFailedError, analyze
 from pipediag.errors import PipediagError
 from pipediag.patching.as_measured import patched_files
 from pipediag.runner.native_runs import kept
-from pipediag.runner.patched_run import measured, promised
+from pipediag.runner.patched_run import measured, promised_of_whole
 from pipediag.session.model import Session
 from tests.samples.expectation import Expectation
 
@@ -70,17 +70,26 @@ class Row:
 @click.option("--budget", type=click.FloatRange(min=1), default=30.0, show_default=True)
 @click.option("--table", type=click.Path(path_type=Path), help="Write a Markdown table.")
 @click.option("--keep", type=click.Path(path_type=Path), default=KEPT, help="What was made.")
+@click.option("--reports", type=click.Path(path_type=Path), help="Where reports go; else nowhere.")
 @click.argument("names", nargs=-1)
 def main(
-    scripts: int, rounds: int, budget: float, table: Path | None, keep: Path, names: tuple[str, ...]
+    scripts: int,
+    rounds: int,
+    budget: float,
+    table: Path | None,
+    keep: Path,
+    reports: Path | None,
+    names: tuple[str, ...],
 ) -> None:
     """Go on from what is kept, and print all of it."""
     rows = [Row(**row) for row in read_rows(keep)]
-    for expected in drawn(scripts, names):
-        if expected.name not in {row.script for row in rows}:
-            rows.append(row_of(expected, rounds, budget))
-            keep_rows(keep, map(asdict, rows))
-            click.echo(line(rows[-1]))
+    with tempfile.TemporaryDirectory(prefix="pipediag-promises-") as nowhere:
+        for expected in drawn(scripts, names):
+            if expected.name not in {row.script for row in rows}:
+                folder = (reports or Path(nowhere)) / expected.name
+                rows.append(row_of(expected, rounds, budget, folder))
+                keep_rows(keep, map(asdict, rows))
+                click.echo(line(rows[-1]))
     click.echo(summary(rows))
     if table is not None:
         table.write_text(markdown(rows), encoding="utf-8")
@@ -94,11 +103,10 @@ def drawn(scripts: int, names: tuple[str, ...]) -> list[Expectation]:
     return random.Random(SEED).sample(fitting, min(scripts, len(fitting)))
 
 
-def row_of(expected: Expectation, rounds: int, budget_s: float) -> Row:
-    """Analyse one script, and run it against what its patch makes of it."""
+def row_of(expected: Expectation, rounds: int, budget_s: float, folder: Path) -> Row:
+    """Analyse one script into that folder, and run it against what its patch makes of it."""
     try:
-        with tempfile.TemporaryDirectory(prefix="pipediag-promises-") as directory:
-            session = analyze(expected.script, Path(directory), budget_s)
+        session = analyze(expected.script, folder, budget_s)
     except RunFailedError as error:
         return Row(expected.name, [], str(error), [], [], "")
     machine = machine_of(session.environment)
@@ -107,11 +115,11 @@ def row_of(expected: Expectation, rounds: int, budget_s: float) -> Row:
         outcome = "no patch" if _confirmed(session) else "nothing confirmed"
         return Row(expected.name, _confirmed(session), outcome, [], [], machine)
     rules = [f.rule for f in session.findings if f.edit and f.edit.id in patch.edits]
-    promise = promised(session)
     try:
-        found = measured(session, patched_files(session, patch), rounds, _silent)
+        native = measured(session, patched_files(session, patch), rounds, _silent)
     except PipediagError as error:
         return Row(expected.name, rules, str(error), [], [], machine)
+    found, promise = native.gain, promised_of_whole(session, native.script_s)
     obtained = [found.value, found.low, found.high]
     if promise is None:
         return Row(expected.name, rules, "no promise", [], obtained, machine)

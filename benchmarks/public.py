@@ -42,7 +42,7 @@ from benchmarks.public_scripts.scripts import (
 from benchmarks.public_scripts.truth import probed
 from pipediag.errors import PipediagError
 from pipediag.runner.native_runs import obtained
-from pipediag.runner.patched_run import promised
+from pipediag.runner.patched_run import promised, promised_of_whole
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
 from pipediag.session.store import load_session
@@ -194,7 +194,8 @@ class Work:
                 )
             except PipediagError as error:
                 return Applied(tuple(patch.edits), promise, None, str(error))
-        return Applied(tuple(patch.edits), promise, found)
+        promise = promised_of_whole(session, found.script_s)
+        return Applied(tuple(patch.edits), promise, found.gain)
 
     def _pipediag(
         self, script: PublicScript, path: Path, words: Sequence[str], limit_s: float

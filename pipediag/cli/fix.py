@@ -143,14 +143,19 @@ def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> Exi
     """Say what was promised and what was obtained; a broken promise fails."""
     from pipediag.reporters.words.run_parts import gain
     from pipediag.runner.native_runs import kept
-    from pipediag.runner.patched_run import measured, promised
+    from pipediag.runner.patched_run import measured, promised, promised_of_whole
 
     def tell(script: Path, wall_s: float) -> None:
         say(f"ran {script.name}: {wall_s:.1f} s")
 
-    promise = promised(session)
-    found = measured(session, contents, rounds, tell)
-    say(f"Promised: {gain(promise) or 'nothing for the run was measured'}.")
+    obtained = measured(session, contents, rounds, tell)
+    found = obtained.gain
+    said, promise = promised(session), promised_of_whole(session, obtained.script_s)
+    say(f"Promised: {gain(said) or 'nothing for the run was measured'}.")
+    if said is not None and promise is None:
+        say("What comes once took longer than the script does now, so nothing follows for the run.")
+    elif promise != said:
+        say(f"With what comes once, and as long as the script took, that is {gain(promise)}.")
     say(f"Obtained: {found} for the run, from start to exit, in {rounds} rounds.")
     if promise is None:
         return ExitStatus.INCONCLUSIVE

@@ -7,7 +7,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.session.ledger import RunGain
@@ -15,6 +17,16 @@ from pipediag.trials.statistics import Estimate, estimate
 
 _LONGEST_REASON = 300
 """Characters of what a failed script said last."""
+
+
+@dataclass(frozen=True)
+class Obtained:
+    """What the copy obtained."""
+
+    gain: Estimate
+    """Wall time of the script over that of its copy."""
+    script_s: float
+    """What the script took, from start to exit: the mean of its runs."""
 
 
 def obtained(
@@ -25,8 +37,8 @@ def obtained(
     env: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
     tell: Callable[[Path, float], None] = lambda _script, _wall_s: None,
-) -> Estimate:
-    """Wall time of the script over that of its copy; each round runs both, in random order.
+) -> Obtained:
+    """How much faster the copy is than the script; each round runs both, in random order.
 
     Args:
         scripts: the script, and its copy.
@@ -40,14 +52,15 @@ def obtained(
         PipediagError: one of them ends with an error, or not in time; with the exit status 3.
     """
     order = random.Random(1)
-    ratios = []
+    rounds_s: list[tuple[float, float]] = []
     for _ in range(rounds):
         walls = {}
         for script in order.sample(scripts, 2):
             walls[script] = _wall_s(script, args, env, timeout_s)
             tell(script, walls[script])
-        ratios.append(walls[scripts[0]] / walls[scripts[1]])
-    return estimate(ratios)
+        rounds_s.append((walls[scripts[0]], walls[scripts[1]]))
+    ratios = [script_s / copy_s for script_s, copy_s in rounds_s]
+    return Obtained(estimate(ratios), fmean(script_s for script_s, _ in rounds_s))
 
 
 def _wall_s(

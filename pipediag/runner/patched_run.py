@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipediag.errors import PipediagError
-from pipediag.runner.native_runs import obtained
+from pipediag.facts.whole_run import gain_of_whole
+from pipediag.runner.native_runs import Obtained, obtained
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
-from pipediag.trials.statistics import Estimate
 
 
 def promised(session: Session) -> RunGain | None:
@@ -28,13 +28,26 @@ def promised(session: Session) -> RunGain | None:
     return gains.get(next(iter(edits))) if len(edits) == 1 else None
 
 
+def promised_of_whole(session: Session, script_s: float) -> RunGain | None:
+    """The same, of all that the script takes: of some it is not known how long they train.
+
+    Args:
+        session: of the script.
+        script_s: what it takes without pipediag, from start to exit, in seconds.
+    """
+    gain = promised(session)
+    if gain is None or session.run is None:
+        return gain
+    return gain_of_whole(gain, session.run, script_s)
+
+
 def measured(
     session: Session,
     contents: Mapping[str, bytes],
     rounds: int,
     tell: Callable[[Path, float], None],
-) -> Estimate:
-    """The script's wall time over that of its patched copy, which lies beside it meanwhile.
+) -> Obtained:
+    """What the script takes against its patched copy, which lies beside it meanwhile.
 
     Raises:
         PipediagError: it is no script whose copy can be run, or one of the runs failed.

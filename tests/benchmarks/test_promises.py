@@ -11,6 +11,7 @@ from benchmarks.diagnosis import labelled
 from benchmarks.kept_rows import keep_rows, read_rows
 from benchmarks.promises import Row, drawn, markdown, row_of, summary
 from pipediag.errors import PipediagError
+from pipediag.runner.native_runs import Obtained
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.session.patches import Patch
@@ -44,16 +45,16 @@ def test_intervals_that_overlap_keep_the_promise(
     monkeypatch.setattr(promises, "analyze", lambda *_: session_with(patch))
     monkeypatch.setattr(promises, "patched_files", lambda *_: {})
     found = Estimate((low + high) / 2, low, high, 3)
-    monkeypatch.setattr(promises, "measured", lambda *_: found)
+    monkeypatch.setattr(promises, "measured", lambda *_: Obtained(found, script_s=20.0))
 
-    made = row_of(EXPECTED, 3, 30.0)
+    made = row_of(EXPECTED, 3, 30.0, Path("anywhere"))
 
     assert (made.outcome, made.rules) == (outcome, ["missing-cache"])
     assert (made.promised, made.obtained) == ([2.0, 1.8, 2.2], [found.value, low, high])
 
 
 def test_what_fails_is_told_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object) -> Estimate:
+    def fails(*_: object) -> Obtained:
         raise PipediagError("pure_map_patched_1.py ended with 1: no such line")
 
     patch = Patch(diff="-a", edits=[trial_sessions.CACHE.id], files=[], left_out=[])
@@ -61,7 +62,7 @@ def test_what_fails_is_told_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(promises, "patched_files", lambda *_: {})
     monkeypatch.setattr(promises, "measured", fails)
 
-    made = row_of(EXPECTED, 3, 30.0)
+    made = row_of(EXPECTED, 3, 30.0, Path("anywhere"))
 
     assert made.outcome.startswith("pure_map_patched_1.py ended with 1")
     assert made.counts
@@ -72,12 +73,15 @@ def test_an_edit_without_a_patch_counts_and_a_script_without_an_edit_does_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(promises, "analyze", lambda *_: session_with(None))
-    assert (row_of(EXPECTED, 3, 30.0).outcome, row_of(EXPECTED, 3, 30.0).counts) == (
+    assert (
+        row_of(EXPECTED, 3, 30.0, Path("anywhere")).outcome,
+        row_of(EXPECTED, 3, 30.0, Path("anywhere")).counts,
+    ) == (
         "no patch",
         True,
     )
     monkeypatch.setattr(promises, "analyze", lambda *_: make_session(findings=[]))
-    assert not row_of(EXPECTED, 3, 30.0).counts
+    assert not row_of(EXPECTED, 3, 30.0, Path("anywhere")).counts
 
 
 def test_the_same_scripts_are_drawn_each_time() -> None:

@@ -15,7 +15,7 @@ from pipediag.cli.main import pipediag as group
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.runner.source_patches import with_patches
 from pipediag.session.edits import Change, Edit, Insert, Remove, SkipCallback
-from pipediag.session.ledger import RunGain
+from pipediag.session.ledger import Run, RunGain, RunSpan
 from pipediag.session.model import Session
 from pipediag.session.run import Script
 from pipediag.session.store import save_session
@@ -190,6 +190,22 @@ def test_verifies_by_running_both(script: Path) -> None:
     assert result.exit_code in (0, 1)
     assert script.read_bytes() == text.encode()
     assert sorted(each.name for each in script.parent.iterdir()) == ["session.json", "train.py"]
+
+
+def test_a_promise_for_1000_steps_is_held_to_the_whole_run(script: Path) -> None:
+    """All that the session saw comes once, so nothing of this run gets any faster."""
+    made = session(script, Remove("cache"), speedup=20.0)
+    (finding,) = made.findings
+    assert finding.for_run is not None
+    gain = finding.for_run.model_copy(update={"scope": "1000_steps"})
+    once = RunSpan(part="startup", start_ms=0.0, duration_ms=3600e3)
+    ledger = Run(scope="1000_steps", total_s=3600.0, pipediag_s=0.0, parts=[], spans=[once])
+    findings = [finding.model_copy(update={"for_run": gain})]
+    made = with_patches(made.model_copy(update={"findings": findings, "run": ledger}), LATER)
+    result = fix(save_session(made, script.parent), "--verify", "--rounds", "2")
+    assert "for 1,000 steps" in result.stderr
+    assert "What comes once took longer than the script does now" in result.stderr
+    assert result.exit_code == ExitStatus.INCONCLUSIVE.value
 
 
 def test_a_script_that_fails_verifies_nothing(script: Path) -> None:

@@ -1,0 +1,52 @@
+"""What a gain of an epoch, or of 1,000 steps, comes to in a whole run that was timed by itself."""
+
+from __future__ import annotations
+
+from pipediag.facts.run import worth
+from pipediag.session.ledger import Run, RunGain
+from pipediag.vocabulary import RunPartName
+
+_ONCE: tuple[RunPartName, ...] = (
+    "startup",
+    "before_training",
+    "compile",
+    "between_loops",
+    "after_training",
+)
+
+
+def gain_of_whole(gain: RunGain, run: Run, whole_s: float) -> RunGain | None:
+    """The same gain, of all that the script takes from start to exit; as it is where it is of that.
+
+    What was seen to come once takes what it took, and all the rest gets as much faster as the gain
+    says (Amdahl's law).
+
+    Args:
+        gain: of `run`.
+        run: the ledger, which may not know how long the script would train.
+        whole_s: what the script takes without pipediag, in seconds.
+
+    Returns:
+        None where what comes once took longer than all of the script does.
+    """
+    if gain.scope == "run":
+        return gain
+    once_s = sum(span.duration_ms for span in run.spans if span.part in _ONCE) / 1000.0
+    if once_s >= whole_s:
+        return None
+
+    def after_s(speedup: float) -> float:
+        return once_s + (whole_s - once_s) / speedup
+
+    after = after_s(gain.speedup)
+    ends = gain.ci95 and (whole_s / after_s(gain.ci95[0]), whole_s / after_s(gain.ci95[1]))
+    return gain.model_copy(
+        update={
+            "speedup": whole_s / after,
+            "ci95": ends,
+            "before_s": whole_s,
+            "after_s": after,
+            "scope": "run",
+            "saved": worth(run, whole_s - after),
+        }
+    )
