@@ -15,9 +15,7 @@ def load_gate_config(path: Path | None) -> GateConfig:
     Raises:
         PipediagError: it cannot be read, or names a key or a rule that does not exist.
     """
-    from pipediag.gate.config import load_config, reject_unknown_rules
+    from pipediag.gate.config import load_config
     from pipediag.rules.registry import METAS
 
-    config = load_config(path)
-    reject_unknown_rules(config, list(METAS))
-    return config
+    return load_config(path, list(METAS))

@@ -118,14 +118,14 @@ class GateConfig(_Table):
         )
 
 
-def load_config(path: Path | None) -> GateConfig:
+def load_config(path: Path | None, rules: Collection[str]) -> GateConfig:
     """Read `[tool.pipediag]` from `path`, or from the nearest pyproject.toml at or above here.
 
-    Without `path`, a missing file or table means the defaults.
+    Without `path`, a missing file or table means the defaults. `rules` are the ids that there are.
 
     Raises:
-        PipediagError: the named file or its table is missing, a file is not TOML, a key is
-            unknown or a value is of the wrong kind.
+        PipediagError: the named file or its table is missing, a file is not TOML, a key or a rule
+            is unknown or a value is of the wrong kind.
     """
     source = path if path is not None else _nearest_pyproject(Path.cwd())
     if source is None:
@@ -138,7 +138,9 @@ def load_config(path: Path | None) -> GateConfig:
                 "Add the table, or leave out --config to use the defaults."
             )
         return GateConfig()
-    return _parse(table, source)
+    config = _parse(table, source)
+    reject_unknown_rules(config, rules, f"In {source}, [tool.pipediag.rules]")
+    return config
 
 
 def config_of(limits: Mapping[str, object]) -> GateConfig:
@@ -169,8 +171,13 @@ def config_of(limits: Mapping[str, object]) -> GateConfig:
         ) from None
 
 
-def reject_unknown_rules(config: GateConfig, known: Collection[str]) -> None:
+def reject_unknown_rules(config: GateConfig, known: Collection[str], where: str) -> None:
     """Refuse rule ids that nobody knows: a misspelt one would silently gate nothing.
+
+    Args:
+        config: may name rules.
+        known: the ids that there are.
+        where: what names them, at the head of a sentence.
 
     Raises:
         PipediagError: lists the valid ids.
@@ -178,7 +185,7 @@ def reject_unknown_rules(config: GateConfig, known: Collection[str]) -> None:
     unknown = sorted(set(config.rules) - set(known))
     if unknown:
         raise PipediagError(
-            f"[tool.pipediag.rules] names {_listed(unknown)}, which is no rule of pipediag. "
+            f"{where} names {_listed(unknown)}, which is no rule of pipediag. "
             f"Valid rules: {', '.join(sorted(known))}."
         )
 

@@ -117,7 +117,7 @@ class Measurements:
 
         config = config_of(limits)
         try:
-            reject_unknown_rules(config, list(METAS))
+            reject_unknown_rules(config, list(METAS), "The argument rules")
         except PipediagError as error:
             raise ValueError(str(error)) from None
         self._decide(result, evaluate_named(result.session, config), config)

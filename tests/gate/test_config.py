@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from pipediag.errors import ExitStatus, PipediagError
-from pipediag.gate.config import GateConfig, OnMachine, load_config, reject_unknown_rules
+from pipediag.gate.config import GateConfig, OnMachine, load_config
+
+RULES = ["serial-stateful-map", "retracing", "missing-cache"]
 
 
 def write_pyproject(folder: Path, table: str) -> Path:
@@ -16,7 +18,7 @@ def write_pyproject(folder: Path, table: str) -> Path:
 
 
 def load(folder: Path, table: str) -> GateConfig:
-    return load_config(write_pyproject(folder, table))
+    return load_config(write_pyproject(folder, table), RULES)
 
 
 def test_every_key_is_read(tmp_path: Path) -> None:
@@ -67,25 +69,25 @@ def test_the_nearest_pyproject_upwards_is_found(
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
-    assert load_config(None).max_input_wait_percent == 7.0
+    assert load_config(None, RULES).max_input_wait_percent == 7.0
 
 
 def test_without_a_table_the_defaults_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_pyproject(tmp_path, "[project]\nname = 'x'\n")
     monkeypatch.chdir(tmp_path)
-    assert load_config(None) == GateConfig()
-    assert not load_config(None).has_limits
+    assert load_config(None, RULES) == GateConfig()
+    assert not load_config(None, RULES).has_limits
 
 
 def test_a_named_file_without_the_table_is_an_error(tmp_path: Path) -> None:
     path = write_pyproject(tmp_path, "[project]\nname = 'x'\n")
     with pytest.raises(PipediagError, match=r"no \[tool\.pipediag\] table"):
-        load_config(path)
+        load_config(path, RULES)
 
 
 def test_a_named_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PipediagError, match="No such file") as caught:
-        load_config(tmp_path / "absent.toml")
+        load_config(tmp_path / "absent.toml", RULES)
     assert caught.value.status is ExitStatus.USAGE
 
 
@@ -158,21 +160,18 @@ def test_the_command_line_wins() -> None:
     assert GateConfig(fail_on="warn").override() == GateConfig(fail_on="warn")
 
 
-def test_an_unknown_rule_lists_the_valid_ones() -> None:
-    config = GateConfig(rules={"missing-cash": "error"})
-    with pytest.raises(
-        PipediagError, match=r'"missing-cash".*Valid rules: missing-cache, retracing'
-    ):
-        reject_unknown_rules(config, ["retracing", "missing-cache"])
-
-
-def test_known_rules_are_accepted() -> None:
-    reject_unknown_rules(GateConfig(rules={"retracing": "off"}), ["retracing"])
+def test_an_unknown_rule_names_its_file_and_lists_the_valid_ones(tmp_path: Path) -> None:
+    with pytest.raises(PipediagError) as raised:
+        load(tmp_path, '[tool.pipediag.rules]\nmissing-cash = "error"\n')
+    assert str(raised.value).startswith(
+        f'In {tmp_path / "pyproject.toml"}, [tool.pipediag.rules] names "missing-cash", which is '
+    )
+    assert "Valid rules: missing-cache, retracing, serial-stateful-map." in str(raised.value)
 
 
 def test_what_to_do_about_a_table_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(PipediagError) as caught:
-        load_config(write_pyproject(tmp_path, "[project]\n"))
+        load_config(write_pyproject(tmp_path, "[project]\n"), RULES)
     assert str(caught.value).endswith(
         "so there is nothing to check against. Add the table, or leave out --config to use the "
         "defaults."
@@ -181,7 +180,7 @@ def test_what_to_do_about_a_table_that_is_missing(tmp_path: Path) -> None:
 
 def test_what_to_do_about_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(PipediagError) as caught:
-        load_config(tmp_path / "absent.toml")
+        load_config(tmp_path / "absent.toml", RULES)
     assert str(caught.value).endswith("Name a readable pyproject.toml with --config.")
 
 
