@@ -14,6 +14,7 @@ from pipediag.comparison.result import (
     ToldFinding,
     Unit,
 )
+from pipediag.facts.checkout import in_checkout
 
 _UNITS: dict[Unit, str] = {"us": "us", "ms": "ms", "s": "s", "percent": "%"}
 
@@ -157,4 +158,5 @@ def _difference_unit(quantity: Quantity) -> str:
 def _at(file: str | None, line: int | None) -> str:
     if file is None:
         return ""
-    return f" at {file}" if line is None else f" at {file}:{line}"
+    shown = in_checkout(file)
+    return f" at {shown}" if line is None else f" at {shown}:{line}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
@@ -47,6 +48,20 @@ def test_text_of_three_runs_each() -> None:
         "\n"
         "Comparison: regressed (exit status 1).\n"
     )
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_places_are_told_from_the_repositorys_root(
+    form: Literal["text", "markdown"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "ci").mkdir()
+    monkeypatch.chdir(tmp_path / "ci")
+    found = make_finding(file=str(tmp_path / "input" / "train.py"))
+    text = render(form, compare(runs_of(10.0), runs_of(13.0, findings=[found])))
+
+    assert "at input/train.py:12" in text
+    assert str(tmp_path) not in text
 
 
 def test_text_of_single_runs() -> None:
