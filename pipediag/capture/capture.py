@@ -129,7 +129,7 @@ class Capture:
 
     def install_in(self, before_training: Callable[[], None] = nothing) -> None:
         """Hook onto frameworks that a program has imported, which goes on without us later."""
-        self._conductor.before_training = before_training
+        self._conductor.diagnosing.before_training = before_training
         self._plan.met_earlier = partial(enter_as_it_is, plan=self._plan)
         self._replaced = hook_now(FRAMEWORKS, self._watchers)
         self._guard.watch_forks()
@@ -171,7 +171,7 @@ class Capture:
 
         It may take all of us away, as `leave_alone` does.
         """
-        self._conductor.when_measured = call
+        self._conductor.diagnosing.when_measured = call
 
     def fit_goes_on(self) -> None:
         """A `fit` of Keras's that has begun is what is measured, to its end."""

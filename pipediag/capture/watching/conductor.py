@@ -1,54 +1,35 @@
-"""Hears of every hand-over of a batch, tells which loop trains, and drives its diagnosis."""
+"""Hears of every hand-over of a batch: what is a step of which loop, and which of them train."""
 
 from __future__ import annotations
 
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from pipediag.capture.callsites import call_site
-from pipediag.capture.environment import describe_environment
-from pipediag.capture.guard import attempt, nothing
+from pipediag.capture.guard import attempt
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.loops.stand_in import Stage
-from pipediag.capture.measuring.diagnosis import Diagnosis
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.python_functions import source_location
 from pipediag.capture.runtime import Runtime
-from pipediag.capture.threads import EachThread, runs_tf_data
+from pipediag.capture.threads import runs_tf_data
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching import roles
-from pipediag.capture.watching.evaluations import Evaluations
+from pipediag.capture.watching.diagnosing import Diagnosing
 from pipediag.capture.watching.fed_steps import FedSteps
 from pipediag.capture.watching.held_batch import HeldBatch
 from pipediag.capture.watching.looking import look_at_next
-from pipediag.capture.watching.nested_calls import NestedCalls
 from pipediag.capture.watching.repeating import repeat, repeat_next
 from pipediag.capture.watching.startup import EarlySteps
 from pipediag.capture.watching.stopping import Stopping
 from pipediag.capture.watching.streak import Streak
+from pipediag.capture.watching.turns import Turn, Turns
 from pipediag.capture.watching.updates import UpdateWatch
-from pipediag.session.messages import LoopFound
 from pipediag.session.settings import RunSettings
 from pipediag.session.timeline import Span
-
-_MOST_DIAGNOSED = 6
-# A loop that has not come back for so long, while another trains, is over.
-_ABANDONED_NS = 3_000_000_000
-
-
-@dataclass(eq=False)
-class _Turn:
-    """What a thread of the script is consuming."""
-
-    last: Consumer | None = None
-    """The iterator that handed over a batch last."""
-    seam: bool = False
-    """Whether the step that it began has been interrupted."""
-    nested: NestedCalls = field(default_factory=NestedCalls)
 
 
 class Conductor:
@@ -69,22 +50,16 @@ class Conductor:
         self._early_steps = EarlySteps(loops, updates)
         self._stopping = Stopping(instruments, settings, leave, loops.keep_evaluated)
         self._held = held
-        self._holds_only = settings.hold_loop is not None
-        self._wanted_line = settings.loop if isinstance(settings.loop, int) else None
         self._held_batch = HeldBatch()
         self.streak = Streak(self._noted)
-        self._evaluations = Evaluations(instruments)
         self._holding = False
         self._fed = FedSteps(loops)
-        self._turns = EachThread(_Turn)
+        self._turns = Turns(Turn)
+        self.diagnosing = Diagnosing(
+            updates, instruments, settings, held, self._stopping, self._turns
+        )
         self._consumed = False
         self._over = False
-        self._active: Diagnosis | None = None
-        self._diagnosed: list[Loop] = []
-        self.before_training: Callable[[], None] = nothing
-        """Called when a training loop has its first batch and has made no step with it."""
-        self.when_measured: Callable[[], None] = nothing
-        """Called between two steps of a training loop whose last window is over."""
 
     @property
     def kept_alive(self) -> list[Any]:
@@ -99,7 +74,7 @@ class Conductor:
     @property
     def holds_epoch(self) -> bool:
         """Whether the epoch that runs must not end, as trials need more steps of it."""
-        active = self._active
+        active = self.diagnosing.active
         if self._held.loop is None and (active is None or not active.repeats):
             return False  # as at nearly every step, told by what is at hand
         last = self._turns.here.last
@@ -166,11 +141,11 @@ class Conductor:
     @property
     def looks(self) -> bool:
         """Whether what functions are called with tells something."""
-        return self._active is not None and self._active.looks
+        return self.diagnosing.looks
 
     def function_called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A tf.function is called without an iterator, maybe with a batch."""
-        active, last = self._active, self._turns.here.last
+        active, last = self.diagnosing.active, self._turns.here.last
         if active is not None and last is not None and last.loop is active.loop:
             active.looking.function_called(function, args, kwargs)
 
@@ -235,10 +210,7 @@ class Conductor:
         self._over = True
         for turn in self._turns.all():
             self._interrupt(turn, exhausted=False)
-        if self._active is not None:
-            self._active.finish(reason)
-        self._held.stop(reason)
-        self._with.state.give_back()
+        self.diagnosing.script_over(reason)
         for loop in self._loops.all():
             roles.settle(loop, self._loops.all())
 
@@ -248,14 +220,8 @@ class Conductor:
         Raises:
             StopScript: a repeated batch has trained the model wrongly, so the script can't go on.
         """
-        note = self._with.recorder.note
-        reason = "pipediag stopped after an error of its own"
-        active, self._active = self._active, None
         self.streak.let_go()
-        if active is not None:
-            attempt(note, "closing a window", active.finish, reason)
-        attempt(note, "ending trials", self._held.stop, reason)
-        attempt(note, "putting the training back", self._with.state.give_back)
+        self.diagnosing.given_up()
         self._with.recorder.save()
         self._stopping.stop_the_disturbed()
 
@@ -265,7 +231,7 @@ class Conductor:
 
     # What follows from it.
 
-    def _interrupt(self, turn: _Turn, exhausted: bool, at_ns: int | None = None) -> None:
+    def _interrupt(self, turn: Turn, exhausted: bool, at_ns: int | None = None) -> None:
         self._learn_role(turn)
         self._with.state.show()
         if turn.last is not None and not turn.seam:
@@ -280,10 +246,7 @@ class Conductor:
 
     def _begin_streak(self, consumer: Consumer) -> None:
         """Have the next steps noted alone where nothing can come of them."""
-        active = self._active
-        spare = (
-            active.spare_steps if active is not None and active is consumer.loop.diagnosis else 0
-        )
+        spare = self.diagnosing.spare_steps(consumer.loop)
         if spare > 0:
             self.streak.begins(consumer, spare)
 
@@ -306,23 +269,20 @@ class Conductor:
         held, self._holding = self._holding, self._held.loop is loop
         if self._holding:
             if not self._held.boundary(consumer, now_ns, continuous):
-                self._released(loop)
+                self.diagnosing.released(loop)
             return
         continuous = continuous and not held  # trials may have been given up in mid-step
         if held:
             self._with.timeline.passed("aside", loop.last_ns, now_ns - (wait_ns or 0))
         if not continuous:  # and where the steps that the trials came in go on, this does nothing
             self._with.timeline.steps_begin(record.id, now_ns, wait_ns)
-        if not self._repeats(loop):
+        if not self.diagnosing.repeats(loop):
             self._count(consumer, now_ns, continuous)
         loop.last_ns = now_ns
         loop.clock.hand_over(now_ns, wait_ns, continuous)
         if record.first_step_ns is None:
             self._updates.tracing_ns = 0  # the step that begins may be the first to be complete
-        self._diagnose(consumer, now_ns, wait_ns, continuous)
-        deadline_ns = self._stopping.deadline_ns
-        if deadline_ns is not None and now_ns > deadline_ns and self._active is None:
-            self.stop()
+        self.diagnosing.step(consumer, now_ns, wait_ns, continuous)
 
     def _is_nested(self, consumer: Consumer) -> bool:
         """Whether the batch is for a prediction that is a part of the step that is running."""
@@ -334,11 +294,6 @@ class Conductor:
         if nested:
             consumer.loop.record.steps += consumer.loop.record.batches_per_call
         return nested
-
-    def _repeats(self, loop: Loop) -> bool:
-        """Whether the loop was handed a batch again: a step that is ours, not the script's."""
-        active = self._active
-        return active is not None and active.loop is loop and bool(active.repeats)
 
     def _count(self, consumer: Consumer, now_ns: int, continuous: bool) -> None:
         """A step of the script's begins, and one is over where nothing came between."""
@@ -357,79 +312,18 @@ class Conductor:
                 consumer,
                 duration_ns,
             )
-        active = self._active
+        active = self.diagnosing.active
         if active is not None and active.loop.thread is not loop.thread:
             roles.notice_beside(active.loop, loop)
 
-    def _turn_to(self, turn: _Turn, consumer: Consumer) -> None:
+    def _turn_to(self, turn: Turn, consumer: Consumer) -> None:
         if turn.last is not None:
             self._interrupt(turn, exhausted=False)
         turn.seam = True
         turn.last = consumer
         self._consumed = True
 
-    def _diagnose(
-        self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool
-    ) -> None:
-        """Measure the loop, or begin to if it trains and none is being measured."""
-        loop = consumer.loop
-        if self._holds_only:
-            self._hold_as_soon_as_it_runs(consumer, continuous)
-        elif loop.diagnosis is not None:
-            self._measure(loop.diagnosis, consumer, now_ns, wait_ns, continuous)
-            if loop.diagnosis is self._active and not self._active.measuring:
-                self._measured(loop, consumer)
-        elif not loop.trains:
-            self._evaluations.step(consumer, now_ns)
-        elif len(self._diagnosed) < _MOST_DIAGNOSED and self._is_wanted(loop):
-            self._give_up_the_abandoned(loop, now_ns)
-            if self._active is None:
-                self._begin(loop, consumer, now_ns)
-
-    def _is_wanted(self, loop: Loop) -> bool:
-        return self._wanted_line is None or self._wanted_line == loop.record.line
-
-    def _measure(
-        self,
-        diagnosis: Diagnosis,
-        consumer: Consumer,
-        now_ns: int,
-        wait_ns: int | None,
-        continuous: bool,
-    ) -> None:
-        try:
-            diagnosis.boundary(consumer, now_ns, wait_ns, continuous)
-        except Exception as error:
-            # A fault of ours must not become the script's.
-            note = self._with.recorder.note
-            note(f"Measuring failed, and was given up: {type(error).__name__}: {error}")
-            attempt(note, "closing a window", diagnosis.finish, "measuring failed")
-
-    def _give_up_the_abandoned(self, loop: Loop, now_ns: int) -> None:
-        """A loop that ended too early must not keep a later one from being measured."""
-        if self._active is None:
-            return
-        former = self._active.loop
-        one_fit_after_another = former.fit_begun and loop.fit_begun and not former.runs_elsewhere()
-        if one_fit_after_another or now_ns - former.last_ns > _ABANDONED_NS:
-            self._active.finish("the loop ended before this window was full")
-            self._active = None
-            # What it trained on a repeated batch must not outlast it, nor be put back later on,
-            # over what this loop will have trained.
-            self._with.state.give_back()
-
-    def _begin(self, loop: Loop, consumer: Consumer, now_ns: int) -> None:
-        loop.diagnosis = self._active = Diagnosis(loop, self._with)
-        if self._held.may_try:
-            loop.dataset = consumer.dataset
-        self._diagnosed.append(loop)
-        self.before_training()
-        self._with.tell(LoopFound(loop.record.line))
-        describe_environment(self._with.recorder.recording.environment, self._with.descriptions)
-        self._with.recorder.save()
-        loop.diagnosis.boundary(consumer, now_ns, None, continuous=False)
-
-    def _learn_role(self, turn: _Turn) -> None:
+    def _learn_role(self, turn: Turn) -> None:
         """A step that wrote a trainable variable makes its loop a training loop.
 
         What is written after a seam, such as weights that are loaded, is no step's work.
@@ -438,36 +332,6 @@ class Conductor:
             record = turn.last.loop.record
             if not record.updates_variables:
                 roles.learn(record)
-
-    def _hold_as_soon_as_it_runs(self, consumer: Consumer, continuous: bool) -> None:
-        """A loop that an earlier run of the script has measured: it may end within a few steps."""
-        loop = consumer.loop
-        if not loop.trains or not self._held.may_hold(loop):
-            return
-        loop.dataset = consumer.dataset
-        if continuous and loop.started_up:
-            self._with.recorder.save()
-            self._measured(loop, consumer)
-
-    def _measured(self, loop: Loop, consumer: Consumer) -> None:
-        """One loop is measured: what would help it is tried, where the parent asks for that."""
-        self._active = None
-        goes_on = self._stopping.goes_on_after(loop)
-        if consumer.hand_over != "fed" and self._held.hold(loop, consumer, goes_on=goes_on):
-            return
-        if self._held.was_held(loop):
-            self._released(loop)
-        else:
-            self._stopping.go_on_or_stop(loop)
-        self.when_measured()
-
-    def _released(self, loop: Loop) -> None:
-        # What the trials took is no step, and neither is the one that they ended in.
-        self._turns.here.seam = True
-        loop.clock.held()
-        self._with.timeline.passed("aside", loop.last_ns, time.monotonic_ns())
-        self._updates.take_updated()
-        self._stopping.go_on_or_stop(loop)
 
     def try_pipelines_alone(self) -> None:
         """The script is over: loops that could not be held while they ran have their pipelines."""
@@ -488,12 +352,10 @@ class Conductor:
 
     def let_go(self) -> None:
         """Drop all that is the script's, so that it goes when its modules go."""
-        self._active = None
+        self.diagnosing.let_go()
         self.streak.let_go()
         self._held_batch.let_go()
         self._fed.let_go()
-        for turn in self._turns.all():
-            turn.last = None
         for loop in self._loops.all():
             loop.let_go()
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.stop_script import StopScript
-from pipediag.capture.watching import conductor as module
+from pipediag.capture.watching import diagnosing as module
 from tests.capture.runtimes import ToyRuntime
 from tests.capture.watching.conductors import SECOND, FakeDiagnosis, Stage
 

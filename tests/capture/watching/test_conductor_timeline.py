@@ -80,7 +80,7 @@ def test_the_timeline_is_told_of_trials_that_end_within_a_step(stage: Stage) -> 
     stage.step(consumer)
     held: Any = FakeHeld(consumer.loop)
     stage.conductor._held = held
-    stage.conductor._stopping = SimpleNamespace(go_on_or_stop=lambda _: None)  # type: ignore[assignment]
+    stage.conductor.diagnosing._stopping = SimpleNamespace(go_on_or_stop=lambda _: None)  # type: ignore[assignment]
     held.goes_on = False
     stage.step(consumer)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.loops.loop import Consumer, Loop
-from pipediag.capture.watching import conductor as module
+from pipediag.capture.watching import conductor, diagnosing
 from pipediag.capture.watching.streak import Streak
 from tests.capture.watching.conductors import FakeDiagnosis, Stage
 
@@ -34,12 +34,12 @@ class EveryFourth(FakeDiagnosis):
 
 
 def _training(path: Path, monkeypatch: pytest.MonkeyPatch, spares: bool) -> tuple[Stage, Consumer]:
-    monkeypatch.setattr(module, "Diagnosis", EveryFourth)
+    monkeypatch.setattr(diagnosing, "Diagnosis", EveryFourth)
     monkeypatch.setattr(EveryFourth, "spares", spares)
     path.mkdir()
     stage = Stage(path)
     clock = SimpleNamespace(monotonic_ns=lambda: stage.now)
-    monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(conductor, "time", clock)
     consumer = stage.consumer()
     for _ in range(3):
         stage.step(consumer, trains=True)
