@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipediag.session.recorded_keras import RecordedKeras
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recorded_model import ModelNode, ModelSnapshot
+from pipediag.session.recorded_operations import RecordedFunction, RecordedOperation
+from pipediag.session.recorded_windows import RecordedBlock, RecordedWindow
 from pipediag.session.recording import (
     RECORDING_FORMAT,
-    ModelNode,
-    ModelSnapshot,
-    RecordedBlock,
     RecordedDevice,
     RecordedEnvironment,
-    RecordedFunction,
-    RecordedKeras,
-    RecordedLoop,
-    RecordedOperation,
-    RecordedWindow,
     Recording,
 )
 from pipediag.vocabulary import WindowKind

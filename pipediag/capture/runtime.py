@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pipediag.capture.step_tables import EagerSteps, KeptBatch, StepTables
-from pipediag.session.recording import ModelNode
+from pipediag.session.recorded_model import ModelNode
 from pipediag.vocabulary import Scalar
 
 

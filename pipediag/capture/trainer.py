@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from pipediag.capture.step_tables import KnownTable, Vocabulary
 from pipediag.session.edits import SkipCallback
-from pipediag.session.recording import RecordedKeras
+from pipediag.session.recorded_keras import RecordedKeras
 from pipediag.vocabulary import LoopRole
 
 Settings = dict[str, Any]

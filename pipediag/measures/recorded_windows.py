@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from pipediag.session.recording import RecordedBlock, RecordedLoop, RecordedWindow, Recording
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recorded_windows import RecordedBlock, RecordedWindow
+from pipediag.session.recording import Recording
 from pipediag.session.steps import StepRow, Window
 from pipediag.vocabulary import WindowKind
 

@@ -30,7 +30,8 @@ from pipediag.session.ledger import Run
 from pipediag.session.loops import Loop
 from pipediag.session.model import SCHEMA_VERSION, Session
 from pipediag.session.reading import read_journal, read_recording, read_timeline, recover
-from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recording import Recording
 from pipediag.session.run import Environment, OtherProcesses, OtherUse, ProfilerConflict, Script
 from pipediag.session.settings import JOURNAL_FILE, RECORDING_FILE, TIMELINE_FILE, RunSettings
 from pipediag.session.steps import Window

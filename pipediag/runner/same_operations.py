@@ -8,7 +8,9 @@ from typing import Any
 
 from pipediag.runner.asking import Ask
 from pipediag.session.messages import Answer, Command, Prepare
-from pipediag.session.recording import RecordedLoop, RecordedOperation, Recording
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.session.recording import Recording
 
 Ids = Mapping[str, str]
 """From the ids of the first run to those of the second."""

@@ -18,7 +18,8 @@ from benchmarks.comparison import (
     summarise,
 )
 from benchmarks.overhead import Rounds, report, table
-from pipediag.session.recording import RecordedBlock, RecordedEnvironment, RecordedWindow, Recording
+from pipediag.session.recorded_windows import RecordedBlock, RecordedWindow
+from pipediag.session.recording import RecordedEnvironment, Recording
 from pipediag.vocabulary import WindowKind
 
 

@@ -10,7 +10,8 @@ from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.recorder import Recorder
 from pipediag.session.messages import FromChild
-from pipediag.session.recording import RecordedLoop, RecordedStacks
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recorded_windows import RecordedStacks
 from tests.capture.runtimes import ToyRuntime
 
 

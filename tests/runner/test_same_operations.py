@@ -11,7 +11,8 @@ from pipediag.runner.same_operations import (
 )
 from pipediag.session.edits import Insert, Move, MoveLayers, SetModel, SetParameters, SkipCallback
 from pipediag.session.messages import Answer, Command, Prepare, Prepared, Pull
-from pipediag.session.recording import RecordedOperation, Recording
+from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.session.recording import Recording
 from tests.recordings import make_recorded_loop, make_recording
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.session.recording import RecordedLoop, RecordedSeam
+from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
 
 # More tell nothing new, and all are written down again after each window.
 _MOST_SEAMS = 512

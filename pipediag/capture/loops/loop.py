@@ -12,7 +12,7 @@ from pipediag.capture.loops.clock import LoopClock
 from pipediag.capture.loops.stand_in import StandIn
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.trainer import Trainer
-from pipediag.session.recording import RecordedLoop
+from pipediag.session.recorded_loops import RecordedLoop
 
 _STEPS_TO_START_UP = 2
 """The first step builds the model and traces, and the second one may trace again."""

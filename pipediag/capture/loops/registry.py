@@ -19,7 +19,7 @@ from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.trainer import Trainer, TrainersPhase
-from pipediag.session.recording import RecordedLoop
+from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.vocabulary import EVALUATING, LoopKind
 
 _NO_PIPELINE = (

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.recorder import Recorder
-from pipediag.session.recording import RecordedOperation
+from pipediag.session.recorded_operations import RecordedOperation
 
 _WAITS_NS = 30_000_000_000
 """Own choice: as long as a person waits for a diagnosis without a word; a longer epoch is measured,

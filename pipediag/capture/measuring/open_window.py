@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from pipediag.capture.journal import StepJournal
 from pipediag.capture.runtime import IteratorModel
-from pipediag.session.recording import RecordedBlock, RecordedWindow, Recording
+from pipediag.session.recorded_windows import RecordedBlock, RecordedWindow
+from pipediag.session.recording import Recording
 from pipediag.vocabulary import WindowKind
 
 

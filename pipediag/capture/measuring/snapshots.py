@@ -7,7 +7,7 @@ import time
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import IteratorModel
-from pipediag.session.recording import ModelSnapshot
+from pipediag.session.recorded_model import ModelSnapshot
 
 
 class Snapshots:

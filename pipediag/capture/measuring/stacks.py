@@ -16,7 +16,7 @@ from types import FrameType
 from pipediag.capture.callsites import is_users, package_of
 from pipediag.capture.packages import FRAMEWORKS
 from pipediag.capture.python_functions import name_of
-from pipediag.session.recording import RecordedStacks, StackLine
+from pipediag.session.recorded_windows import RecordedStacks, StackLine
 
 _INTERVAL_NS = 5_000_000
 _LOCK_READINGS = 60

@@ -6,7 +6,7 @@ Steps that live on it wait for nothing until it is used up.
 from __future__ import annotations
 
 from pipediag.capture.runtime import IteratorModel
-from pipediag.session.recording import ModelNode
+from pipediag.session.recorded_model import ModelNode
 
 _DRAINED_SHARE = 0.2
 """Own choice: where one batch in five came from the stock, its pace is not the pipeline's."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pipediag.capture.callsites import CallSite
-from pipediag.session.recording import RecordedOperation
+from pipediag.session.recorded_operations import RecordedOperation
 
 MARK = "_pipediag_op"
 """Where a dataset carries the id of the operation that made it."""

@@ -12,7 +12,7 @@ from pipediag.capture.graph_constants import constant_bytes
 from pipediag.capture.pipelines.widening import widenings_of
 from pipediag.capture.purity.side_effects import side_effect
 from pipediag.capture.python_functions import source_location, unwrap
-from pipediag.session.recording import RecordedFunction
+from pipediag.session.recorded_operations import RecordedFunction
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
 
 # Marked stateful in the op registry, yet tf.data parallelises over them: they keep no state.

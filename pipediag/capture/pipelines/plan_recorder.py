@@ -38,7 +38,7 @@ from pipediag.capture.pipelines.public_forms import PUBLIC_FORMS
 from pipediag.capture.pipelines.user_site import user_place, user_site
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.threads import EachThread
-from pipediag.session.recording import RecordedOperation
+from pipediag.session.recorded_operations import RecordedOperation
 
 _SOURCES = (
     "from_tensors from_tensor_slices from_generator range zip counter list_files load random "

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipediag.capture.pipelines.call import Call
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
-from pipediag.session.recording import RecordedOperation
+from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.vocabulary import Scalar
 
 

@@ -26,7 +26,7 @@ from pipediag.session.edits import (
     SetParameters,
     SkipCallback,
 )
-from pipediag.session.recording import RecordedOperation
+from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.vocabulary import Scalar
 
 _AT_THE_END = "prefetch_to_device"

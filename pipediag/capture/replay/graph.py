@@ -12,7 +12,7 @@ from pipediag.capture.replay.arguments import datasets_read_by, given_arguments,
 from pipediag.capture.replay.inner import Inner
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.replay.wrappers import wrapped_again
-from pipediag.session.recording import RecordedOperation
+from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.vocabulary import Scalar
 
 Make = Callable[[list[Any]], Any]

@@ -10,7 +10,7 @@ from typing import Any
 from pipediag.capture.replay.arguments import set_parameters
 from pipediag.capture.replay.inserting import inserted
 from pipediag.session.edits import Insert, Remove, SetParameters, unknown_change
-from pipediag.session.recording import RecordedOperation
+from pipediag.session.recorded_operations import RecordedOperation
 
 Place = tuple[str | None, int | None]
 InnerChange = SetParameters | Insert | Remove

@@ -7,7 +7,7 @@ from typing import Any
 from pipediag import tensorflow_names
 from pipediag.capture.replay.graph import Graph, Node
 from pipediag.capture.replay.refusal import said
-from pipediag.session.recording import RecordedOperation
+from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.tensorflow_names import DRAWING_KINDS
 
 _COUNTS_PASSES = ("ShuffleDataset", "ShuffleAndRepeatDataset", "RandomDataset")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pipediag.capture.guard import attempt
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.measuring.instruments import Instruments
-from pipediag.session.recording import RecordedEvaluation
+from pipediag.session.recorded_loops import RecordedEvaluation
 from pipediag.vocabulary import EVALUATING
 
 _WARM_CALLS = 2

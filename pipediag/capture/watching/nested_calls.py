@@ -6,7 +6,7 @@ Between two epochs they interrupt the steps; where one comes in each step, it is
 from __future__ import annotations
 
 from pipediag.capture.loops.loop import Consumer
-from pipediag.session.recording import RecordedNestedCall
+from pipediag.session.recorded_loops import RecordedNestedCall
 from pipediag.session.timeline import Span
 
 _MOST_PLACES = 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipediag.capture.loops.loop import Loop
-from pipediag.session.recording import RecordedLoop
+from pipediag.session.recorded_loops import RecordedLoop
 
 _PREVIEW_BATCHES = 5
 

@@ -9,7 +9,9 @@ from pipediag.measures.missing import Missing
 from pipediag.measures.recorded_windows import WindowNs, span_ns
 from pipediag.session.host import Host
 from pipediag.session.host_track import HostTrack
-from pipediag.session.recording import RecordedLoop, RecordedStacks, Recording
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recorded_windows import RecordedStacks
+from pipediag.session.recording import Recording
 
 
 def host_of_loop(

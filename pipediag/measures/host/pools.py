@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipediag.session.host_track import HostTrack, ThreadSeen
-from pipediag.session.recording import RecordedWindow
+from pipediag.session.recorded_windows import RecordedWindow
 from pipediag.vocabulary import Pool
 
 # TensorFlow's start takes milliseconds; 100 Hz ticks, and a loaded machine, stretch that.

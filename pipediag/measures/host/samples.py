@@ -9,7 +9,7 @@ from statistics import fmean
 from pipediag.measures.host.pools import python_threads, thread_pools
 from pipediag.session.host import HostSample
 from pipediag.session.host_track import HostReading, HostTrack
-from pipediag.session.recording import RecordedWindow
+from pipediag.session.recorded_windows import RecordedWindow
 from pipediag.vocabulary import POOLS, Pool
 
 OUTSIDE = "outside"

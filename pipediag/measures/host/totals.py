@@ -13,7 +13,7 @@ from pipediag.measures.host.pools import python_threads, thread_pools
 from pipediag.measures.missing import Missing
 from pipediag.session.host import GpuUse, Host, HotLine
 from pipediag.session.host_track import HostReading, HostTrack
-from pipediag.session.recording import RecordedStacks, RecordedWindow
+from pipediag.session.recorded_windows import RecordedStacks, RecordedWindow
 from pipediag.vocabulary import POOLS, Pool
 
 WindowNs = tuple[int, int]

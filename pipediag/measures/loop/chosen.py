@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from pipediag.measures.loop.loops import cost_s, diagnosed_loop
-from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recording import Recording
 from pipediag.session.settings import WantedLoop
 
 _MOST_NAMED = 8

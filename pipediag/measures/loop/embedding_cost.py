@@ -13,8 +13,9 @@ import numpy as np
 from pipediag.measures.missing import Missing
 from pipediag.measures.step.breakdown import round_to_hundred
 from pipediag.session.embedding_cost import CostPart, EmbeddingCost
+from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recorded_tables import RecordedVariable
-from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.recording import Recording
 from pipediag.session.steps import Share
 from pipediag.trace.host.compute import ComputeTimes
 from pipediag.trace.summary import TraceSummary

@@ -13,8 +13,9 @@ from pipediag.measures.pipeline.operations import written_pipeline
 from pipediag.measures.recorded_windows import step_ms
 from pipediag.measures.step.differential import FEWEST_STEPS
 from pipediag.session.loops import Evaluation, KerasUse, Loop, NestedCall, Softmax
+from pipediag.session.recorded_loops import RecordedEvaluation, RecordedLoop
 from pipediag.session.recorded_tables import RecordedSoftmax
-from pipediag.session.recording import RecordedEvaluation, RecordedLoop, Recording
+from pipediag.session.recording import Recording
 from pipediag.vocabulary import EVALUATING
 
 

@@ -35,7 +35,8 @@ from pipediag.session.devices import DeviceActivity
 from pipediag.session.embedding_cost import EmbeddingCost
 from pipediag.session.host import Host
 from pipediag.session.pipeline import Pipeline
-from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recording import Recording
 from pipediag.session.steps import (
     Ceiling,
     Differential,

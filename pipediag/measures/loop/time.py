@@ -9,7 +9,8 @@ import numpy as np
 
 from pipediag.measures.recorded_windows import Floats, blocks_of
 from pipediag.session.loops import LoopTime
-from pipediag.session.recording import RecordedLoop, RecordedSeam, Recording
+from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
+from pipediag.session.recording import Recording
 from pipediag.vocabulary import WindowKind
 
 IN_GRAPH = "The loop runs inside a tf.function, where no clock sees what lies between its epochs."

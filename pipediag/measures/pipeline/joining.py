@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from pipediag.measures.pipeline.iterators import IteratorKey, RanIterator
-from pipediag.session.recording import RecordedOperation
+from pipediag.session.recorded_operations import RecordedOperation
 
 _FUSED_KINDS = {"MapAndBatch": ("batch", "map"), "ShuffleAndRepeat": ("repeat", "shuffle")}
 _ITERATORS_OF = {

@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipediag.session.recording import ModelNode, ModelSnapshot
+    from pipediag.session.recorded_model import ModelNode, ModelSnapshot
 
 _INSTANCE = re.compile(r"\[\d+\]")
 

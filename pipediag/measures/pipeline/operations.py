@@ -13,7 +13,9 @@ from pipediag.measures.pipeline.node_rates import node_rates
 from pipediag.measures.pipeline.written import plan_of
 from pipediag.measures.step.perturbation import measure_perturbation
 from pipediag.session.pipeline import Operation, OperationFunction, Pipeline
-from pipediag.session.recording import RecordedLoop, RecordedOperation, Recording
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.session.recording import Recording
 from pipediag.trace.summary import TraceSummary
 
 REMOVABLE = frozenset({"take", "skip", "repeat", "shard", "prefetch", "map", "rebatch"})

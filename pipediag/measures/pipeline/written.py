@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.session.recording import RecordedOperation
+from pipediag.session.recorded_operations import RecordedOperation
 
 
 def plan_of(operations: list[RecordedOperation], root_id: str | None) -> list[RecordedOperation]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pipediag.errors import PipediagError
 from pipediag.measures.step.perturbation import profile_missing
-from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recording import Recording
 from pipediag.trace.summary import TraceSummary, summarise
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from pipediag.measures.recorded_windows import blocks_of
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
-from pipediag.session.recording import RecordedLoop, RecordedSeam, Recording
+from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
+from pipediag.session.recording import Recording
 from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import LoopRole, SpanKind
 

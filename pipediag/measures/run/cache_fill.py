@@ -7,7 +7,9 @@ from statistics import median
 from pipediag.measures.run.amounts import Amounts, steps_of
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.places import Place
-from pipediag.session.recording import RecordedLoop, RecordedOperation, Recording
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.session.recording import Recording
 
 WHAT = "filling the cache in the first epoch"
 

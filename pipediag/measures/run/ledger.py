@@ -23,7 +23,8 @@ from pipediag.measures.run.spans import run_spans
 from pipediag.measures.run.sweep import segments_of
 from pipediag.measures.run.within_epochs import rejoined
 from pipediag.session.ledger import Run, RunPart
-from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recording import Recording
 from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import RUN_PARTS, ScriptOutcome
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pipediag.measures.run.sweep import Segment
 from pipediag.session.ledger import EVALUATING_LOOP, MAKING, READING, callback_words
-from pipediag.session.recording import RecordedLoop
+from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import Span
 from pipediag.vocabulary import LoopRole, RunPartName, SpanKind
 

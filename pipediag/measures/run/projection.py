@@ -14,7 +14,8 @@ from pipediag.measures.run.projected import FEWEST_FOR_INTERVAL, Projected, proj
 from pipediag.measures.run.rounds import Rounds
 from pipediag.session.ledger import MAKING
 from pipediag.session.record import Interval
-from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recording import Recording
 from pipediag.vocabulary import RunScope
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS
-from pipediag.session.recording import RecordedLoop
+from pipediag.session.recorded_loops import RecordedLoop
 
 _PARTS_BETWEEN = frozenset({"evaluation", "between_loops"})
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pipediag.measures.run.amounts import starts_of, steps_of
 from pipediag.measures.run.places import Spent
-from pipediag.session.recording import RecordedLoop
+from pipediag.session.recorded_loops import RecordedLoop
 
 _OFTEN = 0.5
 """Of a loop's steps, from which on interruptions are a part of them. Own choice: what comes every

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pipediag.measures.bootstrap import Floats, interval, resampled_means
 from pipediag.measures.recorded_windows import step_ms, windows_of
 from pipediag.session.record import Interval
-from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recording import Recording
 from pipediag.session.steps import Differential
 
 FEWEST_STEPS = 5

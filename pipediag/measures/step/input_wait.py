@@ -35,7 +35,9 @@ from pipediag.measures.step.differential import FEWEST_STEPS, ConsumerAlone
 from pipediag.measures.step.input_share import CLEARLY_POINTS, Measured, clearly_apart
 from pipediag.measures.step.without_gap_times import believed_share
 from pipediag.session.host import Host
-from pipediag.session.recording import RecordedLoop, RecordedStacks, Recording
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recorded_windows import RecordedStacks
+from pipediag.session.recording import Recording
 from pipediag.session.steps import InputWait, Perturbation
 from pipediag.trace.steps.splitting import StepSplit
 from pipediag.vocabulary import Contention

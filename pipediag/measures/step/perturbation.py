@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pipediag.measures.recorded_windows import step_ms, windows_of
-from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recording import Recording
 from pipediag.session.steps import Perturbation
 
 

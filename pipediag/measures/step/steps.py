@@ -6,7 +6,8 @@ import numpy as np
 
 from pipediag.measures.bootstrap import interval, resampled_medians
 from pipediag.measures.recorded_windows import step_ms, windows_of
-from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recording import Recording
 from pipediag.session.steps import Steps
 
 

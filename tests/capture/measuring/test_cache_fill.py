@@ -11,7 +11,7 @@ from pipediag.capture.measuring import diagnosis as module
 from pipediag.capture.measuring.cache_fill import CacheFill
 from pipediag.capture.measuring.diagnosis import Diagnosis, Phase
 from pipediag.capture.recorder import Recorder
-from pipediag.session.recording import RecordedOperation
+from pipediag.session.recorded_operations import RecordedOperation
 from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop
 from tests.recordings import make_recorded_loop
 

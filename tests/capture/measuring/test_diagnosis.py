@@ -12,7 +12,7 @@ from pipediag.capture.loops.stand_in import Stage
 from pipediag.capture.measuring import diagnosis as module
 from pipediag.capture.measuring.diagnosis import Diagnosis, Phase
 from pipediag.session.messages import LoopMeasured, WindowBegun
-from pipediag.session.recording import RecordedOperation
+from pipediag.session.recorded_operations import RecordedOperation
 from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop
 from tests.capture.measuring.test_stock import model
 from tests.capture.runtimes import ToyRuntime

@@ -15,7 +15,7 @@ import pytest
 
 from pipediag.capture.measuring import stacks as module
 from pipediag.capture.measuring.stacks import StackSampler
-from pipediag.session.recording import RecordedStacks, StackLine
+from pipediag.session.recorded_windows import RecordedStacks, StackLine
 
 ENOUGH = 20
 LIMIT_S = 30

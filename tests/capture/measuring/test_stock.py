@@ -6,7 +6,7 @@ import pytest
 
 from pipediag.capture.measuring.stock import Stock
 from pipediag.capture.runtime import IteratorModel
-from pipediag.session.recording import ModelNode
+from pipediag.session.recorded_model import ModelNode
 
 
 def node(number: int, name: str, buffered: int) -> ModelNode:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.pipelines.call import MARK, call_of, remember
-from pipediag.session.recording import RecordedOperation
+from pipediag.session.recorded_operations import RecordedOperation
 
 
 class Dataset:

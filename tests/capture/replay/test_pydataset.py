@@ -15,7 +15,7 @@ from pipediag.capture.replay.called_code import called_functions
 from pipediag.capture.replay.graph import Node
 from pipediag.capture.replay.pydataset import _indices, _made_ahead, adapter_of, read_by_workers
 from pipediag.capture.replay.refusal import NotReplayableError
-from pipediag.session.recording import RecordedOperation
+from pipediag.session.recorded_operations import RecordedOperation
 
 OPERATION = RecordedOperation(id="op1", kind="from_generator", name="op1", file=None, line=None)
 KERAS = {"__module__": "keras.src.trainers.data_adapters.py_dataset_adapter"}

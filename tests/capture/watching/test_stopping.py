@@ -7,7 +7,7 @@ import pytest
 from pipediag.capture.stop_script import StopScript
 from pipediag.capture.watching.stopping import Stopping
 from pipediag.session import messages
-from pipediag.session.recording import RecordedBlock, RecordedWindow
+from pipediag.session.recorded_windows import RecordedBlock, RecordedWindow
 from pipediag.session.settings import RunSettings
 from tests.capture.instruments import FakeInstruments, training_loop
 

@@ -4,7 +4,7 @@ from pipediag.measures.host.of_loop import host_of_loop, stacks_of
 from pipediag.measures.missing import Missing
 from pipediag.session.host import Host
 from pipediag.session.host_track import HostTrack
-from pipediag.session.recording import RecordedStacks
+from pipediag.session.recorded_windows import RecordedStacks
 from tests.measures.tracks import make_track
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 

@@ -8,7 +8,7 @@ from pipediag.measures.host.totals import hot_lines, lock_percent, measure_host
 from pipediag.measures.missing import Missing
 from pipediag.session.host import Host
 from pipediag.session.host_track import GpuReading, HostTrack
-from pipediag.session.recording import RecordedStacks, StackLine
+from pipediag.session.recorded_windows import RecordedStacks, StackLine
 from tests.measures.tracks import MS, PID, make_reading, make_stacks_window, make_track
 
 WINDOW = (500 * MS, 1500 * MS)

@@ -3,7 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 from pipediag.measures.loop.chosen import chosen_loop
-from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recording import Recording
 from pipediag.session.settings import WantedLoop
 from tests.recordings import make_recorded_loop, make_recording
 

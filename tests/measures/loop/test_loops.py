@@ -9,11 +9,8 @@ from pipediag.measures.loop.loops import (
     projected_s,
 )
 from pipediag.session.loops import Callback, Evaluation, KerasUse, Loop
-from pipediag.session.recording import (
-    RecordedCallback,
-    RecordedEvaluation,
-    RecordedNestedCall,
-)
+from pipediag.session.recorded_keras import RecordedCallback
+from pipediag.session.recorded_loops import RecordedEvaluation, RecordedNestedCall
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS
 

@@ -10,7 +10,8 @@ from pipediag.measures.loop.measures import NO_METHOD, LoopSections, measure_loo
 from pipediag.measures.missing import Missing
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Pipeline
-from pipediag.session.recording import RecordedDevice, RecordedStacks, Recording
+from pipediag.session.recorded_windows import RecordedStacks
+from pipediag.session.recording import RecordedDevice, Recording
 from pipediag.session.steps import Ceiling, Steps
 from tests.factories import make_host
 from tests.measures.traces import make_split, make_trace

@@ -11,7 +11,8 @@ from pipediag.facts.epochs import first_batch_percent, steps_percent
 from pipediag.measures.loop.loops import loop_rows, projected_s
 from pipediag.measures.loop.time import IN_GRAPH, TOO_SHORT, time_missing, time_of
 from pipediag.session.loops import Loop, LoopTime
-from pipediag.session.recording import RecordedLoop, RecordedSeam, Recording
+from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
+from pipediag.session.recording import Recording
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pipediag.measures.pipeline.node_rates import node_rates
-from pipediag.session.recording import ModelSnapshot
+from pipediag.session.recorded_model import ModelSnapshot
 from tests.recordings import make_node, make_snapshot
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from pipediag.measures.missing import Missing
 from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.session.ledger import Run, RunPart
-from pipediag.session.recording import RecordedLoop, Recording
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recording import Recording
 from pipediag.session.timeline import SeenLine, SeenLines, Span, Timeline
 from pipediag.vocabulary import ScriptOutcome, SpanKind
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window

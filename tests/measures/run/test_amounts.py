@@ -8,7 +8,8 @@ import pytest
 
 from pipediag.measures.run.amounts import Amounts, amounts_of, starts_of, steps_of
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
-from pipediag.session.recording import RecordedEnvironment, RecordedLoop, RecordedSeam
+from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
+from pipediag.session.recording import RecordedEnvironment
 from pipediag.session.timeline import Span
 from pipediag.vocabulary import SpanKind
 from tests.measures.run.runs import own_loop, recording_of

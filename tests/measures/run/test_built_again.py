@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from pipediag.session.recording import RecordedBlock
+from pipediag.session.recorded_windows import RecordedBlock
 from tests.measures.run.runs import Rows, Written, ledger, own_loop, recording_of, rows
 from tests.recordings import make_block, make_window
 

@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.measures.run.cache_fill import WHAT
 from pipediag.session.ledger import Run
-from pipediag.session.recording import RecordedOperation
+from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.vocabulary import ScriptOutcome
 from tests.measures.run.runs import Written, fit_loop, ledger, recording_of
 

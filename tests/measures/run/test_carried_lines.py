@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.session.ledger import Run
-from pipediag.session.recording import RecordedLoop
+from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import SeenLine, SeenLines, Span, Timeline
 from tests.recordings import (
     make_block,

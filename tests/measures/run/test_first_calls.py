@@ -8,7 +8,8 @@ import pytest
 
 from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.session.ledger import Run
-from pipediag.session.recording import RecordedLoop, RecordedSeam, RecordedWindow
+from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
+from pipediag.session.recorded_windows import RecordedWindow
 from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import SpanKind
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.session.recording import RecordedEnvironment, RecordedSeam
+from pipediag.session.recorded_loops import RecordedSeam
+from pipediag.session.recording import RecordedEnvironment
 from tests.measures.run.runs import (
     FIT_LINE,
     Rows,

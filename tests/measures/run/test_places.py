@@ -6,7 +6,7 @@ import pytest
 
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent, spent_on
 from pipediag.measures.run.sweep import segments_of
-from pipediag.session.recording import RecordedLoop
+from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import Span
 from pipediag.vocabulary import LoopRole, SpanKind
 from tests.recordings import make_recorded_loop

@@ -11,7 +11,7 @@ from pipediag.measures.run.projected import Projected
 from pipediag.measures.run.projection import SteadyStep, project
 from pipediag.measures.run.rounds import Rounds
 from pipediag.session.ledger import FURTHER_ROUNDS
-from pipediag.session.recording import RecordedSeam
+from pipediag.session.recorded_loops import RecordedSeam
 from tests.measures.run.runs import (
     FIT_LINE,
     Written,

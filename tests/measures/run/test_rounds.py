@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS, Run
-from pipediag.session.recording import RecordedLoop
+from pipediag.session.recorded_loops import RecordedLoop
 from tests.measures.run.runs import (
     FIT_LINE,
     Written,

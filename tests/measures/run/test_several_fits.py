@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.session.ledger import Run
-from pipediag.session.recording import RecordedSeam
+from pipediag.session.recorded_loops import RecordedSeam
 from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import SpanKind
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window

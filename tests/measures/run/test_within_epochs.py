@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.session.recording import RecordedLoop
+from pipediag.session.recorded_loops import RecordedLoop
 from tests.measures.run.runs import Written, fit_loop, ledger, own_loop, recording_of, row, rows
 from tests.recordings import make_recorded_operation
 

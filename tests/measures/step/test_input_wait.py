@@ -14,7 +14,7 @@ from pipediag.measures.step.input_wait import (
     settle_input_wait,
     trace_input_wait,
 )
-from pipediag.session.recording import RecordedStacks
+from pipediag.session.recorded_windows import RecordedStacks
 from pipediag.session.steps import Differential, InputWait, Perturbation
 from pipediag.trace.steps.splitting import StepSplit
 from tests.factories import make_host

@@ -19,7 +19,7 @@ from pipediag.capture.frameworks.keras.variable_bytes import variable_bytes
 from pipediag.capture.packages import KERAS
 from pipediag.capture.python_functions import unwrap
 from pipediag.capture.trainer import TrainersPhase
-from pipediag.session.recording import RecordedCallback, RecordedKeras
+from pipediag.session.recorded_keras import RecordedCallback, RecordedKeras
 from pipediag.vocabulary import LoopRole
 
 _PHASES: dict[str, LoopRole] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipediag.capture.packages import KERAS, package_of_module
-from pipediag.session.recording import RecordedInputLayer
+from pipediag.session.recorded_keras import RecordedInputLayer
 
 _KINDS = frozenset(
     "CategoryEncoding Discretization HashedCrossing Hashing IntegerLookup Normalization "

@@ -6,7 +6,7 @@ from typing import Any
 
 from pipediag.capture.frameworks.keras.compile_settings import compile_settings_of
 from pipediag.capture.packages import KERAS, package_of_module
-from pipediag.session.recording import RecordedKeras
+from pipediag.session.recorded_keras import RecordedKeras
 
 
 def step_leaves_traces(model: Any, fit: RecordedKeras | None) -> str | None:

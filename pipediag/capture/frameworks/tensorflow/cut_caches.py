@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from pipediag.session.recording import RecordedOperation
+from pipediag.session.recorded_operations import RecordedOperation
 
 _OF_A_WRITER = re.compile(r"_\d+\.(lockfile|index|data-\d+-of-\d+)\S*")
 

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from pipediag.capture.runtime import IteratorModel
-from pipediag.session.recording import ModelNode
+from pipediag.session.recorded_model import ModelNode
 
 NO_MODELS = (
     "This TensorFlow has no model of a running pipeline, so input wait comes from the time in "
