@@ -6,7 +6,7 @@ Of the labelled scripts on which an edit is to be confirmed, so many are drawn a
 ones each time: `pipediag analyze` once, then script and patched copy natively, to their ends, in
 turn, as `pipediag fix --verify` does. What was made is kept, and a later call goes on from there.
 A promise is kept where its interval and that of the ratio of wall times overlap, or where more is
-obtained.
+obtained. A script that takes too long for that by itself is passed over.
 """
 
 from __future__ import annotations
@@ -29,14 +29,19 @@ from benchmarks.machine import machine_of
 from benchmarks.samples import RunFailedError, analyze
 from pipediag.errors import PipediagError
 from pipediag.patching.as_measured import patched_files
-from pipediag.runner.native_runs import kept
+from pipediag.runner.native_runs import TooLongError, kept
 from pipediag.runner.patched_run import measured, promised_of_whole
 from pipediag.session.model import Session
 from tests.samples.expectation import Expectation
 
 KEPT = Path(__file__).with_name("results") / "promises.jsonl"
 SEED = 11
+LIMIT_S = 90.0
+"""Of a script by itself, as the session has it or as it turns out."""
 GOAL = 0.8
+
+NOTHING = "nothing confirmed"
+TOO_LONG = "takes too long"
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,8 @@ class Row:
     rules: list[str]
     """Of the confirmed edits that the patch holds."""
     outcome: str
-    """`kept`, `more` or `less`; `no patch`, `no promise`, or why it failed."""
+    """`kept`, `more` or `less`; `no patch`, `no promise`, or why it failed; or why it does not
+    count."""
     promised: list[float]
     """The speed-up of the run, and its interval; empty without a promise."""
     obtained: list[float]
@@ -60,8 +66,8 @@ class Row:
 
     @property
     def counts(self) -> bool:
-        """Whether an edit was confirmed at all, so that there was something to promise."""
-        return self.outcome != "nothing confirmed"
+        """Whether there was something to promise, and the time to see what becomes of it."""
+        return self.outcome not in (NOTHING, TOO_LONG)
 
 
 @click.command(help=(__doc__ or "").partition("\n")[0])
@@ -84,7 +90,9 @@ def main(
     """Go on from what is kept, and print all of it."""
     rows = [Row(**row) for row in read_rows(keep)]
     with tempfile.TemporaryDirectory(prefix="pipediag-promises-") as nowhere:
-        for expected in drawn(scripts, names):
+        for expected in drawn(names):
+            if not names and sum(row.counts for row in rows) >= scripts:
+                break
             if expected.name not in {row.script for row in rows}:
                 folder = (reports or Path(nowhere)) / expected.name
                 rows.append(row_of(expected, rounds, budget, folder))
@@ -95,12 +103,12 @@ def main(
         table.write_text(markdown(rows), encoding="utf-8")
 
 
-def drawn(scripts: int, names: tuple[str, ...]) -> list[Expectation]:
-    """Those named, or so many of the scripts on which an edit is to be confirmed."""
+def drawn(names: tuple[str, ...]) -> list[Expectation]:
+    """Those named, or the scripts on which an edit is to be confirmed, in an order by chance."""
     if names:
         return labelled(names)
     fitting = [one for one in labelled() if one.trials.confirmed and one.exit_status == (0,)]
-    return random.Random(SEED).sample(fitting, min(scripts, len(fitting)))
+    return random.Random(SEED).sample(fitting, len(fitting))
 
 
 def row_of(expected: Expectation, rounds: int, budget_s: float, folder: Path) -> Row:
@@ -112,11 +120,15 @@ def row_of(expected: Expectation, rounds: int, budget_s: float, folder: Path) ->
     machine = machine_of(session.environment)
     patch = session.patch
     if patch is None or patch.diff is None:
-        outcome = "no patch" if _confirmed(session) else "nothing confirmed"
+        outcome = "no patch" if _confirmed(session) else NOTHING
         return Row(expected.name, _confirmed(session), outcome, [], [], machine)
     rules = [f.rule for f in session.findings if f.edit and f.edit.id in patch.edits]
+    if session.run is not None and session.run.whole_s > LIMIT_S:
+        return Row(expected.name, rules, TOO_LONG, [], [], machine)
     try:
-        native = measured(session, patched_files(session, patch), rounds, _silent)
+        native = measured(session, patched_files(session, patch), rounds, _silent, LIMIT_S)
+    except TooLongError:
+        return Row(expected.name, rules, TOO_LONG, [], [], machine)
     except PipediagError as error:
         return Row(expected.name, rules, str(error), [], [], machine)
     found, promise = native.gain, promised_of_whole(session, native.script_s)

@@ -19,6 +19,10 @@ _LONGEST_REASON = 300
 """Characters of what a failed script said last."""
 
 
+class TooLongError(PipediagError):
+    """A run had not ended in its time."""
+
+
 @dataclass(frozen=True)
 class Obtained:
     """What the copy obtained."""
@@ -49,7 +53,8 @@ def obtained(
         tell: is given each run's script and wall time, in seconds.
 
     Raises:
-        PipediagError: one of them ends with an error, or not in time; with the exit status 3.
+        TooLongError: one of them does not end in time.
+        PipediagError: one of them ends with an error; like the other with the exit status 3.
     """
     order = random.Random(1)
     rounds_s: list[tuple[float, float]] = []
@@ -79,7 +84,7 @@ def _wall_s(
         )
     except subprocess.TimeoutExpired as error:
         said = f"{script.name} had not ended after {error.timeout:g} s."
-        raise PipediagError(said, ExitStatus.SCRIPT_FAILED) from error
+        raise TooLongError(said, ExitStatus.SCRIPT_FAILED) from error
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip()[-_LONGEST_REASON:]
         raise PipediagError(

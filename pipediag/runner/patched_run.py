@@ -46,6 +46,7 @@ def measured(
     contents: Mapping[str, bytes],
     rounds: int,
     tell: Callable[[Path, float], None],
+    timeout_s: float | None = None,
 ) -> Obtained:
     """What the script takes against its patched copy, which lies beside it meanwhile.
 
@@ -65,7 +66,8 @@ def measured(
         )
     (content,) = contents.values()
     with _copy_beside(script, content) as copy:
-        return obtained((script, copy), rounds, args=session.script.args, tell=tell)
+        args = session.script.args
+        return obtained((script, copy), rounds, args=args, tell=tell, timeout_s=timeout_s)
 
 
 @contextmanager
