@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import click
@@ -29,7 +29,7 @@ from benchmarks.machine import machine_of
 from benchmarks.samples import RunFailedError, analyze
 from pipediag.errors import PipediagError
 from pipediag.patching.as_measured import patched_files
-from pipediag.runner.native_runs import TooLongError, kept
+from pipediag.runner.native_runs import Obtained, TooLongError, kept
 from pipediag.runner.patched_run import measured, promised_of_whole
 from pipediag.session.model import Session
 from tests.samples.expectation import Expectation
@@ -127,19 +127,23 @@ def row_of(expected: Expectation, rounds: int, budget_s: float, folder: Path) ->
         return Row(expected.name, rules, TOO_LONG, [], [], machine)
     try:
         native = measured(session, patched_files(session, patch), rounds, _silent, LIMIT_S)
-    except TooLongError:
-        return Row(expected.name, rules, TOO_LONG, [], [], machine)
     except PipediagError as error:
-        return Row(expected.name, rules, str(error), [], [], machine)
+        outcome = TOO_LONG if isinstance(error, TooLongError) else str(error)
+        return Row(expected.name, rules, outcome, [], [], machine)
+    return _held(session, native, Row(expected.name, rules, "no promise", [], [], machine))
+
+
+def _held(session: Session, native: Obtained, row: Row) -> Row:
+    """What was promised, against what was obtained."""
     found, promise = native.gain, promised_of_whole(session, native.script_s)
-    obtained = [found.value, found.low, found.high]
+    row = replace(row, obtained=[found.value, found.low, found.high])
     if promise is None:
-        return Row(expected.name, rules, "no promise", [], obtained, machine)
+        return row
     outcome = "kept" if kept(promise, found) else "less"
     if outcome == "less" and found.low > promise.speedup:
         outcome = "more"
     figures = [promise.speedup, *(promise.ci95 or (promise.speedup, promise.speedup))]
-    return Row(expected.name, rules, outcome, figures, obtained, machine)
+    return replace(row, outcome=outcome, promised=figures)
 
 
 def _confirmed(session: Session) -> list[str]:
