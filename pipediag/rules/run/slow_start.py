@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pipediag.rules.rule import Meta
-from pipediag.rules.run.blocks import Block, blocks_of
-from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, THRESHOLDS, weigh
+from pipediag.rules.run.blocks import Block
+from pipediag.rules.run.own_work import findings_of
+from pipediag.rules.run.relevance import AT_MOST, THRESHOLDS
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import OWN_LINE, READING, Run
+from pipediag.session.ledger import OWN_LINE, READING
 from pipediag.session.model import Session
 from pipediag.vocabulary import LoopRole
 
@@ -32,6 +35,11 @@ META = Meta(
     untried="It comes before the training, and a trial compares steps.",
 )
 
+_FRAMEWORKS = (
+    "Most of it is the framework's own work for this line. To build a model takes what it takes; "
+    "what prepares data could be kept."
+)
+
 
 def check(session: Session) -> list[Finding]:
     """One finding for each piece of work that takes a notable part of the run."""
@@ -40,33 +48,7 @@ def check(session: Session) -> list[Finding]:
     if run.scope != "run":
         reason = "The ledger is of a part of the training, as nobody knows how long all of it is."
         return [META.finding("not-applicable", reason, part="before_training")]
-    rows = [row for row in run.parts if row.part == "before_training"]
-    found = [_finding(session, run, block) for block in blocks_of(rows)]
-    return [one for one in found if one.status != "pass"] or [
-        META.finding("pass", "", part="before_training")
-    ]
-
-
-def _finding(session: Session, run: Run, block: Block) -> Finding:
-    row = block.hottest
-    weight = weigh(run, block.rows, block.seconds)
-    status, sentence = weight.status, weight.sentence
-    if status == "fail" and block.in_framework_s > block.seconds / 2:
-        status = "informative"
-        sentence = (
-            "Most of it is the framework's own work for this line. To build a model takes what it "
-            "takes; what prepares data could be kept."
-        )
-    advice = "" if status == "pass" else f"{sentence} {_advice(session, block)}".strip()
-    return META.finding(
-        status,
-        advice,
-        place=(row.file, row.line),
-        evidence=weight.evidence,
-        own_prediction=NOT_PREDICTED,
-        part="before_training",
-        saved_s=weight.saved_s,
-    )
+    return findings_of(META, run, "before_training", partial(_advice, session), _FRAMEWORKS)
 
 
 def _advice(session: Session, block: Block) -> str:

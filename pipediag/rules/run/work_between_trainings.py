@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pipediag.rules.rule import Meta
-from pipediag.rules.run.blocks import Block, blocks_of
-from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, THRESHOLDS, weigh
+from pipediag.rules.run.blocks import Block
+from pipediag.rules.run.own_work import findings_of
+from pipediag.rules.run.relevance import AT_MOST, THRESHOLDS
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import OWN_LINE, READING, Run
+from pipediag.session.ledger import OWN_LINE, READING
 from pipediag.session.model import Session
 
 META = Meta(
@@ -30,38 +31,16 @@ META = Meta(
     untried="It lies between the trainings, and a trial compares steps.",
 )
 
+_FRAMEWORKS = (
+    "Most of it is the framework's own work for this line: a model is built once where its weights "
+    "are set back for each training."
+)
+
 
 def check(session: Session) -> list[Finding]:
     """One finding for each piece of work that takes a notable part of the run."""
-    run = session.run
-    assert run is not None
-    rows = [row for row in run.parts if row.part == "between_loops"]
-    found = [_finding(run, block) for block in blocks_of(rows)]
-    return [one for one in found if one.status != "pass"] or [
-        META.finding("pass", "", part="between_loops")
-    ]
-
-
-def _finding(run: Run, block: Block) -> Finding:
-    row = block.hottest
-    weight = weigh(run, block.rows, block.seconds)
-    status, sentence = weight.status, weight.sentence
-    if status == "fail" and block.in_framework_s > block.seconds / 2:
-        status = "informative"
-        sentence = (
-            "Most of it is the framework's own work for this line: a model is built once where "
-            "its weights are set back for each training."
-        )
-    advice = "" if status == "pass" else f"{sentence} {_advice(block)}".strip()
-    return META.finding(
-        status,
-        advice,
-        place=(row.file, row.line),
-        evidence={**weight.evidence, "times": block.count},
-        own_prediction=NOT_PREDICTED,
-        part="between_loops",
-        saved_s=weight.saved_s,
-    )
+    assert session.run is not None
+    return findings_of(META, session.run, "between_loops", _advice, _FRAMEWORKS)
 
 
 def _advice(block: Block) -> str:

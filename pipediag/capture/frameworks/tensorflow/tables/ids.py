@@ -5,7 +5,7 @@ Only operations are run again that give the same for the same input and change n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,18 +55,7 @@ def sources_of(step: Unfolded, ids: At) -> Iterator[At]:
     Raises:
         NotFromABatchError: they are computed from more than these.
     """
-    seen: set[tuple[int, str, int]] = set()
-    waiting = [step.source(ids)]
-    while waiting:
-        at = waiting.pop()
-        if at.key in seen:
-            continue
-        seen.add(at.key)
-        if _is_source(step, at):
-            yield at
-        elif not _captured(step, at):
-            _check(at.op)
-            waiting.extend(step.source(one) for one in at.inputs())
+    return _upwards(step, ids, lambda at: _is_source(step, at))
 
 
 def outside_functions(step: Unfolded, ids: At) -> Iterator[At]:
@@ -76,16 +65,21 @@ def outside_functions(step: Unfolded, ids: At) -> Iterator[At]:
     Raises:
         NotFromABatchError: they are computed from more than these.
     """
+    return _upwards(step, ids, lambda at: at.frame is step.root and not _captured(step, at))
+
+
+def _upwards(step: Unfolded, ids: At, sought: Callable[[At], bool]) -> Iterator[At]:
+    """The nearest tensors of a kind that others are computed from, each once."""
     seen: set[tuple[int, str, int]] = set()
     waiting = [step.source(ids)]
     while waiting:
         at = waiting.pop()
-        if at.key in seen or _captured(step, at):
+        if at.key in seen:
             continue
         seen.add(at.key)
-        if at.frame is step.root:
+        if sought(at):
             yield at
-        else:
+        elif not _captured(step, at):
             _check(at.op)
             waiting.extend(step.source(one) for one in at.inputs())
 
