@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pipediag.facts.limits import WORTH_DOING
-from pipediag.facts.run import gain_for_run
+from pipediag.facts.run_gain import gain_for_run
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER, RunPartName

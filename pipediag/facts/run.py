@@ -1,21 +1,13 @@
-"""What the ledger says of the run: where its time goes, and what a change buys in all of it."""
+"""What the ledger says of the run: where its time goes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from math import hypot
-from typing import Literal
 
 from pipediag.facts.epochs import seen_time
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
-from pipediag.session.edits import Edit, Insert
-from pipediag.session.findings import Finding
-from pipediag.session.ledger import MAKING, Run, RunGain, RunPart
+from pipediag.session.ledger import MAKING, Run, RunPart
 from pipediag.session.model import Session
-from pipediag.session.record import LikelyRange
-from pipediag.session.trials import Combined, Trial
-from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import RunPartName, RunScope
 
 HAD_BACK: tuple[RunPartName, ...] = (
@@ -32,8 +24,6 @@ To start Python and import a framework, and to exit, takes what it takes."""
 WHERE_PERCENT = INPUT_BOUND_PERCENT
 """Of the run, from which on a part other than the steps can be its verdict: own choice, equal to
 XProf's limit for the input wait of a step."""
-
-Basis = Literal["measured", "predicted", "at most"]
 
 _SCOPES: dict[RunScope, str] = {
     "run": "the run",
@@ -78,7 +68,7 @@ def costliest_row(run: Run, part: RunPartName) -> RunPart | None:
 
 def starts_s(session: Session) -> float:
     """Seconds of the whole in which the diagnosed loop waits for an epoch's first batch."""
-    return sum(row.seconds for row in _of_the_loop(session, "epoch_start"))
+    return sum(row.seconds for row in rows_of_loop(session, "epoch_start"))
 
 
 def later_starts_s(session: Session) -> float | None:
@@ -89,7 +79,7 @@ def later_starts_s(session: Session) -> float | None:
     run, time = session.run, seen_time(session)
     if run is None or time is None or time.first_batch_ms is None:
         return None
-    rows = [row for row in _of_the_loop(session, "epoch_start") if row.what != MAKING]
+    rows = [row for row in rows_of_loop(session, "epoch_start") if row.what != MAKING]
     whole = sum(row.seconds for row in rows)
     if run.scope != "run":
         return whole
@@ -100,7 +90,7 @@ def later_starts_s(session: Session) -> float | None:
 def making_ms(session: Session) -> float:
     """What an epoch of the diagnosed loop takes to make its iterators, of which Keras makes two,
     and to let the former ones go; 0 where that is not known."""
-    starts, run = _of_the_loop(session, "epoch_start"), session.run
+    starts, run = rows_of_loop(session, "epoch_start"), session.run
     making_s = sum(row.seconds for row in starts if row.what == MAKING)
     if run is None or run.scope == "1000_steps":
         return 0.0
@@ -108,7 +98,8 @@ def making_ms(session: Session) -> float:
     return 1000.0 * making_s / (epochs if run.scope == "run" else 1)
 
 
-def _of_the_loop(session: Session, part: RunPartName) -> list[RunPart]:
+def rows_of_loop(session: Session, part: RunPartName) -> list[RunPart]:
+    """What the diagnosed loop takes of a part; nothing without a ledger."""
     loop = session.diagnosed_loop()
     rows = session.run.parts if session.run is not None and loop is not None else []
     return [row for row in rows if row.part == part and loop and row.loop_id == loop.id]
@@ -117,174 +108,6 @@ def _of_the_loop(session: Session, part: RunPartName) -> list[RunPart]:
 def whole_in_words(run: Run) -> str:
     """What percents of the ledger are of."""
     return _SCOPES[run.scope]
-
-
-@dataclass(frozen=True)
-class Taken:
-    """What a part of the run takes."""
-
-    seconds: float
-    off_s: float
-    """Half of its 95 % interval; 0 where it was timed as it is."""
-
-    def __add__(self, other: Taken) -> Taken:
-        """Both; they were measured apart, so that what they are off by adds in squares."""
-        return Taken(self.seconds + other.seconds, hypot(self.off_s, other.off_s))
-
-    def share(self, part: float) -> Taken:
-        """So much of it."""
-        return Taken(self.seconds * part, self.off_s * part)
-
-
-def _taken(run: Run, rows: Iterable[RunPart]) -> Taken:
-    rows = list(rows)
-    spans = [high - low for low, high in (row.ci95_percent or (0.0, 0.0) for row in rows)]
-    off_percent = hypot(*(span / 2.0 for span in spans))
-    return Taken(sum(row.seconds for row in rows), off_percent * run.whole_s / 100.0)
-
-
-def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
-    """What its advice buys in all of the run: as measured, or else as predicted, or at most."""
-    run, trial = session.run, finding.trial
-    if run is None or finding.about_results:
-        return None
-    if trial.speedup is not None:
-        tried = _kept(_tried(session, run, finding), run, finding.edit)
-        return _measured(run, tried, trial) if 0.0 < tried.seconds <= run.whole_s else None
-    shortened = _kept(_shortened(session, run, finding), run, finding.edit).seconds
-    basis: Basis = "at most" if finding.predicted_speedup is None else "predicted"
-    if finding.saved_s is not None:
-        return _saving(run, finding.saved_s, basis)
-    speedup = finding.predicted_speedup or finding.speedup_at_most
-    if speedup is None or not 0.0 < shortened <= run.whole_s:
-        return None
-    gain = _gain(run, shortened, speedup, basis)
-    return gain.model_copy(update={"predicted_range": _range(run, shortened, finding)})
-
-
-def _range(run: Run, shortened_s: float, finding: Finding) -> LikelyRange | None:
-    """What the range of the part's prediction comes to in the run, by Amdahl's law."""
-    if finding.predicted_range is None:
-        return None
-    low, high = (
-        _gain(run, shortened_s, end, "predicted").speedup for end in finding.predicted_range
-    )
-    return (low, high)
-
-
-def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
-    """What all confirmed changes together buy in the run."""
-    run = session.run
-    if run is None or combined.speedup is None:
-        return None
-    shortened = _epochs(session, run) if combined.basis == "epoch" else _steps(session, run)
-    edits = [one.edit for one in session.findings if one.edit and one.edit.id in combined.findings]
-    shortened = _kept(shortened, run, next(filter(_fills_a_cache, edits), None))
-    if shortened.seconds <= 0.0:
-        return None
-    return _measured(run, shortened, combined)
-
-
-def _measured(run: Run, shortened: Taken, trial: Trial | Combined) -> RunGain:
-    """Amdahl's law: the rest of the run takes what it took.
-
-    The trial and the length of what it shortens are off by independent amounts, which add in
-    squares.
-    """
-    assert trial.speedup is not None
-    gain = _gain(run, shortened.seconds, trial.speedup, "measured")
-    if trial.ci95 is None:
-        return gain
-    rest_s = run.whole_s - shortened.seconds
-
-    def of(off_s: float, speedup: float) -> float:
-        part_s = max(0.0, shortened.seconds + off_s)
-        return gain.speedup - (rest_s + part_s) / (rest_s + part_s / max(speedup, 1e-6))
-
-    by_trial = [of(0.0, limit) for limit in trial.ci95]
-    by_length = [of(off_s, trial.speedup) for off_s in (-shortened.off_s, shortened.off_s)]
-    below = hypot(max(0.0, *by_trial), max(0.0, *by_length))
-    above = hypot(min(0.0, *by_trial), min(0.0, *by_length))
-    return gain.model_copy(update={"ci95": (gain.speedup - below, gain.speedup + above)})
-
-
-def _gain(run: Run, shortened_s: float, speedup: float, basis: Basis) -> RunGain:
-    return _becoming(run, run.whole_s - shortened_s + shortened_s / max(speedup, 1e-6), basis)
-
-
-def _saving(run: Run, saved_s: float, basis: Basis) -> RunGain | None:
-    """What is saved may be all of a part, of which no finite speed-up could be told."""
-    return _becoming(run, run.whole_s - saved_s, basis) if 0.0 < saved_s < run.whole_s else None
-
-
-def _becoming(run: Run, after_s: float, basis: Basis) -> RunGain:
-    return RunGain.model_validate(
-        {
-            "speedup": run.whole_s / after_s,
-            "before_s": run.whole_s,
-            "after_s": after_s,
-            "basis": basis,
-            "scope": run.scope,
-            "saved": worth(run, run.whole_s - after_s),
-        }
-    )
-
-
-def worth(run: Run, seconds: float) -> float | None:
-    """What that time costs, in the currency of `--price`; None where no price was given."""
-    return None if run.price_per_hour is None else run.price_per_hour * seconds / 3600.0
-
-
-def _tried(session: Session, run: Run, finding: Finding) -> Taken:
-    """What its trial compared."""
-    if finding.trial.basis == "epoch":
-        return _epochs(session, run)
-    return _shortened(session, run, finding)
-
-
-def _shortened(session: Session, run: Run, finding: Finding) -> Taken:
-    """What the finding's speed-up is of."""
-    if finding.part == "steps":
-        return _steps(session, run)
-    rows = [row for row in run.parts if row.part == finding.part]
-    place = _place_of(session, finding)
-    own = [row for row in rows if (row.file, row.line) == place]
-    return _taken(run, own or rows)
-
-
-def _kept(shortened: Taken, run: Run, edit: Edit | None) -> Taken:
-    """Without the first epoch where that fills a cache: it takes what it took."""
-    if edit is None or edit.loop_id is not None or not _fills_a_cache(edit):
-        return shortened
-    epochs = (run.epochs_planned or run.epochs_seen or 1.0) if run.scope == "run" else None
-    return shortened if epochs is None else shortened.share(1.0 - 1.0 / max(1.0, epochs))
-
-
-def _fills_a_cache(edit: Edit) -> bool:
-    return any(isinstance(one, Insert) and one.kind in CACHES for one in edit.changes)
-
-
-def _place_of(session: Session, finding: Finding) -> tuple[str | None, int | None]:
-    """Where the time goes that its advice is about: at the loop whose pipeline its edit changes."""
-    loop_id = finding.edit.loop_id if finding.edit is not None else None
-    loop = next((one for one in session.loops if one.id == loop_id), None)
-    return (finding.file, finding.line) if loop is None else (loop.file, loop.line)
-
-
-def _steps(session: Session, run: Run) -> Taken:
-    """Of the diagnosed loop, whose steps were measured and tried."""
-    return _taken(run, _of_the_loop(session, "steps"))
-
-
-def _epochs(session: Session, run: Run) -> Taken:
-    """Of the same loop, with the making of its iterators and the waits for first batches; not its
-    very first, in which the pipeline starts up."""
-    rows = _of_the_loop(session, "epoch_start")
-    made = _taken(run, (row for row in rows if row.what == MAKING))
-    waits = _taken(run, (row for row in rows if row.what != MAKING))
-    later_s = later_starts_s(session) or 0.0
-    later = waits.share(later_s / waits.seconds if later_s else 0.0)
-    return _steps(session, run) + made + later
 
 
 def _idle(session: Session) -> float:

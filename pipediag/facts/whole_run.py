@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.facts.run import worth
+from pipediag.facts.run_gain import worth
 from pipediag.session.ledger import Run, RunGain
 from pipediag.vocabulary import RunPartName
 

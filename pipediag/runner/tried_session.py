@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipediag.facts.order import concluded
-from pipediag.facts.run import gain_of_all
+from pipediag.facts.run_gain import gain_of_all
 from pipediag.rules.search.searching import told
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.facts.run import gain_for_run
+from pipediag.facts.run_gain import gain_for_run
 from pipediag.forecast import forecast
 from pipediag.rules import registry
 from pipediag.rules.device.registry import DEVICE_RULES, run_device_rules

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.facts.run import worth
+from pipediag.facts.run_gain import worth
 from pipediag.reporters.words.quantities import (
     NO_BREAK,
     counted,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.run import gain_for_run
+from pipediag.facts.run_gain import gain_for_run
 from pipediag.rules.pipeline import missing_cache, slow_shuffle_fill
 from pipediag.rules.step import host_overhead
 from pipediag.session.edits import Insert

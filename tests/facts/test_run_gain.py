@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.run import gain_for_run, gain_of_all, later_starts_s, making_ms, starts_s
+from pipediag.facts.run import later_starts_s, making_ms, starts_s
+from pipediag.facts.run_gain import gain_for_run, gain_of_all
 from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -170,3 +171,18 @@ def test_an_edit_of_an_evaluation_shortens_what_its_loop_takes() -> None:
     gain = gain_for_run(session, found)
     assert gain is not None
     assert gain.after_s == pytest.approx(70.0)
+
+
+@pytest.mark.parametrize(("off", "bounds"), [(None, (4.0, 4.0)), (10.0, (3.14, 6.0))])
+def test_how_long_the_rest_is_known_to_take_widens_the_interval(
+    off: float | None, bounds: tuple[float, float]
+) -> None:
+    """84 of 100 s get 9.3 times as fast; of the other 16 s nobody knows more than +- 10 s."""
+    limits = None if off is None else (16.0 - off, 16.0 + off)
+    rest = make_part("epoch_end", 16.0, ci95_percent=limits)
+    trial = Trial(state="confirmed", reason=None, speedup=84 / 9, ci95=(84 / 9, 84 / 9))
+    gain = gain_for_run(make_session(run=make_run(rest)), make_finding(part="steps", trial=trial))
+    assert gain is not None
+    assert gain.speedup == pytest.approx(4.0)
+    assert gain.ci95 is not None
+    assert gain.ci95 == pytest.approx(bounds, abs=0.01)
