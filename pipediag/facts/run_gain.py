@@ -77,9 +77,11 @@ def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
     run = session.run
     if run is None or combined.speedup is None:
         return None
-    shortened = _epochs(session, run) if combined.basis == "epoch" else _steps(session, run)
     edits = [one.edit for one in session.findings if one.edit and one.edit.id in combined.findings]
-    shortened = _kept(shortened, run, next(filter(_fills_a_cache, edits), None))
+    cache = next(filter(_fills_a_cache, edits), None)
+    whole_epochs = combined.basis == "epoch"
+    shortened = _epochs(session, run, cache) if whole_epochs else _steps(session, run)
+    shortened = _kept(shortened, run, cache)
     if shortened.seconds <= 0.0:
         return None
     return _measured(run, shortened, combined)
@@ -148,7 +150,7 @@ def worth(run: Run, seconds: float) -> float | None:
 def _tried(session: Session, run: Run, finding: Finding) -> Taken:
     """What its trial compared."""
     if finding.trial.basis == "epoch":
-        return _epochs(session, run)
+        return _epochs(session, run, finding.edit)
     return _shortened(session, run, finding)
 
 
@@ -186,11 +188,17 @@ def _steps(session: Session, run: Run) -> Taken:
     return _taken(run, rows_of_loop(session, "steps"))
 
 
-def _epochs(session: Session, run: Run) -> Taken:
-    """Of the same loop, with the making of its iterators and the waits for first batches; not its
-    very first, in which the pipeline starts up."""
+def _epochs(session: Session, run: Run, edit: Edit | None) -> Taken:
+    """Of the same loop, with the waits for first batches; not its very first, in which the pipeline
+    starts up.
+
+    The making of its iterators is in no trial. It gets shorter behind a cache, which makes nothing
+    of what is in front of it: 5.3 and 0.3 ms an epoch, where its steps took 31 and 3 ms. Other
+    changes leave it as it is.
+    """
     rows = rows_of_loop(session, "epoch_start")
-    made = _taken(run, (row for row in rows if row.what == MAKING))
+    cached = edit is not None and _fills_a_cache(edit)
+    made = _taken(run, (row for row in rows if cached and row.what == MAKING))
     waits = _taken(run, (row for row in rows if row.what != MAKING))
     later_s = later_starts_s(session) or 0.0
     later = waits.share(later_s / waits.seconds if later_s else 0.0)
