@@ -13,7 +13,7 @@ from pipediag.measures.recorded_windows import blocks_of, step_ms
 from pipediag.measures.run.amounts import Amounts, amounts_of
 from pipediag.measures.run.cache_fill import settle_cache_fill
 from pipediag.measures.run.epochs import Epochs, epochs_of
-from pipediag.measures.run.places import PIPEDIAG, Place, Spent, spent_on
+from pipediag.measures.run.places import EXIT, PIPEDIAG, Place, Spent, spent_on
 from pipediag.measures.run.projected import Projected
 from pipediag.measures.run.projection import Projection, SteadyStep, project
 from pipediag.measures.run.rounds import rounds_of
@@ -127,7 +127,7 @@ def _at_the_edges(one: Spent, script: Span) -> Spent:
     if one.span is None and one.end_ns <= script.start_ns:
         return replace(one, place=Place("startup", "the interpreter"))
     if one.span is None and script.end_ns is not None and one.start_ns >= script.end_ns:
-        return replace(one, place=Place("after_training", "exit"))
+        return replace(one, place=EXIT)
     return one
 
 

@@ -30,6 +30,7 @@ class Place:
 
 
 PIPEDIAG = Place(None)
+EXIT = Place("after_training", "exit")
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,30 @@ NO_END = "the end of an epoch, with its validation and callbacks"
 ONCE = "what comes once: start-up, and all before and after the training"
 
 
+@pytest.mark.parametrize("collection_ms", [None, 200])
+def test_the_exit_takes_as_long_as_some_collections(collection_ms: int | None) -> None:
+    recording = recording_of(fit_loop(epochs=10))
+    before = ledger(epochs_of_a_fit(3), recording, 60.0, "stopped").projected_total_s
+    recording.collection_ns = None if collection_ms is None else collection_ms * 1_000_000
+    report = ledger(epochs_of_a_fit(3), recording, 60.0, "stopped")
+
+    exits = [part for part in report.parts if part.what == "exit"]
+    assert before is not None
+    assert [(one.part, one.basis) for one in exits] == (
+        [("after_training", "projected")] if collection_ms else []
+    )
+    assert report.projected_total_s == pytest.approx(before + (1.08 if collection_ms else 0.0))
+
+
+def test_the_exit_of_a_run_without_a_known_end_is_not_told() -> None:
+    recording = recording_of(own_loop())
+    recording.collection_ns = 200_000_000
+    report = ledger(epochs_of_a_fit(3), recording, 60.0, "stopped")
+
+    assert report.scope != "run"
+    assert not [part for part in report.parts if part.what == "exit"]
+
+
 def epochs_of_a_fit(ends: int) -> Written:
     """Stopped within the epoch after so many ends; epochs of 200 steps of 10 ms take 5 s each.
 
