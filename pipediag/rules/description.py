@@ -44,13 +44,13 @@ def _prediction(meta: Meta) -> str:
 
 def _trial(meta: Meta) -> str:
     if meta.untried is not None:
-        return f"None. {meta.untried}"
+        return f"{meta.tried_where or 'None.'} {meta.untried}"
     informs = ", also where the rule only informs" if meta.tried_when_informing else ""
     return f"The edit is applied and measured where the run allows it{informs}."
 
 
 def _about(meta: Meta) -> str:
-    needs = ", ".join(meta.needs) or "the environment alone"
+    needs = ", ".join(meta.needs) or "no section: it judges what there is"
     first = ", ".join(meta.yields_to)
     yields = f" Only informs where one of these fails: {first}." if first else ""
     return (

@@ -73,6 +73,8 @@ class Meta:
     """Whether a finding that only informs is tried too, as measuring is the very way to know."""
     untried: str | None = None
     """Why no trial can tell what its advice buys, as a sentence; None where one can."""
+    tried_where: str | None = None
+    """Where some of its findings have an edit that is tried all the same, as a sentence."""
 
     def finding(
         self,

@@ -55,13 +55,18 @@ class Session(Record):
     fingerprint of what makes two machines comparable."""
     verdict: Verdict
     """Bottleneck (`input`, `compute`, `transfer`, `overhead`, `balanced`, `inconclusive`),
-    severity, one sentence, confidence, reasons, next steps, file and line."""
+    severity, one sentence, confidence, reasons, next steps, file and line; the part of the run
+    that costs most (`where`, `where_percent`, `where_file`, `where_line`); the lines concerned
+    with those around them (`source`, `python_source`)."""
     run: Run | None = None
     """Where all of the run's time goes, each second in one of `parts`: `startup`,
     `before_training`, `compile`, `epoch_start`, `steps`, `evaluation`, `epoch_end`,
     `between_loops`, `after_training`; a row for each part and place, measured or projected, with
     seconds, percent and interval. The percents add up to 100 of the whole: `total_s`, or
-    `projected_total_s` where the script was stopped."""
+    `projected_total_s` where the script was stopped. `scope` says what the whole is: the `run`, or
+    one `epoch` or `1000_steps` where nothing says how long it would train. `pipediag_s` is what
+    pipediag took, which is in no part; `not_seen` what the whole lacks; `spans` the same on a
+    clock."""
     run_missing: str | None = None
     steps: Steps | None
     """Steps of the window without a profiler: count, warm-up excluded, mean, median, 95th
@@ -123,14 +128,17 @@ class Session(Record):
     text_work_missing: str | None = None
     findings: list[Finding] = []
     """What each rule says: status, severity, `subject` (`precondition`, `correctness`, `quality`,
-    `speed`), place, evidence, advice, its effect on results, predicted speed-up or, where there is
-    none, `speedup_at_most`, edit, trial. They stand in the order in which to deal with them, which
-    is decided once, when the run is concluded; the first that is to be acted on is the verdict's
-    first next step."""
+    `speed`), place, evidence, advice, its effect on results, predicted speed-up or, where there
+    is none, `speedup_at_most`, their range (`predicted_range`), the `part` of the run that it is
+    about, `saved_s` of it, what it comes to in all of the run (`for_run`), edit, trial, `patch`,
+    and the rule that `needs_first` to be dealt with. They stand in the order in which to deal
+    with them, which is decided once, when the run is concluded; the first that is to be acted on
+    is the verdict's first next step."""
     combined: Combined | None = None
-    """All confirmed edits together: `findings` (the ids of the edits), `speedup`, `ci95`, `blocks`,
-    `basis` as in a trial, and `dropped`: edits that are left out, each with its reason. `null` as
-    long as no edit was confirmed."""
+    """The confirmed edits that leave hyper-parameters alone, together: `findings` (the ids of the
+    edits), `speedup`, `ci95`, `blocks`, `basis` as in a trial, and `dropped`: edits that are
+    left out, each with its reason. `null` where no such edit was confirmed; `combined_missing`
+    says so."""
     combined_missing: str | None = None
     patch: Patch | None = None
     """All confirmed edits as one change of the source: `diff`, the `files` with the hash of what

@@ -25,7 +25,7 @@ WAITING = Threshold(
 Z_SCORE = Threshold(
     "modified z-score of the time in which a device does not wait, from three devices on",
     3.5,
-    "0.6745 deviations from the median, over the median deviation",
+    "times (0.6745 times the distance from the median is divided by the median deviation)",
     "XProf's rule on stragglers, after Iglewicz and Hoaglin",
 )
 RATIO = Threshold(

@@ -61,6 +61,8 @@ META = Meta(
     share="savable_percent_of_span",
     effect_on_results="changes a hyper-parameter",
     untried=OWN_LOOP,
+    tried_where="In a Keras `fit` the policy of all layers but the last is changed and measured. "
+    "Otherwise none.",
 )
 
 FACTOR = 2.0

@@ -52,6 +52,8 @@ META = Meta(
     yields_to=("missing-cache", "slow-shuffle-fill", "sequential-files"),
     untried="An epoch of one pipeline through all of them has to be run from end to end, several "
     "times, which is tried only where that is quick.",
+    tried_where="A smaller buffer, files opened at once and one pipeline through all epochs are "
+    "applied and measured where epochs are short and their steps known. Otherwise none.",
 )
 
 
