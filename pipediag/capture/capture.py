@@ -95,8 +95,7 @@ class Capture:
             only=settings.hold_loop,
             input_only=settings.input_only,
         )
-        self._program_goes_on = program_goes_on
-        leave = nothing if program_goes_on else self._leave_now
+        leave = None if program_goes_on else self._leave_now
         self._conductor = Conductor(loops, self._updates, instruments, settings, leave, held)
         self._loops = loops
         self._plan = plan
@@ -215,18 +214,8 @@ class Capture:
         if outcome in BY_ITSELF:
             self._recorder.save()
             attempt("trying the pipelines alone", self._conductor.try_pipelines_alone)
-        elif outcome == "stopped" and not self._program_goes_on:
-            self._recorder.save()
-            attempt("timing a collection", self._time_a_collection)
         self._timeline.passed("aside", over_ns, time.monotonic_ns())
         self._recorder.end(outcome, exit_status, error)
-
-    def _time_a_collection(self) -> None:
-        """It tells what the script's exit would take, which nobody sees: the process is left."""
-        if gc.isenabled():
-            began_ns = time.monotonic_ns()
-            gc.collect()
-            self._recorder.recording.collection_ns = time.monotonic_ns() - began_ns
 
     def _leave_now(self) -> None:
         """The script swallowed our stop: save, run its exit handlers, and go."""

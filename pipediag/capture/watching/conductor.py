@@ -41,7 +41,7 @@ class Conductor:
         updates: UpdateWatch,
         instruments: Instruments,
         settings: RunSettings,
-        leave: Callable[[], None],
+        leave: Callable[[], None] | None,
         held: HeldLoops,
     ) -> None:
         self._loops = loops

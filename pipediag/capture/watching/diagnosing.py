@@ -176,6 +176,10 @@ class Diagnosing:
         """What would help the loop is tried, where the parent asks for that."""
         self.active = None
         goes_on = self._stopping.goes_on_after(loop)
+        if not goes_on:
+            attempt(
+                self._with.recorder.note, "timing a collection", self._stopping.time_a_collection
+            )
         if consumer.hand_over != "fed" and self._held.hold(loop, consumer, goes_on=goes_on):
             return
         if self._held.was_held(loop):

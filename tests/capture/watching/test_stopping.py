@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,39 @@ def test_what_training_had_reached_is_put_back_before_the_script_is_stopped(ends
         ends.stopping.stop()
 
     assert not ends.instruments.state.kept
+
+
+def test_what_its_exit_would_take_is_told_by_a_collection_of_garbage(ends: Ends) -> None:
+    recording = ends.instruments.recorder.recording
+    ends.stopping.time_a_collection()
+    took_ns = recording.collection_ns
+    with pytest.raises(StopScript):
+        ends.stopping.stop()
+
+    assert took_ns is not None
+    assert took_ns > 0
+    assert recording.collection_ns == took_ns
+
+
+def test_where_nothing_is_collected_nothing_is_told(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gc, "isenabled", lambda: False)
+    with pytest.raises(StopScript):
+        ends.stopping.stop()
+
+    assert ends.instruments.recorder.recording.collection_ns is None
+
+
+def test_a_program_that_goes_on_has_no_exit(tmp_path: Path) -> None:
+    instruments = FakeInstruments(tmp_path)
+    settings = RunSettings("train.py", (), False, str(tmp_path))
+    stopping = Stopping(instruments.all, settings, None, lambda: None)
+    for _ in range(2):
+        with pytest.raises(StopScript):
+            stopping.stop()
+
+    assert instruments.recorder.recording.collection_ns is None
 
 
 def test_a_script_that_swallows_its_stop_is_left_by_force(ends: Ends) -> None:
