@@ -18,6 +18,10 @@ from pipediag.tensorflow_names import CACHES
 
 Basis = Literal["measured", "predicted", "at most"]
 
+ONCE_OFF = 0.1
+"""Of what came once, how far it may be from what it takes in another run. Own choice: on one small
+machine the imports of one script took 2.0 to 2.3 s while nothing ran beside it, and up to 3.5 s."""
+
 
 @dataclass(frozen=True)
 class Taken:
@@ -25,7 +29,7 @@ class Taken:
 
     seconds: float
     off_s: float
-    """Half of its 95 % interval; 0 where it was timed as it is."""
+    """Half of its 95 % interval."""
 
     def __add__(self, other: Taken) -> Taken:
         """Both; they were measured apart, so that what they are off by adds in squares."""
@@ -38,9 +42,14 @@ class Taken:
 
 def _taken(run: Run, rows: Iterable[RunPart]) -> Taken:
     rows = list(rows)
-    spans = [high - low for low, high in (row.ci95_percent or (0.0, 0.0) for row in rows)]
-    off_percent = hypot(*(span / 2.0 for span in spans))
-    return Taken(sum(row.seconds for row in rows), off_percent * run.whole_s / 100.0)
+    return Taken(sum(row.seconds for row in rows), hypot(*(_off_s(run, row) for row in rows)))
+
+
+def _off_s(run: Run, row: RunPart) -> float:
+    if row.ci95_percent is None:
+        return ONCE_OFF * row.seconds
+    low, high = row.ci95_percent
+    return (high - low) / 2.0 * run.whole_s / 100.0
 
 
 def gain_for_run(session: Session, finding: Finding) -> RunGain | None:

@@ -28,8 +28,8 @@ def test_what_makes_the_steps_faster_leaves_the_rest_as_it_is() -> None:
     trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(1.0, 5.0))
 
     parts = [
-        factories.make_part("startup", 15.0),
-        factories.make_part("steps", 5.0, loop_id="loop_0"),
+        factories.make_part("startup", 15.0, ci95=(75.0, 75.0)),
+        factories.make_part("steps", 5.0, loop_id="loop_0", ci95=(25.0, 25.0)),
     ]
 
     gain = facts.gain_for_run(session(run=factories.make_run(parts=parts)), finding(trial=trial))
@@ -43,7 +43,7 @@ def test_what_makes_the_steps_faster_leaves_the_rest_as_it_is() -> None:
 def test_how_long_the_part_is_may_be_off_as_well_as_its_trial() -> None:
     trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(1.6, 2.5))
     parts = [
-        factories.make_part("startup", 10.0),
+        factories.make_part("startup", 10.0, ci95=(50.0, 50.0)),
         factories.make_part("steps", 10.0, loop_id="loop_0", ci95=(40.0, 60.0)),
     ]
 
