@@ -140,6 +140,8 @@ class Capture:
 
         `stopped` tells that its loop was ended before its time.
         """
+        # Where an error or Ctrl-C came in the middle, a window is open still.
+        self._close("what was measured ended by an error")
         if self._replaced is not None:
             self._replaced.put_back()
         self._conductor.let_go()
@@ -148,6 +150,13 @@ class Capture:
         if stopped:
             remove_cut_caches(self._recorder.recording.operations, self._began_s)
         self._guard.dismiss()
+
+    def _close(self, reason: str) -> None:
+        """End what is measured now; a forked child has only a copy of it."""
+        if os.getpid() == self._pid:
+            attempt = self._guard.attempt
+            attempt("closing a loop inside a tf.function", self._in_graph.finish, reason)
+            attempt("closing what was open", self._conductor.diagnosing.script_over, reason)
 
     def declare_training(self, reason: str) -> None:
         """The loop whose iterator was made last trains, or stands for one that does."""

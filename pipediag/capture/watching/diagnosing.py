@@ -189,7 +189,10 @@ class Diagnosing:
         self.when_measured()
 
     def let_go(self) -> None:
-        """Drop what is the script's."""
-        self.active = None
+        """Drop what is the script's, and hear of it no more: also in a child that it forks."""
+        active, self.active = self.active, None
+        if active is not None:
+            note = self._with.recorder.note
+            attempt(note, "leaving a step that was listened to", active.looking.interrupted)
         for turn in self._turns.all():
             turn.last = None
