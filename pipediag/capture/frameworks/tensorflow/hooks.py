@@ -12,6 +12,7 @@ from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls
 from pipediag.capture.frameworks.tensorflow.graph_loops import GraphLoops
 from pipediag.capture.frameworks.tensorflow.iterators import Iterators
 from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
+from pipediag.capture.frameworks.tensorflow.tables.listening import hear_cancellable_calls
 from pipediag.capture.frameworks.tensorflow.traced_earlier import functions_that_train
 from pipediag.capture.frameworks.tensorflow.variables import watch_writes
 from pipediag.capture.watching.other_uses import SESSION_RUN
@@ -65,6 +66,7 @@ class TensorFlowHooks:
             "tensorflow.python.eager.polymorphic_function.polymorphic_function",
             self._on_functions,
         )
+        yield "tensorflow.python.eager.execute", self._on_execution
         yield "tensorflow.python.framework.func_graph", self._on_tracing
         yield "tensorflow.python.ops.resource_variable_ops", self._on_variables
         yield "tensorflow.python.profiler.profiler_v2", self._on_profiler
@@ -116,6 +118,9 @@ class TensorFlowHooks:
     def _know_earlier(self, function_class: type) -> None:
         for function in functions_that_train(function_class):
             self._with.updates.knows(function)
+
+    def _on_execution(self, module: Any) -> None:
+        hear_cancellable_calls(module, self._guard)
 
     def _on_tracing(self, module: Any) -> None:
         trace = module.func_graph_from_py_func

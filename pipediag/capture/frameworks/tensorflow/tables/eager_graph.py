@@ -69,8 +69,9 @@ class EagerGraph:
         from tensorflow.python.ops import array_ops
 
         if tensor.id not in self._tensors:
-            if tensor.handle is not None:
-                made = self.graph.capture(tensor.handle)
+            handle = None if tensor.handle is None else tensor.handle()
+            if handle is not None:
+                made = self.graph.capture(handle)
             elif tensor.integers is not None:
                 made = constant_op.constant(tensor.integers, tensor.dtype)
             else:
@@ -117,7 +118,8 @@ def _of_process(operations: Iterable[EagerOperation]) -> tuple[list[Any], dict[s
     from tensorflow.python.ops import resource_variable_ops
 
     given = (one for each in operations for one in each.inputs)
-    handles = {id(one.handle) for one in given if one.handle is not None}
+    living = [one.handle() for one in given if one.handle is not None]
+    handles = {id(one) for one in living if one is not None}
     kinds = resource_variable_ops.BaseResourceVariable
     variables: dict[int, Any] = {}
     functions: dict[str, Any] = {}

@@ -1,18 +1,17 @@
 """The operations that a thread runs one by one, as a step does that no function runs.
 
-TensorFlow tells of each once it has run. Nothing of what they compute is kept but a few integers: a
-step may make tensors as large as its tables.
+Nothing of what they compute is kept but a few integers: a step may make tensors as large as its
+tables.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
-
-from pipediag.capture.guard import attempt
+from weakref import ref
 
 MOST_OPERATIONS = 10_000
 """Own choice: what they are read from afterwards takes about a second for so many."""
@@ -30,8 +29,8 @@ class EagerTensor:
     """TensorFlow's own, which no other tensor of the process has."""
     dtype: Any
     shape: Any
-    handle: Any = None
-    """Itself, where it stands for a variable or a table of tokens."""
+    handle: ref[Any] | None = None
+    """Itself, where it stands for a variable or a table of tokens, which live on without us."""
     integers: Any = None
     """Its value, where it is a few of them that an operation was given, as a slice's begin is."""
 
@@ -60,48 +59,6 @@ class Place:
     index: int
 
 
-class Listening:
-    """To the operations of one thread, that which begins it."""
-
-    def __init__(self) -> None:
-        self._told: Callable[..., None] | None = None
-        self.lack: str | None = None
-        """Why it stopped by itself, as a sentence."""
-
-    def begin(self, told: Callable[..., None]) -> None:
-        """Have `told` called after each from here on."""
-        from tensorflow.python.framework import op_callbacks
-
-        self._told, self.lack = told, None
-        op_callbacks.add_op_callback(self._operation)
-
-    def end(self) -> None:
-        """Hear of none any more."""
-        from tensorflow.python.eager import context
-        from tensorflow.python.framework import op_callbacks
-
-        self._told = None
-        if self._operation in context.context().op_callbacks:
-            op_callbacks.remove_op_callback(self._operation)
-
-    def _operation(
-        self,
-        kind: Any,
-        inputs: Sequence[Any],
-        attributes: Any,
-        outputs: Any,
-        op_name: Any = None,  # noqa: ARG002
-        graph: Any = None,
-    ) -> None:
-        # Those of a graph that is being built are none that have run.
-        if self._told is not None and graph is None:
-            what = "listening to the operations of a step"
-            attempt(self._failed, what, self._told, kind, inputs, attributes, outputs)
-
-    def _failed(self, reason: str) -> None:
-        self._told, self.lack = None, reason
-
-
 class WholeStep:
     """Notes every operation of a step, to be read as a graph."""
 
@@ -110,11 +67,11 @@ class WholeStep:
         self.too_many = False
         self._gradients = _code_of_gradients()
 
-    def told(self, kind: Any, inputs: Sequence[Any], attributes: Any, outputs: Any) -> None:
-        """Of one that has run."""
+    def told(self, kind: Any, inputs: Sequence[Any], attributes: Any, outputs: Any) -> bool:
+        """Of one that has run; returns whether the next one is of use."""
         if len(self.operations) >= MOST_OPERATIONS:
             self.too_many = True
-            return
+            return False
         self.operations.append(
             EagerOperation(
                 _text(kind),
@@ -124,6 +81,7 @@ class WholeStep:
                 _is_called_from(self._gradients),
             )
         )
+        return True
 
 
 class SomeTensors:
@@ -146,16 +104,17 @@ class SomeTensors:
         """Whether all were there."""
         return not self.other and self._count == len(self._types)
 
-    def told(self, kind: Any, inputs: Sequence[Any], _attributes: Any, outputs: Any) -> None:
-        """Of one that has run."""
-        if self.other or self._count == len(self._types):
-            return
+    def told(self, kind: Any, inputs: Sequence[Any], _attributes: Any, outputs: Any) -> bool:
+        """Of one that has run; returns whether the next one is of use."""
+        if self.complete:
+            return False
         if _text(kind) != self._types[self._count]:
             self.other = True
-            return
+            return False
         for key, place in self._wanted.get(self._count, ()):
             self.found[key] = (outputs if place.made else inputs)[place.index]
         self._count += 1
+        return not self.complete
 
 
 def _text(kind: Any) -> str:
@@ -165,24 +124,24 @@ def _text(kind: Any) -> str:
 def _given(tensor: Any) -> EagerTensor:
     kind = tensor.dtype
     if kind.name == "resource":
-        return EagerTensor(tensor._id, kind, tensor.shape, handle=tensor)
+        return EagerTensor(tensor._id, kind, tensor.shape, handle=ref(tensor))
     shape = tensor.shape
     few = kind.name in _INTEGERS and shape.rank < 2 and shape.num_elements() <= _MOST_DIMENSIONS
     return EagerTensor(tensor._id, kind, shape, integers=tensor.numpy() if few else None)
 
 
-def _code_of_gradients() -> CodeType:
-    """What calls the gradient of each operation."""
-    from tensorflow.python.eager import backprop
+def _code_of_gradients() -> frozenset[CodeType]:
+    """What has the tape compute gradients, by whose functions ever, and that of an operation."""
+    from tensorflow.python.eager import backprop, imperative_grad
 
-    code: CodeType = backprop._gradient_function.__code__
-    return code
+    functions: tuple[Any, ...] = (imperative_grad.imperative_grad, backprop._gradient_function)
+    return frozenset(one.__code__ for one in functions)
 
 
-def _is_called_from(code: CodeType) -> bool:
+def _is_called_from(codes: frozenset[CodeType]) -> bool:
     frame = sys._getframe(1)
     while frame is not None:
-        if frame.f_code is code:
+        if frame.f_code in codes:
             return True
         frame = frame.f_back  # type: ignore[assignment]
     return False

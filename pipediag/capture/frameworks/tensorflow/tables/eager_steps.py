@@ -9,7 +9,6 @@ from pipediag.capture.frameworks.tensorflow.tables.eager_graph import EagerGraph
 from pipediag.capture.frameworks.tensorflow.tables.eager_operations import (
     MOST_OPERATIONS,
     EagerOperation,
-    Listening,
     Place,
     SomeTensors,
     WholeStep,
@@ -20,6 +19,7 @@ from pipediag.capture.frameworks.tensorflow.tables.ids import (
     outside_functions,
     sources_of,
 )
+from pipediag.capture.frameworks.tensorflow.tables.listening import Listening
 from pipediag.capture.frameworks.tensorflow.tables.step import Step
 from pipediag.capture.frameworks.tensorflow.tables.table import Given, TableInStep
 from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
@@ -40,16 +40,18 @@ class EagerSteps:
     def __init__(self) -> None:
         self._step: EagerTables | None = None
         self._heard: WholeStep | SomeTensors = WholeStep()
-        self._listening = Listening()
+        self._listening: Listening | None = None
 
     def begin(self) -> None:
         """A step begins on this thread."""
         self._heard = WholeStep() if self._step is None else self._step.next_heard()
-        self._listening.begin(self._heard.told)
+        self._listening = Listening(self._heard.told)
+        self._listening.begin()
 
     def end(self) -> None:
         """It is over, or what is left of it does not matter."""
-        self._listening.end()
+        if self._listening is not None:
+            self._listening.end()
 
     def read(self) -> EagerTables:
         """What the step that is over tells.
@@ -58,6 +60,7 @@ class EagerSteps:
             UnreadableStepError: nothing.
         """
         heard, self._heard = self._heard, WholeStep()
+        assert self._listening is not None
         if self._listening.lack is not None:
             raise UnreadableStepError(self._listening.lack)
         assert isinstance(heard, WholeStep)

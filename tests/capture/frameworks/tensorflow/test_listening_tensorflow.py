@@ -1,0 +1,285 @@
+"""Listening to a thread's operations: gone as soon as it is over, on whichever thread it ends, and
+in nobody's way meanwhile."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.tensorflow
+
+SCRIPT = """
+import json
+import os
+import threading
+import weakref
+import tensorflow as tf
+from tensorflow.python.eager import cancellation, context, execute
+from tensorflow.python.framework import op_callbacks
+from pipediag.capture.frameworks.tensorflow.tables import listening
+import pipediag.capture.frameworks.tensorflow.tables.eager_operations as kept
+from pipediag.capture.frameworks.tensorflow.tables.eager_operations import Place, SomeTensors
+from pipediag.capture.frameworks.tensorflow.tables.eager_steps import EagerSteps
+from pipediag.capture.guard import Guard
+from pipediag.capture.step_tables import UnreadableStepError
+
+def say(name, **facts):
+    print(json.dumps({"name": name, **facts}))
+    op_callbacks.clear_op_callbacks()
+    execute.execute = execute.quick_execute
+
+def left():
+    return {"callbacks": len(context.context().op_callbacks), "patched": execute.execute.__name__}
+
+def begun(told=None):
+    one = listening.Listening(told or kept.WholeStep().told)
+    one.begin()
+    return one
+
+def elsewhere(call):
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+
+one = tf.constant(1.0)
+function = tf.function(lambda x: tf.math.log(x) * 2.0)
+function(one)
+
+heard = begun()
+elsewhere(heard.end)
+one + one
+say("ended on another thread", **left())
+
+heard = begun()
+elsewhere(heard.end)
+tf.function(lambda x: x + 1.0).get_concrete_function(one)
+say("ended on another thread, then a trace", **left())
+
+heard = begun()
+with tf.Graph().as_default():
+    heard.end()
+say("ended in a graph", **left())
+
+later, told = kept.WholeStep(), kept.WholeStep()
+former = begun(told.told)
+elsewhere(former.end)
+heard = begun(later.told)
+one + one
+heard.end()
+one + one
+say("another one begins before it has left", **left(),
+    heard=[len(told.operations), len(later.operations)], lack=heard.lack)
+
+def others():
+    op_callbacks.add_op_callback(theirs)
+    begun().end()
+
+def theirs(*_, **__):
+    pass
+
+elsewhere(others)
+say("callbacks of the script on another thread", **left())
+
+seen = []
+def second(kind, *_, **__):
+    seen.append(kind)
+heard = begun()
+op_callbacks.add_op_callback(second)
+elsewhere(heard.end)
+one + one
+one * one
+op_callbacks.remove_op_callback(second)
+between = len(context.context().op_callbacks)
+one + one
+say("another callback behind it", seen=seen, between=between, **left())
+
+step = kept.WholeStep()
+heard = begun(step.told)
+for _ in range(3):
+    one + one
+complete = SomeTensors(step.operations, {"second": Place(1, made=True, index=0)})
+heard.end()
+begun(complete.told)
+one + one
+after_one = left()["callbacks"]
+one + one
+say("complete", found=float(complete.found["second"]), after_one=after_one, **left())
+
+other = SomeTensors(step.operations, {"second": Place(1, made=True, index=0)})
+begun(other.told)
+one * one
+say("another step", other=other.other, **left())
+
+most, kept.MOST_OPERATIONS = kept.MOST_OPERATIONS, 5
+steps = EagerSteps()
+steps.begin()
+for _ in range(6):
+    one + one
+facts = left()
+steps.end()
+try:
+    steps.read()
+except UnreadableStepError as lack:
+    say("too many", lack=str(lack), **facts)
+kept.MOST_OPERATIONS = most
+
+seconds, listening.MOST_SECONDS = listening.MOST_SECONDS, 0
+steps = EagerSteps()
+steps.begin()
+one + one
+facts = left()
+steps.end()
+try:
+    steps.read()
+except UnreadableStepError as lack:
+    say("too long", lack=str(lack), **facts)
+listening.MOST_SECONDS = seconds
+
+steps = EagerSteps()
+steps.begin()
+one + one
+op_callbacks.clear_op_callbacks()
+one + one
+steps.end()
+try:
+    steps.read()
+except UnreadableStepError as lack:
+    say("silenced", lack=str(lack), **left())
+
+step = kept.WholeStep()
+heard = begun(step.told)
+variable = tf.Variable(tf.zeros((1000,)))
+handle = weakref.ref(variable.handle)
+del variable
+say("a variable of the step's own", kept=handle() is not None, operations=len(step.operations))
+heard.end()
+
+def checked(order):
+    for what in order:
+        if what == "ours":
+            heard = begun()
+        else:
+            tf.debugging.enable_check_numerics()
+    found = []
+    for log in (tf.function(lambda x: tf.math.log(x) * 2.0), tf.math.log):
+        try:
+            found.append(float(log(-one)))
+        except Exception as error:
+            found.append(type(error).__name__)
+    tf.debugging.disable_check_numerics()
+    heard.end()
+    return found
+
+say("numerics checked from before", errors=checked(["theirs", "ours"]))
+say("numerics checked from then on", errors=checked(["ours", "theirs"]))
+
+guard = Guard(print)
+original = execute.execute_with_cancellation
+listening.hear_cancellable_calls(execute, guard)
+step = kept.WholeStep()
+heard = begun(step.told)
+op_callbacks.add_op_callback(second)
+seen.clear()
+with cancellation.CancellationManagerContext(cancellation.CancellationManager()):
+    function(one)
+op_callbacks.remove_op_callback(second)
+heard.end()
+say("a call that can be cancelled", heard=len(step.operations), theirs=seen,
+    outputs=[len(each.outputs) for each in step.operations])
+guard.step_aside()
+say("none listens", value=float(function(one)), **left())
+
+table = tf.Variable(tf.random.normal((40, 4)))
+rows = tf.constant([3, 4])
+
+@tf.custom_gradient
+def looked_up(weight):
+    def gradient(upstream):
+        tf.gather(table, rows)
+        return upstream
+    return tf.identity(weight), gradient
+
+step = kept.WholeStep()
+heard = begun(step.told)
+with tf.GradientTape() as tape:
+    loss = looked_up(tf.reduce_sum(tf.gather(table, rows)))
+tape.gradient(loss, [table])
+heard.end()
+say("a gradient of the script's own",
+    gathers=[each.in_gradients for each in step.operations if each.type == "ResourceGather"])
+"""
+GONE = {"callbacks": 0, "patched": "quick_execute"}
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, Any]:
+    ended = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    said = [json.loads(line) for line in ended.stdout.splitlines()]
+    return {one.pop("name"): one for one in said}
+
+
+@pytest.mark.parametrize(
+    "when",
+    ["ended on another thread", "ended on another thread, then a trace", "ended in a graph"],
+)
+def test_it_is_gone_wherever_it_ends(told: dict[str, Any], when: str) -> None:
+    assert told[when] == GONE
+
+
+def test_what_is_still_to_leave_hears_of_no_other_step(told: dict[str, Any]) -> None:
+    said = told["another one begins before it has left"]
+    assert said == {**GONE, "heard": [0, 1], "lack": None}
+
+
+def test_callbacks_of_the_script_stay(told: dict[str, Any]) -> None:
+    said = told["callbacks of the script on another thread"]
+    assert said == {"callbacks": 0, "patched": "execute_with_callbacks"}
+
+
+def test_a_callback_behind_it_misses_no_operation(told: dict[str, Any]) -> None:
+    said = told["another callback behind it"]
+    assert said == {**GONE, "seen": ["AddV2", "Mul"], "between": 1}
+
+
+def test_it_ends_with_the_last_tensor_that_it_wants(told: dict[str, Any]) -> None:
+    assert told["complete"] == {**GONE, "found": 2.0, "after_one": 1}
+
+
+@pytest.mark.parametrize("why", ["another step", "too many", "too long"])
+def test_it_ends_where_the_rest_is_of_no_use(told: dict[str, Any], why: str) -> None:
+    assert {key: told[why][key] for key in GONE} == GONE
+
+
+@pytest.mark.parametrize(
+    ("why", "says"), [("too many", "more than"), ("too long", "s, so"), ("silenced", "else ended")]
+)
+def test_it_says_why_a_step_can_not_be_read(told: dict[str, Any], why: str, says: str) -> None:
+    assert says in told[why]["lack"]
+
+
+def test_what_the_step_makes_and_drops_is_not_kept(told: dict[str, Any]) -> None:
+    assert told["a variable of the step's own"]["operations"] > 0
+    assert not told["a variable of the step's own"]["kept"]
+
+
+@pytest.mark.parametrize("when", ["from before", "from then on"])
+def test_checks_of_numerics_stay_in_effect(told: dict[str, Any], when: str) -> None:
+    errors = told[f"numerics checked {when}"]["errors"]
+    assert errors == ["InvalidArgumentError", "InvalidArgumentError"]
+
+
+def test_calls_that_can_be_cancelled_are_heard_by_us_alone(told: dict[str, Any]) -> None:
+    said = told["a call that can be cancelled"]
+    assert said == {"heard": 1, "theirs": [], "outputs": [1]}
+    assert told["none listens"] == {**GONE, "value": 0.0}
+
+
+def test_gradients_of_the_scripts_own_are_gradients(told: dict[str, Any]) -> None:
+    assert told["a gradient of the script's own"]["gathers"] == [False, True]
