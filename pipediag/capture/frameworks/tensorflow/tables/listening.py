@@ -107,20 +107,26 @@ def hear_cancellable_calls(execute: Any, guard: Guard) -> None:
     original = execute.execute_with_cancellation
     heard = guard.entry("hearing of calls that can be cancelled", _tell_ours)
 
-    def call(
-        kind: Any, num_outputs: int, inputs: Any, attrs: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        outputs = original(kind, num_outputs, inputs, attrs, *args, **kwargs)
-        heard(kind, inputs, attrs, outputs)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        outputs = original(*args, **kwargs)
+        heard(outputs, *args, **kwargs)
         return outputs
 
     execute.execute_with_cancellation = guard.hook(original, call)
 
 
-def _tell_ours(kind: Any, inputs: Any, attributes: Any, outputs: Any) -> None:
+def _tell_ours(
+    outputs: Any,
+    op_name: Any,
+    num_outputs: int,  # noqa: ARG001
+    inputs: Any,
+    attrs: Any,
+    *_: Any,
+    **__: Any,
+) -> None:
     from tensorflow.python.eager import context
 
     for callback in tuple(context.context().op_callbacks):
         # What the script has put there would natively not hear of it.
         if type(callback) is MethodType and type(callback.__self__) is Listening:
-            callback(kind, inputs, attributes, outputs)
+            callback(op_name, inputs, attrs, outputs)
