@@ -50,8 +50,8 @@ class LookedUp:
 class KeptBatch:
     """One that a loop inside a function has kept, to be read beside it."""
 
-    place: Any
-    """Of the variable that keeps it, by which the loop's graph knows it."""
+    place: str
+    """Name of the variable that keeps it, by which the loop's graph knows it."""
     number: int
     """Which of the loop's, from 1."""
     parts: list[Any]

@@ -1,6 +1,6 @@
 """Puts a counter into loops that AutoGraph turns into graph operations.
 
-An assignment of about a microsecond, while the loop is traced, leaves the input pipeline as it is.
+An addition of about a microsecond leaves the input pipeline as it is.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pipediag.capture.frameworks.tensorflow.beside_graphs import CountBeside
 from pipediag.capture.frameworks.tensorflow.kept_batches import BatchKeeper, not_kept
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.watching.in_graph_measure import InGraphMeasure
@@ -15,29 +16,6 @@ from pipediag.capture.watching.watchers import Watchers
 
 _WHAT = "counting the steps of loops inside a tf.function"
 _REPLICAS = "Each replica has a part of its batches, of which none is kept to be looked at."
-
-
-class StepCounter:
-    """A variable that the loop's body adds to."""
-
-    def __init__(self) -> None:
-        from tensorflow.python.framework import dtypes, ops
-        from tensorflow.python.ops import resource_variable_ops
-
-        # Outside of the function that is being traced, so that it may be read while that runs; and
-        # by its class, as a function that makes any other variable is traced once more.
-        with ops.init_scope(), ops.device("/CPU:0"):
-            self._variable = resource_variable_ops.ResourceVariable(
-                0, dtype=dtypes.int64, trainable=False
-            )
-
-    def add(self) -> Any:
-        """Count one step wherever what is traced now runs; returns its number there."""
-        return self._variable.assign_add(1, read_value=True)
-
-    def read(self) -> int:
-        """Steps so far."""
-        return int(self._variable.numpy())
 
 
 class GraphLoops:
@@ -121,4 +99,4 @@ class GraphLoops:
     def _measured(self, dataset: Any) -> InGraphMeasure | None:
         if not hasattr(dataset, "element_spec"):
             return None
-        return self._in_graph.found(dataset, self._runtime, StepCounter)
+        return self._in_graph.found(dataset, self._runtime, CountBeside)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipediag.capture.frameworks.tensorflow.beside_graphs import VariantBeside
 from pipediag.capture.frameworks.tensorflow.datasets import batch_bytes
 from pipediag.capture.step_tables import KeptBatch
 
@@ -19,15 +20,7 @@ class BatchKeeper:
     """Of one loop."""
 
     def __init__(self) -> None:
-        from tensorflow.python.framework import dtypes, ops
-        from tensorflow.python.ops import gen_optional_ops, resource_variable_ops
-
-        # Outside of the function that is being traced, so that it may be read while that runs; and
-        # by its class, as a function that makes any other variable is traced once more, or fails.
-        with ops.init_scope(), ops.device("/CPU:0"):
-            self._kept = resource_variable_ops.ResourceVariable(
-                gen_optional_ops.optional_none(), dtype=dtypes.variant, trainable=False
-            )
+        self._kept = VariantBeside()
         self._types: list[Any] = []
 
     def keep(self, number: Any, batch: Any) -> None:
@@ -46,12 +39,12 @@ class BatchKeeper:
         from tensorflow.python.framework import tensor_shape
         from tensorflow.python.ops import gen_optional_ops
 
-        kept = self._kept.read_value()
-        if not bool(gen_optional_ops.optional_has_value(kept)):
+        kept = self._kept.read()
+        if kept is None or not bool(gen_optional_ops.optional_has_value(kept)):
             return None
         shapes = [tensor_shape.unknown_shape()] * len(self._types)
         number, *parts = gen_optional_ops.optional_get_value(kept, self._types, shapes)
-        return KeptBatch(self._kept.handle, int(number.numpy()), parts)
+        return KeptBatch(self._kept.name, int(number.numpy()), parts)
 
 
 def not_kept(dataset: Any, *, on_host: bool) -> str | None:

@@ -15,7 +15,7 @@ from pipediag.capture.frameworks.tensorflow.tables.unfolded import At, Frame, Un
 from pipediag.capture.frameworks.tensorflow.traced_shapes import called_with
 from pipediag.capture.step_tables import KeptBatch, UnreadableStepError
 
-_ASSIGNS = "AssignVariableOp"
+_ASSIGNS, _NAMED = "AssignVariableOp", "VarHandleOp"
 _NO_MATCH = "A batch has another structure than the step was traced for."
 
 
@@ -51,7 +51,7 @@ def kept(step: Unfolded, batch: KeptBatch) -> Given:
     """
     given: Given = {}
     for frame, op in step.operations:
-        if op.type != _ASSIGNS or step.captured(At(frame, op.inputs[0])) is not batch.place:
+        if op.type != _ASSIGNS or _name(step.source(At(frame, op.inputs[0]))) != batch.place:
             continue
         made = step.source(At(frame, op.inputs[1]))
         _, *parts = (step.source(one) for one in made.inputs())
@@ -78,6 +78,13 @@ def called(step: Unfolded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Giv
     ):
         raise UnreadableStepError(_NO_MATCH)
     return {At(step.root, tensor).key: part for tensor, part in zip(inputs, parts, strict=True)}
+
+
+def _name(handle: At) -> str | None:
+    """Of the variable, where the step knows it by one."""
+    if handle.op.type != _NAMED:
+        return None
+    return str(handle.op.get_attr("shared_name").decode())
 
 
 def _finds_the_end(frame: Frame, of_replicas: list[list[Any]]) -> bool:
