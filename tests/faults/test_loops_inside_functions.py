@@ -98,6 +98,27 @@ FUNCTIONS = """
     module.whole = whole.get_concrete_function()
     tf.saved_model.save(module, "saved")
 """
+EMPTY_PARTS = """
+    import tensorflow as tf
+
+    ids = tf.random.stateless_uniform((2000, 6), (1, 2), 0, 50, tf.int32)
+    dataset = tf.data.Dataset.from_tensor_slices(ids).batch(8).map(lambda x: (x, None))
+    table = tf.Variable(tf.ones((50, 4)))
+
+    @tf.function
+    def train(data):
+        steps = tf.constant(0)
+        for x, _ in data:
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.gather(table, x) ** 2)
+            gradient = tape.gradient(loss, table)
+            table.scatter_sub(tf.IndexedSlices(0.01 * gradient.values, gradient.indices))
+            steps += 1
+        return steps
+
+    for _ in range(2):
+        print("FACT", int(train(dataset)), int(train(iter(dataset))), float(tf.reduce_sum(table)))
+"""
 LOADED = """
     import tensorflow as tf
 
@@ -120,6 +141,20 @@ def test_what_is_made_of_a_function_that_loops_is_what_is_made_natively(
 
     assert len(native.facts) == facts, native.stderr
     assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
+
+
+def test_a_batch_with_a_none_in_it_is_looked_at_and_nothing_warns(make_case: MakeCase) -> None:
+    case = make_case(EMPTY_PARTS)
+    native = case.natively()
+    analysed = case.analysed("--run-to-end", "--budget", "0")
+
+    assert len(native.facts) == 2, native.stderr
+    assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
+    assert "UserWarning" not in native.stderr + analysed.stderr
+    (table,) = analysed.session.embeddings
+    assert table.ids is not None, table.ids_missing
+    assert table.ids.lookups == 8 * 6 * table.ids.batches
+    assert not any("an error of its own" in note for note in analysed.session.notes)
 
 
 def test_a_function_that_was_counted_runs_where_it_is_loaded_without_us(

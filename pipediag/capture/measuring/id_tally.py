@@ -39,8 +39,8 @@ class IdTally:
 
     def add(self, batch: int, looked_up: list[LookedUp]) -> None:
         """Count the lookups of one batch."""
-        self._batches.append(batch)
         self._ids.append(self._np.concatenate([one.ids.ravel() for one in looked_up]))
+        self._batches.append(batch)
         for one in looked_up:
             self._look_at_rows(one.ids)
             if one.before is not None and one.before.size == one.ids.size:

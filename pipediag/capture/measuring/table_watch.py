@@ -99,14 +99,15 @@ class TableWatch:
     def look_at_kept(self, keepers: Sequence[Keeper]) -> None:
         """At the batches that loops inside the function are at; at none of them twice."""
         try:
-            batches = [kept for one in keepers if (kept := one.read()) is not None]
+            kept = [one for keeper in keepers if (one := keeper.read()) is not None]
         except Exception as lack:
             self._give_up(lack)
             return
-        number = max((one.number for one in batches), default=0)
-        if number > self._newest:
-            self._newest = number
-            self._look(number, lambda step: step.of_kept(batches))
+        # Loops that are over still have their last one.
+        new = [one for one in kept if one.number > self._newest]
+        if new:
+            self._newest = max(one.number for one in new)
+            self._look(self._newest, lambda step: step.of_kept(new))
 
     @property
     def listens(self) -> bool:
@@ -198,12 +199,12 @@ class TableWatch:
                 for table, _, tally in self._tallies
                 if table.answers(given)
             ]
+            for tally, found in looked_up:
+                tally.add(number, found)
         except Exception as lack:
             self._give_up(lack)
             return
         self.seen += 1
-        for tally, found in looked_up:
-            tally.add(number, found)
 
     def _give_up(self, lack: Exception) -> None:
         """What was counted so far is good."""

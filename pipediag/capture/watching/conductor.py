@@ -135,7 +135,7 @@ class Conductor:
             repeat_next(consumer, iterator, self._with.recorder.note)
         elif consumer.stand_in.stage is Stage.LOOKING and consumer.loop.has_step(function):
             # What others draw from it nobody has read.
-            return look_at_next(consumer, iterator)
+            return look_at_next(consumer, iterator, self._with.recorder.note)
         return consumer.stand_in.asked(iterator)
 
     @property

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from pipediag.capture.guard import attempt
 from pipediag.capture.loops.end_of_data import is_end_of_data
 from pipediag.capture.loops.loop import Consumer
 
@@ -16,8 +18,13 @@ class ScriptsOwnError(Exception):
         self.error = error
 
 
-def look_at_next(consumer: Consumer, iterator: Any) -> Any:
+def look_at_next(consumer: Consumer, iterator: Any, note: Callable[[str], None]) -> Any:
     """The iterator to call the step with: of the batches that the step would have drawn.
+
+    Args:
+        consumer: whose step it is.
+        iterator: the script's.
+        note: told of an error of ours, which must not cost the step what was drawn for it.
 
     Raises:
         ScriptsOwnError: the step would have failed to draw it.
@@ -35,5 +42,6 @@ def look_at_next(consumer: Consumer, iterator: Any) -> Any:
             return iterator  # the call finds that out itself
     once = runtime.handed_once(batches, iterator, consumer.element_spec)
     if consumer.loop.diagnosis is not None:
-        consumer.loop.diagnosis.looking.batches_drawn(batches)
+        looking = consumer.loop.diagnosis.looking
+        attempt(note, "looking at batches", looking.batches_drawn, batches)
     return once

@@ -104,14 +104,14 @@ def step(measured: Measured, data: Iterator[Any]) -> Any:
     measured.step()
     iterator = data
     if measured.consumer.stand_in.stage is Stage.LOOKING:
-        iterator = look_at_next(measured.consumer, data)
+        iterator = look_at_next(measured.consumer, data, print)
     return next(iterator)
 
 
 def test_the_step_draws_the_batches_that_it_would_have_drawn(measured: Measured) -> None:
     measured.until(Phase.LOOK)
     data = iter([[1, 2], [3, 3], [4, 5], [6, 7]])
-    drawn = [next(look_at_next(measured.consumer, data))]
+    drawn = [next(look_at_next(measured.consumer, data, print))]
     drawn += [step(measured, data) for _ in range(3)]
 
     assert drawn == [[1, 2], [3, 3], [4, 5], [6, 7]]
@@ -125,16 +125,47 @@ def test_the_step_draws_the_batches_that_it_would_have_drawn(measured: Measured)
     assert (table.ids.lookups, table.ids.unique) == (4, 3)
 
 
+def test_an_error_of_ours_costs_the_step_no_batch(
+    measured: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured.until(Phase.LOOK)
+
+    def fails(_: Any) -> None:
+        raise RuntimeError("strange")
+
+    monkeypatch.setattr(measured.diagnosis.looking, "batches_drawn", fails)
+    data, notes = iter([[1, 2], [3, 3]]), []
+    drawn = [next(look_at_next(measured.consumer, data, notes.append)) for _ in range(2)]
+
+    assert drawn == [[1, 2], [3, 3]]
+    assert "RuntimeError: strange" in notes[0]
+
+
+def test_ids_that_can_not_be_counted_end_the_look_and_cost_no_batch(measured: Measured) -> None:
+    measured.until(Phase.LOOK)
+    data = iter([[1, 2], [object()], [3, 3]])
+    notes: list[str] = []
+    measured.runtime.tables.tables[0].looked_up = lambda given: [
+        LookedUp(np.array(given) if given[0] == 1 else None)
+    ]
+    drawn = [next(look_at_next(measured.consumer, data, notes.append)) for _ in range(3)]
+
+    assert (len(drawn), drawn[2], notes) == (3, [3, 3], [])
+    (table,) = measured.recording.variables
+    assert table.ids is not None
+    assert (table.ids.lookups, len(table.ids.batches)) == (2, 1)
+
+
 def test_all_batches_of_a_call_are_looked_at_and_handed_on(measured: Measured) -> None:
     record = measured.loop.record
     measured.until(Phase.LOOK)
     record.batches_per_call, record.steps = 3, 90
     data = iter([[1, 1], [2, 3], [4, 4], [5, 5]])
-    first = list(look_at_next(measured.consumer, data))
+    first = list(look_at_next(measured.consumer, data, print))
     record.steps = 93
     measured.diagnosis.looking.at_next(measured.consumer)
     # The data end within the second call.
-    second = list(look_at_next(measured.consumer, data))
+    second = list(look_at_next(measured.consumer, data, print))
     measured.diagnosis.finish("the script ended")
 
     assert (first, second) == ([[1, 1], [2, 3], [4, 4]], [[5, 5]])
@@ -155,7 +186,7 @@ def test_its_steps_are_no_windows(measured: Measured) -> None:
 
 def test_a_loop_that_ends_meanwhile_keeps_what_was_seen(measured: Measured) -> None:
     measured.until(Phase.LOOK)
-    next(look_at_next(measured.consumer, iter([[1, 1]])))
+    next(look_at_next(measured.consumer, iter([[1, 1]]), print))
     measured.diagnosis.finish("the script ended")
 
     assert measured.recording.variables[0].ids.lookups == 2
@@ -175,7 +206,7 @@ def test_the_end_of_the_data_is_the_steps_to_find(measured: Measured) -> None:
     measured.until(Phase.LOOK)
     data: Iterator[Any] = iter([])
 
-    assert look_at_next(measured.consumer, data) is data
+    assert look_at_next(measured.consumer, data, print) is data
 
 
 def test_an_error_of_the_data_is_the_scripts(measured: Measured) -> None:
@@ -186,13 +217,13 @@ def test_an_error_of_the_data_is_the_scripts(measured: Measured) -> None:
     measured.until(Phase.LOOK)
 
     with pytest.raises(ScriptsOwnError) as raised:
-        look_at_next(measured.consumer, broken())
+        look_at_next(measured.consumer, broken(), print)
     assert str(raised.value.error) == "the disk is gone"
 
 
 def test_a_batch_that_cannot_be_read_is_handed_over_all_the_same(measured: Measured) -> None:
     measured.until(Phase.LOOK)
-    assert next(look_at_next(measured.consumer, iter(["strange"]))) == "strange"
+    assert next(look_at_next(measured.consumer, iter(["strange"]), print)) == "strange"
     measured.step()
 
     (table,) = measured.recording.variables
@@ -231,7 +262,7 @@ def test_a_batch_of_several_replicas_is_looked_at(measured: Measured) -> None:
     measured.consumer.distributed = True
     measured.consumer.hand_over = "call"
     measured.until(Phase.LOOK)
-    assert next(look_at_next(measured.consumer, iter([[5, 6, 6]]))) == [5, 6, 6]
+    assert next(look_at_next(measured.consumer, iter([[5, 6, 6]]), print)) == [5, 6, 6]
     measured.diagnosis.finish("the script ended")
 
     (table,) = measured.recording.variables

@@ -247,6 +247,20 @@ def test_kept_batches_are_looked_at_behind_the_profile(call: Call) -> None:
     assert [kind for kind, _ in call.instruments.windows] == ["warmup", "baseline", "profile"]
 
 
+def test_the_last_batch_of_a_loop_that_is_over_is_looked_at_once(call: Call) -> None:
+    keeping(call)
+    over: Any = SimpleNamespace(read=lambda: KeptBatch("there", 2, [7]), empty=lambda: None)
+    call.measure.keepers.append(over)
+    call.until_profile()
+    for _ in range(4):
+        call.interval(3)
+
+    (table,) = call.recording.variables
+    assert table.ids is not None
+    # Each batch that is kept has one id.
+    assert table.ids.lookups == len(table.ids.batches) + 1
+
+
 def test_the_last_batch_outlives_a_loop_that_ends_early(call: Call) -> None:
     keeping(call)
     call.interval(4)

@@ -28,7 +28,7 @@ def facts_of(dataset: Any) -> DatasetFacts:
 def _options_of(dataset: Any) -> dict[str, Scalar]:
     """The options that the user set, flattened: `threading.private_threadpool_size`, ..."""
     found: dict[str, Scalar] = {}
-    options = dataset.options()
+    options = _known_options(dataset)
     for name in type(options).__dict__:
         if name.startswith("_") or name == _DEPRECATED_OPTION:
             continue
@@ -38,6 +38,18 @@ def _options_of(dataset: Any) -> dict[str, Scalar]:
         elif "tensorflow" in type(value).__module__:
             found.update(_nested(name, value))
     return found
+
+
+def _known_options(dataset: Any) -> Any:
+    """Of a dataset that a graph makes, what it was given in Python: asked itself, while the graph
+    is built, it would make TensorFlow warn the user."""
+    from tensorflow.python.eager import context
+    from tensorflow.python.framework import ops
+
+    with ops.init_scope():
+        if context.executing_eagerly() and isinstance(dataset._variant_tensor, ops.EagerTensor):
+            return dataset.options()
+    return dataset._options_attr
 
 
 def _nested(prefix: str, options: Any) -> dict[str, Scalar]:
@@ -59,6 +71,8 @@ def batch_bytes(element_spec: Any) -> int:
     nest = sys.modules["tensorflow.python.util.nest"]
     total = 0
     for spec in nest.flatten(element_spec, expand_composites=True):
+        if not hasattr(spec, "shape"):
+            continue  # a None
         sizes = spec.shape.as_list() if spec.shape.rank is not None else [None, None]
         known = [
             size if size is not None else _LENGTH if place else _ROWS

@@ -29,7 +29,8 @@ class BatchKeeper:
         from tensorflow.python.ops import gen_optional_ops
         from tensorflow.python.util import nest
 
-        parts = [number, *nest.flatten(batch, expand_composites=True)]
+        flat = nest.flatten(batch, expand_composites=True)
+        parts = [number, *(one for one in flat if one is not None)]
         self._types = [one.dtype for one in parts]
         with ops.device("/CPU:0"):
             self._kept.assign(gen_optional_ops.optional_from_value(parts))
