@@ -72,6 +72,9 @@ class Keeper(Protocol):
     def read(self) -> KeptBatch | None:
         """The batch of the step that runs, or ran last; asked on another thread, too."""
 
+    def empty(self) -> None:
+        """Let that batch go; a step that runs from now on keeps its own again."""
+
 
 class Runtime(Protocol):
     """One framework's way to run steps. What is asked on every step is cheap."""

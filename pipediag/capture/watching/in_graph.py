@@ -17,11 +17,14 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.pipelines.user_site import user_site
-from pipediag.capture.runtime import Cancellation, Counter, Runtime
+from pipediag.capture.runtime import Cancellation, Counter, Keeper, Runtime
 from pipediag.capture.threads import EachThread
 from pipediag.capture.watching.in_graph_measure import INTERVAL_S, InGraphMeasure
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import LoopFound
+
+_MOST_KEPT = 8
+"""Loops whose batches are kept at a time. Own choice: a function has one or two, traced twice."""
 
 
 @dataclass(eq=False)
@@ -65,6 +68,8 @@ class InGraphLoops:
         self._any_measured = False
         """Asked first, on every step: a weak dictionary answers in Python code."""
         self._measures: list[InGraphMeasure] = []
+        self._keeping: list[tuple[InGraphMeasure, Keeper]] = []
+        """Oldest first."""
         self._calls = EachThread(_Calls)
         self._watch = guard.entry("watching a loop inside a tf.function", self._watch_call)
 
@@ -91,6 +96,18 @@ class InGraphLoops:
             self._measures.append(measure)
             self._with.timeline.steps_begin(loop.record.id, time.monotonic_ns(), None)
         return measure
+
+    def keeps(self, measure: InGraphMeasure, keeper: Keeper) -> None:
+        """A loop that is traced now keeps its batches; others let theirs go where their function is
+        gone, whose tables nobody can read any more, or where they are too many."""
+        measure.keepers = [*measure.keepers, keeper]
+        self._keeping.append((measure, keeper))
+        alive = set(self._measure_of.values())
+        many = len(self._keeping) - _MOST_KEPT
+        for place, (one, kept) in enumerate(self._keeping):
+            if kept in one.keepers and (place < many or one not in alive):
+                one.let_go_of(kept)
+        self._keeping = [(one, kept) for one, kept in self._keeping if kept in one.keepers]
 
     @property
     def enough(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from pipediag.capture.guard import attempt
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.measuring.open_window import OpenWindow
@@ -16,6 +17,9 @@ INTERVAL_S = 0.2
 """Own choice: seldom enough to cost nothing, and often enough for a window of a few seconds."""
 
 _FEWEST_INTERVALS = 5
+_LATER_KEPT = (
+    "Batches of the loops that were traced last are kept, and there were too many after it."
+)
 _NONE_KEPT = "No batch of a loop inside a tf.function was kept to be looked at."
 
 
@@ -35,6 +39,8 @@ class InGraphMeasure:
         self._looking_since: int | None = None
         self.keepers: list[Keeper] = []
         """Of the batches that loops of the function are at."""
+        self._let_go: list[Keeper] = []
+        """Those that a step may have filled again."""
         self.keeps_none: str | None = None
         """Why one of them keeps none, as a sentence."""
         self.done = False
@@ -76,8 +82,17 @@ class InGraphMeasure:
         if self.loop.trains and self._last is not None:
             self.poll()
         self._last = self._began = None
+        for keeper in self._let_go:
+            self._empty(keeper)
         self.loop.record.seams += 1
         self.loop.record.steps = self.counter.read()
+
+    def let_go_of(self, keeper: Keeper) -> None:
+        """Look at no batch of it any more, and hold none."""
+        self.keepers = [one for one in self.keepers if one is not keeper]
+        self.keeps_none = _LATER_KEPT
+        self._let_go.append(keeper)
+        self._empty(keeper)
 
     def finish(self, reason: str) -> None:
         if self.done:
@@ -144,6 +159,11 @@ class InGraphMeasure:
     def _end_look(self) -> None:
         self._tables.end()
         self._looking_since, self.done = None, True
+        for keeper in self.keepers:
+            self.let_go_of(keeper)
+
+    def _empty(self, keeper: Keeper) -> None:
+        attempt(self._with.recorder.note, "letting batches go", keeper.empty)
 
     def _measured(self) -> None:
         self._end_look()

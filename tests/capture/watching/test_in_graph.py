@@ -95,3 +95,31 @@ def test_the_timeline_is_told_of_a_loop_when_it_is_found_in_a_call(tmp_path: Pat
     assert in_graph.runs(function)
 
     assert instruments.timeline.told == [("called", loop.record.id)]
+
+
+def test_few_loops_keep_batches_and_none_of_a_function_that_is_gone(tmp_path: Path) -> None:
+    instruments, updates = FakeInstruments(tmp_path), UpdateWatch()
+    loops: Any = SimpleNamespace(new_in_graph_loop=lambda *_: training_loop(kind="in_graph"))
+    in_graph = InGraphLoops(loops, updates, instruments.all, Guard(print), stop_after=False)
+    counter: Any = SimpleNamespace(read=lambda: 0)
+    runtime: Any = None
+    held: set[int] = set()
+
+    def trace(function: SimpleFunction, number: int) -> None:
+        updates.enter(function)
+        measure = in_graph.found("data", runtime, lambda: counter)
+        assert measure is not None
+        held.add(number)
+        keeper: Any = SimpleNamespace(empty=lambda: held.discard(number), read=lambda: None)
+        in_graph.keeps(measure, keeper)
+        updates.leave()
+
+    functions = [SimpleFunction() for _ in range(10)]
+    for number, function in enumerate(functions):
+        trace(function, number)
+    assert held == set(range(2, 10))
+    del functions[:], function
+    last = SimpleFunction()
+    trace(last, 10)
+
+    assert held == {10}

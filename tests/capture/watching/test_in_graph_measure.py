@@ -216,6 +216,10 @@ class ToyKeeper:
     def __init__(self, call: Call) -> None:
         self.call = call
         self.fails = False
+        self.emptied = 0
+
+    def empty(self) -> None:
+        self.emptied += 1
 
     def read(self) -> KeptBatch | None:
         if self.fails:
@@ -279,6 +283,19 @@ def test_a_batch_that_can_not_be_read_ends_the_look(call: Call) -> None:
 
     (table,) = call.recording.variables
     assert table.ids_missing == "The ids of a batch could not be computed: RuntimeError."
+
+
+def test_no_batch_is_held_behind_the_look(call: Call) -> None:
+    keeper = keeping(call)
+    call.until_profile()
+    for _ in range(4):
+        call.interval(3)
+    assert call.measure.done
+    assert (keeper.emptied, call.measure.keepers) == (1, [])
+    # The call's graph has kept another one since.
+    call.measure.call_ended()
+
+    assert keeper.emptied == 2
 
 
 def test_why_no_batch_is_kept_is_said(call: Call) -> None:

@@ -75,12 +75,7 @@ class GraphLoops:
             measure = self._measured(dataset_of(iterated))
             if measure is None:
                 return body
-            lack = lack_of()
-            keeper = BatchKeeper() if lack is None else None
-            if keeper is None:
-                measure.keeps_none = lack
-            else:
-                measure.keepers.append(keeper)
+            keeper = None if measure.done else self._keeper(measure, lack_of())
 
             def body_and_count(batch: Any) -> Any:
                 number = self._counts(measure.counter)
@@ -90,6 +85,14 @@ class GraphLoops:
             return body_and_count
 
         return self._guard.entry(_WHAT, counted, lambda _, body, __: body)
+
+    def _keeper(self, measure: InGraphMeasure, lack: str | None) -> BatchKeeper | None:
+        if lack is not None:
+            measure.keeps_none = lack
+            return None
+        keeper = BatchKeeper()
+        self._in_graph.keeps(measure, keeper)
+        return keeper
 
     @staticmethod
     def _keep(keeper: BatchKeeper | None, number: Any, batch: Any) -> None:

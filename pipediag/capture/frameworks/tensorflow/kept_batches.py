@@ -12,8 +12,10 @@ from pipediag.capture.frameworks.tensorflow.beside_graphs import VariantBeside
 from pipediag.capture.frameworks.tensorflow.datasets import batch_bytes
 from pipediag.capture.step_tables import KeptBatch
 
-_MOST_HELD = 64_000_000
-"""Bytes of a batch that outlives its step by one. Own choice: ids and labels are far smaller."""
+_MOST_HELD = 8_000_000
+"""Bytes of a batch that outlives its step by one, and that the step can't write over meanwhile, in
+windows that are timed, too. Own choice: two features of 1024 rows of 512 ids, or what takes a step
+about a millisecond to copy. Float parts are among it, as ids may come as floats."""
 
 
 class BatchKeeper:
@@ -34,6 +36,14 @@ class BatchKeeper:
         self._types = [one.dtype for one in parts]
         with ops.device("/CPU:0"):
             self._kept.assign(gen_optional_ops.optional_from_value(parts))
+
+    def empty(self) -> None:
+        """Let the batch go; a step that runs from now on keeps its own again."""
+        from tensorflow.python.framework import ops
+        from tensorflow.python.ops import gen_optional_ops
+
+        with ops.init_scope(), ops.device("/CPU:0"):
+            self._kept.assign(gen_optional_ops.optional_none())
 
     def read(self) -> KeptBatch | None:
         """The batch of a step that runs, or of the last; None where none has begun."""
