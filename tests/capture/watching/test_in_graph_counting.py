@@ -45,7 +45,7 @@ class Tracing:
     """AutoGraph, the functions that it converts, and the loops that were found."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(graph_loops, "StepCounter", Counter)
+        monkeypatch.setattr(graph_loops, "CountBeside", Counter)
         monkeypatch.setattr(graph_loops, "not_kept", lambda _, **__: "A toy keeps none.")
         monkeypatch.setattr(module, "INTERVAL_S", 30)
         self.instruments = FakeInstruments(directory)
@@ -131,6 +131,27 @@ def test_a_function_that_is_traced_again_keeps_its_counter(tracing: Tracing) -> 
         tracing.for_dataset(Dataset(), None, double)
 
     assert [measure.counter.count for measure in tracing.measures] == [6]
+
+
+def test_a_loop_that_is_traced_behind_the_look_keeps_no_batch(
+    tracing: Tracing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph_loops, "not_kept", lambda _, **__: None)
+    made: list[Any] = []
+
+    def keeper() -> Any:
+        made.append(SimpleNamespace(keep=lambda *_: None, empty=lambda: None, read=lambda: None))
+        return made[-1]
+
+    monkeypatch.setattr(graph_loops, "BatchKeeper", keeper)
+    tracing.updates.enter(tracing.function)
+    tracing.for_dataset(Dataset(), None, double)
+    assert tracing.measures[0].keepers == made
+    tracing.in_graph.finish("the script finished")
+    tracing.for_dataset(Dataset(), None, double)
+
+    assert len(made) == 1
+    assert tracing.measures[0].keepers == []
 
 
 def test_the_dataset_is_the_one_that_the_function_was_given(tracing: Tracing) -> None:
