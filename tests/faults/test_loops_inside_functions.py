@@ -102,7 +102,8 @@ EMPTY_PARTS = """
     import tensorflow as tf
 
     ids = tf.random.stateless_uniform((2000, 6), (1, 2), 0, 50, tf.int32)
-    dataset = tf.data.Dataset.from_tensor_slices(ids).batch(8).map(lambda x: (x, None))
+    batches = tf.data.Dataset.from_tensor_slices(ids).batch(8).map(lambda x: (x, None))
+    dataset = batches.repeat(80)  # a call is asked now and then whether it trains
     table = tf.Variable(tf.ones((50, 4)))
 
     @tf.function
