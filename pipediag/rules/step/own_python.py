@@ -31,6 +31,18 @@ PYTHON_MS = Threshold(
     "ms a step",
     "own measurements: twice what loops that only call a tf.function take",
 )
+LONG = Threshold(
+    "Python of a longer step",
+    15.0,
+    "% of the step",
+    "own choice: less is little to gain",
+)
+LONG_MS = Threshold(
+    "Python of a longer step",
+    1.0,
+    "ms a step",
+    "own choice: several times what calling a tf.function takes, whatever its share of the step",
+)
 SEEN = Threshold(
     "lines of the script's own",
     1.0,
@@ -55,7 +67,7 @@ META = Meta(
     "where that is more, the mean step over a short one (the 5th percentile), as what grows with "
     "the epoch is little where steps were profiled.",
     needs=("loop", "steps", "breakdown", "host"),
-    thresholds=(PYTHON, PYTHON_MS, SEEN, INPUT_BOUND),
+    thresholds=(PYTHON, PYTHON_MS, LONG, LONG_MS, SEEN, INPUT_BOUND),
     severity="warn",
     effect_on_results="same results",
     frees=("python",),
@@ -85,7 +97,7 @@ def check(session: Session) -> list[Finding]:
         "own_lines_percent": seen,
     }
     ms = class_ms(session, ["python"])
-    if percent < PYTHON.value or ms < PYTHON_MS.value or seen < SEEN.value:
+    if seen < SEEN.value or not _matters(percent, ms):
         return [META.finding("pass", "", place=(loop.file, loop.line), evidence=evidence)]
     place = (lines[0].file, lines[0].line)
     if waits := input_first(session):
@@ -101,6 +113,11 @@ def check(session: Session) -> list[Finding]:
             speedup_at_most=_at_most(session.steps, percent),
         )
     ]
+
+
+def _matters(percent: float, ms: float) -> bool:
+    of_short = percent >= PYTHON.value and ms >= PYTHON_MS.value
+    return of_short or (percent >= LONG.value and ms >= LONG_MS.value)
 
 
 def _at_most(steps: Steps, percent: float) -> float:

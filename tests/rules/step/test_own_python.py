@@ -53,7 +53,21 @@ def test_too_few_steps_or_several_epochs_tell_of_no_growth(steps: dict[str, Any]
 
 
 def test_a_loop_that_only_calls_its_function_passes() -> None:
-    assert finding_of(LEAN, python=23.0).status == "pass"
+    steps, short = make_steps(mean_ms=0.6), make_breakdown(0.6, python=23.0, device_compute=77.0)
+    assert finding_of(LEAN, steps=steps, breakdown=short).status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("step_ms", "percent", "status"),
+    [(12.0, 29.0, "fail"), (12.0, 14.9, "pass"), (6.0, 16.0, "pass"), (1.1, 30.0, "fail")],
+)
+def test_of_a_long_step_a_smaller_share_matters(
+    step_ms: float, percent: float, status: str
+) -> None:
+    """NumPy draws negatives in each step of 12 ms: 29 % of it was Python, and two lines' own."""
+    breakdown = make_breakdown(step_ms, python=percent, device_compute=100.0 - percent)
+    finding = finding_of(LEAN, steps=make_steps(mean_ms=step_ms), breakdown=breakdown)
+    assert finding.status == status
 
 
 def test_python_that_is_no_line_of_the_scripts_passes() -> None:
