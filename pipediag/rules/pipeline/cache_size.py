@@ -25,14 +25,21 @@ DISK = Threshold(
 )
 
 
-def against(session: Session, passes: float | None, size: float | None) -> str | None:
-    """Why a cache can't be advised, as a sentence, or None."""
+def against(
+    session: Session, passes: float | None, size: float | None, count: int | None = None
+) -> str | None:
+    """Why a cache of that size, or of so many elements, can't be advised, or None."""
     if passes is None:
         return (
             "Whether the script reads its data more than once is not known; a cache pays only then."
         )
     if passes <= 1:
         return "The data is read once, so a cache would gain nothing."
+    if size is None and count is not None:
+        return (
+            f"A cache could help. It would hold {count:,} elements, whose size was not measured: "
+            "put `.cache()` behind this operation if all of them fit into memory."
+        )
     if size is None:
         return (
             "A cache could help, but how large it would be is not known: count the elements first."

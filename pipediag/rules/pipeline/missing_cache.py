@@ -30,7 +30,7 @@ from pipediag.rules.pipeline.cache_size import (
     fits_in_memory,
     room,
 )
-from pipediag.rules.pipeline.cached_elements import elements_to_cache
+from pipediag.rules.pipeline.cached_elements import elements_of_a_pass, elements_to_cache
 from pipediag.rules.pipeline.cached_generator import of_generator
 from pipediag.rules.pipeline.epoch_ends import saved_of_first_batches_s, without_first_batches
 from pipediag.rules.prediction import FORECAST
@@ -113,7 +113,7 @@ def _of_maps(session: Session) -> list[Finding]:
     if weight.status != "fail":
         status = "pass" if weight.status == "informative" else weight.status
         return [META.finding(status, weight.sentence, op=op, evidence=evidence)]
-    reason = against(session, passes, size)
+    reason = against(session, passes, size, elements_of_a_pass(session, op))
     if reason is not None:
         return [META.finding("informative", reason, op=op, evidence=evidence)]
     assert size is not None

@@ -168,7 +168,10 @@ def test_it_says_why_it_passes_where_no_map_can_be_cached() -> None:
     [
         (session_with(costly_map(), epochs=1), "read once"),
         (session_with(costly_map(), epochs=None), "more than once is not known"),
-        (session_with(costly_map(element_bytes=None, bytes_per_element=None)), "how large"),
+        (
+            session_with(costly_map(element_bytes=None, bytes_per_element=None)),
+            "would hold 10,000 elements, whose size was not measured",
+        ),
         (session_with(costly_map(element_bytes=10**6)), "9.3 GiB"),
         (session_with(costly_map(), host=make_host(available_bytes=10**7)), "`.cache(path)`"),
     ],
