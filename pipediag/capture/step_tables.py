@@ -98,8 +98,12 @@ class EagerSteps(Protocol):
     def end(self) -> None:
         """It is over, or left; what was begun nowhere ends without an effect."""
 
+    def can_be_read(self) -> bool:
+        """Whether the step that is over ran what the one before it ran, or else why it can't be
+        read is known: between epochs lies what no step of the loop runs."""
+
     def read(self) -> StepTables:
-        """The tables of the step that is over, the first that was whole.
+        """The tables of the step that is over.
 
         Raises:
             UnreadableStepError: it tells nothing of them.
@@ -107,7 +111,7 @@ class EagerSteps(Protocol):
 
     def given(self) -> Any:
         """What to compute the ids from of a later step that is over; None where it ran otherwise
-        than the first."""
+        than the one that was read."""
 
 
 class StepTables(Protocol):

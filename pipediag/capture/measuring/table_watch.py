@@ -30,6 +30,10 @@ _MOST_LOOKUPS = 4_000_000
 
 _NO_BATCH = "The loop ended before a batch could be looked at."
 _NO_STEP = "The loop ended before a step of it could be listened to, as no function runs it."
+_NONE_ALIKE = (
+    "No function runs the step, and no two of those listened to, one after the other, ran the same "
+    "operations."
+)
 _OTHER_STEPS = (
     "No function runs the step, and none of those listened to ran the operations of the first."
 )
@@ -50,7 +54,9 @@ class TableWatch:
         self._eager: EagerSteps | None = None
         """Where steps have to be listened to, as no function runs them."""
         self._unread = False
-        """Whether the first of these is still to come."""
+        """Whether the one that tells the tables is still to come."""
+        self._listened = False
+        """Whether any was heard to its end."""
         self._newest = 0
         """Number of the last batch that a loop inside a function had kept."""
         self._run_otherwise = False
@@ -72,7 +78,7 @@ class TableWatch:
     def begin(self, consumer: Consumer | None) -> None:
         """Read the tables from the step as it was traced; no batch follows without a consumer.
 
-        Of a step that no function runs, the first that is listened to tells them.
+        Of a step that no function runs, one that is listened to tells them.
         """
         functions = [one for ref in self._loop.step_functions if (one := ref()) is not None]
         runtime = self._loop.runtime
@@ -130,9 +136,11 @@ class TableWatch:
         if self._eager is None:
             return
         if self._unread:
-            self._unread = False
-            self._read(self._eager.read)
-            self._expect_ids(None)
+            self._listened = True
+            if self._eager.can_be_read():
+                self._unread = False
+                self._read(self._eager.read)
+                self._expect_ids(None)
         else:
             given = self._eager.given()
             self._run_otherwise |= given is None
@@ -173,7 +181,7 @@ class TableWatch:
         self.step_left()
         if self._unread:
             self._unread = False
-            self._nothing_read(self._known(), _NO_STEP)
+            self._nothing_read(self._known(), _NONE_ALIKE if self._listened else _NO_STEP)
         self._eager = None
         for _, record, tally in self._tallies:
             if tally.lookups:

@@ -69,17 +69,23 @@ class ToyTables:
 
 
 class ToyEagerSteps:
-    """Steps that no function runs, each of which looks up ids of its own."""
+    """Steps that no function runs, each of which looks up ids of its own; so many come first that
+    do not run what the one before them ran."""
 
-    def __init__(self, *given: list[int] | None) -> None:
+    def __init__(self, *given: list[int] | None, unlike: int = 0) -> None:
         self.told: list[str] = []
         self._given = list(given)
+        self._unlike = unlike
 
     def begin(self) -> None:
         self.told.append("begin")
 
     def end(self) -> None:
         self.told.append("end")
+
+    def can_be_read(self) -> bool:
+        self._unlike -= 1
+        return self._unlike < 0
 
     def read(self) -> ToyTables:
         self.told.append("read")
@@ -328,6 +334,26 @@ def test_steps_that_run_other_operations_tell_no_ids(measured: Measured) -> None
     assert table.ids is None
     assert table.ids_missing is not None
     assert "none of those listened to" in table.ids_missing
+
+
+def test_a_step_unlike_the_one_before_it_is_not_read(measured: Measured) -> None:
+    measured.runtime.eager = eager = ToyEagerSteps([1, 2], [3, 3], unlike=2)
+    measured.until(Phase.LOOK)
+    measured.until(Phase.PROFILE)
+
+    assert eager.told[:7] == ["begin", "end", "begin", "end", "begin", "end", "read"]
+    assert measured.recording.variables[0].ids is not None
+
+
+def test_steps_of_which_no_two_are_alike_say_so(measured: Measured) -> None:
+    measured.runtime.eager = ToyEagerSteps(unlike=1000)
+    measured.until(Phase.LOOK)
+    for _ in range(3):
+        measured.step()
+    measured.diagnosis.finish("the script ended")
+
+    assert measured.recording.variables == []
+    assert "no two of those listened to" in (measured.loop.record.tables_missing or "")
 
 
 def test_between_two_epochs_no_step_is_listened_to(measured: Measured) -> None:

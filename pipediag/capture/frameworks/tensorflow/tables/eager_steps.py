@@ -35,11 +35,14 @@ _TOO_MANY = f"The step runs more than {MOST_OPERATIONS} operations one by one."
 
 
 class EagerSteps:
-    """Of one loop: the first step is read, and those that follow tell their ids."""
+    """Of one loop: the first step that ran what the one before it ran is read, and later ones tell
+    their ids."""
 
     def __init__(self) -> None:
         self._step: EagerTables | None = None
         self._heard: WholeStep | SomeTensors = WholeStep()
+        self._before: list[str] | None = None
+        """What the step before ran."""
         self._listening: Listening | None = None
 
     def begin(self) -> None:
@@ -52,6 +55,15 @@ class EagerSteps:
         """It is over, or what is left of it does not matter."""
         if self._listening is not None:
             self._listening.end()
+
+    def can_be_read(self) -> bool:
+        """Whether the step that is over is as the loop's steps are: others come between epochs."""
+        heard = self._heard
+        assert self._listening is not None
+        if self._listening.lack is not None or isinstance(heard, SomeTensors) or heard.too_many:
+            return True
+        before, self._before = self._before, [one.type for one in heard.operations]
+        return before == self._before
 
     def read(self) -> EagerTables:
         """What the step that is over tells.
