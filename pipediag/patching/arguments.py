@@ -37,7 +37,17 @@ POSITIONS: Mapping[str, tuple[str, ...]] = {
         "compression_type",
         "num_parallel_reads",
     ),
-    "compile": ("optimizer", "loss"),
+    "compile": (
+        "optimizer",
+        "loss",
+        "loss_weights",
+        "metrics",
+        "weighted_metrics",
+        "run_eagerly",
+        "steps_per_execution",
+        "jit_compile",
+        "auto_scale_loss",
+    ),
 }
 """Parameters of what is called, as far as they may be given by position."""
 

@@ -61,9 +61,16 @@ def _blanks(source: Source, call: cst.Call) -> str:
 
 
 def removed(source: Source, call: cst.Call) -> list[Change]:
-    """An operation taken out of its chain."""
+    """An operation taken out of its chain.
+
+    Raises:
+        NotPatchableError: a comment stands before it.
+    """
     found = rebinds(source, call)
-    return [deleted(source, found[0]) if found else Change(link(source, call))]
+    if found:
+        return [deleted(source, found[0])]
+    _bare(source, link(source, call))
+    return [Change(link(source, call))]
 
 
 def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
+from dataclasses import replace
+
 import libcst as cst
 
 from pipediag.patching.arguments import argument, with_arguments
-from pipediag.patching.names import last_import, references
+from pipediag.patching.names import is_parameter, last_import, references
 from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.sites import refuse_repeated
 from pipediag.patching.source import Change, Source, called_name, insertion, replaced
 from pipediag.patching.statements import Statement, assigned, before, behind, receiver
 from pipediag.session.loops import KerasUse
@@ -17,20 +21,36 @@ _NOT_LAZY = ("gradient_accumulation_steps", "loss_scale_factor")
 """Arguments of Keras' optimizers that those of `pipediag.optimizers` do not take."""
 
 
-def compiled(
-    source: Source, line: int | None, keras: KerasUse, settings: dict[str, Scalar]
-) -> list[Change]:
-    """The model that the loop on this line trains, compiled with other settings.
+COMPILE = "compile"
+"""What the call of `compile` is anchored as, as operations are by their ids."""
+
+
+def anchored(source: Source, line: int | None) -> Source:
+    """The file as it was measured, with the `compile` found of the model that its line trains.
 
     Raises:
-        NotPatchableError: the call of `compile` is not known, or a setting is no argument of it.
+        NotPatchableError: it is not known.
+    """
+    call = _compile(source, line)
+    refuse_repeated(source, call, what="model")
+    name = called_name(call)
+    assert name is not None
+    return replace(source, anchors={**source.anchors, COMPILE: source.span(name).start})
+
+
+def compiled(
+    source: Source, call: cst.Call, keras: KerasUse, settings: dict[str, Scalar]
+) -> list[Change]:
+    """The model compiled with other settings.
+
+    Raises:
+        NotPatchableError: a setting is no argument of `compile`.
     """
     if "dtype_policy" in settings:
         raise NotPatchableError(
             "The policy holds for all layers but the last, which only their author can name."
         )
     _refuse_set_elsewhere(source, settings)
-    call = _compile(source, line)
     changes: list[Change] = []
     plain = {name: repr(value) for name, value in settings.items() if name in _PLAIN}
     changes.extend(with_arguments(source, call, plain))
@@ -53,29 +73,60 @@ def _refuse_set_elsewhere(source: Source, settings: dict[str, Scalar]) -> None:
 
 
 def _compile(source: Source, line: int | None) -> cst.Call:
-    """The one call of `compile` that can have made the model.
-
-    Where the file compiles several, it is that of the name on which the loop's line calls a method.
+    """The one call of `compile` that has made the model: of what the loop's line calls a method on,
+    or in the function that gives it.
     """
-    calls = [call for call in source.calls.values() if _compiles(call)]
-    if len(calls) > 1:
-        trained = {
-            source.code(root)
-            for call in source.calls.values()
-            if source.line(call) == line and (root := receiver(call)) is not None
-        }
-        calls = [call for call in calls if source.code(receiver(call) or call) in trained]
+    functions = (each for each in source.nodes if isinstance(each, cst.FunctionDef))
+    if any(function.name.value == "compile" for function in functions):
+        raise NotPatchableError("The file has a `compile` of its own, which may not take that.")
+    trained = [
+        root
+        for call in source.calls.values()
+        if source.line(call) == line and (root := receiver(call)) is not None
+    ]
+    names = {source.code(root) for root in trained}
+    makers = _makers(source, trained)
+    calls = [
+        call
+        for call in source.calls.values()
+        if (name := called_name(call)) is not None
+        and name.value == "compile"
+        and (root := receiver(call)) is not None
+        and (source.code(root) in names or _is_given_by(source, call, root, makers))
+    ]
     if len(calls) != 1:
         count = f"{len(calls)} models" if calls else "no model that the loop is known to train"
         raise NotPatchableError(f"The file compiles {count}.")
     return calls[0]
 
 
-def _compiles(call: cst.Call) -> bool:
-    name, root = called_name(call), receiver(call)
-    if name is None or name.value != "compile" or root is None:
-        return False
-    return not (isinstance(root, cst.Name) and root.value in ("re", "regex"))
+def _makers(source: Source, trained: Sequence[cst.BaseExpression]) -> set[str]:
+    """Functions whose calls give what is trained."""
+    names = {root.value for root in trained if isinstance(root, cst.Name)}
+    given = [found[1] for node in source.nodes if (found := assigned(node)) and found[0] in names]
+    return {
+        called.value
+        for value in (*trained, *given)
+        if isinstance(value, cst.Call) and (called := called_name(value)) is not None
+    }
+
+
+def _is_given_by(
+    source: Source, call: cst.Call, root: cst.BaseExpression, makers: Set[str]
+) -> bool:
+    """Whether one of these functions compiles what it returns there."""
+    function = next((n for n in source.ancestors(call) if isinstance(n, cst.FunctionDef)), None)
+    return (
+        function is not None
+        and function.name.value in makers
+        and any(
+            isinstance(node, cst.Return)
+            and node.value is not None
+            and source.code(node.value) == source.code(root)
+            and function in source.ancestors(node)
+            for node in source.nodes
+        )
+    )
 
 
 def _optimizer(source: Source, call: cst.Call, keras: KerasUse, wanted: Scalar) -> list[Change]:
@@ -100,6 +151,8 @@ def _identifier(value: Scalar) -> str:
 def _lazy(source: Source, value: cst.BaseExpression, name: str, lazy: str) -> Change:
     """The optimizer's row-wise form with the same arguments, where the value is made."""
     if isinstance(value, cst.Name):
+        if is_parameter(source, value):
+            raise NotPatchableError(f"`{value.value}` is what the callers of a function give it.")
         value = _made_once(source, value.value)
     if isinstance(value, cst.SimpleString):
         return replaced(source.span(value), f"{lazy}()")
@@ -129,6 +182,8 @@ def _imported(source: Source, lazy: str, use: int) -> Change:
     if last is not None:
         return behind(source, last, [line])
     first = source.module.body[0]
+    if source.module.get_docstring() is not None and isinstance(first, cst.SimpleStatementLine):
+        return behind(source, first, [line])
     if not isinstance(first, Statement):
         return insertion(0, f"{line}{source.newline}")
     return before(source, first, [line])

@@ -12,7 +12,15 @@ from pipediag.patching.chains import inserted
 from pipediag.patching.names import free_name, references, tensorflow
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.source import Change, Source, replaced
-from pipediag.patching.statements import assigned, assigns, before, behind, statement_of
+from pipediag.patching.statements import (
+    assigned,
+    assigns,
+    before,
+    behind,
+    block_of,
+    receiver,
+    statement_of,
+)
 from pipediag.vocabulary import Scalar
 
 EXPERIMENTAL = ("optimization", "distribute", "slack")
@@ -33,7 +41,7 @@ def with_options(source: Source, last: cst.Call, options: Mapping[str, Scalar]) 
         if not _DOTTED.fullmatch(name):
             raise NotPatchableError("An option of that name can't be written.")
         written = attribute(name)
-        given = _given(source, written)
+        given = _given(source, last, written)
         if given is not None:
             changes.append(replaced(source.span(given), repr(value)))
         else:
@@ -41,23 +49,59 @@ def with_options(source: Source, last: cst.Call, options: Mapping[str, Scalar]) 
     return [*changes, *_added(source, last, missing)] if missing else changes
 
 
-def _given(source: Source, written: str) -> cst.BaseExpression | None:
-    """What the file gives this option of whatever object, where it does so once."""
-    values = [
-        node.value
+def _given(source: Source, last: cst.Call, written: str) -> cst.BaseExpression | None:
+    """What the file gives this option of the pipeline's own, where it does so once."""
+    set_ = [
+        node
         for node in source.nodes
         if isinstance(node, cst.Assign)
         and isinstance(node.targets[0].target, cst.Attribute)
         and source.code(node.targets[0].target).endswith(f".{written}")
     ]
-    if len(values) > 1:
+    if len(set_) > 1:
         raise NotPatchableError(f"The file sets `{written}` in several places.")
-    return values[0] if values else None
+    if not set_:
+        return None
+    call = _call_with_options(source, last)
+    given = None if call is None else _name_of_options(call)
+    target = source.code(set_[0].targets[0].target)
+    if call is None or given is None or target != f"{given}.{written}":
+        raise NotPatchableError(f"The file sets `{target}`, and whether of this pipeline is open.")
+    if statement_of(source, set_[0]) not in block_of(source, statement_of(source, call)):
+        raise NotPatchableError(f"The file sets `{target}` in some cases only.")
+    return set_[0].value
+
+
+def _call_with_options(source: Source, last: cst.Call) -> cst.Call | None:
+    """The call that gives the pipeline its options: its end, or made of what its end is called."""
+    if _gives_options(last):
+        return last
+    above = source.parent(source.parent(last) or last)
+    if isinstance(above, cst.Call) and _gives_options(above) and receiver(above) is last:
+        return above
+    found = assigns(source, last)
+    calls = [
+        call
+        for call in source.calls.values()
+        if found is not None
+        and _gives_options(call)
+        and isinstance(root := receiver(call), cst.Name)
+        and root.value == found[1]
+    ]
+    return calls[0] if len(calls) == 1 else None
+
+
+def _gives_options(call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "with_options"
+
+
+def _name_of_options(call: cst.Call) -> str | None:
+    given = argument(call, "options") or (call.args[0] if call.args else None)
+    return given.value.value if given and isinstance(given.value, cst.Name) else None
 
 
 def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
-    name = last.func
-    if isinstance(name, cst.Attribute) and name.attr.value == "with_options":
+    if _gives_options(last):
         return _to_those_it_has(source, last, lines)
     module = tensorflow(source)
     if module is None:
@@ -74,10 +118,9 @@ def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
 
 
 def _to_those_it_has(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
-    given = argument(last, "options") or (last.args[0] if last.args else None)
-    if given is None or not isinstance(given.value, cst.Name):
+    name = _name_of_options(last)
+    if name is None:
         raise NotPatchableError("Its options have no name to set one by.")
-    name = given.value.value
     made = [
         node
         for node in source.nodes

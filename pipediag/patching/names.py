@@ -76,6 +76,19 @@ def references(source: Source, name: str, within: cst.CSTNode | None = None) -> 
     ]
 
 
+def is_parameter(source: Source, name: cst.Name) -> bool:
+    """Whether a function around it gets it from its callers."""
+    functions = [
+        each for each in source.ancestors(name) if isinstance(each, cst.FunctionDef | cst.Lambda)
+    ]
+    return any(
+        isinstance(node, cst.Param) and node.name.value == name.value
+        for function in functions
+        for node in source.nodes
+        if function.params in source.ancestors(node)
+    )
+
+
 def _is_read(source: Source, node: cst.Name) -> bool:
     parent = source.parent(node)
     if isinstance(parent, cst.Attribute):
@@ -100,13 +113,14 @@ def bound(source: Source, statement: cst.CSTNode) -> set[str]:
         elif isinstance(
             node, cst.AssignTarget | cst.AnnAssign | cst.AugAssign | cst.For | cst.NamedExpr
         ):
-            found |= _names_in(source, node.target)
+            found |= names_in(source, node.target)
         elif isinstance(node, cst.AsName):
-            found |= _names_in(source, node.name)
+            found |= names_in(source, node.name)
     return found
 
 
-def _names_in(source: Source, target: cst.CSTNode) -> set[str]:
+def names_in(source: Source, target: cst.CSTNode) -> set[str]:
+    """Every name that occurs in a part of the file."""
     return {
         node.value
         for node in source.nodes

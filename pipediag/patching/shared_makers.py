@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from pipediag.patching.names import names_in
 from pipediag.patching.source import Source, called_name
 
 _TAKE_A_FUNCTION = frozenset(
@@ -17,32 +18,65 @@ def makes_alike(source: Source, function: cst.FunctionDef) -> bool:
     """Whether all that it makes has the same operations with the same functions.
 
     So it is where nothing in it is chosen, and what is handed to it is neither called nor reaches a
-    function of the pipeline: then it gives data, sizes and the like.
+    function of the pipeline, by another name or by going over it neither: then it gives data, sizes
+    and the like. What is a pipeline itself may have any operations.
     """
     inside = [node for node in source.nodes if function in source.ancestors(node)]
     if any(isinstance(node, _CHOOSE) for node in inside):
         return False
     given = {node.name.value for node in inside if isinstance(node, cst.Param)}
+    made = _made_of(source, given, inside)
     return not any(
-        isinstance(node, cst.Name) and node.value in given and _acts(source, function, node)
+        isinstance(node, cst.Name)
+        and (
+            (node.value in given and _acts(source, function, node, itself=True))
+            or (node.value in made and _acts(source, function, node, itself=False))
+        )
         for node in inside
     )
 
 
-def _acts(source: Source, function: cst.FunctionDef, name: cst.Name) -> bool:
-    """Whether what is done to the elements may hang on it."""
+def _made_of(source: Source, given: set[str], inside: list[cst.CSTNode]) -> set[str]:
+    """Variables whose values hang on what is given."""
+    made: set[str] = set()
+    for _ in inside:
+        before = len(made)
+        for node in inside:
+            if isinstance(node, cst.Assign) and names_in(source, node.value) & (given | made):
+                targets = [each.target for each in node.targets]
+                made |= {each.value for each in targets if isinstance(each, cst.Name)}
+        if len(made) == before:
+            break
+    return made
+
+
+def _acts(source: Source, function: cst.FunctionDef, name: cst.Name, *, itself: bool) -> bool:
+    """Whether what is done to the elements may hang on it, or on what was made of it."""
     node: cst.CSTNode = name
     for above in source.ancestors(name):
         if above is function:
             return False
-        if isinstance(above, cst.FunctionDef | cst.Lambda):
+        if _reaches_a_function(above, node, name) or (itself and _passes_on(above, node, name)):
             return True
-        if isinstance(above, cst.Call):
-            if above.func is name:
-                return True
-            called = called_name(above)
-            of_arguments = node is not above.func
-            if of_arguments and called is not None and called.value in _TAKE_A_FUNCTION:
-                return True
         node = above
     return False
+
+
+def _reaches_a_function(above: cst.CSTNode, node: cst.CSTNode, name: cst.Name) -> bool:
+    if isinstance(above, cst.Call):
+        called = called_name(above)
+        takes = called is not None and called.value in _TAKE_A_FUNCTION
+        return above.func is name or (node is not above.func and takes)
+    return isinstance(above, cst.FunctionDef | cst.Lambda)
+
+
+def _passes_on(above: cst.CSTNode, node: cst.CSTNode, name: cst.Name) -> bool:
+    match above:
+        case cst.For() | cst.CompFor():
+            return node is above.iter
+        case cst.Assign():
+            return not isinstance(node, cst.Call)
+        case cst.Attribute():
+            return above.value is name
+        case _:
+            return False

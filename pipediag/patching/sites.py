@@ -34,7 +34,7 @@ def _offset(source: Source, op: Operation, twins: Sequence[Operation]) -> int:
         raise NotPatchableError(
             f"Line {op.line} calls no `{op.kind}`: the pipeline is made elsewhere."
         )
-    if len(candidates) == 1:
+    if len(candidates) == 1 and not _follow_each_other(twins):
         return candidates[0]
     if len(twins) != len(candidates) or not _one_chain(source, candidates):
         raise NotPatchableError(
@@ -42,6 +42,12 @@ def _offset(source: Source, op: Operation, twins: Sequence[Operation]) -> int:
             "told."
         )
     return candidates[[each.id for each in twins].index(op.id)]
+
+
+def _follow_each_other(twins: Sequence[Operation]) -> bool:
+    """Whether one reads from another, so that no one call has made both."""
+    ids = {each.id for each in twins}
+    return any(ids & set(each.parent_ids) for each in twins)
 
 
 def _candidates(source: Source, op: Operation) -> list[int]:
@@ -89,15 +95,32 @@ _DEPTH = 8
 """Of functions that call one another; no pipeline is made so deep."""
 
 
-def refuse_repeated(
-    source: Source, call: cst.CSTNode, *, suits_all: bool = False, depth: int = 0
-) -> dict[str, list[int]]:
-    """Raises NotPatchableError where the call may be made several times: each is another pipeline.
+_ONCE_FOR_A_FUNCTION = frozenset(
+    "apply filter flat_map from_generator group_by_window interleave map scan take_while".split()
+)
+"""Methods of a dataset that call what they are handed while the pipeline of that place is made."""
 
-    A function that is handed to another one, as to `flat_map`, counts as called in that place.
+
+def refuse_repeated(
+    source: Source,
+    call: cst.CSTNode,
+    *,
+    suits_all: bool = False,
+    what: str = "pipeline",
+    script: Source | None = None,
+    depth: int = 0,
+) -> dict[str, list[int]]:
+    """Raises NotPatchableError where the call may be made several times: each makes another one.
+
+    A function that is handed to an operation, as to `flat_map`, counts as called in that place.
 
     Args:
+        source: the file.
+        call: in it.
         suits_all: the change may be made to every pipeline that has the same operations.
+        what: it makes.
+        script: which may call what stands in this file, where that is another one.
+        depth: of functions that call one another.
 
     Returns:
         Functions that make several such pipelines, with the lines that call them.
@@ -108,11 +131,15 @@ def refuse_repeated(
             node = above
             continue
         if isinstance(above, _LOOPS) or (isinstance(above, cst.For) and node is not above.iter):
-            raise NotPatchableError("The call stands in a loop, which makes a pipeline each time.")
+            raise NotPatchableError(f"The call stands in a loop, which makes a {what} each time.")
         if isinstance(above, _COMPREHENSIONS):
             raise NotPatchableError("The call stands in a comprehension.")
         if isinstance(above, cst.FunctionDef):
-            return _refuse_called_often(source, above, suits_all, depth)
+            return _refuse_called_often(source, above, suits_all, what, script, depth)
+        if isinstance(above, cst.Lambda) and not _is_handed_to_an_operation(source, above):
+            raise NotPatchableError(
+                f"How often the lambda that makes the {what} is called is not known."
+            )
         node = above
     return {}
 
@@ -125,28 +152,62 @@ def _is_once(source: Source, above: cst.CSTNode, node: cst.CSTNode) -> bool:
 
 
 def _refuse_called_often(
-    source: Source, function: cst.FunctionDef, suits_all: bool, depth: int
+    source: Source,
+    function: cst.FunctionDef,
+    suits_all: bool,
+    what: str,
+    script: Source | None,
+    depth: int,
 ) -> dict[str, list[int]]:
     name = function.name.value
-    if isinstance(source.parent(source.parent(function) or function), cst.ClassDef):
-        return {}
-    used = references(source, name)
+    method = isinstance(source.parent(source.parent(function) or function), cst.ClassDef)
+    used: list[cst.CSTNode] = [*(_attributes if method else references)(source, name)]
     if len(used) > 1:
-        called = all(_is_called(source, each) for each in used)
+        called = not method and all(_is_called(source, each) for each in used)
         if suits_all and called and depth < _DEPTH and makes_alike(source, function):
             makers = {name: sorted({source.line(each) for each in used})}
             for each in used:
-                makers |= refuse_repeated(source, each, suits_all=True, depth=depth + 1)
+                makers |= refuse_repeated(
+                    source, each, suits_all=True, script=script, depth=depth + 1
+                )
             return makers
         raise NotPatchableError(
             f"The function `{name}` that makes it is used in {len(used)} places, and only one of "
             "them was measured."
         )
-    if used and depth < _DEPTH:
-        return refuse_repeated(source, used[0], suits_all=suits_all, depth=depth + 1)
-    return {}
+    where = source
+    if not used and script is not None:
+        where, used = script, [*references(script, name), *_attributes(script, name)]
+        if len(used) > 1:
+            raise NotPatchableError(f"The script uses `{name}` in {len(used)} places.")
+    if not used or depth >= _DEPTH:
+        return {}
+    (place,) = used
+    if not (_is_called(where, place) or _is_handed_to_an_operation(where, place)):
+        raise NotPatchableError(f"How often `{name}` is called is not known.")
+    same = script if where is source else None
+    return refuse_repeated(
+        where, place, suits_all=suits_all, what=what, script=same, depth=depth + 1
+    )
 
 
-def _is_called(source: Source, name: cst.Name) -> bool:
+def _attributes(source: Source, name: str) -> list[cst.CSTNode]:
+    """Where an attribute of that name is read: `data.make`."""
+    return [
+        node for node in source.nodes if isinstance(node, cst.Attribute) and node.attr.value == name
+    ]
+
+
+def _is_called(source: Source, name: cst.CSTNode) -> bool:
     parent = source.parent(name)
     return isinstance(parent, cst.Call) and parent.func is name
+
+
+def _is_handed_to_an_operation(source: Source, function: cst.CSTNode) -> bool:
+    argument = source.parent(function)
+    call = source.parent(argument) if isinstance(argument, cst.Arg) else None
+    return (
+        isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Attribute)
+        and call.func.attr.value in _ONCE_FOR_A_FUNCTION
+    )

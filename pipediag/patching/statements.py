@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from pipediag.patching.names import bound, references
+from pipediag.patching.names import bound, is_parameter, references
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.source import Change, Source, Span
 
@@ -153,7 +153,7 @@ def _value_of(source: Source, name: cst.Name) -> cst.BaseExpression:
         for each in block[given[-1] + 1 : last + 1]
         for node in references(source, name.value, within=each)
     ]
-    elsewhere = not ends and _read_in_functions(source, name.value, block)
+    elsewhere = not ends and _read_elsewhere(source, name, block)
     if read != [name] or elsewhere:
         raise NotPatchableError(f"Other code reads `{name.value}` between the two calls.")
     found = assigned(block[given[-1]])
@@ -166,11 +166,25 @@ def _gives(statement: cst.CSTNode, name: str) -> bool:
     return found is not None and found[0] == name
 
 
-def _read_in_functions(source: Source, name: str, block: list[cst.CSTNode]) -> bool:
-    """Whether a function that is defined beside the block reads the variable, at whatever time."""
-    functions = [each for each in block if isinstance(each, cst.FunctionDef)]
-    return any(
-        references(source, name, within=function)
-        for function in functions
-        if name not in {param.name.value for param in function.params.params}
-    )
+def _read_elsewhere(source: Source, name: cst.Name, block: list[cst.CSTNode]) -> bool:
+    """Whether other code of the function around the block, or of the file, reads the variable."""
+    function = next((n for n in source.ancestors(name) if isinstance(n, cst.FunctionDef)), None)
+    others = [
+        each
+        for each in references(source, name.value, within=function)
+        if not any(each is node or node in source.ancestors(each) for node in block)
+        or _function_around(source, each) is not function
+    ]
+    return any(not _is_local(source, each, function) for each in others)
+
+
+def _function_around(source: Source, node: cst.CSTNode) -> cst.FunctionDef | None:
+    return next((n for n in source.ancestors(node) if isinstance(n, cst.FunctionDef)), None)
+
+
+def _is_local(source: Source, name: cst.Name, outside: cst.FunctionDef | None) -> bool:
+    """Whether a function in between has a variable of its own of that name."""
+    function = _function_around(source, name)
+    if function is None or function is outside:
+        return False
+    return is_parameter(source, name) or name.value in bound(source, function.body)

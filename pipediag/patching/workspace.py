@@ -8,6 +8,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from pipediag.patching import compiled_model
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.sites import anchored, refuse_repeated
 from pipediag.patching.snippets import every, find
@@ -48,6 +49,7 @@ class Workspace:
             self._reasons.update(reasons)
             calls = Counter(source.anchors.values())
             self._shared.update(id for id, call in source.anchors.items() if calls[call] > 1)
+            self._anchor_compile(path)
         return self._sources[path]
 
     def operation(self, op_id: str) -> Operation:
@@ -88,7 +90,9 @@ class Workspace:
             NotPatchableError: it may have, or it can't be found.
         """
         source, call = self.call(op_id)
-        makers = refuse_repeated(source, call, suits_all=suits_all)
+        makers = refuse_repeated(
+            source, call, suits_all=suits_all, script=self._script(source.path)
+        )
         self.makers |= makers
         if op_id in self._shared and not makers:
             raise NotPatchableError(
@@ -96,6 +100,40 @@ class Workspace:
                 "them was measured."
             )
         return source, call
+
+    def _script(self, path: str) -> Source | None:
+        """The script, where that is another file."""
+        script = self.session.script.path
+        if script == path or not script.endswith((".py", ".pyw")):
+            return None
+        return self.source(script)
+
+    def _anchor_compile(self, path: str) -> None:
+        """Find the call that compiles the model of the loop, as long as lines are as measured."""
+        loop = self.session.diagnosed_loop()
+        if loop is None or loop.keras is None or loop.file != path:
+            return
+        try:
+            self._sources[path] = compiled_model.anchored(self._sources[path], loop.line)
+        except NotPatchableError as error:
+            self._reasons[compiled_model.COMPILE] = str(error)
+
+    def compile_call(self, path: str | None) -> tuple[Source, cst.Call]:
+        """The file of the loop, and the call that compiles its model.
+
+        Raises:
+            NotPatchableError: it can't be found there.
+        """
+        source = self.source(path)
+        if compiled_model.COMPILE in self._reasons:
+            raise NotPatchableError(self._reasons[compiled_model.COMPILE])
+        return source, source.call(compiled_model.COMPILE)
+
+    def of_the_same_call(self, op_id: str) -> list[str]:
+        """This operation and all others that the call has made."""
+        source = self.source(self.operation(op_id).file)
+        at = source.anchors.get(op_id)
+        return [op_id, *(each for each, place in source.anchors.items() if place == at)]
 
     def change(self, source: Source, changes: list[Change]) -> None:
         """Make changes to a file."""

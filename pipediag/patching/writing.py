@@ -12,11 +12,12 @@ from pipediag.patching.arguments import argument, with_arguments
 from pipediag.patching.chains import called_by_readers, inserted, moved, removed, renamed
 from pipediag.patching.compiled_model import compiled
 from pipediag.patching.dataset_options import with_options
-from pipediag.patching.names import references, written
+from pipediag.patching.names import is_parameter, references, written
 from pipediag.patching.pydataset import with_workers
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.snippets import every
 from pipediag.patching.source import Source
+from pipediag.patching.statements import assigns, rebinds
 from pipediag.patching.workspace import Workspace
 from pipediag.session.edits import (
     Change,
@@ -36,6 +37,7 @@ from pipediag.vocabulary import Scalar
 
 _ADDED = frozenset("batch cache prefetch rebatch repeat shard shuffle skip take unbatch".split())
 _SHUFFLES = frozenset({"shuffle", "shuffle_and_repeat"})
+_COUNT = frozenset("enumerate repeat shard skip take window".split())
 _MOVED_FOR_ALL = frozenset({"map", "shuffle"})
 """Moved within pipelines of the same operations and functions, each of them gives the same up to
 order as before."""
@@ -100,8 +102,23 @@ def _set(workspace: Workspace, change: SetParameters) -> None:
     shared = set(change.parameters) <= _PARALLEL
     source, call = (workspace.call if shared else workspace.only_call)(change.op_id)
     if "batch_size" in change.parameters:
+        _check_counted_batches(workspace, change.op_id)
         _check_batch_size(source, call)
     workspace.change(source, with_arguments(source, call, _texts(source, change.parameters)))
+
+
+def _check_counted_batches(workspace: Workspace, op_id: str) -> None:
+    """Raises NotPatchableError where what follows, or `fit`, counts batches."""
+    loop = workspace.session.diagnosed_loop()
+    if loop is not None and loop.keras is not None and loop.keras.steps_per_epoch:
+        raise NotPatchableError("`steps_per_epoch` counts batches and would have to change too.")
+    ops = every(workspace.session)
+    below = {op_id}
+    for _ in ops:
+        below |= {op.id for op in ops if below & set(op.parent_ids)}
+    counting = sorted({op.kind for op in ops if op.id in below and op.kind in _COUNT})
+    if counting:
+        raise NotPatchableError(f"The `{counting[0]}` behind it counts batches.")
 
 
 def _check_batch_size(source: Source, call: cst.Call) -> None:
@@ -109,6 +126,8 @@ def _check_batch_size(source: Source, call: cst.Call) -> None:
     given = argument(call, "batch_size")
     if given is None or not isinstance(given.value, cst.Integer | cst.Name):
         raise NotPatchableError("How the batch size is made up is not known.")
+    if isinstance(given.value, cst.Name) and is_parameter(source, given.value):
+        raise NotPatchableError(f"`{given.value.value}` is what the callers of a function give it.")
     if isinstance(given.value, cst.Name) and len(references(source, given.value.value)) > 1:
         raise NotPatchableError(f"`{given.value.value}` says more than the size of these batches.")
     counted = ("steps_per_epoch", "validation_steps")
@@ -134,6 +153,8 @@ def _insert(workspace: Workspace, change: Insert) -> None:
     readers = [op for op in every(workspace.session) if change.after in op.parent_ids]
     if len(readers) > 1:
         raise NotPatchableError("More than one operation reads from there.")
+    if change.kind == "repeat":
+        _check_endless(workspace, source, call)
     parameters = dict(change.parameters)
     if change.kind == "prefetch_to_device":
         raise NotPatchableError("The copy to a device must stay the pipeline's end.")
@@ -145,13 +166,23 @@ def _insert(workspace: Workspace, change: Insert) -> None:
     workspace.change(source, inserted(source, call, f".{change.kind}({given})"))
 
 
+def _check_endless(workspace: Workspace, source: Source, call: cst.Call) -> None:
+    """Raises NotPatchableError where something would never come to the end of it."""
+    loop = workspace.session.diagnosed_loop()
+    if loop is None or loop.keras is None or not loop.keras.steps_per_epoch:
+        raise NotPatchableError("An epoch would never end: `fit` needs its `steps_per_epoch`, too.")
+    found = assigns(source, call)
+    if found is not None and len(references(source, found[1])) > 1:
+        raise NotPatchableError(f"Other code reads `{found[1]}`, and would never come to its end.")
+
+
 def _drawn_anew(workspace: Workspace, op_id: str) -> bool:
-    """Whether another pipeline of the same operations may need other elements in each pass there.
+    """Whether a pipeline of the same operations may need other elements in each pass there.
 
     What stands in front by now counts: a change may have moved a shuffle behind the place.
     """
     ops = {op.id: op for op in every(workspace.session)}
-    waiting, seen = [op_id], set[str]()
+    waiting, seen = workspace.of_the_same_call(op_id), set[str]()
     while waiting:
         op = ops.get(waiting.pop())
         if op is None or op.id in seen:
@@ -181,6 +212,10 @@ def _move(workspace: Workspace, change: Move) -> None:
 
 def _remove(workspace: Workspace, change: Remove) -> None:
     source, call = workspace.only_call(change.op_id)
+    found = assigns(source, call)
+    alone = rebinds(source, call) is not None
+    if found is not None and not alone and len(references(source, found[1])) > 1:
+        raise NotPatchableError(f"Other code reads `{found[1]}`, too.")
     workspace.change(source, removed(source, call))
 
 
@@ -193,6 +228,10 @@ def _replace(workspace: Workspace, change: Replace) -> None:
         raise NotPatchableError("How its data can be divided only you know.")
     source, call = workspace.only_call(change.op_id)
     values = _texts(source, change.parameters)
+    if change.kind == "rebatch" and (
+        argument(call, "num_parallel_calls") or argument(call, "deterministic")
+    ):
+        raise NotPatchableError("A `rebatch` takes not all of its arguments.")
     if (op.kind, change.kind) in (("flat_map", "interleave"), ("batch", "rebatch")):
         changes = renamed(source, call, change.kind, values)
     elif change.kind == "parallel_flat_map" and op.kind in ("flat_map", "interleave"):
@@ -241,8 +280,8 @@ def _last(workspace: Workspace) -> Operation:
 def _compile(workspace: Workspace, change: SetModel) -> None:
     loop = _loop(workspace)
     assert loop.keras is not None
-    source = workspace.source(loop.file)
-    workspace.change(source, compiled(source, loop.line, loop.keras, change.settings))
+    source, call = workspace.compile_call(loop.file)
+    workspace.change(source, compiled(source, call, loop.keras, change.settings))
 
 
 def _skip(_workspace: Workspace, _change: SkipCallback) -> None:

@@ -292,7 +292,8 @@ def test_a_pydataset_without_a_constructor_is_given_them_where_it_is_made() -> N
 
 def test_an_option_that_the_file_sets_is_set_otherwise() -> None:
     text = REBOUND.replace(
-        "model.compile", "o = tf.data.Options()\no.autotune.enabled = False\nmodel.compile"
+        "model.compile",
+        "o = tf.data.Options()\no.autotune.enabled = False\nds = ds.with_options(o)\nmodel.compile",
     )
     after = patched(text, ops(text), SetOptions({"autotune.enabled": True}))
     assert after == text.replace("enabled = False", "enabled = True")

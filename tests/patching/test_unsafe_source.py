@@ -64,7 +64,8 @@ def test_a_pipeline_that_may_be_made_several_times_is_left_alone(text: str, reas
 
 def test_a_line_that_was_run_for_several_pipelines_is_left_alone() -> None:
     text = HEAD + "def make(files):\n    return read(files).map(f)\n"
-    twins = [op(text, "map", id="map"), op(text, "map", id="of_validation")]
+    other = op(text, "map", id="of_validation", inside_function_of="another")
+    twins = [op(text, "map", id="map"), other]
     assert "several pipelines" in refused(text, twins, CACHE)
     assert "num_parallel_calls" in patched(text, twins, PARALLEL)
 

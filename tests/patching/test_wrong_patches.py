@@ -1,0 +1,212 @@
+"""Scripts for which a patch would compile and be wrong: each edit is refused, with its reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipediag.session.edits import (
+    Change,
+    Insert,
+    Move,
+    Remove,
+    Replace,
+    SetModel,
+    SetOptions,
+    SetParameters,
+)
+from tests.patching.scripts import op, patch
+
+HEAD = "import tensorflow as tf\n"
+STEPS = SetModel({"steps_per_execution": 16})
+ROW_WISE = SetModel({"optimizer": "row_wise"})
+LARGER = SetParameters("batch", {"batch_size": 128})
+POOL = SetOptions({"threading.private_threadpool_size": 16})
+
+
+def refused(text: str, change: Change, *kinds: str, **keras: Any) -> str:
+    """Why the change can't be written into the script; its operations read from one another."""
+    whole = HEAD + text
+    ops = [op(whole, kind, f".{kind}(") for kind in kinds]
+    made, after = patch(whole, ops, change, keras=keras)
+    assert after == whole
+    (left,) = made.left_out
+    return left.reason
+
+
+REPEAT = Insert("batch", "repeat")
+ENDLESS = "train = read(x).batch(32)\nmodel.fit(train)\n"
+EVALUATED = "train = read(x).batch(32)\nmodel.fit(train)\nmodel.evaluate(train)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "steps", "reason"),
+    [(ENDLESS, None, "never end"), (EVALUATED, 100, "never come to its end")],
+)
+def test_nothing_is_repeated_without_end(text: str, steps: int | None, reason: str) -> None:
+    assert reason in refused(text, REPEAT, "batch", steps_per_epoch=steps)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def finish(ds):\n    return ds.map(f)\n\n\n"
+        "a = finish(read(x).shuffle(9))\nb = finish(y)\n",
+        "def make(x, training):\n    fn = partial(f, augment=training)\n"
+        "    return read(x).map(fn)\n"
+        "\n\na = make(x, True)\nb = make(y, False)\n",
+        "def make(x, fns):\n    ds = read(x)\n    for fn in fns:\n        ds = ds.map(fn)\n"
+        "    return ds\n\n\na = make(x, [f])\nb = make(y, [g])\n",
+    ],
+)
+def test_what_is_handed_to_a_maker_may_be_drawn_anew_in_each_epoch(text: str) -> None:
+    refused(text, Insert("map", "cache"), "map")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "o = tf.data.Options()\no.threading.private_threadpool_size = 1\n"
+            "val = val.with_options(o)\nds = read(x).batch(3)\nmodel.fit(ds)\n",
+            "whether of this pipeline",
+        ),
+        (
+            "o = tf.data.Options()\nif debug:\n    o.threading.private_threadpool_size = 1\n"
+            "ds = read(x).batch(3)\nds = ds.with_options(o)\nmodel.fit(ds)\n",
+            "in some cases only",
+        ),
+        (
+            "class C:\n    def __init__(self, n):\n"
+            "        self.threading.private_threadpool_size = n\n\n\n"
+            "ds = read(x).batch(3)\nmodel.fit(ds)\n",
+            "whether of this pipeline",
+        ),
+    ],
+)
+def test_options_of_something_else_stay(text: str, reason: str) -> None:
+    assert reason in refused(text, POOL, "batch")
+
+
+@pytest.mark.parametrize("kind", ["take", "skip", "shard"])
+def test_batches_that_are_counted_keep_their_size(kind: str) -> None:
+    text = f"ds = read(x).batch(8)\nval = ds.{kind}(10)\nmodel.fit(ds)\n"
+    assert f"The `{kind}` behind it counts" in refused(text, LARGER, "batch", kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "keras", "reason"),
+    [
+        (
+            "def make(x, size):\n    return read(x).batch(size)\n\n\n"
+            "ds = make(x, 8)\nmodel.fit(ds)\n",
+            {},
+            "callers",
+        ),
+        (
+            "ds = read(x).batch(8)\nmodel.fit(ds, **more)\n",
+            {"steps_per_epoch": 9},
+            "counts batches",
+        ),
+    ],
+)
+def test_a_size_that_says_more_stays(text: str, keras: dict[str, Any], reason: str) -> None:
+    assert reason in refused(text, LARGER, "batch", **keras)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class D:\n    def make(self, x):\n        return read(x).batch(8)\n\n\n"
+        "a = D().make(x)\nb = D().make(y)\n",
+        "make = lambda x: read(x).batch(8)\na, b = make(x), make(y)\n",
+        "def make(x):\n    return read(x).batch(8)\n\n\na, b = map(make, (x, y))\n",
+        "def make(x):\n    return read(x).batch(8)\n\n\nbuild = make\na, b = build(x), build(y)\n",
+        "class D:\n    def data(self):\n        return read(x).batch(8)\n\n"
+        "    def train(self):\n        for epoch in range(9):\n"
+        "            for b in self.data():\n                step(b)\n",
+    ],
+)
+def test_what_may_be_made_several_times_is_left_alone(text: str) -> None:
+    refused(text, Insert("batch", "cache"), "batch")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'import re as _re\nTOKEN = _re.compile("a")\nmodel = build()\nmodel.fit(ds)\n',
+        'teacher.compile("sgd", "mse")\nmodel = build()\nmodel.fit(ds)\n',
+        "class GAN(keras.Model):\n    def compile(self, d):\n        super().compile()\n\n\n"
+        "gan.compile(d=1)\ngan.fit(ds)\n",
+        'def build(n):\n    m = make(n)\n    m.compile("sgd")\n    return m\n\n\n'
+        "small = build(8)\nlarge = build(800)\nlarge.fit(ds)\n",
+    ],
+)
+def test_only_the_model_that_was_measured_is_compiled_otherwise(text: str) -> None:
+    refused(text, STEPS)
+
+
+def test_an_optimizer_that_callers_give_is_theirs() -> None:
+    text = (
+        "def train(opt):\n    model.compile(optimizer=opt)\n    model.fit(ds)\n\n\n"
+        "opt = Adam(1e-3)\ntrain(Adam(1e-5))\n"
+    )
+    assert "callers" in refused(text, ROW_WISE, optimizer="Adam")
+
+
+def test_an_argument_that_is_given_by_its_place_is_not_given_twice() -> None:
+    text = 'import tensorflow as tf\nmodel.compile("adam", "mse", None, [], None, False, 4)\n'
+    text += "model.fit(ds)\n"
+    made, after = patch(text, [], STEPS)
+    assert made.left_out == []
+    assert 'model.compile("adam", "mse", None, [], None, False, 16)' in after
+
+
+def test_an_import_stands_behind_the_docstring() -> None:
+    text = '"""What it does."""\nmodel.compile(optimizer="adam")\nmodel.fit(ds)\n'
+    made, after = patch(text, [], ROW_WISE, keras={"optimizer": "Adam"})
+    assert made.left_out == []
+    assert after.startswith('"""What it does."""\nfrom pipediag.optimizers import LazyAdam\n')
+
+
+def test_the_first_of_two_calls_in_a_row_is_not_taken_for_both() -> None:
+    """As AutoGraph converts the function, both are recorded in the line of the statement."""
+    text = (
+        "import tensorflow as tf\n\n\ndef rows(x):\n    return read(x).map(f) \\\n        .map(g)\n"
+    )
+    first = op(text, "map", ".map(f)", id="first")
+    second = op(text, "map", ".map(f)", id="second")
+    change = SetParameters("second", {"num_parallel_calls": 4})
+    made, after = patch(text, [first, second], change)
+    assert after == text
+    assert "more than once" in made.left_out[0].reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "with scope():\n    ds = src.shuffle(9)\n    train = ds.map(f)\nmodel.evaluate(ds)\n",
+        "class T:\n    def predict(self):\n        return ds\n\n\nds = src.shuffle(9)\n"
+        "train = ds.map(f)\n",
+    ],
+)
+def test_nothing_moves_that_other_code_reads(text: str) -> None:
+    assert "Other code reads `ds`" in refused(text, Move("shuffle", "map"), "shuffle", "map")
+
+
+def test_nothing_is_left_out_that_other_code_reads() -> None:
+    text = "flat = rows.unbatch()\nn = flat.reduce(0, add)\ntrain = flat.batch(64)\n"
+    assert "Other code reads `flat`" in refused(text, Remove("unbatch"), "unbatch", "batch")
+
+
+def test_no_argument_is_handed_on_that_is_none_of_the_other_call() -> None:
+    text = "ds = read(x).batch(64, num_parallel_calls=4)\n"
+    assert "not all of its arguments" in refused(text, Replace("batch", "rebatch"), "batch")
+
+
+def test_comments_keep_their_calls() -> None:
+    text = (
+        "ds = (\n    src.map(f)  # parse\n    .unbatch()  # as shards hold 8\n    .batch(64)\n)\n"
+    )
+    assert "comment" in refused(text, Remove("unbatch"), "map", "unbatch", "batch")
