@@ -16,7 +16,7 @@ from pipediag.patching.names import is_parameter, references, written
 from pipediag.patching.pydataset import with_workers
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.snippets import every
-from pipediag.patching.source import Source
+from pipediag.patching.source import Source, called_name
 from pipediag.patching.statements import assigns, rebinds
 from pipediag.patching.workspace import Workspace
 from pipediag.session.edits import (
@@ -107,10 +107,28 @@ def _set(workspace: Workspace, change: SetParameters) -> None:
     workspace.change(source, with_arguments(source, call, _texts(source, change.parameters)))
 
 
+def _fits(workspace: Workspace) -> list[cst.Call]:
+    """Calls of `fit` in the file of the loop, of which one is the loop."""
+    loop = workspace.session.diagnosed_loop()
+    if loop is None or loop.keras is None or loop.file is None:
+        return []
+    calls = workspace.source(loop.file).calls.values()
+    return [call for call in calls if (name := called_name(call)) and name.value == "fit"]
+
+
+def _counts_steps(call: cst.Call) -> bool:
+    return any(
+        arg.keyword is not None and arg.keyword.value == "steps_per_epoch" for arg in call.args
+    )
+
+
+def _may_count_steps(call: cst.Call) -> bool:
+    return _counts_steps(call) or any(arg.star == "**" for arg in call.args)
+
+
 def _check_counted_batches(workspace: Workspace, op_id: str) -> None:
     """Raises NotPatchableError where what follows, or `fit`, counts batches."""
-    loop = workspace.session.diagnosed_loop()
-    if loop is not None and loop.keras is not None and loop.keras.steps_per_epoch:
+    if any(_may_count_steps(call) for call in _fits(workspace)):
         raise NotPatchableError("`steps_per_epoch` counts batches and would have to change too.")
     ops = every(workspace.session)
     below = {op_id}
@@ -168,8 +186,8 @@ def _insert(workspace: Workspace, change: Insert) -> None:
 
 def _check_endless(workspace: Workspace, source: Source, call: cst.Call) -> None:
     """Raises NotPatchableError where something would never come to the end of it."""
-    loop = workspace.session.diagnosed_loop()
-    if loop is None or loop.keras is None or not loop.keras.steps_per_epoch:
+    fits = _fits(workspace)
+    if not fits or not all(_counts_steps(call) for call in fits):
         raise NotPatchableError("An epoch would never end: `fit` needs its `steps_per_epoch`, too.")
     found = assigns(source, call)
     if found is not None and len(references(source, found[1])) > 1:
