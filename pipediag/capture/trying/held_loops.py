@@ -20,6 +20,11 @@ _NOT_HELD = (
     "This Keras walks over its data in a way that does not let a step be repeated, so nothing was "
     "tried in the running `fit`: edits of the input pipeline are tried without the model."
 )
+# What the parent had asked by then is still to be read, and would pass for what it asks later.
+_LEFT = (
+    "No trial was made: the script had left a loop in the middle of its trials, and after that "
+    "nothing more is tried. Analyse again, and let the trials come to their end."
+)
 _BEFORE_THE_STEP_IS_KNOWN: tuple[WindowKind, ...] = ("warmup", "baseline")
 
 
@@ -46,6 +51,8 @@ class HeldLoops:
         self.loop: Loop | None = None
         """The loop that is held: a plain attribute, as it is read on every step."""
         self._seen: set[str] = set()
+        self._left = False
+        """Whether the script has left a held loop in the middle of trials."""
         self._epochs = 0
 
     @property
@@ -90,6 +97,9 @@ class HeldLoops:
         What training changes is kept, and put back when the trials are over.
         """
         if self._commands is None or consumer.distributed or self._input_only:
+            return False
+        if self._left:
+            loop.record.untried = _LEFT
             return False
         if loop.record.kind == "keras" and not self.repeats_steps:
             loop.record.untried = _NOT_HELD
@@ -149,6 +159,12 @@ class HeldLoops:
             self._seen.discard(self._trials.loop.record.id)
             self._trials = self.loop = None
 
+    def leave(self, reason: str) -> None:
+        """The script has left the held loop and goes on: with the training that it had reached."""
+        self._left = True
+        self.stop(reason)
+        self._with.state.give_back()
+
     def try_pipelines_alone(self, loops: Iterable[Loop]) -> None:
         """Of loops that could not be held while they ran, the parent may try the pipelines; and of
         that which evaluates longest."""
@@ -164,6 +180,9 @@ class HeldLoops:
         if self._commands is None or loop.record.id in self._seen or not self.may_hold(loop):
             return
         self._seen.add(loop.record.id)
+        if self._left:
+            loop.record.untried = _LEFT
+            return
         if self._run_to_end and not self._leaves_no_traces(loop, in_steps=False):
             return
         loop.record.untried = None

@@ -182,9 +182,20 @@ class Conductor:
     def epoch_ended(self, at_ns: int | None = None) -> None:
         """Keras says that an epoch begins or ends: what follows that moment, or now, is no step."""
         self.streak.settle()
+        self.fit_left()
         last = self._turns.here.last
         if last is None or last.hand_over != "fed":  # where Python feeds the steps, Keras has none
             self._interrupt(self._turns.here, exhausted=False, at_ns=at_ns)
+
+    def fit_left(self) -> None:
+        """A `fit` is over or will make no other step: trials in it must not outlast it.
+
+        By then they are over, unless the script was told to stop, by itself or by Ctrl-C.
+        """
+        last, held = self._turns.here.last, self._held.loop
+        if held is not None and self._held.silent and last is not None and last.loop is held:
+            self._holding = False
+            self.diagnosing.left(held)
 
     def function_traced(self, function: Any, *, again: bool, lengths_differ: bool = False) -> None:
         """A tf.function was traced in a call; `again` where it had been before that call, and
@@ -318,6 +329,7 @@ class Conductor:
 
     def _turn_to(self, turn: Turn, consumer: Consumer) -> None:
         if turn.last is not None:
+            self.fit_left()
             self._interrupt(turn, exhausted=False)
         turn.seam = True
         turn.last = consumer

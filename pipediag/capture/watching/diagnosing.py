@@ -95,12 +95,13 @@ class Diagnosing:
         Raises:
             StopScript: enough was measured.
         """
-        # What the trials took is no step, and neither is the one that they ended in.
-        self._turns.here.seam = True
-        loop.clock.held()
-        self._with.timeline.passed("aside", loop.last_ns, time.monotonic_ns())
-        self._updates.take_updated()
+        self._trials_over(loop)
         self._stopping.go_on_or_stop(loop)
+
+    def left(self, loop: Loop) -> None:
+        """The script, which goes on, has left a held loop before its trials were over."""
+        self._held.leave("the script left its training loop in the middle of them")
+        self._trials_over(loop)
 
     def script_over(self, reason: str) -> None:
         """What is measured and what is tried ends here."""
@@ -118,6 +119,13 @@ class Diagnosing:
             attempt(note, "closing a window", active.finish, reason)
         attempt(note, "ending trials", self._held.stop, reason)
         attempt(note, "putting the training back", self._with.state.give_back)
+
+    def _trials_over(self, loop: Loop) -> None:
+        # What the trials took is no step, and neither is the one that they ended in.
+        self._turns.here.seam = True
+        loop.clock.held()
+        self._with.timeline.passed("aside", loop.last_ns, time.monotonic_ns())
+        self._updates.take_updated()
 
     def _is_wanted(self, loop: Loop) -> bool:
         return self._wanted_line is None or self._wanted_line == loop.record.line

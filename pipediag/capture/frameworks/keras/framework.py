@@ -39,7 +39,10 @@ class Keras:
 
     def hooks(self, watchers: Watchers) -> Iterator[tuple[str, Hook]]:
         """Where epochs can be held, end, where its calls are, and where an optimizer steps."""
-        timed = TimedCalls(watchers.timeline, watchers.guard, watchers.conductor.evaluated)
+        conductor = watchers.conductor
+        timed = TimedCalls(
+            watchers.timeline, watchers.guard, conductor.evaluated, conductor.fit_left
+        )
         return KerasHooks(
             watchers.conductor, watchers.updates, watchers.held, timed, watchers.guard
         ).by_module()

@@ -132,8 +132,16 @@ class KerasHooks:
             original = getattr(module.CallbackList, name)
             setattr(module.CallbackList, name, guard.before(original, at_epoch))
         skipped = SkippedCallbacks(lambda: held.skipped)
-        self._at_batches(module.CallbackList, "on_train_batch_begin", skipped, skipped.begins)
-        self._at_batches(module.CallbackList, "on_train_batch_end", skipped, skipped.ends)
+        self._at_batches(
+            module.CallbackList,
+            "on_train_batch_begin",
+            skipped,
+            skipped.begins,
+            lambda _: held.silent,
+        )
+        self._at_batches(
+            module.CallbackList, "on_train_batch_end", skipped, skipped.ends, self._ends_silently
+        )
         self._timed.time_callbacks(module.CallbackList)
 
     def _at_batches(
@@ -142,14 +150,13 @@ class KerasHooks:
         method: str,
         skipped: SkippedCallbacks,
         without: Callable[[Any], ListedCallbacks | None],
+        silent: Callable[[Any], bool],
     ) -> None:
         """Call no callback for a step that a script which goes on did not make itself, and of the
         callbacks of one that is stopped not those that a step is tried without; clock them while
         stacks are sampled."""
         original, held, guard = getattr(owner, method), self._held, self._guard
-        silent = guard.entry(
-            "keeping steps of its own from callbacks", lambda: held.silent, lambda: False
-        )
+        unheard = guard.entry("keeping steps of its own from callbacks", silent, lambda _: False)
         skips = guard.entry("trying steps without a callback", without)
         clocks = guard.entry("clocking callbacks", clocked)
         put_back = ListedCallbacks.put_back
@@ -160,7 +167,7 @@ class KerasHooks:
                 if not CALLBACK_CLOCK.running:
                     return original(callback_list, *args, **kwargs)
                 listed = clocks(callback_list)
-            elif silent():
+            elif unheard(callback_list):
                 return None
             else:
                 listed = skips(callback_list)
@@ -172,6 +179,13 @@ class KerasHooks:
                 over(listed)
 
         setattr(owner, method, guard.hook(original, at_batch))
+
+    def _ends_silently(self, callback_list: Any) -> bool:
+        """Whether no callback hears that this step ended; told to stop, Keras makes no other."""
+        silent = self._held.silent
+        if silent and getattr(getattr(callback_list, "model", None), "stop_training", False):
+            self._conductor.fit_left()
+        return silent
 
     def _on_embedding(self, module: Any) -> None:
         watch_layers(module.Embedding, self._guard)

@@ -12,7 +12,7 @@ from pipediag.capture.frameworks.keras.callbacks_in_turn import (
     defined_at,
     does_something,
 )
-from pipediag.capture.guard import Guard
+from pipediag.capture.guard import Guard, nothing
 from pipediag.capture.timeline.timeline import Timeline
 from pipediag.session.timeline import Span
 from pipediag.vocabulary import SpanKind
@@ -26,15 +26,21 @@ _AT_EPOCHS = ("on_train_begin", "on_epoch_begin", "on_epoch_end", "on_train_end"
 
 
 class TimedCalls:
-    """Hooks that only look at the clock."""
+    """Hooks that look at the clock, and tell of calls that are over."""
 
     def __init__(
-        self, timeline: Timeline, guard: Guard, evaluated: Callable[[Span], None] | None = None
+        self,
+        timeline: Timeline,
+        guard: Guard,
+        evaluated: Callable[[Span], None] | None = None,
+        fit_left: Callable[[], None] = nothing,
     ) -> None:
-        """`evaluated` hears of each evaluation that has ended, by now."""
+        """`evaluated` hears of each evaluation that has ended, by now; `fit_left` of each `fit`
+        that is over, also by what it raised."""
         self._timeline = timeline
         self._evaluated = evaluated
         self._guard = guard
+        self._fit_left = guard.entry("ending trials with their `fit`", fit_left, vital=True)
         self._callback_begins = guard.entry("timing callbacks", self._begin_callback)
         self._callback_ended = guard.entry("timing callbacks", timeline.ended)
 
@@ -56,12 +62,14 @@ class TimedCalls:
             f"timing {method}", lambda: timeline.begins(kind, method, call_site())
         )
         ended = self._guard.entry(f"timing {method}", self._call_ended)
+        left = self._fit_left if kind == "fit" else nothing
 
         def timed(*args: Any, **kwargs: Any) -> Any:
             span = begins()
             try:
                 return original(*args, **kwargs)
             finally:
+                left()
                 ended(span)
 
         setattr(owner, method, self._guard.hook(original, timed))

@@ -31,11 +31,15 @@ class FakeConductor:
         self.holds = 0
         self.epochs_ended = 0
         self.ended_ns: list[int | None] = []
+        self.fits_left = 0
 
     @property
     def holds_epoch(self) -> bool:
         self.holds -= 1
         return self.holds >= 0
+
+    def fit_left(self) -> None:
+        self.fits_left += 1
 
     def epoch_ended(self, at_ns: int | None = None) -> None:
         self.epochs_ended += 1
@@ -239,6 +243,21 @@ def test_a_package_that_passes_the_callbacks_on_is_not_hooked_again(stage: Stage
     module.CallbackList().on_epoch_begin(0)
 
     assert stage.conductor.epochs_ended == 1
+
+
+@pytest.mark.parametrize("told_to_stop", [False, True])
+def test_a_fit_that_is_told_to_stop_during_trials_ends_them_with_its_last_step(
+    stage: Stage, told_to_stop: bool
+) -> None:
+    module = stage.arrives("keras.src.callbacks.callback_list", CallbackList=callback_list())
+    callbacks = module.CallbackList()
+    callbacks.model = SimpleNamespace(stop_training=told_to_stop)
+    trials: Any = SimpleNamespace(goes_on=True, skipped=())
+    held: Any = stage.held
+    held.loop, held._trials = object(), trials
+
+    assert callbacks.on_train_batch_begin(1) is callbacks.on_train_batch_end(1) is None
+    assert stage.conductor.fits_left == told_to_stop
 
 
 @pytest.mark.parametrize("package", ["tf_keras.src", "keras.src"])

@@ -61,6 +61,27 @@ def test_fit_and_what_it_calls_are_spans_at_the_users_line(stage: Stage) -> None
     assert (evaluation.file, evaluation.line) == (__file__, line)
 
 
+def test_a_fit_that_is_over_is_told_of_also_where_it_was_interrupted(stage: Stage) -> None:
+    left: list[str] = []
+
+    class Trainer:
+        def fit(self, interrupted: bool) -> None:
+            if interrupted:
+                raise KeyboardInterrupt
+
+        def evaluate(self) -> None: ...
+
+    timeline: Any = stage.timeline
+    TimedCalls(timeline, stage.guard, fit_left=lambda: left.append("left")).time_methods(Trainer)
+    Trainer().evaluate()
+    assert left == []
+    Trainer().fit(interrupted=False)
+    with pytest.raises(KeyboardInterrupt):
+        Trainer().fit(interrupted=True)
+
+    assert left == ["left", "left"]
+
+
 def test_each_callback_is_timed_from_its_turn_to_the_next_ones(stage: Stage) -> None:
     class Slow(stage.keras.Callback):  # type: ignore[misc, name-defined]
         def on_train_begin(self, logs: Any = None) -> None:

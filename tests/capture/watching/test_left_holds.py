@@ -1,0 +1,126 @@
+"""A script that leaves a held `fit` and goes on has its training and its callbacks again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.trying import answering, held_loops
+from pipediag.capture.watching.conductor import Conductor
+from pipediag.capture.watching.updates import UpdateWatch
+from pipediag.session.messages import TrialsAwaited, TrialsOver
+from pipediag.session.settings import RunSettings
+from tests.capture.instruments import FakeInstruments, consumer_of, training_loop
+from tests.capture.trying.conversation import Parent
+from tests.capture.trying.pipelines import Model, Pipeline, Pipelines, played
+
+SECOND = 1_000_000_000
+
+
+class Script:
+    """Goes on after trials, the first loop of which is held once it has started up."""
+
+    def __init__(self, directory: Path) -> None:
+        self.instruments = FakeInstruments(directory)
+        self.parent = Parent()
+        self.parent.prepare("base")
+        self.parent.block("base", 100)
+        self.loops: list[Loop] = []
+        self.now = SECOND
+        registry: Any = SimpleNamespace(
+            all=lambda: self.loops, describe_keras=lambda loop: None, keep_evaluated=lambda: None
+        )
+        commands: Any = self.parent
+        self.held = held_loops.HeldLoops(commands, self.instruments.all, run_to_end=True)
+        settings = RunSettings(
+            "train.py", (), False, str(directory), run_to_end=True, hold_loop="loop1"
+        )
+        self.conductor = Conductor(
+            registry, UpdateWatch(), self.instruments.all, settings, lambda: None, self.held
+        )
+
+    def fit(self) -> Consumer:
+        loop = training_loop(len(self.loops) + 1)
+        loop.runtime, loop.dataset = Pipelines(), Pipeline()
+        model: Any = SimpleNamespace(variants=lambda *_: Model())
+        loop.trainer = model
+        self.loops.append(loop)
+        return consumer_of(loop)
+
+    def step(self, consumer: Consumer) -> None:
+        self.now += SECOND // 10
+        consumer.dataset = consumer.loop.dataset
+        self.conductor.handed_over(consumer, self.now - 1, self.now, batch="own")
+
+    def held_fit(self) -> Consumer:
+        consumer = self.fit()
+        for _ in range(4):
+            self.step(consumer)
+        assert self.held.silent
+        assert self.instruments.state.kept
+        assert consumer.stand_in.iterator is not None
+        return consumer
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
+    played(monkeypatch)
+    monkeypatch.setattr(held_loops, "step_leaves_traces", lambda _: None)
+    monkeypatch.setattr(held_loops, "reading_leaves_traces", lambda _: None)
+    monkeypatch.setattr(answering, "within_limit", lambda work: work())
+    return Script(tmp_path)
+
+
+def leave_by_the_fit(script: Script) -> None:
+    script.conductor.fit_left()
+
+
+def leave_by_another_epoch(script: Script) -> None:
+    script.conductor.epoch_ended()
+
+
+def leave_by_another_loop(script: Script) -> None:
+    script.step(script.fit())
+
+
+@pytest.mark.parametrize("leave", [leave_by_the_fit, leave_by_another_epoch, leave_by_another_loop])
+def test_a_hold_ends_with_the_fit_that_it_is_in(script: Script, leave: Any) -> None:
+    fit = script.held_fit()
+    steps = fit.loop.record.steps
+    leave(script)
+
+    assert (script.held.loop, script.held.silent) == (None, False)
+    assert not script.instruments.state.kept
+    assert fit.stand_in.iterator is None
+    [over] = [message for message in script.instruments.told if isinstance(message, TrialsOver)]
+    assert over.reason == "the script left its training loop in the middle of them"
+    script.step(fit)
+    assert fit.loop.record.steps == steps + 1
+
+
+def test_what_is_left_is_held_no_more_and_neither_is_what_comes_later(script: Script) -> None:
+    fit = script.held_fit()
+    script.conductor.fit_left()
+    for _ in range(5):
+        script.step(fit)
+    script.conductor.try_pipelines_alone()
+
+    assert script.held.loop is None
+    assert script.instruments.events.count(TrialsAwaited) == 1
+    assert "the script had left a loop" in (fit.loop.record.untried or "")
+
+
+def test_a_fit_that_ends_while_another_loop_is_held_elsewhere_ends_no_hold(
+    script: Script,
+) -> None:
+    script.held_fit()
+    with_its_own_turn = script.conductor._turns.here
+    own, with_its_own_turn.last = with_its_own_turn.last, script.fit()
+    script.conductor.fit_left()
+    with_its_own_turn.last = own
+
+    assert script.held.silent
