@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import weakref
@@ -17,8 +18,14 @@ class OwnDirectory:
 
     def __init__(self) -> None:
         self.name = tempfile.mkdtemp(prefix="pipediag-")
-        self._removal = weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
+        self._removal = weakref.finalize(self, _remove, self.name, os.getpid())
 
     def cleanup(self) -> None:
         """Remove it now; a second call does nothing."""
         self._removal()
+
+
+def _remove(path: str, owner: int) -> None:
+    """A child that was forked exits with a finalizer of its own, and must leave it alone."""
+    if os.getpid() == owner:
+        shutil.rmtree(path, ignore_errors=True)

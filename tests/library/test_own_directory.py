@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import warnings
 from pathlib import Path
 
@@ -16,6 +17,18 @@ def test_it_goes_with_the_last_who_holds_it_without_a_word() -> None:
         del directory
         gc.collect()
     assert not place.exists()
+
+
+def test_a_forked_child_leaves_it_to_whose_it_is() -> None:
+    directory = OwnDirectory()
+    child = os.fork()
+    if child == 0:
+        directory.cleanup()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+    assert Path(directory.name).is_dir()
+    directory.cleanup()
 
 
 def test_it_may_be_removed_before_and_may_be_gone() -> None:
