@@ -56,6 +56,12 @@ class LoopRegistry:
         for loop in self._loops:
             loop.keep_evaluated()
 
+    def let_go_of_fits(self) -> None:
+        """A `fit` of this thread is over: its frame, with the data in it, goes as it would."""
+        for loop in self._loops:
+            if not loop.runs_elsewhere():
+                loop.fit_frame = None
+
     def consumer_for(
         self, iterator: Any, dataset: Any, runtime: Runtime, distributed: bool
     ) -> Consumer | None:

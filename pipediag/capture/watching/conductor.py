@@ -187,6 +187,11 @@ class Conductor:
         if last is None or last.hand_over != "fed":  # where Python feeds the steps, Keras has none
             self._interrupt(self._turns.here, exhausted=False, at_ns=at_ns)
 
+    def fit_over(self) -> None:
+        """A call of `fit` on this thread has ended, by itself or by what it raised."""
+        self.fit_left()
+        self._loops.let_go_of_fits()
+
     def fit_left(self) -> None:
         """A `fit` is over or will make no other step: trials in it must not outlast it.
 

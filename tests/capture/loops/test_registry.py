@@ -114,6 +114,20 @@ def test_a_fit_that_resumes_plans_what_is_left_of_its_epochs(line: Line) -> None
     assert loop.record.planned_steps == 100
 
 
+def test_a_fit_that_ends_in_its_first_step_keeps_its_data_no_longer(line: Line) -> None:
+    mine = line.iterator(Walker(10))
+    elsewhere = line.iterator(Walker(1000))
+    ended = threading.Event()
+    elsewhere.thread = threading.Thread(target=ended.wait)
+    elsewhere.thread.start()
+    line.registry.let_go_of_fits()
+    kept = elsewhere.fit_frame
+    ended.set()
+
+    assert mine.fit_frame is None
+    assert kept is not None
+
+
 def test_no_evaluation_or_loop_of_the_scripts_own_begins_another(line: Line) -> None:
     for steps in (10, 1000):
         line.iterator(Walker(steps), role="evaluate")

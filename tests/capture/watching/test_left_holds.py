@@ -32,7 +32,10 @@ class Script:
         self.loops: list[Loop] = []
         self.now = SECOND
         registry: Any = SimpleNamespace(
-            all=lambda: self.loops, describe_keras=lambda loop: None, keep_evaluated=lambda: None
+            all=lambda: self.loops,
+            describe_keras=lambda loop: None,
+            keep_evaluated=lambda: None,
+            let_go_of_fits=lambda: [setattr(loop, "fit_frame", None) for loop in self.loops],
         )
         commands: Any = self.parent
         self.held = held_loops.HeldLoops(commands, self.instruments.all, run_to_end=True)
@@ -46,6 +49,7 @@ class Script:
     def fit(self) -> Consumer:
         loop = training_loop(len(self.loops) + 1)
         loop.runtime, loop.dataset = Pipelines(), Pipeline()
+        loop.fit_frame = object()
         model: Any = SimpleNamespace(variants=lambda *_: Model())
         loop.trainer = model
         self.loops.append(loop)
@@ -76,7 +80,8 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
 
 
 def leave_by_the_fit(script: Script) -> None:
-    script.conductor.fit_left()
+    script.conductor.fit_over()
+    assert all(loop.fit_frame is None for loop in script.loops)
 
 
 def leave_by_another_epoch(script: Script) -> None:

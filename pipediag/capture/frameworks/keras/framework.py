@@ -41,7 +41,7 @@ class Keras:
         """Where epochs can be held, end, where its calls are, and where an optimizer steps."""
         conductor = watchers.conductor
         timed = TimedCalls(
-            watchers.timeline, watchers.guard, conductor.evaluated, conductor.fit_left
+            watchers.timeline, watchers.guard, conductor.evaluated, conductor.fit_over
         )
         return KerasHooks(
             watchers.conductor, watchers.updates, watchers.held, timed, watchers.guard

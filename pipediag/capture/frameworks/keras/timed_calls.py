@@ -33,14 +33,14 @@ class TimedCalls:
         timeline: Timeline,
         guard: Guard,
         evaluated: Callable[[Span], None] | None = None,
-        fit_left: Callable[[], None] = nothing,
+        fit_over: Callable[[], None] = nothing,
     ) -> None:
-        """`evaluated` hears of each evaluation that has ended, by now; `fit_left` of each `fit`
+        """`evaluated` hears of each evaluation that has ended, by now; `fit_over` of each `fit`
         that is over, also by what it raised."""
         self._timeline = timeline
         self._evaluated = evaluated
         self._guard = guard
-        self._fit_left = guard.entry("ending trials with their `fit`", fit_left, vital=True)
+        self._fit_over = guard.entry("leaving a `fit` that is over", fit_over, vital=True)
         self._callback_begins = guard.entry("timing callbacks", self._begin_callback)
         self._callback_ended = guard.entry("timing callbacks", timeline.ended)
 
@@ -62,7 +62,7 @@ class TimedCalls:
             f"timing {method}", lambda: timeline.begins(kind, method, call_site())
         )
         ended = self._guard.entry(f"timing {method}", self._call_ended)
-        left = self._fit_left if kind == "fit" else nothing
+        left = self._fit_over if kind == "fit" else nothing
 
         def timed(*args: Any, **kwargs: Any) -> Any:
             span = begins()

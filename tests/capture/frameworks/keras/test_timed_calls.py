@@ -72,7 +72,7 @@ def test_a_fit_that_is_over_is_told_of_also_where_it_was_interrupted(stage: Stag
         def evaluate(self) -> None: ...
 
     timeline: Any = stage.timeline
-    TimedCalls(timeline, stage.guard, fit_left=lambda: left.append("left")).time_methods(Trainer)
+    TimedCalls(timeline, stage.guard, fit_over=lambda: left.append("left")).time_methods(Trainer)
     Trainer().evaluate()
     assert left == []
     Trainer().fit(interrupted=False)
