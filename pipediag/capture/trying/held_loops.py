@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,10 @@ from pipediag.vocabulary import WindowKind
 _NOT_HELD = (
     "This Keras walks over its data in a way that does not let a step be repeated, so nothing was "
     "tried in the running `fit`: edits of the input pipeline are tried without the model."
+)
+_BESIDE = (
+    "No trial was made: another loop trains or is tried on another thread, and what it learns "
+    "meanwhile would be undone with what trials change."
 )
 # What the parent had asked by then is still to be read, and would pass for what it asks later.
 _LEFT = (
@@ -50,6 +55,9 @@ class HeldLoops:
         self._trials: Answering | None = None
         self.loop: Loop | None = None
         """The loop that is held: a plain attribute, as it is read on every step."""
+        self._thread = 0
+        """The identifier of the thread whose loop is held."""
+        self._begins = threading.Lock()
         self._seen: set[str] = set()
         self._left = False
         """Whether the script has left a held loop in the middle of trials."""
@@ -71,8 +79,9 @@ class HeldLoops:
 
     @property
     def silent(self) -> bool:
-        """Whether steps are being made that the script, which goes on, must not hear of."""
-        return self._trials is not None and self._trials.goes_on
+        """Whether this thread makes steps that the script, which goes on, must not hear of."""
+        trials = self._trials
+        return trials is not None and trials.goes_on and self._thread == threading.get_ident()
 
     @property
     def skipped(self) -> Sequence[Any]:
@@ -91,25 +100,37 @@ class HeldLoops:
     def was_held(self, loop: Loop) -> bool:
         return loop.record.id in self._seen
 
-    def hold(self, loop: Loop, consumer: Consumer, goes_on: bool) -> bool:
+    def hold(
+        self, loop: Loop, consumer: Consumer, goes_on: bool, *, others_train: bool = False
+    ) -> bool:
         """Let the parent ask for trials in a measured loop; returns whether it asked for any.
 
-        What training changes is kept, and put back when the trials are over.
+        What training changes is kept, and put back when the trials are over: that of all loops, so
+        that none is held where the script goes on and `others_train` on other threads.
         """
         if self._commands is None or consumer.distributed or self._input_only:
             return False
-        if self._left:
-            loop.record.untried = _LEFT
-            return False
-        if loop.record.kind == "keras" and not self.repeats_steps:
-            loop.record.untried = _NOT_HELD
+        if self._left or (loop.record.kind == "keras" and not self.repeats_steps):
+            loop.record.untried = _LEFT if self._left else _NOT_HELD
             return False
         if goes_on and not self._leaves_no_traces(loop, in_steps=True):
             return False
+        with self._begins:
+            if self.loop is not None or (goes_on and others_train):
+                loop.record.untried = _BESIDE
+                return False
+            trials = self._begun(loop, self._commands, goes_on=goes_on)
+        if trials is None:
+            return False
+        trials.begin(consumer)
+        return not self._released()
+
+    def _begun(self, loop: Loop, commands: CommandPipe, *, goes_on: bool) -> Answering | None:
+        """Trials that the parent may ask for from now on; None where none can be made."""
         lack = self._with.state.keep()
         if lack is not None:
             loop.record.untried = f"No trial was made: {lack}."
-            return False
+            return None
         self._seen.add(loop.record.id)
         since_ns = self._looked_closer_ns(loop)
         self._with.tell(
@@ -121,10 +142,10 @@ class HeldLoops:
                 since_ms=self._recorded_ms(since_ns),
             )
         )
-        self.loop = loop
-        self._trials = Answering(loop, self._commands, self._with.tell, goes_on=goes_on)
-        self._trials.begin(consumer)
-        return not self._released()
+        trials = Answering(loop, commands, self._with.tell, goes_on=goes_on)
+        self._thread = threading.get_ident()
+        self._trials, self.loop = trials, loop
+        return trials
 
     def boundary(self, consumer: Consumer, now_ns: int, continuous: bool) -> bool:
         """A step of the held loop ended; returns whether the loop goes on being held."""
@@ -162,8 +183,9 @@ class HeldLoops:
     def leave(self, reason: str) -> None:
         """The script has left the held loop and goes on: with the training that it had reached."""
         self._left = True
-        self.stop(reason)
-        self._with.state.give_back()
+        with self._begins:
+            self.stop(reason)
+            self._with.state.give_back()
 
     def try_pipelines_alone(self, loops: Iterable[Loop]) -> None:
         """Of loops that could not be held while they ran, the parent may try the pipelines; and of
@@ -228,6 +250,7 @@ class HeldLoops:
     def _released(self) -> bool:
         if self._trials is None or not self._trials.over:
             return False
-        self._trials = self.loop = None
-        self._with.state.give_back()
+        with self._begins:
+            self._trials = self.loop = None
+            self._with.state.give_back()
         return True

@@ -249,7 +249,8 @@ class Conductor:
 
     def _interrupt(self, turn: Turn, exhausted: bool, at_ns: int | None = None) -> None:
         self._learn_role(turn)
-        self._with.state.show()
+        if self._held.loop is None or not self._held.loop.runs_elsewhere():
+            self._with.state.show()
         if turn.last is not None and not turn.seam:
             found_nothing = exhausted and turn.last.hand_over == "call"
             loop = turn.last.loop

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -119,13 +121,39 @@ def test_what_is_left_is_held_no_more_and_neither_is_what_comes_later(script: Sc
     assert "the script had left a loop" in (fit.loop.record.untried or "")
 
 
-def test_a_fit_that_ends_while_another_loop_is_held_elsewhere_ends_no_hold(
-    script: Script,
+def test_another_thread_has_its_callbacks_and_its_training_while_a_loop_is_held(
+    script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script.held_fit()
-    with_its_own_turn = script.conductor._turns.here
-    own, with_its_own_turn.last = with_its_own_turn.last, script.fit()
-    script.conductor.fit_left()
-    with_its_own_turn.last = own
+    shown: list[int] = []
+    monkeypatch.setattr(script.instruments.state, "show", lambda: shown.append(1))
+    held = script.held_fit()
+    held.loop.thread = threading.current_thread()
+    other = ThreadPoolExecutor(1)
+    shown.clear()
+    other.submit(script.step, script.fit()).result()
+    for left in (script.conductor.epoch_ended, script.conductor.fit_over):
+        other.submit(left).result()
 
+    assert not other.submit(lambda: script.held.silent).result()
+    assert shown == []
     assert script.held.silent
+
+
+def test_no_loop_is_held_while_another_thread_trains(script: Script) -> None:
+    fit, beside = script.fit(), script.fit()
+    other = ThreadPoolExecutor(1)
+    beside.loop.thread = other.submit(threading.current_thread).result()
+    other.submit(script.step, beside).result()
+    for _ in range(4):
+        script.step(fit)
+
+    assert script.held.loop is None
+    assert "trains or is tried on another thread" in (fit.loop.record.untried or "")
+
+
+def test_a_second_loop_is_not_held_beside_the_first(script: Script) -> None:
+    held, second = script.held_fit(), script.fit()
+
+    assert not script.held.hold(second.loop, second, goes_on=True)
+    assert script.held.loop is held.loop
+    assert second.loop.record.untried

@@ -6,6 +6,7 @@ also run.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -254,7 +255,7 @@ def test_a_fit_that_is_told_to_stop_during_trials_ends_them_with_its_last_step(
     callbacks.model = SimpleNamespace(stop_training=told_to_stop)
     trials: Any = SimpleNamespace(goes_on=True, skipped=())
     held: Any = stage.held
-    held.loop, held._trials = object(), trials
+    held.loop, held._trials, held._thread = object(), trials, threading.get_ident()
 
     assert callbacks.on_train_batch_begin(1) is callbacks.on_train_batch_end(1) is None
     assert stage.conductor.fits_left == told_to_stop
