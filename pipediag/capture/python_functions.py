@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 
@@ -30,6 +30,12 @@ def unwrap(function: Any) -> Any:
 def name_of(code: CodeType) -> str:
     """Its name with those of what it is defined in, which Python 3.10 does not keep."""
     return getattr(code, "co_qualname", code.co_name)
+
+
+def line_of(frame: FrameType) -> int:
+    """The line that it is at; between two lines, where it has none, that at which it is defined."""
+    line: int | None = frame.f_lineno
+    return frame.f_code.co_firstlineno if line is None else line
 
 
 def source_location(function: Callable[..., Any]) -> str:

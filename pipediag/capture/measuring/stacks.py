@@ -15,7 +15,7 @@ from types import FrameType
 
 from pipediag.capture.callsites import is_users, package_of
 from pipediag.capture.packages import FRAMEWORKS
-from pipediag.capture.python_functions import name_of
+from pipediag.capture.python_functions import line_of, name_of
 from pipediag.session.recorded_windows import RecordedStacks, StackLine
 
 _INTERVAL_NS = 5_000_000
@@ -121,7 +121,7 @@ class StackSampler:
             self._threads[thread] += 1
             if users is not None:
                 code = users.f_code
-                self._lines[code.co_filename, users.f_lineno, name_of(code), thread] += 1
+                self._lines[code.co_filename, line_of(users), name_of(code), thread] += 1
 
     def _kind_of(self, ident: int, users: FrameType | None) -> str:
         if ident == self._training_thread:

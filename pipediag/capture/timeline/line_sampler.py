@@ -17,7 +17,7 @@ from types import FrameType
 
 from pipediag.capture.callsites import is_users, package_of
 from pipediag.capture.packages import FRAMEWORKS
-from pipediag.capture.python_functions import name_of
+from pipediag.capture.python_functions import line_of, name_of
 from pipediag.session.timeline import SeenLine, SeenLines
 
 # Own choices: a look takes some 20 microseconds of the interpreter lock.
@@ -167,7 +167,7 @@ def running_line(frame: FrameType | None) -> _Place | None:
         if code.co_filename == "<frozen importlib._bootstrap>":
             importing = True
         elif package_of(code.co_filename) is None and is_users(code.co_filename):
-            return code.co_filename, frame.f_lineno, name_of(code), importing
+            return code.co_filename, line_of(frame), name_of(code), importing
         frame = frame.f_back
     return None
 

@@ -143,3 +143,18 @@ def test_a_sampler_that_is_stopped_at_once_has_no_samples() -> None:
     stacks = StackSampler(threading.get_ident()).stop("fit")
 
     assert (stacks.samples, stacks.lines) == (0, [])
+
+
+def test_a_thread_between_two_lines_is_seen_where_its_function_is_defined(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code = SimpleNamespace(co_filename=__file__, co_firstlineno=7, co_name="f", co_qualname="f")
+    between = SimpleNamespace(f_code=code, f_lineno=None, f_back=None)
+    sampler = StackSampler(threading.get_ident())
+    sampler.stop("fit")
+    sampler._lines.clear()
+    frames = SimpleNamespace(_current_frames=lambda: {-1: between})
+    monkeypatch.setattr(module, "sys", frames)
+    sampler._sample()
+
+    assert list(sampler._lines) == [(__file__, 7, "f", "source")]
