@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.frameworks.keras import hooks as module
+from pipediag.capture.frameworks.keras.framework import Keras
 from pipediag.capture.frameworks.keras.hooks import KerasHooks
 from pipediag.capture.frameworks.keras.timed_calls import TimedCalls
 from pipediag.capture.guard import Guard
@@ -32,7 +33,7 @@ class FakeConductor:
         self.holds = 0
         self.epochs_ended = 0
         self.ended_ns: list[int | None] = []
-        self.fits_left = 0
+        self.fits_left = self.fits_over = 0
 
     @property
     def holds_epoch(self) -> bool:
@@ -41,6 +42,11 @@ class FakeConductor:
 
     def fit_left(self) -> None:
         self.fits_left += 1
+
+    def fit_over(self) -> None:
+        self.fits_over += 1
+
+    def evaluated(self, span: Any) -> None: ...
 
     def epoch_ended(self, at_ns: int | None = None) -> None:
         self.epochs_ended += 1
@@ -244,6 +250,20 @@ def test_a_package_that_passes_the_callbacks_on_is_not_hooked_again(stage: Stage
     module.CallbackList().on_epoch_begin(0)
 
     assert stage.conductor.epochs_ended == 1
+
+
+def test_the_end_of_a_fit_is_told_to_who_holds_its_loop() -> None:
+    conductor, guard = FakeConductor(), Guard(lambda _: None)
+    watchers: Any = SimpleNamespace(
+        timeline=FakeTimeline(), guard=guard, conductor=conductor, updates=None, held=None
+    )
+    trainer = type("TensorFlowTrainer", (), {"fit": lambda self: conductor.fits_over})
+    walks = type("TFEpochIterator", (), {})
+    keras: Any = SimpleNamespace(TensorFlowTrainer=trainer, TFEpochIterator=walks)
+    dict(Keras().hooks(watchers))["keras.src.backend.tensorflow.trainer"](keras)
+
+    assert keras.TensorFlowTrainer().fit() == 0
+    assert conductor.fits_over == 1
 
 
 @pytest.mark.parametrize("told_to_stop", [False, True])
