@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,11 @@ IN_GRAPH = "The loop runs inside a tf.function, where no clock sees what lies be
 TOO_SHORT = "No step followed the first one, or none was measured without a profiler."
 
 _DISTURBED: tuple[WindowKind, ...] = ("profile", "repeat")
+_FEWEST_MAKINGS = 3
+"""Of fewer that were seen, a slow one is not carried on to all epochs."""
+_SLOW_MAKING_MS = 100.0
+"""From which on a single one is slow. Own choice: to let go of the iterator before it takes
+milliseconds, and now and then up to a second."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +31,18 @@ class _Means:
     step_ms: float
     count: int
     wait_ms: float
-    making_ms: float
+    makings_ms: Sequence[float]
+    """Of each iterator that was made at an end."""
     between_ms: float
+
+    def making_ms(self, ends: int) -> float:
+        """Of so many ends, those that were seen among them."""
+        seen = self.makings_ms
+        if len(seen) >= _FEWEST_MAKINGS:
+            return ends * _mean(seen)
+        alone_and_slow = len(seen) == 1 and seen[0] >= _SLOW_MAKING_MS
+        usual = 0.0 if alone_and_slow else min(seen, default=0.0)
+        return sum(seen) + usual * max(0, ends - len(seen))
 
 
 @dataclass(frozen=True)
@@ -68,7 +83,7 @@ def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
     steps = loop.warm_steps - len(disturbed) * loop.batches_per_call
     if steps <= 0 or total_ms <= 0:
         return None
-    means = _Means(step_ms, len(between), _mean(waits.values()), _mean(making), _mean(between))
+    means = _Means(step_ms, len(between), _mean(waits.values()), making, _mean(between))
     ends = _Ends(sum(waits.values()), sum(making), sum(between))
     seen = _account("measured", total_ms, steps * step_ms, ends, means)
     return _as_planned(loop, seen, means)
@@ -105,7 +120,7 @@ def _as_planned(loop: RecordedLoop, seen: LoopTime, means: _Means) -> LoopTime:
     epochs = loop.planned_steps // epoch_steps
     ends = max(epochs - 1, means.count) if means.count else 0
     steps_ms = max(0, loop.planned_steps - loop.batches_per_call) * means.step_ms
-    taken = _Ends(ends * means.wait_ms, ends * means.making_ms, ends * means.between_ms)
+    taken = _Ends(ends * means.wait_ms, means.making_ms(ends), ends * means.between_ms)
     total_ms = steps_ms + taken.all_ms + 1000.0 * seen.unexplained_s
     if total_ms <= 1000.0 * seen.total_s:
         return seen

@@ -72,13 +72,35 @@ def test_the_plan_is_filled_with_every_epochs_end() -> None:
 
 def test_making_an_epochs_iterators_is_not_what_the_script_does_between_them() -> None:
     seams = [
-        RecordedSeam(2190 * MS, 2290 * MS, 2790 * MS, making_ns=70 * MS),
-        RecordedSeam(2990 * MS, 3090 * MS, 3590 * MS, making_ns=50 * MS),
+        RecordedSeam(2190 * MS, 2290 * MS, 2790 * MS, making_ns=60 * MS),
+        RecordedSeam(2990 * MS, 3090 * MS, 3590 * MS, making_ns=60 * MS),
     ]
     time = taken(fitted(epoch_seams=seams))
     assert time.making_s == pytest.approx(11 * 0.06)
     assert time.between_epochs_s == pytest.approx(11 * 0.04)
     assert time.total_s == pytest.approx(taken(fitted()).total_s)
+
+
+@pytest.mark.parametrize(
+    ("making_ms", "expected_s"),
+    [
+        ([50], 11 * 0.05),
+        ([90, 10], 0.1 + 9 * 0.01),
+        ([90, 30, 60], 11 * 0.06),
+    ],
+)
+def test_a_slow_making_of_few_is_not_carried_on(making_ms: list[int], expected_s: float) -> None:
+    """To let go of the iterator before it takes long now and then, in any run of the script."""
+    seams = [
+        RecordedSeam(at * MS, (at + 100) * MS, (at + 110) * MS, making_ns=ms * MS)
+        for at, ms in zip((2190, 2500, 2810), making_ms, strict=False)
+    ]
+    assert taken(fitted(epoch_seams=seams)).making_s == pytest.approx(expected_s)
+
+
+def test_a_slow_making_that_was_the_only_one_came_once() -> None:
+    seams = [RecordedSeam(2190 * MS, 3190 * MS, 3200 * MS, making_ns=900 * MS)]
+    assert taken(fitted(epoch_seams=seams)).making_s == pytest.approx(0.9)
 
 
 def test_a_training_that_resumes_has_only_the_ends_that_are_left() -> None:
