@@ -102,11 +102,14 @@ class Workspace:
         return source, call
 
     def _script(self, path: str) -> Source | None:
-        """The script, where that is another file."""
+        """The script as it is, where that is another file and can be read: it is only looked at."""
         script = self.session.script.path
-        if script == path or not script.endswith((".py", ".pyw")):
+        if Path(script).resolve() == Path(path).resolve():
             return None
-        return self.source(script)
+        try:
+            return Source.of(script, self._read(script))
+        except NotPatchableError:
+            return None
 
     def _anchor_compile(self, path: str) -> None:
         """Find the call that compiles the model of the loop, as long as lines are as measured."""

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from pipediag.patching.making import make_patch
 from pipediag.session.edits import (
     Change,
+    Edit,
     Insert,
     Move,
     Remove,
@@ -16,7 +18,8 @@ from pipediag.session.edits import (
     SetOptions,
     SetParameters,
 )
-from tests.patching.scripts import op, patch
+from pipediag.session.run import Script
+from tests.patching.scripts import SCRIPT, op, patch, session_of
 
 HEAD = "import tensorflow as tf\n"
 STEPS = SetModel({"steps_per_execution": 16})
@@ -212,3 +215,22 @@ def test_comments_keep_their_calls() -> None:
         "ds = (\n    src.map(f)  # parse\n    .unbatch()  # as shards hold 8\n    .batch(64)\n)\n"
     )
     assert "comment" in refused(text, Remove("unbatch"), "map", "unbatch", "batch")
+
+
+def test_a_maker_in_a_module_is_called_by_the_script() -> None:
+    module = "import tensorflow as tf\n\n\ndef make(x):\n    return read(x).batch(8)\n"
+    script = "import data\nfirst = data.make(x)\nsecond = data.make(y)\n"
+    batch = op(module, "batch", file="/work/data.py")
+    change = Edit("edit", "an edit", (Insert("batch", "cache"),))
+
+    def left(text: str) -> list[str]:
+        session = session_of(text, batch).model_copy(
+            update={"script": Script(path=SCRIPT, args=[], outcome="stopped")}
+        )
+        contents = {SCRIPT: text.encode(), "/work/data.py": module.encode()}
+        made, _ = make_patch(session, [change], contents.__getitem__)
+        return [one.reason for one in made.left_out]
+
+    assert left(script) == ["The script uses `make` in 2 places."]
+    assert left("import data\nfirst = data.make(x)\n") == []
+    assert left("import data\nbuild = data.make\n") == ["How often `make` is called is not known."]
