@@ -150,6 +150,18 @@ def test_nothing_confirmed_is_nothing_to_change(tmp_path: Path) -> None:
     assert "nothing to change" in result.stderr
 
 
+def test_a_script_that_was_named_from_its_directory_is_no_second_file(script: Path) -> None:
+    made = session(script, Remove("cache"))
+    named = made.script.model_copy(update={"path": script.name})
+    patched = with_patches(made.model_copy(update={"script": named}), LATER)
+    assert patched.patch is not None
+    assert [file.path for file in patched.patch.files] == [str(script)]
+
+    result = fix(save_session(patched, script.parent), "--apply")
+    assert result.exit_code == 0
+    assert script.read_bytes() == REMOVED.encode()
+
+
 def test_what_can_not_be_written_comes_with_code_to_paste(script: Path) -> None:
     result = fix(saved(script, SkipCallback("Save", "train.py", 3)), "--apply")
     assert (result.exit_code, result.stdout) == (0, "")
