@@ -101,9 +101,7 @@ def apply(
     session = analyze(script, folder / name, budget_s)
     quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     native = obtained((script, copy), rounds, env=quiet, timeout_s=LIMIT_S)
-    promised = promise(session, known["rules"])
-    if promised is not None and session.run is not None:
-        promised = gain_of_whole(promised, session.run, native.script_s)
+    promised = gain_of_whole(promise(session, known["rules"]), session.run, native.script_s)
     return Applied(name, promised, native.gain), machine_of(session.environment)
 
 

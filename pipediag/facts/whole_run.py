@@ -15,7 +15,7 @@ _ONCE: tuple[RunPartName, ...] = (
 )
 
 
-def gain_of_whole(gain: RunGain, run: Run, whole_s: float) -> RunGain | None:
+def gain_of_whole(gain: RunGain | None, run: Run | None, whole_s: float) -> RunGain | None:
     """The same gain, of all that the script takes from start to exit; as it is where it is of that.
 
     What was seen to come once takes what it took, and all the rest gets as much faster as the gain
@@ -27,9 +27,9 @@ def gain_of_whole(gain: RunGain, run: Run, whole_s: float) -> RunGain | None:
         whole_s: what the script takes without pipediag, in seconds.
 
     Returns:
-        None where what comes once took longer than all of the script does.
+        None where there is none, or what comes once took longer than all of the script does.
     """
-    if gain.scope == "run":
+    if gain is None or run is None or gain.scope == "run":
         return gain
     once_s = sum(span.duration_ms for span in run.spans if span.part in _ONCE) / 1000.0
     if once_s >= whole_s:

@@ -12,7 +12,14 @@ from pipediag.patching.names import is_parameter, last_import, references
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.sites import refuse_repeated
 from pipediag.patching.source import Change, Source, called_name, insertion, replaced
-from pipediag.patching.statements import Statement, assigned, before, behind, receiver
+from pipediag.patching.statements import (
+    Statement,
+    assigned,
+    before,
+    behind,
+    function_around,
+    receiver,
+)
 from pipediag.session.loops import KerasUse
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
@@ -115,7 +122,7 @@ def _is_given_by(
     source: Source, call: cst.Call, root: cst.BaseExpression, makers: Set[str]
 ) -> bool:
     """Whether one of these functions compiles what it returns there."""
-    function = next((n for n in source.ancestors(call) if isinstance(n, cst.FunctionDef)), None)
+    function = function_around(source, call)
     return (
         function is not None
         and function.name.value in makers

@@ -7,10 +7,11 @@ import libcst as cst
 from pipediag.patching.names import names_in
 from pipediag.patching.source import Source, called_name
 
-_TAKE_A_FUNCTION = frozenset(
-    "apply filter flat_map from_generator group_by_window interleave map reduce scan take_while "
-    "bucket_by_sequence_length".split()
+CALL_WHAT_THEY_ARE_HANDED = frozenset(
+    "apply filter flat_map from_generator group_by_window interleave map scan take_while".split()
 )
+"""Methods of a dataset that call what they are handed while the pipeline of that place is made."""
+_TAKE_A_FUNCTION = CALL_WHAT_THEY_ARE_HANDED | {"bucket_by_sequence_length", "reduce"}
 _CHOOSE = (cst.If, cst.IfExp, cst.Match)
 
 

@@ -10,7 +10,7 @@ import libcst as cst
 
 from pipediag.patching.names import references
 from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.shared_makers import makes_alike
+from pipediag.patching.shared_makers import CALL_WHAT_THEY_ARE_HANDED, makes_alike
 from pipediag.patching.source import Source, called_name
 from pipediag.session.pipeline import Operation
 
@@ -93,12 +93,6 @@ _LOOPS = (cst.While, cst.CompFor)
 _COMPREHENSIONS = (cst.GeneratorExp, cst.BaseComp)
 _DEPTH = 8
 """Of functions that call one another; no pipeline is made so deep."""
-
-
-_ONCE_FOR_A_FUNCTION = frozenset(
-    "apply filter flat_map from_generator group_by_window interleave map scan take_while".split()
-)
-"""Methods of a dataset that call what they are handed while the pipeline of that place is made."""
 
 
 def refuse_repeated(
@@ -209,5 +203,5 @@ def _is_handed_to_an_operation(source: Source, function: cst.CSTNode) -> bool:
     return (
         isinstance(call, cst.Call)
         and isinstance(call.func, cst.Attribute)
-        and call.func.attr.value in _ONCE_FOR_A_FUNCTION
+        and call.func.attr.value in CALL_WHAT_THEY_ARE_HANDED
     )

@@ -168,23 +168,24 @@ def _gives(statement: cst.CSTNode, name: str) -> bool:
 
 def _read_elsewhere(source: Source, name: cst.Name, block: list[cst.CSTNode]) -> bool:
     """Whether other code of the function around the block, or of the file, reads the variable."""
-    function = next((n for n in source.ancestors(name) if isinstance(n, cst.FunctionDef)), None)
+    function = function_around(source, name)
     others = [
         each
         for each in references(source, name.value, within=function)
         if not any(each is node or node in source.ancestors(each) for node in block)
-        or _function_around(source, each) is not function
+        or function_around(source, each) is not function
     ]
     return any(not _is_local(source, each, function) for each in others)
 
 
-def _function_around(source: Source, node: cst.CSTNode) -> cst.FunctionDef | None:
+def function_around(source: Source, node: cst.CSTNode) -> cst.FunctionDef | None:
+    """The innermost function whose definition holds it; None where it stands in the file itself."""
     return next((n for n in source.ancestors(node) if isinstance(n, cst.FunctionDef)), None)
 
 
 def _is_local(source: Source, name: cst.Name, outside: cst.FunctionDef | None) -> bool:
     """Whether a function in between has a variable of its own of that name."""
-    function = _function_around(source, name)
+    function = function_around(source, name)
     if function is None or function is outside:
         return False
     return is_parameter(source, name) or name.value in bound(source, function.body)

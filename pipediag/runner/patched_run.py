@@ -35,10 +35,7 @@ def promised_of_whole(session: Session, script_s: float) -> RunGain | None:
         session: of the script.
         script_s: what it takes without pipediag, from start to exit, in seconds.
     """
-    gain = promised(session)
-    if gain is None or session.run is None:
-        return gain
-    return gain_of_whole(gain, session.run, script_s)
+    return gain_of_whole(promised(session), session.run, script_s)
 
 
 def measured(

@@ -185,9 +185,7 @@ class Diagnosing:
         self.active = None
         goes_on = self._stopping.goes_on_after(loop)
         if not goes_on:
-            attempt(
-                self._with.recorder.note, "timing a collection", self._stopping.time_a_collection
-            )
+            self._stopping.time_a_collection()
         if consumer.hand_over != "fed" and self._held.hold(
             loop, consumer, goes_on=goes_on, others_train=self._others_train()
         ):

@@ -71,7 +71,7 @@ class Stopping:
         """
         if self._raised and self._leave is not None:
             self._leave()
-        attempt(self._with.recorder.note, "timing a collection", self.time_a_collection)
+        self.time_a_collection()
         self._raised = True
         self._with.timeline.closed()
         self._with.state.give_back()
@@ -87,8 +87,11 @@ class Stopping:
         Of a script that is to be stopped, before that is held: its run is told then.
         """
         recorder = self._with.recorder
-        if self._leave is None or recorder.recording.collection_ns or not gc.isenabled():
-            return
+        if self._leave is not None and not recorder.recording.collection_ns and gc.isenabled():
+            attempt(recorder.note, "timing a collection", self._collect)
+
+    def _collect(self) -> None:
+        recorder = self._with.recorder
         began_ns = time.monotonic_ns()
         gc.collect()
         recorder.recording.collection_ns = time.monotonic_ns() - began_ns

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipediag.measures.makings import all_of_few_ns
 from pipediag.measures.recorded_windows import Floats, blocks_of
 from pipediag.session.loops import LoopTime
 from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
@@ -17,11 +18,8 @@ IN_GRAPH = "The loop runs inside a tf.function, where no clock sees what lies be
 TOO_SHORT = "No step followed the first one, or none was measured without a profiler."
 
 _DISTURBED: tuple[WindowKind, ...] = ("profile", "repeat")
-_FEWEST_MAKINGS = 3
-"""Of fewer that were seen, a slow one is not carried on to all epochs."""
-_SLOW_MAKING_MS = 100.0
-"""From which on a single one is slow. Own choice: to let go of the iterator before it takes
-milliseconds, and now and then up to a second."""
+_FEWEST_FOR_MEAN = 3
+"""Own choice: with so many makings of iterators, slow ones are as frequent as they were seen."""
 
 
 @dataclass(frozen=True)
@@ -31,18 +29,15 @@ class _Means:
     step_ms: float
     count: int
     wait_ms: float
-    makings_ms: Sequence[float]
+    makings_ns: Sequence[int]
     """Of each iterator that was made at an end."""
     between_ms: float
 
     def making_ms(self, ends: int) -> float:
         """Of so many ends, those that were seen among them."""
-        seen = self.makings_ms
-        if len(seen) >= _FEWEST_MAKINGS:
-            return ends * _mean(seen)
-        alone_and_slow = len(seen) == 1 and seen[0] >= _SLOW_MAKING_MS
-        usual = 0.0 if alone_and_slow else min(seen, default=0.0)
-        return sum(seen) + usual * max(0, ends - len(seen))
+        seen = self.makings_ns
+        enough = len(seen) >= _FEWEST_FOR_MEAN
+        return (ends * _mean(seen) if enough else all_of_few_ns(seen, ends)) / 1e6
 
 
 @dataclass(frozen=True)
@@ -74,9 +69,9 @@ def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
         for seam in loop.epoch_seams
         if seam.asked_ns not in disturbed and (wait := _wait_ms(seam, step_ms)) is not None
     }
-    making = [min(seam.making_ns, _ahead_ns(seam)) / 1e6 for seam in loop.epoch_seams]
+    making = [min(seam.making_ns, _ahead_ns(seam)) for seam in loop.epoch_seams]
     between = [
-        _ahead_ns(seam) / 1e6 - ms for seam, ms in zip(loop.epoch_seams, making, strict=True)
+        (_ahead_ns(seam) - ns) / 1e6 for seam, ns in zip(loop.epoch_seams, making, strict=True)
     ]
     total_ms = (loop.last_ns - loop.warm_ns - loop.set_aside_ns) / 1e6
     total_ms -= sum(disturbed.values())
@@ -84,7 +79,7 @@ def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
     if steps <= 0 or total_ms <= 0:
         return None
     means = _Means(step_ms, len(between), _mean(waits.values()), making, _mean(between))
-    ends = _Ends(sum(waits.values()), sum(making), sum(between))
+    ends = _Ends(sum(waits.values()), sum(making) / 1e6, sum(between))
     seen = _account("measured", total_ms, steps * step_ms, ends, means)
     return _as_planned(loop, seen, means)
 

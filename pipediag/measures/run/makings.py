@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipediag.measures.makings import all_of_few_ns, usual_ns
 from pipediag.measures.run.amounts import Amounts
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.places import Place
@@ -26,23 +27,13 @@ class Makings:
     def _seen_ns(self) -> list[int]:
         return [*([self.first_ns] if self.first_ns > 0 else []), *self.later_ns]
 
-    @property
-    def _usual_ns(self) -> int:
-        return min(self._seen_ns)
-
     def carried_on(self, count: int) -> Projected:
-        """A slow one of so few is not carried on: the quickest is.
-
-        Making an iterator lets go of the one before it, which takes milliseconds, and now and then
-        up to a second. Own measurement: 2 of 21 epochs of a native `fit`.
-        """
-        left = count - len(self._seen_ns)
-        took = sum(self._seen_ns) + self._usual_ns * left if left >= 0 else self._usual_ns * count
-        return Projected(took, count)
+        """So many, those that were seen among them, of which the first lets go of none."""
+        return Projected(all_of_few_ns(self._seen_ns, count), count)
 
     def doubt(self) -> str | None:
         """What is not known of those to come, where it matters."""
-        if sum(self.later_ns) - self._usual_ns * len(self.later_ns) <= _NOTICED_NS:
+        if sum(self.later_ns) - usual_ns(self._seen_ns) * len(self.later_ns) <= _NOTICED_NS:
             return None
         return "whether each epoch lets go of the last one's iterator as slowly as one was seen to"
 
