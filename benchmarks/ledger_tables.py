@@ -20,6 +20,7 @@ _COLUMNS = (
     "script",
     "native",
     "same run, worst part",
+    "same run, total",
     "native run, worst part",
     "stopped, scope",
     "stopped, total",
@@ -37,14 +38,14 @@ def markdown(every: Sequence[Judged], machine: str) -> str:
 
 def cells(one: Judged) -> list[str]:
     """Seconds of the native run, and errors in percent of the run."""
-    total = one.total_error
     native = [each.native.seconds for each in one.rounds if each.native is not None]
     return [
         f"{median(native):.1f} s" if native else "-",
         _worst(one.same_run),
+        _total(one.same_total_error),
         _worst(one.against_native),
         one.scope,
-        "-" if total is None else f"{total:+.1f} %",
+        _total(one.total_error),
         _worst(one.stopped_parts),
     ]
 
@@ -60,13 +61,11 @@ def line(one: Judged) -> str:
 
 def summary(every: Sequence[Judged]) -> list[str]:
     """How many scripts meet each goal, one sentence each."""
-    totals = [one.total_error for one in every if one.total_error is not None]
     return [
         _sentence("of the same run's stamps", [one.same_run for one in every]),
         _sentence("of the native run", [one.against_native for one in every]),
-        f"Projected total within {TOTAL_GOAL:g} % of the native run: "
-        f"{sum(abs(total) <= TOTAL_GOAL for total in totals)} of {len(totals)} scripts of which "
-        "the planned end is known and that were stopped.",
+        _totals_within("same run, carried on", [one.same_total_error for one in every]),
+        _totals_within("native run, where it was stopped", [one.total_error for one in every]),
         _sentence("of the native run where the run was stopped", [o.stopped_parts for o in every]),
     ]
 
@@ -74,6 +73,19 @@ def summary(every: Sequence[Judged]) -> list[str]:
 def _sentence(what: str, errors: Sequence[Percents]) -> str:
     within = [abs(found[1]) <= PART_GOAL for one in errors if (found := worst(one)) is not None]
     return f"All parts within {PART_GOAL:g} % {what}: {sum(within)} of {len(within)} scripts."
+
+
+def _totals_within(what: str, errors: Sequence[float | None]) -> str:
+    totals = [error for error in errors if error is not None]
+    return (
+        f"Projected total within {TOTAL_GOAL:g} % of the {what}: "
+        f"{sum(abs(total) <= TOTAL_GOAL for total in totals)} of {len(totals)} scripts of which "
+        "the planned end is known."
+    )
+
+
+def _total(error: float | None) -> str:
+    return "-" if error is None else f"{error:+.1f} %"
 
 
 def _worst(errors: Percents) -> str:

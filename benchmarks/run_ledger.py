@@ -7,8 +7,9 @@ Each script in benchmarks/run_scripts stamps the parts of its own run. It runs n
 `pipediag analyze --run-to-end`, and under `pipediag analyze`, which stops it early and carries on
 what it saw to the planned end; all with `--budget 0`, round by round. The ledger's parts are held
 against the stamps of the same run and of the native one, its projected total against the native
-run as far as it speaks of it. On a machine that does other things as well only the stamps of the
-same run say much: `--same-run`. The exit status is 1 if a goal was missed.
+run as far as it speaks of it. What would have been projected of the run that was let go on is held
+against that run. On a machine that does other things as well only the same run says much:
+`--same-run`. The exit status is 1 if a goal was missed.
 """
 
 from __future__ import annotations
@@ -29,11 +30,14 @@ from benchmarks.ledger_comparison import (
     Judged,
     Native,
     Round,
+    Stopped,
     after_start,
     ended_run,
     percents,
     stopped_run,
+    undisturbed,
 )
+from benchmarks.ledger_on_the_way import kept_on_the_way, read_on_the_way
 from benchmarks.ledger_stamps import Stamps, read_stamps
 from benchmarks.ledger_tables import line, markdown, summary
 from benchmarks.machine import machine_of
@@ -136,7 +140,8 @@ def run_round(script: Path, place: Path, same_run: bool) -> None:
         if same_run and name != "to_end":
             continue
         stamps = {STAMPS: str((place / f"{name}.json").absolute())}
-        analyze(script, place / name, options=options, variables=stamps)
+        with kept_on_the_way(place / name, place / f"{name}_on_the_way"):
+            analyze(script, place / name, options=options, variables=stamps)
 
 
 def read_round(place: Path) -> tuple[Round, str]:
@@ -146,10 +151,12 @@ def read_round(place: Path) -> tuple[Round, str]:
         RunFailedError: one of the runs left nothing to compare.
     """
     session = load_session(place / "to_end")
-    ended = ended_run(ledger_of(session), stamps_of(place / "to_end.json"))
+    stamps = stamps_of(place / "to_end.json")
+    ended = ended_run(ledger_of(session), stamps)
+    carried_on = _carried_on(place, stamps, ended.disturbed_s)
     machine, native = machine_of(session.environment), read_stamps(place / "native.json")
     if native is None:
-        return Round(ended), machine
+        return Round(ended, carried_on=carried_on), machine
     begun = read_stamps(place / "stopped.json")
     cut = load_session(place / "stopped")
     stopped = ledger_of(cut)
@@ -158,7 +165,15 @@ def read_round(place: Path) -> tuple[Round, str]:
         ended,
         Native(sum(whole.values()), percents(after_start(whole))),
         stopped_run(stopped, _trainings_of(cut, begun, native), native),
+        carried_on,
     ), machine
+
+
+def _carried_on(place: Path, stamps: Stamps, disturbed_s: float) -> Stopped | None:
+    found = read_on_the_way(place / "to_end_on_the_way")
+    if found is None:
+        return None
+    return stopped_run(found.run, found.trainings(stamps), undisturbed(stamps, disturbed_s))
 
 
 def _trainings_of(cut: Session, begun: Stamps | None, native: Stamps) -> int:

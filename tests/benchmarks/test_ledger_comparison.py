@@ -124,7 +124,8 @@ def test_a_missed_goal_is_told_in_words_and_counted() -> None:
     assert "the projected total is +12.0 % off the native run" in bad.misses
     assert "steps is +40.0 % off the native run" in bad.misses
     assert summary([good, bad])[1].endswith("1 of 2 scripts.")
-    assert "1 of 2 scripts of which" in summary([good, bad])[2]
+    assert "same run, carried on: 0 of 0 scripts" in summary([good, bad])[2]
+    assert "1 of 2 scripts of which" in summary([good, bad])[3]
     assert line(bad).startswith("miss folds: native 10.0 s;")
 
 
