@@ -1,4 +1,4 @@
-"""Making the iterators of the epochs to come, from few that were seen to be made."""
+"""Making the iterators of the epochs to come, and letting go of them, from few that were seen."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from collections.abc import Sequence
 
 _SLOW_NS = 100_000_000
 """Own choice: from which on one that was seen alone is slow."""
+_NOTICED_NS = 100_000_000
+"""Own choice: of slow ones that are quicker than that, nothing is said."""
+
+SLOW_ONES = "whether each epoch lets go of the last one's iterator as slowly as one was seen to"
 
 
 def usual_ns(seen_ns: Sequence[float]) -> float:
@@ -24,3 +28,8 @@ def all_of_few_ns(seen_ns: Sequence[float], count: int) -> float:
     usual = usual_ns(seen_ns)
     left = count - len(seen_ns)
     return sum(seen_ns) + usual * left if left >= 0 else usual * count
+
+
+def are_doubtful(seen_ns: Sequence[float], usual: float) -> bool:
+    """Whether slow ones among them matter, which are not carried on."""
+    return sum(seen_ns) - usual * len(seen_ns) > _NOTICED_NS

@@ -37,6 +37,8 @@ class Epochs:
     """Waits for first batches, but the first of a training."""
     usual_ends_ns: dict[Place, list[int]] = field(default_factory=dict)
     """Ends that stand for those to come."""
+    let_go: frozenset[Place] = frozenset()
+    """Of the places of ends, those where the loop's own line runs, which lets its iterator go."""
     built_again: dict[Place, float] = field(default_factory=dict)
     """By place of compiling, the part of it that comes again and again among the steps."""
 

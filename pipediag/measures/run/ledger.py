@@ -18,7 +18,13 @@ from pipediag.measures.run.projected import Projected
 from pipediag.measures.run.projection import Projection, SteadyStep, project
 from pipediag.measures.run.rounds import rounds_of
 from pipediag.measures.run.rows import without_the_smallest
-from pipediag.measures.run.script_lines import Shares, divided_by_lines, hottest_lines, line_shares
+from pipediag.measures.run.script_lines import (
+    Shares,
+    at_line_of,
+    divided_by_lines,
+    hottest_lines,
+    line_shares,
+)
 from pipediag.measures.run.spans import run_spans
 from pipediag.measures.run.sweep import segments_of
 from pipediag.measures.run.within_epochs import rejoined
@@ -77,11 +83,13 @@ def measure_run(
     epochs = epochs_of(spent, last.id) if last else Epochs([], [], {})
     if last is not None and last.id in steady:
         settle_cache_fill(amounts, recording, last, epochs, steady[last.id].ns)
+    shares = line_shares(spent, timeline.seen, amounts.ns)
+    if last is not None:
+        epochs = replace(epochs, let_go=at_line_of(last, shares))
     projection = None
     if stopped and last is not None and last.id in steady:
         rounds = rounds_of(spent, last)
         projection = project(recording, last, epochs, amounts, steady[last.id], rounds)
-    shares = line_shares(spent, timeline.seen, amounts.ns)
     hottest = hottest_lines(spent, timeline.seen)
     run = _run(amounts, projection, shares, hottest, last, epochs)
     missing = UNMEASURED if stopped and projection is None else run.projected_missing

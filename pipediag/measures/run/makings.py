@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipediag.measures.makings import all_of_few_ns, usual_ns
+from pipediag.measures.makings import SLOW_ONES, all_of_few_ns, are_doubtful, usual_ns
 from pipediag.measures.run.amounts import Amounts
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.places import Place
 from pipediag.measures.run.projected import Projected
-
-_NOTICED_NS = 100_000_000
-"""Own choice: of a slow one that is quicker than that, nothing is said."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +30,7 @@ class Makings:
 
     def doubt(self) -> str | None:
         """What is not known of those to come, where it matters."""
-        if sum(self.later_ns) - usual_ns(self._seen_ns) * len(self.later_ns) <= _NOTICED_NS:
-            return None
-        return "whether each epoch lets go of the last one's iterator as slowly as one was seen to"
+        return SLOW_ONES if are_doubtful(self.later_ns, usual_ns(self._seen_ns)) else None
 
 
 def makings_of(place: Place, times: Sequence[int], epochs: Epochs, amounts: Amounts) -> Makings:

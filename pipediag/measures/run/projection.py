@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from pipediag.facts.shapes import lengths_vary
+from pipediag.measures.makings import SLOW_ONES, all_of_few_ns, are_doubtful, usual_ns
 from pipediag.measures.run.amounts import Amounts, starts_of, steps_of
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.makings import makings_of
@@ -172,10 +173,14 @@ def _carry_on(
     if not epochs.ends_seen and not epochs.usual_ends_ns:
         projection.not_seen.append("the end of an epoch, with its validation and callbacks")
     for place, times in epochs.usual_ends_ns.items():
-        if place.what == MAKING and len(times) < FEWEST_FOR_INTERVAL:
+        few = len(times) < FEWEST_FOR_INTERVAL
+        if few and place.what == MAKING:
             made = makings_of(place, times, epochs, amounts)
             projection.places[place] = made.carried_on(count)
             projection.not_seen += [doubt for doubt in [made.doubt()] if doubt]
+        elif few and place in epochs.let_go:
+            projection.places[place] = Projected(all_of_few_ns(times, count), count)
+            projection.not_seen += [SLOW_ONES] if are_doubtful(times, usual_ns(times)) else []
         else:
             projection.places[place] = projected(times, count)
 

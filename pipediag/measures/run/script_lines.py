@@ -9,11 +9,14 @@ from dataclasses import replace
 from pipediag.measures.run.places import Place, Spent
 from pipediag.measures.run.projected import Projected
 from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE
+from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import SeenLine, SeenLines
 
 _LINED = frozenset({"before_training", "between_loops", "epoch_end", "after_training"})
 _FEWEST_MS = 50
 """Own choice: under a few looks at fifty a second, a line was met by chance."""
+
+_MOST = 0.5
 
 Shares = dict[Place, dict[Place, float]]
 _Evaluating = Mapping[tuple[str | None, int | None], Place]
@@ -43,6 +46,20 @@ def line_shares(
     return {
         place: _shares(place, lines, ns_at[place], evaluating) for place, lines in by_place.items()
     }
+
+
+def at_line_of(loop: RecordedLoop, shares: Shares) -> frozenset[Place]:
+    """Where the loop's own line ran for most of what lay at the ends of its epochs."""
+    return frozenset(
+        place
+        for place, lines in shares.items()
+        if place.part == "epoch_end"
+        and place.loop_id == loop.id
+        and sum(
+            share for own, share in lines.items() if (own.file, own.line) == (loop.file, loop.line)
+        )
+        >= _MOST
+    )
 
 
 def hottest_lines(spent: Sequence[Spent], seen: Sequence[SeenLines]) -> dict[Place, int]:
