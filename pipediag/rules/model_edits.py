@@ -20,10 +20,17 @@ NO_MODEL_EDIT = (
 )
 
 
+def on_torch(session: Session) -> bool:
+    """Whether Keras runs on PyTorch, where it refuses several steps a call and has no XLA."""
+    return session.environment.keras_backend == "torch"
+
+
 def several_steps_a_call(session: Session, rule: str) -> Edit | None:
-    """Many steps in one call; None where the loop is not Keras' or does so already."""
+    """Many steps in one call; None where the loop is not Keras' or does so already, or can't."""
     loop = session.diagnosed_loop()
     if loop is None or loop.keras is None or loop.keras.steps_per_execution > 1:
+        return None
+    if on_torch(session):
         return None
     hooked = [callback.name for callback in per_batch_callbacks(session)]
     return Edit(
@@ -41,12 +48,15 @@ def shared_calls_effect(session: Session) -> EffectOnResults:
 
 
 def compiled_by_xla(session: Session, rule: str) -> Edit | None:
-    """The model compiled by XLA; None where the loop is not Keras', or runs eagerly or so already.
+    """The model compiled by XLA; None where the loop is not Keras', or runs eagerly or so already,
+    or on PyTorch.
 
     XLA rounds otherwise, so that batches are the same and weights differ in their last digits.
     """
     loop = session.diagnosed_loop()
     if loop is None or loop.keras is None or loop.keras.jit_compile or loop.keras.run_eagerly:
+        return None
+    if on_torch(session):
         return None
     return Edit(
         id=rule,

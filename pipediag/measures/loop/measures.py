@@ -57,6 +57,12 @@ NO_METHOD = (
 )
 
 
+BESIDE_TENSORFLOW = (
+    "PyTorch computes the model's step on the CPU, which TensorFlow's profiler does not see: only "
+    "the input wait is told apart."
+)
+
+
 @dataclass(frozen=True)
 class LoopSections:
     """The sections of the session that tell of one loop, each called as it is there.
@@ -112,7 +118,7 @@ class MeasuredLoop:
 def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | Missing) -> MeasuredLoop:
     """Measures the diagnosed loop; `host` is the host in its baseline."""
     trace, trace_missing = trace_of(recording, loop, by_operation=has_parts(recording, loop))
-    split = trace.steps if trace else None
+    split = _split_of(recording, trace)
     steps = measure_steps(recording, loop) or Missing(steps_missing(recording, loop))
     alone = measure_differential(recording, loop)
     perturbation = measure_perturbation(recording, loop)
@@ -139,7 +145,17 @@ def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | Missing)
         step_rows=step_rows(recording, loop),
     )
     untold = trace_missing or (trace.missing.get("steps") if trace else None)
+    if trace is not None and trace.steps is not None and split is None:
+        untold = BESIDE_TENSORFLOW
     return MeasuredLoop(sections, (untold,) if untold else ())
+
+
+def _split_of(recording: Recording, trace: TraceSummary | None) -> StepSplit | None:
+    """None too where the trace shows no more of a step than that it is not TensorFlow that runs."""
+    split = trace.steps if trace else None
+    if split is None or recording.environment.keras_backend != "torch":
+        return split
+    return split if split.column("device_compute").any() else None
 
 
 def _contention(

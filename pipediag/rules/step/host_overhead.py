@@ -8,6 +8,7 @@ from pipediag.facts.step import CALL_CLASSES, class_percent
 from pipediag.rules.model_edits import (
     OWN_LOOP,
     STEPS_PER_CALL,
+    on_torch,
     several_steps_a_call,
     shared_calls_effect,
 )
@@ -91,6 +92,10 @@ def _other_rule(session: Session, loop: Loop) -> str | None:
     """Why this is not the rule to act on, or None."""
     if waits := input_first(session):
         return waits
+    if loop.keras is not None and on_torch(session):
+        return (
+            "On PyTorch each step is a call of its own: Keras refuses `steps_per_execution` there."
+        )
     eager = loop.keras.run_eagerly if loop.keras else not loop.step_functions
     if eager or session.environment.run_functions_eagerly:
         return "The step runs eagerly: deal with eager-execution first."

@@ -6,7 +6,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from pipediag.measures.loop import measures
-from pipediag.measures.loop.measures import NO_METHOD, LoopSections, measure_loop
+from pipediag.measures.loop.measures import BESIDE_TENSORFLOW, NO_METHOD, LoopSections, measure_loop
 from pipediag.measures.missing import Missing
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Pipeline
@@ -127,6 +127,22 @@ def test_a_loop_with_a_profile_is_broken_down_by_it(monkeypatch: pytest.MonkeyPa
     assert found.input_wait is not None
     assert found.input_wait.trace_percent == pytest.approx(50.0)
     assert notes == ()
+
+
+@pytest.mark.parametrize(("compute", "told"), [(0.0, False), (4.0, True)])
+def test_what_pytorch_computes_is_python_to_tensorflows_profiler(
+    monkeypatch: pytest.MonkeyPatch, compute: float, *, told: bool
+) -> None:
+    """But on a GPU, whose kernels the profile has whoever launches them."""
+    split = make_split(input_wait=5.0, device_compute=compute, python=5.0 - compute)
+    monkeypatch.setattr(measures, "trace_of", lambda *_, **__: (make_trace(steps=split), None))
+    recording = make_recording()
+    recording.environment.keras_backend = "torch"
+    found, notes = measured(recording)
+    assert isinstance(found.breakdown, dict)
+    assert (found.breakdown["unattributed"].percent == 0.0) == told
+    assert (found.breakdown["python"].percent > 0.0) == told
+    assert notes == (() if told else (BESIDE_TENSORFLOW,))
 
 
 def test_a_profile_without_steps_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

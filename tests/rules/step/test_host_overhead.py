@@ -34,6 +34,15 @@ def test_per_batch_callbacks_are_mentioned() -> None:
     assert "Logger then works once for all of them" in finding.advice
 
 
+def test_on_pytorch_keras_refuses_several_steps_a_call() -> None:
+    session = session_with()
+    environment = session.environment.model_copy(update={"keras_backend": "torch"})
+    finding = only(host_overhead, session.model_copy(update={"environment": environment}))
+    assert finding.status == "informative"
+    assert "refuses" in finding.advice
+    assert finding.edit is None
+
+
 def test_a_custom_loop_gets_a_loop_in_the_graph() -> None:
     loop = {"kind": "eager", "keras": None, "step_functions": ["train.py:8 step"]}
     assert "tf.range(16)" in only(host_overhead, session_with(**loop)).advice
