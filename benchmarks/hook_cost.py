@@ -1,6 +1,6 @@
 """What pipediag's hooks take of each step, in one process whose hooks step aside in turns.
 
-    python -m benchmarks.hook_cost [--steps N] [--workload NAME]... [--json]
+    python -m benchmarks.hook_cost [--measured] [--steps N] [--workload NAME]... [--json]
 
 Far less noisy than `overhead.py`, which compares processes: it decides the goal in a minute, but
 leaves out what the parent does beside the script (sampling ten times a second).
@@ -72,11 +72,15 @@ def hook_cost(stamps: Nanoseconds, aside: NDArray[np.bool_]) -> HookCost:
     )
 
 
-def measure(workload: str, steps: int) -> HookCost:
-    """Run it once. Raises UnusableRunError."""
+def measure(workload: str, steps: int, phase: str = "measuring") -> HookCost:
+    """Run it once: what is compared lies in that phase of a script that is not stopped.
+
+    Raises:
+        UnusableRunError: it failed, or is too short.
+    """
     with tempfile.TemporaryDirectory(prefix="pipediag-hooks-") as directory:
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.toggled", workload, str(steps), directory],
+            [sys.executable, "-m", "benchmarks.toggled", workload, str(steps), directory, phase],
             cwd=Path(__file__).parents[1],
             stderr=subprocess.PIPE,
             text=True,
@@ -92,11 +96,13 @@ def measure(workload: str, steps: int) -> HookCost:
 @click.command(help=(__doc__ or "").partition("\n")[0])
 @click.option("--steps", type=click.IntRange(min=2000), help="[default: about a minute of each]")
 @click.option("--workload", "names", type=click.Choice(list(WORKLOADS)), multiple=True)
+@click.option("--measured", is_flag=True, help="Of steps after the loop has been measured.")
 @click.option("--json", "as_json", is_flag=True)
-def main(steps: int | None, names: tuple[str, ...], as_json: bool) -> None:
+def main(steps: int | None, names: tuple[str, ...], measured: bool, as_json: bool) -> None:
     """Measure each workload and print what its hooks cost."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    found = {name: measure(name, steps or WORKLOADS[name]) for name in names or WORKLOADS}
+    phase = "measured" if measured else "measuring"
+    found = {name: measure(name, steps or WORKLOADS[name], phase) for name in names or WORKLOADS}
     if as_json:
         click.echo(json.dumps({name: asdict(cost) for name, cost in found.items()}, indent=2))
         return

@@ -1,9 +1,10 @@
 """Runs a workload under capture whose hooks step aside for every other turn of a moment.
 
-    python -m benchmarks.toggled WORKLOAD STEPS DIRECTORY
+    python -m benchmarks.toggled WORKLOAD STEPS DIRECTORY [measured]
 
 One process has both arms, so that neither its memory's layout nor the machine's drift tells them
-apart. It writes when each step began, and whether the hooks were aside in it.
+apart. It writes when each step began, and whether the hooks were aside in it: while the loop is
+measured, which then never ends, or after that.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import random
 import runpy
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,7 +31,7 @@ TURN_NS = 60_000_000
 """Long against a step, short against the drift of a machine."""
 
 
-def main(workload: str, steps: str, directory: str) -> None:
+def main(workload: str, steps: str, directory: str, phase: str = "measuring") -> None:
     """Run it; what it leaves lies in the directory."""
     settings = RunSettings(
         script=str(WORKLOADS_DIRECTORY / f"{workload}.py"),
@@ -39,10 +41,15 @@ def main(workload: str, steps: str, directory: str) -> None:
         warmup=100,
         run_to_end=True,
     )
-    _let_the_baseline_last()
     capture = Capture(settings, Teller(None))
     capture.install()
-    sys.modules["step_stamps"] = _stamps_that_toggle(capture, Path(directory))
+    begins = threading.Event()
+    if phase == "measured":
+        capture.when_measured(begins.set)
+    else:
+        _let_the_baseline_last()
+        begins.set()
+    sys.modules["step_stamps"] = _stamps_that_toggle(capture, Path(directory), begins)
     sys.argv = [settings.script, str(Path(directory) / STAMPS), steps]
     runpy.run_path(settings.script, run_name="__main__")
 
@@ -58,8 +65,8 @@ def _let_the_baseline_last() -> None:
     Pace.baseline_done = never  # type: ignore[method-assign]
 
 
-def _stamps_that_toggle(capture: Capture, directory: Path) -> ModuleType:
-    """Stands in for the workloads' own `step_stamps`."""
+def _stamps_that_toggle(capture: Capture, directory: Path, begins: threading.Event) -> ModuleType:
+    """Stands in for the workloads' own `step_stamps`; the hooks stay until it begins."""
     guard = capture._guard
     turns = random.Random(1)
 
@@ -72,7 +79,7 @@ def _stamps_that_toggle(capture: Capture, directory: Path) -> ModuleType:
         def stamp() -> None:
             nonlocal until_ns
             now_ns = time.monotonic_ns()
-            if now_ns > until_ns:
+            if now_ns > until_ns and begins.is_set():
                 guard.aside = not guard.aside
                 # Turns of differing length, so that nothing periodic favours one arm.
                 until_ns = now_ns + int(TURN_NS * turns.uniform(0.7, 1.3))

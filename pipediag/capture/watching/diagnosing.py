@@ -19,6 +19,8 @@ from pipediag.session.messages import LoopFound
 from pipediag.session.settings import RunSettings
 
 _MOST_DIAGNOSED = 6
+_SPARE_ONCE_MEASURED = 500
+"""Own choice: what is noted and not told yet is lost where the process is killed."""
 # A loop that has not come back for so long, while another trains, is over.
 _ABANDONED_NS = 3_000_000_000
 
@@ -64,7 +66,15 @@ class Diagnosing:
     def spare_steps(self, loop: Loop) -> int:
         """So many of its next steps are of no use to its diagnosis."""
         active = self.active
-        return active.spare_steps if active is not None and active is loop.diagnosis else 0
+        if active is not None:
+            return active.spare_steps if active is loop.diagnosis else 0
+        return _SPARE_ONCE_MEASURED if self._goes_on_measured(loop) else 0
+
+    def _goes_on_measured(self, loop: Loop) -> bool:
+        """Whether nothing is decided at its steps any more, but that they are counted."""
+        measured = loop.diagnosis is not None and not loop.diagnosis.measuring
+        waits_for_later = self._stopping.deadline_ns is not None
+        return measured and self._held.loop is None and not waits_for_later
 
     def step(self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool) -> None:
         """Measure the loop, or begin to if it trains and none is being measured.

@@ -64,7 +64,12 @@ class Stage:
     """A conductor, its watch, and a clock."""
 
     def __init__(
-        self, path: Path, hold_loop: str | None = None, loop: WantedLoop | None = None
+        self,
+        path: Path,
+        hold_loop: str | None = None,
+        loop: WantedLoop | None = None,
+        *,
+        run_to_end: bool = False,
     ) -> None:
         self.updates = UpdateWatch()
         self.recorder = Recorder(path / "recording.json")
@@ -74,10 +79,10 @@ class Stage:
         registry: Any = SimpleNamespace(
             all=lambda: self.loops, describe_keras=lambda loop: None, keep_evaluated=lambda: None
         )
-        settings = RunSettings("train.py", (), False, str(path))
         self.timeline = FakeTimeline()
-
-        settings = RunSettings("train.py", (), False, str(path), hold_loop=hold_loop, loop=loop)
+        settings = RunSettings(
+            "train.py", (), False, str(path), hold_loop=hold_loop, loop=loop, run_to_end=run_to_end
+        )
         instruments: Any = SimpleNamespace(
             recorder=self.recorder,
             tell=lambda *_, **__: None,

@@ -33,11 +33,18 @@ class EveryFourth(FakeDiagnosis):
         self.told.append((now_ns, wait_ns, continuous))
 
 
-def _training(path: Path, monkeypatch: pytest.MonkeyPatch, spares: bool) -> tuple[Stage, Consumer]:
-    monkeypatch.setattr(diagnosing, "Diagnosis", EveryFourth)
+def _training(
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    spares: bool,
+    diagnosis: type[EveryFourth] = EveryFourth,
+    *,
+    run_to_end: bool = False,
+) -> tuple[Stage, Consumer]:
+    monkeypatch.setattr(diagnosing, "Diagnosis", diagnosis)
     monkeypatch.setattr(EveryFourth, "spares", spares)
     path.mkdir()
-    stage = Stage(path)
+    stage = Stage(path, run_to_end=run_to_end)
     clock = SimpleNamespace(monotonic_ns=lambda: stage.now)
     monkeypatch.setattr(conductor, "time", clock)
     consumer = stage.consumer()
@@ -79,6 +86,45 @@ def test_streaks_change_nothing_of_what_is_recorded(
 
     assert noted == each
     assert len(noted["told"]) > 40
+
+
+class OverAtTheThird(EveryFourth):
+    """Measured for three boundaries."""
+
+    spares = False
+
+    @property
+    def measuring(self) -> bool:
+        return len(self.told) < 3
+
+
+@pytest.mark.parametrize("spare", [1, 7, 500])
+def test_once_measured_steps_are_noted_and_counted_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spare: int
+) -> None:
+    found = []
+    for steps in (0, spare):
+        monkeypatch.setattr(diagnosing, "_SPARE_ONCE_MEASURED", steps)
+        stage, consumer = _training(
+            tmp_path / str(steps), monkeypatch, False, OverAtTheThird, run_to_end=True
+        )
+        found.append(_epochs_and_validation(stage, consumer))
+
+    assert found[0] == found[1]
+    assert found[0]["record"]["steps"] == 52
+
+
+def test_steps_decide_each_where_a_later_loop_is_waited_for_until_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage, consumer = _training(
+        tmp_path / "one", monkeypatch, False, OverAtTheThird, run_to_end=True
+    )
+    diagnosing_ = stage.conductor.diagnosing
+    stage.step(consumer)
+    assert diagnosing_.spare_steps(consumer.loop) > 0
+    diagnosing_._stopping.deadline_ns = 10**15
+    assert diagnosing_.spare_steps(consumer.loop) == 0
 
 
 def test_of_four_short_steps_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
