@@ -7,9 +7,11 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Container, Iterable
 from dataclasses import asdict
 from pathlib import Path
 
+from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.session.recording import RECORDING_FORMAT, RecordedEnvironment, Recording
 from pipediag.vocabulary import RecordedOutcome
 
@@ -21,6 +23,7 @@ class Recorder:
         self._path = path
         self._pid = os.getpid()
         self._writing = threading.RLock()
+        self._dropped_called_python = False
         self.recording = Recording(
             format=RECORDING_FORMAT,
             pid=self._pid,
@@ -37,8 +40,17 @@ class Recorder:
 
     @property
     def pipelines_call_python(self) -> bool:
-        """Whether any pipeline of the script calls into Python while it runs."""
-        return any(operation.calls_python for operation in self.recording.operations)
+        """Whether any pipeline of the script calls into Python while it runs, or has done so."""
+        return self._dropped_called_python or _call_python(self.recording.operations)
+
+    def drop_operations(self, ids: Container[str]) -> None:
+        """Let those operations go; the caller is alone in taking any away."""
+        operations = self.recording.operations
+        with self._writing:
+            seen = operations[:]  # other threads add theirs meanwhile
+            gone = [operation for operation in seen if operation.id in ids]
+            self._dropped_called_python |= _call_python(gone)
+            operations[: len(seen)] = [one for one in seen if one.id not in ids]
 
     def save(self) -> None:
         """Write the recording beside its file, then replace that; a forked child writes nothing.
@@ -83,3 +95,7 @@ class Recorder:
         self.recording.error = error
         self.recording.ended_ns = time.monotonic_ns()
         self._write()
+
+
+def _call_python(operations: Iterable[RecordedOperation]) -> bool:
+    return any(operation.calls_python for operation in operations)

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pipediag.session.recorded_widening import RecordedWidening
 from pipediag.vocabulary import Scalar
 
+NAME_BEGINS = "pipediag_op"
+"""What the names begin with that operations are given, where the user gave none."""
+
 
 @dataclass
 class RecordedFunction:

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -28,6 +28,7 @@ from pipediag.capture.pipelines.call import (
 )
 from pipediag.capture.pipelines.functions import describe_function, users_side_effect
 from pipediag.capture.pipelines.helpers import helper_called, is_helpers
+from pipediag.capture.pipelines.old_operations import OldOperations
 from pipediag.capture.pipelines.parameters import (
     cardinality_of,
     element_bytes_of,
@@ -38,7 +39,7 @@ from pipediag.capture.pipelines.public_forms import PUBLIC_FORMS
 from pipediag.capture.pipelines.user_site import user_place, user_site
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.threads import EachThread
-from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.session.recorded_operations import NAME_BEGINS, RecordedOperation
 
 _SOURCES = (
     "from_tensors from_tensor_slices from_generator range zip counter list_files load random "
@@ -80,6 +81,7 @@ class PlanRecorder:
         self._operations = recorder.recording.operations
         self._calls = EachThread(_Calls)
         self._lock = threading.RLock()
+        self._old = OldOperations(recorder, self._lock)
         self._entries: tuple[Callable[..., Any], ...] = ()
         self._numbers = itertools.count(1)
         self._dataset_class: type = object
@@ -124,8 +126,9 @@ class PlanRecorder:
 
     def enter_source(self, dataset: Any, kind: str) -> None:
         """Record a source that was made before us, and that nothing can make again."""
-        op_id = f"op{next(self._numbers)}"
-        operation = RecordedOperation(op_id, kind, f"pipediag_{op_id}", None, None)
+        number = next(self._numbers)
+        op_id = f"op{number}"
+        operation = RecordedOperation(op_id, kind, f"{NAME_BEGINS}{number}", None, None)
         operation.cardinality = cardinality_of(dataset)
         operation.element_bytes = element_bytes_of(dataset)
         operation.parent_ids = self._mark(dataset, op_id)
@@ -227,12 +230,14 @@ class PlanRecorder:
         site = again.site if again is not None else user_site()
         helper = helper_called(caller) if again is None else None
         named = takes_name(original)
-        op_id = f"op{next(self._numbers)}"
+        self._old.let_go(self._marked, self._made_now())
+        number = next(self._numbers)
+        op_id = f"op{number}"
         outer = self._calls.here.open
         operation = RecordedOperation(
             id=op_id,
             kind=kind,
-            name=(kwargs.get("name") or f"pipediag_{op_id}") if named else "",
+            name=(kwargs.get("name") or f"{NAME_BEGINS}{number}") if named else "",
             file=site.file if site else None,
             line=site.line if site else None,
             made_by_framework=again is None
@@ -247,6 +252,11 @@ class PlanRecorder:
         self._operations.append(operation)
         outer.append(_Call(operation, kwargs, time.perf_counter()))
         return outer[-1]
+
+    def _made_now(self) -> Iterator[str]:
+        """Ids of the calls that run, on any thread."""
+        for calls in self._calls.all():
+            yield from [call.operation.id for call in calls.open]
 
     def _failed(self, call: _Call) -> None:
         """Forget a call that raised, and with it what its function had made."""

@@ -12,6 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 
 from pipediag.measures.pipeline.node_rates import NodeRate
+from pipediag.session.recorded_operations import NAME_BEGINS
 from pipediag.tensorflow_names import DEVICE_PREFETCH, HOLDS_ELEMENTS
 from pipediag.trace.pipeline.iterators import IteratorActivity
 from pipediag.trace.summary import TraceSummary
@@ -104,9 +105,14 @@ def _traced(
     trace: TraceSummary | None, plan_names: set[str], other_names: set[str]
 ) -> dict[str, list[IteratorActivity]]:
     by_path: dict[str, list[IteratorActivity]] = defaultdict(list)
+
+    def others(name: str) -> bool:
+        # What was read once, and by no loop that is told of, may be recorded no more.
+        return name in other_names or name.startswith(NAME_BEGINS)
+
     for activity in trace.iterators if trace else ():
         known = tuple(name for name in activity.names if name in plan_names)
-        if known or not other_names.intersection(activity.names):
+        if known or not any(map(others, activity.names)):
             kept = known or tuple(name for name in activity.names if name == DEVICE_PREFETCH)
             by_path[activity.path].append(replace(activity, names=kept))
     return by_path

@@ -41,6 +41,11 @@ def test_another_pipeline_of_the_profile_is_left_out() -> None:
     assert ran_iterators([], trace, {"training"}, {"validation"}) == []
 
 
+def test_so_is_one_whose_operations_are_recorded_no_more() -> None:
+    trace = make_trace(make_activity("Root::Map", "pipediag_op7"))
+    assert ran_iterators([], trace, {"pipediag_op1"}, set()) == []
+
+
 def test_a_name_that_tensorflow_gave_is_none() -> None:
     trace = make_trace(make_activity("Root::Prefetch", "inject/prefetch_BatchDatasetV2/_10"))
     ran = {iterator.path: iterator for iterator in ran_iterators(RATES, trace, {"map"}, set())}

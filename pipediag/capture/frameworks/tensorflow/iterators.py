@@ -33,8 +33,8 @@ class Iterators:
         self._updates = watchers.updates
         self._timeline = watchers.timeline
         self._came_late = watchers.came_late
-        self._known: list[weakref.ref[Any]] = []
-        """Iterators that carry our mark, in a program that goes on without us."""
+        self._known: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        """Iterators that carry our mark, in a program that goes on without us: by their ids."""
         self._guard.when_dismissed(self._forget_all)
         self._distributing = Distributing()
         self._classes: tuple[type, ...] = ()
@@ -117,14 +117,12 @@ class Iterators:
     def _mark(self, iterator: Any, consumer: Consumer | None) -> None:
         iterator.__dict__[_CONSUMER] = consumer
         if self._came_late:
-            self._known.append(weakref.ref(iterator))
+            self._known[id(iterator)] = iterator
 
     def _forget_all(self) -> None:
         """Leave no mark on iterators: another capture would take them for its own."""
-        for known in self._known:
-            iterator = known()
-            if iterator is not None:
-                iterator.__dict__.pop(_CONSUMER, None)
+        for iterator in list(self._known.values()):
+            iterator.__dict__.pop(_CONSUMER, None)
         self._known.clear()
 
     def _advance_failed(self, consumer: Consumer, error: Exception) -> bool:
