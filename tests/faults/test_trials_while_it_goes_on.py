@@ -97,6 +97,26 @@ REFUSED = {
         """,
         None,
     ),
+    "a training function that counts in Python": (
+        """
+        class Counting(keras.Sequential):
+            calls = 0
+            def make_train_function(self, force=False):
+                super().make_train_function(force)
+                trains = self.train_function
+                def trains_and_counts(iterator):
+                    Counting.calls += 1
+                    return trains(iterator)
+                self.train_function = trains_and_counts
+
+        model = Counting([keras.layers.Dense(8), keras.layers.Dense(1)])
+        model.compile("adam", "mse")
+        dataset = slowly(tf.data.Dataset.from_tensor_slices((x, y))).batch(4)
+        tell(model, model.fit(dataset, epochs=4, verbose=0))
+        print("FACT calls", Counting.calls)
+        """,
+        None,
+    ),
     "random numbers with a state in the step": (
         """
         class Noisy(keras.Model):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from pipediag.capture.callsites import package_of
 from pipediag.capture.frameworks.keras.compile_settings import compile_settings_of
 from pipediag.capture.packages import KERAS, package_of_module
 from pipediag.session.recorded_keras import RecordedKeras
@@ -21,7 +23,21 @@ def step_leaves_traces(model: Any, fit: RecordedKeras | None) -> str | None:
             f"{', '.join(hooked)} takes part in every step, and can't be called for a step that "
             "is only tried"
         )
-    return None
+    return _python_around_the_step(getattr(model, "train_function", None))
+
+
+def _python_around_the_step(function: Any) -> str | None:
+    """What is called with each step in the place of Keras's own training function, as the end of a
+    sentence: Python that may count, log or save around a compiled step."""
+    if function is None or package_of_module(type(function).__module__) == "tensorflow":
+        return None  # of a tf.function, Python runs only where it is traced
+    # What a decorator says that it wraps is not asked: it is itself what is called.
+    code = getattr(function, "__code__", None)
+    if code is not None and package_of(code.co_filename) in KERAS:
+        return None
+    place = f" in {Path(code.co_filename).name}, line {code.co_firstlineno}," if code else ""
+    name = code.co_name if code else type(function).__name__
+    return f"{name}{place} runs Python around every step, and may do more than train"
 
 
 def compiling_runs_the_scripts_code(model: Any) -> bool:
