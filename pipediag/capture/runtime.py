@@ -121,6 +121,9 @@ class Runtime(Protocol):
     def no_models(self) -> str | None:
         """A sentence where no pipeline of this runtime tells anything while it runs."""
 
+    def other_processes(self) -> str | None:
+        """What tells that processes beside this one take part in each step; None where none do."""
+
     def cancellation(self) -> Cancellation:
         """For the next call of a function."""
 

@@ -112,6 +112,9 @@ class RecordedLoop:
     """Why the step's embedding tables are not known."""
     untried: str | None = None
     """Why no trial could be made in it, as a sentence."""
+    unrepeated: str | None = None
+    """Why none of its batches was repeated although it would have told, as the end of a sentence.
+    """
     beside: str | None = None
     """Id of another training loop that another thread ran at the same time."""
     evaluation: RecordedEvaluation | None = None

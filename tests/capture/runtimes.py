@@ -32,6 +32,7 @@ class ToyRuntime:
         """What pipelines will tell, in turn."""
         self.tables: StepTables | None = None
         self.eager: EagerSteps | None = None
+        self.others: str | None = None
 
     def rows(self, batch: Any) -> int | None:
         return len(batch)
@@ -64,6 +65,9 @@ class ToyRuntime:
 
     def model_of(self, iterator: Any) -> IteratorModel | None:
         return self.models.pop(0) if self.models else None
+
+    def other_processes(self) -> str | None:
+        return self.others
 
     def cancellation(self) -> ToyCancellation:
         return ToyCancellation()

@@ -20,6 +20,7 @@ from pipediag.capture.measuring.open_window import OpenWindow
 from pipediag.capture.measuring.snapshots import Snapshots
 from pipediag.capture.measuring.stacks import StackSampler, ThreadCpu
 from pipediag.capture.measuring.stock import Stock
+from pipediag.capture.other_processes import train_along
 from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.vocabulary import WindowKind
 
@@ -348,8 +349,9 @@ class Diagnosis:
         if not self._may_repeat(consumer):
             self._end()
             return
-        lack = self._with.state.keep()
+        lack = train_along(self.loop.runtime) or self._with.state.keep()
         if lack is not None:
+            self.loop.record.unrepeated = lack
             self._with.recorder.note(f"The consumer was not measured on a repeated batch: {lack}.")
             self._end()
             return

@@ -11,6 +11,7 @@ from typing import Any
 from pipediag.capture.link import CommandPipe
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.instruments import Instruments
+from pipediag.capture.other_processes import train_along
 from pipediag.capture.trying.answering import Answering
 from pipediag.capture.trying.fidelity import reading_leaves_traces, step_leaves_traces
 from pipediag.capture.trying.step_limit import StepLimit
@@ -108,12 +109,7 @@ class HeldLoops:
         What training changes is kept, and put back when the trials are over: that of all loops, so
         that none is held where the script goes on and `others_train` on other threads.
         """
-        if self._commands is None or consumer.distributed or self._input_only:
-            return False
-        if self._left or (loop.record.kind == "keras" and not self.repeats_steps):
-            loop.record.untried = _LEFT if self._left else _NOT_HELD
-            return False
-        if goes_on and not self._leaves_no_traces(loop, in_steps=True):
+        if self._commands is None or not self._can_be_held(loop, consumer, goes_on=goes_on):
             return False
         with self._begins:
             if self.loop is not None or (goes_on and others_train):
@@ -124,6 +120,23 @@ class HeldLoops:
             return False
         trials.begin(consumer)
         return not self._released()
+
+    def _can_be_held(self, loop: Loop, consumer: Consumer, *, goes_on: bool) -> bool:
+        """Whether steps can be made beside the loop's own; says why not if not."""
+        if self._input_only:
+            return False
+        others = train_along(loop.runtime)
+        if others is not None:
+            loop.record.untried = f"No trial was made: {others}."
+            # Its pipeline may still be tried alone.
+            self._with.recorder.note(f"Nothing was tried in the training itself: {others}.")
+            return False
+        if consumer.distributed:
+            return False
+        if self._left or (loop.record.kind == "keras" and not self.repeats_steps):
+            loop.record.untried = _LEFT if self._left else _NOT_HELD
+            return False
+        return not goes_on or self._leaves_no_traces(loop, in_steps=True)
 
     def _begun(self, loop: Loop, commands: CommandPipe, *, goes_on: bool) -> Answering | None:
         """Trials that the parent may ask for from now on; None where none can be made."""

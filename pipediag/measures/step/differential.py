@@ -59,4 +59,6 @@ def differential_missing(recording: Recording, loop: RecordedLoop) -> str:
     steps = len(step_ms(recording, loop, "repeat"))
     if windows_of(recording, loop, "repeat"):
         return f"The repeated batch was seen for {steps} steps only; {FEWEST_STEPS} are needed."
+    if loop.unrepeated is not None:
+        return f"The batch was not repeated: {loop.unrepeated}."
     return "The batch was not repeated: the loop ended first, or went on by itself."

@@ -305,6 +305,15 @@ def test_a_training_that_can_not_be_kept_is_given_no_repeated_batch(measured: Me
     ]
 
 
+def test_no_batch_is_repeated_for_which_other_processes_would_wait(measured: Measured) -> None:
+    measured.runtime.no_models = None
+    measured.runtime.others = "TF_CONFIG names 2 tasks"
+    measured.until(Phase.DONE)
+
+    assert measured.instruments.windows[-1] == ("profile", True)
+    assert "TF_CONFIG names 2 tasks" in measured.recording.notes[0]
+
+
 @pytest.mark.parametrize(
     ("distributed", "to_the_end", "ends", "calls_python", "repeats"),
     [

@@ -72,6 +72,16 @@ def test_a_fit_whose_steps_do_not_repeat_keeps_all_of_them(stage: Stage) -> None
     assert "nothing was tried in the running `fit`" in stage.loop.record.untried
 
 
+def test_no_step_is_made_that_other_processes_would_wait_for(stage: Stage) -> None:
+    stage.loop.runtime.others = "TF_CONFIG names 2 tasks"
+    with stage.held.in_epoch():
+        assert not stage.hold()
+
+    assert stage.told == []
+    assert "TF_CONFIG names 2 tasks" in stage.loop.record.untried
+    assert "TF_CONFIG names 2 tasks" in stage.recorder.recording.notes[0]
+
+
 def test_a_loop_of_the_scripts_own_needs_no_epoch_of_keras(stage: Stage) -> None:
     stage.loop.record.kind = "eager"
     stage.hold()

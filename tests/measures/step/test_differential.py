@@ -56,3 +56,11 @@ def test_a_batch_that_was_never_repeated_says_why() -> None:
     assert differential_missing(recording, recording.loops[0]) == (
         "The batch was not repeated: the loop ended first, or went on by itself."
     )
+
+
+def test_what_kept_it_from_being_repeated_is_told() -> None:
+    loop = make_recorded_loop(unrepeated="a copy of its variables takes too much memory")
+    recording = make_recording(loops=[loop], windows=[make_window("baseline")])
+    assert differential_missing(recording, loop) == (
+        "The batch was not repeated: a copy of its variables takes too much memory."
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pipediag.capture.frameworks.tensorflow import datasets, model_proto, repeat
+from pipediag.capture.frameworks.tensorflow import cluster, datasets, model_proto, repeat
 from pipediag.capture.frameworks.tensorflow.cancellation import OfOneCall
 from pipediag.capture.frameworks.tensorflow.device_sync import DeviceClock
 from pipediag.capture.frameworks.tensorflow.distributed import DistributedIterators
@@ -32,6 +32,7 @@ class TensorFlowRuntime:
     repeated = staticmethod(repeat.repeated)
     describe_dataset = staticmethod(datasets.facts_of)
     model_of = staticmethod(model_proto.model_of)
+    other_processes = staticmethod(cluster.other_tasks)
 
     def pull(self, iterator: Any) -> Any:
         spread = self._spread(iterator)
