@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import functools
 import os
-import signal
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from pipediag.capture.python_functions import unwrap
+from pipediag.capture.signal_handlers import let_pass
 
 GUARD_FILE = __file__
 """Frames of this file lie between a hook and what it calls."""
@@ -97,8 +96,7 @@ class Guard:
             try:
                 return entry.ours(*args, **kwargs)
             except Exception as error:
-                if _is_of_a_signal_handler(error):
-                    raise
+                let_pass(error)
                 self._failed(entry, error)
             return natively(*args, **kwargs)
 
@@ -188,8 +186,7 @@ def attempt(note: Callable[[str], None], what: str, ours: Callable[..., Any], *a
     try:
         ours(*args)
     except Exception as error:
-        if _is_of_a_signal_handler(error):
-            raise
+        let_pass(error)
         note(sentence(what, error))
 
 
@@ -207,18 +204,3 @@ def _text(error: Exception) -> str:
     except Exception:
         return "it can't be shown"
     return text[:300] or "without a message"
-
-
-def _is_of_a_signal_handler(error: BaseException) -> bool:
-    """Whether a handler of the script's raised it, which ran while our code was running."""
-    codes = {
-        code
-        for number in signal.valid_signals()
-        if (code := getattr(unwrap(signal.getsignal(number)), "__code__", None)) is not None
-    }
-    traceback = error.__traceback__
-    while codes and traceback is not None:
-        if traceback.tb_frame.f_code in codes:
-            return True
-        traceback = traceback.tb_next
-    return False

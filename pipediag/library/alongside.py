@@ -11,6 +11,7 @@ from pathlib import Path
 from pipediag.capture import Capture
 from pipediag.capture.callsites import CallSite
 from pipediag.capture.guard import nothing
+from pipediag.capture.signal_handlers import let_pass
 from pipediag.errors import PipediagError
 from pipediag.library.beside import Beside
 from pipediag.library.one_at_a_time import give_turn_back, take_turn
@@ -204,6 +205,7 @@ class Alongside:
         try:
             self._capture.script_ended(ended.outcome, ended.status, ended.error)
         except Exception as problem:  # noqa: BLE001 - what was recorded by then is saved
+            let_pass(problem)
             teller.tell(NotSaved(f"{type(problem).__name__}: {problem}"))
         finally:
             self._capture.leave_alone(stopped=False)

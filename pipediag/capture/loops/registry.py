@@ -18,6 +18,7 @@ from pipediag.capture.loops.rounds import rounds_around
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import Runtime
+from pipediag.capture.signal_handlers import let_pass
 from pipediag.capture.trainer import Trainer, TrainersPhase
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.vocabulary import EVALUATING, LoopKind
@@ -220,6 +221,7 @@ class LoopRegistry:
             callbacks = trainer.callbacks_of(frame)
             loop.callbacks = weakref.ref(callbacks) if callbacks is not None else None
         except Exception as error:
+            let_pass(error)
             self.recorder.note(
                 f"The {trainer.name} model could not be described: {type(error).__name__}: {error}"
             )

@@ -9,6 +9,7 @@ from typing import Any
 from pipediag.capture.callsites import call_site
 from pipediag.capture.guard import Guard
 from pipediag.capture.recorder import Recorder
+from pipediag.capture.signal_handlers import let_pass
 from pipediag.session.recording import RecordedProfilerConflict
 from pipediag.trace.marker import START_UP, STEP_MARKER
 
@@ -92,6 +93,7 @@ class Profiler:
             # TensorFlow 2.21 refuses the levels with a warning each; its own are those we want.
             session.start(str(self.directory), {})
         except Exception as error:
+            let_pass(error)
             return f"TensorFlow's profiler did not start: {error}"
         self._session = session
         return None
@@ -123,5 +125,6 @@ class Profiler:
         try:
             session.export_to_tb() if save else session.stop()
         except Exception as error:
+            let_pass(error)
             return f"the profile could not be written: {error}"
         return None

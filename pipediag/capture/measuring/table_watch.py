@@ -14,6 +14,7 @@ from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.id_tally import IdTally
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import Keeper
+from pipediag.capture.signal_handlers import let_pass
 from pipediag.capture.step_tables import (
     EagerSteps,
     KnownTable,
@@ -107,6 +108,7 @@ class TableWatch:
         try:
             kept = [one for keeper in keepers if (one := keeper.read()) is not None]
         except Exception as lack:
+            let_pass(lack)
             self._give_up(lack)
             return
         # Loops that are over still have their last one.
@@ -154,6 +156,7 @@ class TableWatch:
             self._nothing_read(known, str(lack))
             return
         except Exception as error:
+            let_pass(error)
             self._nothing_read(known, f"The step could not be read: {type(error).__name__}.")
             self._recorder.note(
                 f"The embedding tables of a step could not be read: {type(error).__name__}: {error}"
@@ -210,6 +213,7 @@ class TableWatch:
             for tally, found in looked_up:
                 tally.add(number, found)
         except Exception as lack:
+            let_pass(lack)
             self._give_up(lack)
             return
         self.seen += 1

@@ -38,6 +38,7 @@ from pipediag.capture.pipelines.parameters import (
 from pipediag.capture.pipelines.public_forms import PUBLIC_FORMS
 from pipediag.capture.pipelines.user_site import user_place, user_site
 from pipediag.capture.recorder import Recorder
+from pipediag.capture.signal_handlers import let_pass
 from pipediag.capture.threads import EachThread
 from pipediag.session.recorded_operations import NAME_BEGINS, RecordedOperation
 
@@ -307,6 +308,7 @@ class PlanRecorder:
             operation.cardinality = cardinality_of(dataset)
             operation.element_bytes = element_bytes_of(dataset)
         except Exception as error:
+            let_pass(error)
             self._recorder.note(
                 f"Pipediag could not describe the {operation.kind} at line {operation.line}: "
                 f"{type(error).__name__}: {error}"

@@ -13,6 +13,7 @@ from pipediag.capture.replay.options import with_options
 from pipediag.capture.replay.randomness import draws_random
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, first_line, said
 from pipediag.capture.replay.replacing import replacement
+from pipediag.capture.signal_handlers import let_pass
 from pipediag.session.edits import (
     AUTOTUNE,
     Change,
@@ -309,6 +310,7 @@ def _call_hoisted(inner: Inner, operation: RecordedOperation, inputs: list[Any])
     try:
         return inner.functions[operation.id](inputs[0], *given.args[1:], **given.kwargs)
     except Exception as error:
+        let_pass(error)
         failure = first_line(error)
     raise NotReplayableError(
         f"{at_start(said(operation))} can't leave the function that makes it, as when it needs a "

@@ -17,6 +17,7 @@ from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.python_functions import unwrap
 from pipediag.capture.replay.rebuilding import random_state_kept
 from pipediag.capture.replay.refusal import NotReplayableError, first_line
+from pipediag.capture.signal_handlers import let_pass
 
 _DEFAULT_GRAPH_SEED = 87654321
 """TensorFlow's, in the place of a global seed where an operation alone was given one."""
@@ -56,6 +57,7 @@ def made_again(dataset: Any, plan: PlanRecorder) -> Any:
         with random_state_kept():
             return _again(dataset, plan)
     except Exception as error:
+        let_pass(error)
         failure = first_line(error)
     raise NotReplayableError(f"{failure}.")
 

@@ -16,6 +16,7 @@ from pipediag.capture.link import CommandPipe, UnknownCommandError
 from pipediag.capture.loops.end_of_data import is_end_of_data
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.replay import NotReplayableError
+from pipediag.capture.signal_handlers import is_of_a_signal_handler, let_pass
 from pipediag.capture.trainer import Variants
 from pipediag.capture.trying.arms import Arm, Arms
 from pipediag.capture.trying.as_it_is import AsItIs
@@ -46,6 +47,7 @@ _TAKES_ITS_BATCH_ITSELF = (
     "The model runs eagerly, so a step has its batch before another model can be put in its place. "
     "Let it run as a graph, and analyse again."
 )
+_INTERRUPTED = "the script was interrupted in the middle of them"
 _PREPARED_AFTER = 2
 _MOST_RESTARTS = 3
 
@@ -128,8 +130,12 @@ class Answering:
     def failed(self, error: BaseException) -> bool:
         """The arm's iterator, or the step on its batch, raised; returns whether that is dealt with.
 
-        The step is then made with the pipeline as it is written.
+        The step is then made with the pipeline as it is written. What a signal handler of the
+        script's raises is the script's, and ends the trials.
         """
+        if is_of_a_signal_handler(error):
+            self.stop(_INTERRUPTED)
+            return False
         if self._iterator is None or self._failure is not None:
             return False
         if self.limit is not None and self.limit.exceeded:
@@ -156,6 +162,14 @@ class Answering:
         """Answer commands until one needs steps of the loop, or the parent asks no more."""
         # Nothing of an arm runs on while the parent decides.
         self._hand_out(None)
+        try:
+            self._answer()
+        except BaseException as error:
+            if is_of_a_signal_handler(error) or not isinstance(error, Exception):
+                self.stop(_INTERRUPTED)
+            raise
+
+    def _answer(self) -> None:
         while not self.over:
             try:
                 command = self._commands.next()
@@ -173,6 +187,7 @@ class Answering:
             except NotReplayableError as refusal:
                 self._tell(ArmRefused(command.arm, str(refusal)))
             except Exception as error:
+                let_pass(error)
                 self._tell(ArmRefused(command.arm, _sentence(error)))
 
     def _begin(self, command: ArmCommand) -> bool:

@@ -10,6 +10,7 @@ from pipediag.capture.guard import attempt, nothing
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.diagnosis import Diagnosis
 from pipediag.capture.measuring.instruments import Instruments
+from pipediag.capture.signal_handlers import let_pass
 from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching.evaluations import Evaluations
 from pipediag.capture.watching.stopping import Stopping
@@ -151,6 +152,7 @@ class Diagnosing:
         try:
             diagnosis.boundary(consumer, now_ns, wait_ns, continuous)
         except Exception as error:
+            let_pass(error)
             # A fault of ours must not become the script's.
             note = self._with.recorder.note
             note(f"Measuring failed, and was given up: {type(error).__name__}: {error}")

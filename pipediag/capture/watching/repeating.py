@@ -7,6 +7,7 @@ from typing import Any
 
 from pipediag.capture.loops.end_of_data import is_end_of_data
 from pipediag.capture.loops.loop import Consumer
+from pipediag.capture.signal_handlers import let_pass
 
 Note = Callable[[str], None]
 
@@ -17,6 +18,7 @@ def repeat(consumer: Consumer, batch: Any, note: Note) -> None:
         runtime = consumer.loop.runtime
         consumer.stand_in.caught(runtime.repeated(batch, consumer.element_spec))
     except Exception as error:
+        let_pass(error)
         consumer.stand_in.caught(None)
         note(
             "The consumer could not be measured on a repeated batch: "

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Protocol
 
+from pipediag.capture.signal_handlers import let_pass
 from pipediag.errors import PipediagError
 from pipediag.library.exports.figures import figures_of
 from pipediag.library.exports.opentelemetry import OpenTelemetry
@@ -41,6 +42,7 @@ class Exports:
             try:
                 target.write(session, figures, number)
             except Exception as error:  # noqa: BLE001 - the training goes on
+                let_pass(error)
                 self._targets.remove(target)
                 tell(f"nothing goes to {target.name}: {_reason(error)}")
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from pipediag.capture.callsites import CallSite
 from pipediag.capture.guard import attempt, sentence
+from pipediag.capture.signal_handlers import let_pass
 from pipediag.errors import PipediagError
 from pipediag.library.alongside import Alongside, Wishes
 from pipediag.library.intervals.directories import Directories
@@ -119,6 +120,7 @@ class Measurements:
                 self._waiting = OwnThread(partial(self._until_next, measured))
             except Exception as error:  # noqa: BLE001 - the training goes on
                 measured.give_up()
+                let_pass(error)
                 self._failed(sentence("measuring", error))
 
     def _until_next(self, measured: Alongside) -> None:

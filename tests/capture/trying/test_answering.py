@@ -23,6 +23,12 @@ from pipediag.session.messages import (
     TrialsOver,
 )
 from tests.capture.instruments import consumer_of
+from tests.capture.preempted import (
+    PreemptedError,
+    handles_signals,
+    raised_by_the_handler,
+    signal_arrives,
+)
 from tests.capture.trying.conversation import (
     SECOND,
     WARM_STEPS,
@@ -271,6 +277,39 @@ def test_an_error_of_the_scripts_own_iterator_is_none_of_an_arm(stage: Stage) ->
     trials = stage.prepared()
 
     assert not trials.failed(ValueError("of the script"))
+
+
+def test_what_a_signal_handler_raises_in_a_step_is_the_scripts_and_ends_the_trials(
+    stage: Stage,
+) -> None:
+    stage.parent.block("base")
+    trials = stage.prepared()
+
+    assert not trials.failed(raised_by_the_handler())
+    assert stage.consumer.stand_in.stage is InPlace.OWN
+    assert stage.told == [TrialsOver("the script was interrupted in the middle of them")]
+
+
+def test_what_a_signal_handler_raises_while_an_arm_is_made_ends_the_trials(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arms, "rebuild", signal_arrives)
+    stage.parent.prepare("first")
+    with handles_signals(), pytest.raises(PreemptedError):
+        stage.begun()
+
+    assert stage.told == [TrialsOver("the script was interrupted in the middle of them")]
+
+
+def test_ctrl_c_while_the_parent_decides_ends_the_trials(stage: Stage) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    stage.parent.looks = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        stage.begun()
+
+    assert stage.told == [TrialsOver("the script was interrupted in the middle of them")]
 
 
 def test_a_step_of_a_model_compiled_otherwise_that_fails_is_told(stage: Stage) -> None:

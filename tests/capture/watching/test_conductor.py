@@ -12,6 +12,7 @@ import pytest
 
 from pipediag.capture.stop_script import StopScript
 from pipediag.capture.watching import diagnosing as module
+from tests.capture.preempted import PreemptedError, handles_signals, signal_arrives
 from tests.capture.runtimes import ToyRuntime
 from tests.capture.watching.conductors import SECOND, FakeDiagnosis, Stage
 
@@ -220,6 +221,18 @@ def test_a_fault_of_ours_does_not_become_the_scripts(
     assert stage.recorder.recording.notes == [
         "Measuring failed, and was given up: ZeroDivisionError: of ours"
     ]
+
+
+def test_an_error_of_a_signal_handler_is_the_scripts_wherever_it_comes(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = stage.consumer("training")
+    stage.step(consumer)
+    monkeypatch.setattr(consumer.loop.diagnosis, "boundary", signal_arrives)
+    with handles_signals(), pytest.raises(PreemptedError):
+        stage.step(consumer)
+
+    assert stage.recorder.recording.notes == []
 
 
 def test_the_script_is_stopped_once_and_then_left(

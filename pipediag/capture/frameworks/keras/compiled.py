@@ -18,6 +18,7 @@ from pipediag.capture.frameworks.keras.table_terms import TableTerms
 from pipediag.capture.frameworks.keras.unique_ids import UniqueIds
 from pipediag.capture.frameworks.keras.without_input_layers import WithoutInputLayers
 from pipediag.capture.replay import MOVED_LAYERS, NotReplayableError
+from pipediag.capture.signal_handlers import let_pass
 from pipediag.capture.trainer import Settings
 
 _POLICY = "dtype_policy"
@@ -130,6 +131,7 @@ class CompiledVariants:
             except StopIteration:
                 raise
             except Exception as error:
+                let_pass(error)
                 self._failed(error)
                 self.use({})
                 return self.model.train_function(iterator)

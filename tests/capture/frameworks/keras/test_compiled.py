@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from pipediag.capture.frameworks.keras import compiled as module
 from pipediag.capture.frameworks.keras.compiled import CompiledVariants
 from pipediag.capture.replay import NotReplayableError
+from tests.capture.preempted import PreemptedError, handles_signals, signal_arrives
 
 
 class Trainer:
@@ -22,6 +24,7 @@ class Trainer:
         self.steps_per_execution = 1
         self.made = 0
         self.fails: BaseException | None = None
+        self.meanwhile: Callable[[], None] = lambda: None
         self.train_function: Any = lambda iterator: f"own step on {iterator}"
 
     def make_train_function(self, force: bool = False) -> None:
@@ -32,6 +35,7 @@ class Trainer:
         number = self.made
 
         def train(iterator: Any) -> str:
+            self.meanwhile()
             if self.fails is not None:
                 raise self.fails
             return f"step of variant {number} on {iterator}"
@@ -225,6 +229,17 @@ def test_a_step_that_fails_is_told_and_made_as_the_user_compiled_it() -> None:
     assert failed == [model.fails]
     assert model.jit_compile == "auto"
     assert model.train_function("it") == "own step on it"
+
+
+def test_what_a_signal_handler_raises_in_a_step_is_no_failure() -> None:
+    model = Model()
+    variants, failed = variants_of(model)
+    variants.use({"jit_compile": True})
+    model.meanwhile = signal_arrives
+    with handles_signals(), pytest.raises(PreemptedError):
+        model.train_function("it")
+
+    assert failed == []
 
 
 def test_an_epoch_that_ends_is_no_failure() -> None:
