@@ -190,6 +190,8 @@ class _Watch:
         self._exited: list[int] = []
         self._answer: Answer | None = None
         self._lost_in_trial: str | None = None
+        self._trials_are_beside = False
+        """Whether those that are made change nothing of how the script goes on."""
 
     def hold_trials(self, commands: CommandPipe, on_trials: OnTrials) -> None:
         self._commands = commands
@@ -221,7 +223,9 @@ class _Watch:
                 self._read_messages()
                 raise self._lost(self._why_gone())
             if over := self._last(TrialsOver):
-                raise self._lost(f"the training loop ended: {over.reason}.")
+                ended = f"the training loop ended: {over.reason}."
+                # How a script ends that goes on, or is over, is its own doing.
+                raise ChildGone(ended) if self._trials_are_beside else self._lost(ended)
             if time.monotonic() > give_up_at:
                 self._ended_by_us = "stopped"
                 self._process.kill()
@@ -241,6 +245,7 @@ class _Watch:
         waiting, self._waiting_for_trials = self._waiting_for_trials, None
         if waiting is None or self._on_trials is None or self._commands is None:
             return
+        self._trials_are_beside = waiting.goes_on or waiting.alone
         try:
             self._on_trials(waiting, self.ask)
         finally:

@@ -49,10 +49,14 @@ class Conversation:
         self.answers: list[Answer] = []
         self.gone: list[str] = []
 
-    def hold(self, text: str, limit_s: float = 30) -> ChildResult:
-        """Run a script that has begun with `SPEAKS`, and put one command to it."""
+    def hold(self, text: str, limit_s: float = 30, awaited: str = "") -> ChildResult:
+        """Run a script that has begun with `SPEAKS`, and put one command to it.
+
+        `awaited` tells what is otherwise than there about the trials that it waits for.
+        """
         script = self._directory / "script.py"
-        script.write_text(SPEAKS + dedent(text))
+        otherwise = awaited.replace("True", "False")
+        script.write_text(SPEAKS.replace(otherwise, awaited) + dedent(text))
         settings = RunSettings(str(script), (), False, str(self._directory))
 
         def talk(waiting: TrialsAwaited, ask: Ask) -> None:
@@ -113,6 +117,22 @@ def test_a_loop_that_ends_is_gone(conversation: Conversation) -> None:
 
     assert conversation.gone == ["the training loop ended: the script finished."]
     assert result.outcome == "finished"
+
+
+@pytest.mark.parametrize("awaited", ["alone=True", "goes_on=True"])
+def test_a_script_that_ends_by_itself_after_its_trials_were_over_has_its_own_status(
+    conversation: Conversation, awaited: str
+) -> None:
+    result = conversation.hold(
+        """
+        hear()
+        tell("TrialsOver", reason="the script was interrupted in the middle of them")
+        raise SystemExit(7)
+        """,
+        awaited=awaited,
+    )
+
+    assert (result.outcome, result.script_status, result.detail) == ("exited", 7, None)
 
 
 def test_a_child_that_hangs_is_ended(conversation: Conversation) -> None:
