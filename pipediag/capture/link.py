@@ -6,6 +6,7 @@ import os
 import time
 from contextlib import suppress
 
+from pipediag.capture.broken_pipes import broken_pipes_are_errors
 from pipediag.session.messages import (
     COMMANDS,
     Answer,
@@ -49,7 +50,7 @@ class Teller:
         limit_s = ROOM_LIMIT_S if isinstance(message, _NEEDED) else 0.0
         line = (b"\n" if self._cut else b"") + encode(message)
         self._cut = True
-        with suppress(OSError):
+        with suppress(OSError), broken_pipes_are_errors():
             self._cut = not _found_room(self._descriptor, line, limit_s)
 
 

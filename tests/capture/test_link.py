@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -76,6 +79,48 @@ def test_a_parent_that_is_gone_disturbs_nothing() -> None:
     os.close(reading)
     Teller(writing).tell(Ended("finished", 0))
     os.close(writing)
+
+
+TELLS_NOBODY = """
+import os
+import signal
+
+from pipediag.capture.link import Teller
+from pipediag.session.messages import Ended
+
+signal.signal(signal.SIGPIPE, signal.{action})
+reading, writing = os.pipe()
+os.close(reading)
+Teller(writing).tell(Ended("finished", 0))
+assert signal.getsignal(signal.SIGPIPE) is signal.{action}
+assert not signal.sigpending()
+assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())
+print("goes on", flush=True)
+reading, own = os.pipe()
+os.close(reading)
+os.write(own, b"to somebody who has gone")
+"""
+
+
+def test_a_program_that_dies_of_broken_pipes_does_not_die_of_ours() -> None:
+    text = TELLS_NOBODY.format(action="SIG_DFL")
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, check=False, text=True)
+    assert (done.stdout, done.returncode) == ("goes on\n", -signal.SIGPIPE), done.stderr
+
+
+def test_a_handler_of_the_programs_does_not_hear_of_our_pipe() -> None:
+    heard: list[int] = []
+    usual = signal.signal(signal.SIGPIPE, lambda number, _: heard.append(number))
+    reading, writing = os.pipe()
+    try:
+        os.close(reading)
+        Teller(writing).tell(Ended("finished", 0))
+        assert heard == []
+        signal.raise_signal(signal.SIGPIPE)
+        assert heard == [signal.SIGPIPE]
+    finally:
+        os.close(writing)
+        signal.signal(signal.SIGPIPE, usual)
 
 
 def test_what_only_shows_the_progress_does_not_wait_for_room(pipe: Pipe) -> None:
