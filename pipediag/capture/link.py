@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import select
 import time
 from contextlib import suppress
 
@@ -10,6 +12,7 @@ from pipediag.capture.broken_pipes import broken_pipes_are_errors
 from pipediag.session.messages import (
     COMMANDS,
     Answer,
+    Closing,
     Command,
     Ended,
     FromChild,
@@ -24,9 +27,13 @@ ROOM_LIMIT_S = 5.0
 """How long a message that the parent needs may wait for room in the pipe. The parent empties it
 ten times a second, so a pipe that is full for longer has nobody at its other end."""
 
-_NEEDED = Answer | TrialsOver | Refused | NotSaved | Ended
+_NEEDED = Answer | TrialsOver | Refused | NotSaved | Ended | Closing
 """The parent waits for these, or says by them what came of the script. Others only show what goes
 on, and are dropped where there is no room."""
+
+ASKING_LIMIT_S = 120.0
+"""How long a training that is held waits for what to try. Own choice: before its first command the
+parent reads the profile, which takes seconds; between two it decides at once."""
 
 _LOOK_EVERY_S = 0.01
 _CHUNK_BYTES = 1 << 16
@@ -71,6 +78,10 @@ class UnknownCommandError(Exception):
     """The parent asked for what this process does not know."""
 
 
+class SilentParentError(Exception):
+    """The parent asked for nothing, and may do so when nobody listens any more."""
+
+
 class CommandPipe:
     """Reads commands; waiting for one holds the training thread, and no lock."""
 
@@ -78,14 +89,25 @@ class CommandPipe:
         os.set_inheritable(descriptor, False)
         self._descriptor = descriptor
         self._partial = b""
+        # Not `select`, which refuses the descriptors of programs that have many open.
+        self._readable = select.poll()
+        self._readable.register(descriptor, select.POLLIN)
 
     def next(self) -> Command | None:
         """The next command, or None once the parent asks nothing more.
 
         Raises:
             UnknownCommandError: a line that is no command.
+            SilentParentError: none has come within the time for it.
         """
+        give_up_at = time.monotonic() + ASKING_LIMIT_S
         while b"\n" not in self._partial:
+            left_s = max(0.0, give_up_at - time.monotonic())
+            if not self._readable.poll(math.ceil(left_s * 1e3)):
+                raise SilentParentError(
+                    "the process that says what to try said nothing for "
+                    f"{ASKING_LIMIT_S:g} s, while the training waited for it"
+                )
             chunk = os.read(self._descriptor, _CHUNK_BYTES)
             if not chunk:
                 return None

@@ -25,6 +25,13 @@ _ROOT = Path(pipediag.__file__).parents[1]
 _START = (
     "import sys; sys.path.append(sys.argv[1]); from pipediag.library.companion import main; main()"
 )
+SESSION_LIMIT_S = 300.0
+"""How long the program waits for its session. Own choice: it takes some seconds, and longer only
+with the size of the profile."""
+
+_KILLED_S = 5.0
+"""What is killed is gone at once, unless a file system that does not answer holds it."""
+
 _LOG = "companion.log"
 _LONGEST_LOG = 2_000
 """Characters of what it wrote, for the error: the last ones say why."""
@@ -36,6 +43,7 @@ class Beside:
     Attributes:
         settings: those of the run, with the ends of the pipes to it.
         teller: tells it what goes on.
+        process: the companion.
     """
 
     def __init__(
@@ -73,7 +81,7 @@ class Beside:
             kept=kept,
         ).write(request)
         try:
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 [sys.executable, "-P", "-c", _START, str(_ROOT), str(request)],
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
@@ -99,8 +107,15 @@ class Beside:
         write_cells(Path(self.settings.capture_directory))
         self.teller.tell(Closing())
         try:
-            status = self._process.wait()
+            status = self.process.wait(SESSION_LIMIT_S)
             said = self._said() if status != 0 else ""
+        except subprocess.TimeoutExpired:
+            self._kill()
+            raise PipediagError(
+                "no session could be made of what was measured: the process that makes it was not "
+                f"done after {SESSION_LIMIT_S:.0f} s, and was ended. Where the profile is what "
+                "takes so long, measure with fewer `profile_steps`."
+            ) from None
         finally:
             self._close()
         if status != 0:
@@ -112,9 +127,13 @@ class Beside:
     def abandon(self) -> None:
         """Whatever it is at, its session is wanted no more."""
         self._close()
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+        if self.process.poll() is None:
+            self._kill()
+
+    def _kill(self) -> None:
+        self.process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(_KILLED_S)
 
     def _said(self) -> str:
         self._log.seek(0)

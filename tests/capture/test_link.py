@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from pipediag.capture import link
-from pipediag.capture.link import CommandPipe, Teller, UnknownCommandError
+from pipediag.capture.link import CommandPipe, SilentParentError, Teller, UnknownCommandError
 from pipediag.runner.asking import MessageReader
 from pipediag.session.messages import (
     Closing,
@@ -166,6 +166,18 @@ def test_commands_come_one_by_one_until_the_end_of_the_pipe() -> None:
     commands = CommandPipe(reading)
     assert [commands.next(), commands.next(), commands.next()] == [*asked, None]
     os.close(reading)
+
+
+def test_a_parent_that_asks_for_nothing_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(link, "ASKING_LIMIT_S", 0.05)
+    reading, writing = os.pipe()
+    os.write(writing, encode(Pull("wide", 0.3))[:-1])
+    with pytest.raises(SilentParentError, match="said nothing for 0"):
+        CommandPipe(reading).next()
+    os.close(reading)
+    os.close(writing)
 
 
 def test_a_line_that_is_no_command_is_said_to_be_none() -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pipediag.capture.link import CommandPipe, UnknownCommandError
+from pipediag.capture.link import CommandPipe, SilentParentError, UnknownCommandError
 from pipediag.capture.loops.end_of_data import is_end_of_data
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.replay import NotReplayableError
@@ -69,6 +69,8 @@ class Answering:
         self.skipped: Sequence[Any] = ()
         """Callbacks of the script that are not called for the steps of the arm that runs."""
         self.over = False
+        self.unheard = False
+        """Whether the parent may still ask for what nobody waits for any more."""
         self._commands = commands
         self._tell = tell
         self._pull = loop.runtime.pull
@@ -173,7 +175,8 @@ class Answering:
         while not self.over:
             try:
                 command = self._commands.next()
-            except UnknownCommandError as error:
+            except (UnknownCommandError, SilentParentError) as error:
+                self.unheard = isinstance(error, SilentParentError)
                 self.stop(str(error))
                 return
             if command is None or isinstance(command, EndTrials):

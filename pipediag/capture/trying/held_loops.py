@@ -32,6 +32,10 @@ _LEFT = (
     "No trial was made: the script had left a loop in the middle of its trials, and after that "
     "nothing more is tried. Analyse again, and let the trials come to their end."
 )
+_UNHEARD = (
+    "No trial was made: the process that says what to try had left a loop without a word for too "
+    "long, and after that nothing more is tried. Analyse again with fewer programs beside it."
+)
 _BEFORE_THE_STEP_IS_KNOWN: tuple[WindowKind, ...] = ("warmup", "baseline")
 
 
@@ -61,8 +65,8 @@ class HeldLoops:
         """The identifier of the thread whose loop is held."""
         self._begins = threading.Lock()
         self._seen: set[str] = set()
-        self._left = False
-        """Whether the script has left a held loop in the middle of trials."""
+        self._no_more: str | None = None
+        """Why no other loop is held: one was left in the middle of trials."""
         self._epochs = 0
 
     @property
@@ -134,8 +138,8 @@ class HeldLoops:
             return False
         if consumer.distributed:
             return False
-        if self._left or (loop.record.kind == "keras" and not self.repeats_steps):
-            loop.record.untried = _LEFT if self._left else _NOT_HELD
+        if self._no_more or (loop.record.kind == "keras" and not self.repeats_steps):
+            loop.record.untried = self._no_more or _NOT_HELD
             return False
         return not goes_on or self._leaves_no_traces(loop, in_steps=True)
 
@@ -196,7 +200,7 @@ class HeldLoops:
 
     def leave(self, reason: str) -> None:
         """The script has left the held loop and goes on: with the training that it had reached."""
-        self._left = True
+        self._no_more = _LEFT
         with self._begins:
             self.stop(reason)
             self._with.state.give_back()
@@ -216,8 +220,8 @@ class HeldLoops:
         if self._commands is None or loop.record.id in self._seen or not self.may_hold(loop):
             return
         self._seen.add(loop.record.id)
-        if self._left:
-            loop.record.untried = _LEFT
+        if self._no_more:
+            loop.record.untried = self._no_more
             return
         if self._run_to_end and not self._leaves_no_traces(loop, in_steps=False):
             return
@@ -233,7 +237,9 @@ class HeldLoops:
             )
         )
         # Exit handlers are still to come, and must not wait for a trial that hangs.
-        Answering(loop, self._commands, self._with.tell, goes_on=True).without_consumer()
+        trials = Answering(loop, self._commands, self._with.tell, goes_on=True)
+        trials.without_consumer()
+        self._hear_of(trials)
 
     def _leaves_no_traces(self, loop: Loop, *, in_steps: bool) -> bool:
         """Whether the script ends with the results that it has by itself; says why not if not."""
@@ -265,7 +271,13 @@ class HeldLoops:
     def _released(self) -> bool:
         if self._trials is None or not self._trials.over:
             return False
+        self._hear_of(self._trials)
         with self._begins:
             self._trials = self.loop = None
             self._with.state.give_back()
         return True
+
+    def _hear_of(self, trials: Answering) -> None:
+        """What the parent still asks would pass for what it asks of the next loop."""
+        if trials.unheard:
+            self._no_more = _UNHEARD

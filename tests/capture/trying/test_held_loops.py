@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.link import UnknownCommandError
+from pipediag.capture.link import SilentParentError, UnknownCommandError
 from pipediag.capture.loops.stand_in import StandIn
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.recorder import Recorder
@@ -98,6 +98,33 @@ def test_a_command_that_is_not_understood_ends_the_trials_and_not_the_script(
 
     assert stage.told[1:] == [TrialsOver("a command was not understood")]
     assert stage.held.loop is None
+
+
+class StuckParent:
+    """A parent that asks for nothing and does not go."""
+
+    def next(self) -> None:
+        raise SilentParentError("it said nothing for 120 s")
+
+
+def test_after_a_parent_that_said_nothing_no_other_loop_is_held(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, StuckParent())
+    with stage.held.in_epoch():
+        assert not stage.hold()
+        assert stage.loop.record.untried is None
+        assert stage.told[1:] == [TrialsOver("it said nothing for 120 s")]
+        assert not stage.hold()
+    assert len(stage.told) == 2
+    assert "without a word for too long" in stage.loop.record.untried
+
+
+def test_nor_is_another_pipeline_tried_alone(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, StuckParent())
+    first, second = (loop_named(stage, name, trains=True) for name in ("loop1", "loop2"))
+    first.dataset = second.dataset = object()
+    stage.held.try_pipelines_alone([first, second])
+    assert stage.told[1:] == [TrialsOver("it said nothing for 120 s")]
+    assert "without a word for too long" in second.record.untried
 
 
 @pytest.mark.parametrize(("only", "asked"), [(None, 1), ("loop1", 1), ("loop2", 0)])
