@@ -89,7 +89,8 @@ def _edit(number: int) -> Finding:
 def run_once(executor: SimulatedExecutor, edits: int, budget_s: float, seed: int) -> list[Trial]:
     """The contest of so many edits against base, with the schedule's own rules."""
     bench = Bench(executor, TrainingLoop(), budget_s, executor.clock, lambda _event: None, seed)
-    contest = Contest(bench, candidates([_edit(number) for number in range(edits)]))
+    contest = Contest(bench)
+    contest.enter(candidates([_edit(number) for number in range(edits)]))
     bench.prepare_base()
     while contest.step():
         pass

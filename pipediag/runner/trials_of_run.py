@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from pipediag.facts.second_run import edits_for_held_loop
 from pipediag.facts.step import consumer_ms
+from pipediag.rules.search.searching import beyond
 from pipediag.runner.asking import Ask
 from pipediag.runner.child_executor import ChildExecutor
 from pipediag.runner.progress import Diagnosing, OnProgress
@@ -84,6 +85,7 @@ class TrialsOfRun:
             edits_of(session.findings, None),
             ChildExecutor(ask, shared.changes, shared.caveats),
             budget_s,
+            further=beyond(session, session.findings),
             on_event=self.on_progress,
             consumer_ms=(consumer_ms(session) or 0.0) if waiting.alone else None,
             epoch_examples=epoch,

@@ -30,7 +30,8 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
             return _of_evaluation(session, finding, outcomes)
         return _not_tried(finding, missing) if outcome is None else _tried(finding, outcome)
 
-    findings = told([with_trial(finding) for finding in session.findings])
+    listed = [*session.findings, *_further(session, outcome)]
+    findings = told([with_trial(finding) for finding in listed])
     if outcome is None and not evaluated:
         return tried.model_copy(update={"findings": findings})
     return concluded(tried, findings)
@@ -56,6 +57,13 @@ def _with_outcome(session: Session, outcome: TrialOutcome | None, missing: str) 
     gain = gain_of_all(tried, tried.combined)
     combined = tried.combined.model_copy(update={"for_run": gain})
     return tried.model_copy(update={"combined": combined})
+
+
+def _further(session: Session, outcome: TrialOutcome | None) -> list[Finding]:
+    """What was tried as nothing helped that these findings call for; each edit once."""
+    known = {finding.edit.id for finding in session.findings if finding.edit is not None}
+    further = outcome.further if outcome is not None else ()
+    return [one for one in further if one.edit is not None and one.edit.id not in known]
 
 
 def _evaluated(session: Session) -> list[str]:

@@ -53,13 +53,17 @@ class _Live:
 class Contest:
     """Edits enter in their order, and leave when they are decided, fail or time is over."""
 
-    def __init__(self, bench: Bench, candidates: Iterable[Candidate]) -> None:
+    def __init__(self, bench: Bench) -> None:
         self.trials: dict[str, Trial] = {}
         self.confirmed: list[Confirmed] = []
         self._bench = bench
-        self._waiting = deque(candidates)
+        self._waiting: deque[Candidate] = deque()
         self._live: list[_Live] = []
         self._last_block_s = BLOCK_S
+
+    def enter(self, candidates: Iterable[Candidate]) -> None:
+        """Edits that wait for their turn, behind those that wait already."""
+        self._waiting.extend(candidates)
 
     def step(self) -> bool:
         """Let edits enter, run one round and judge; False when nothing is left that can be tried.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
-from pipediag.session.trials import Combined, TrialRun
+from pipediag.session.trials import Combined, Trial, TrialRun
 from pipediag.trials.arms import Executor
 from pipediag.trials.base_pulls import SHARE, BasePulls
 from pipediag.trials.bench import BaseRefusedError, Bench, LostError
@@ -33,6 +33,7 @@ def run_trials(
     executor: Executor,
     budget_s: float,
     *,
+    further: Sequence[Finding] = (),
     clock: Callable[[], float] = time.monotonic,
     on_event: OnEvent = _silent,
     consumer_ms: float | None = None,
@@ -44,6 +45,7 @@ def run_trials(
 ) -> TrialOutcome:
     """Measure the edits that the findings carry, one by one and then the confirmed ones together.
 
+    `further` findings are tried behind them where none of those is confirmed.
     `clock` gives seconds; the budget counts from `began_s` by it, and without that from now.
     `consumer_ms` is given where the training loop can't be driven: what a step takes beside its
     input; batches are then pulled instead. `epoch_examples` is given where an epoch of so many is
@@ -61,8 +63,8 @@ def run_trials(
     loop = evaluates or session.diagnosed_loop()
     taken_by = _taken_by(consumer_ms, epoch_examples, evaluates)
     bench = Bench(executor, taken_by, budget_s, clock, on_event, seed, began_s)
-    trials = _Trials(bench)
-    trials.run(candidates(findings), goes_on)
+    trials = _Trials(bench, goes_on)
+    trials.run(candidates(findings), candidates(further))
     return TrialOutcome(
         run=TrialRun(
             loop_id=loop.id if loop else "",
@@ -74,6 +76,7 @@ def run_trials(
             notes=trials.notes,
         ),
         trials=trials.contest.trials,
+        further=tuple(one for one in further if _is_among(one, trials.contest.trials)),
         combined=trials.combined,
         combined_missing=trials.combined_missing,
         pipeline_alone=trials.alone.found,
@@ -94,36 +97,46 @@ def _taken_by(
 
 
 class _Trials:
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, goes_on: str | None) -> None:
         self.notes: list[str] = []
         self.combined: Combined | None = None
         self.combined_missing: str | None = None
-        self.contest = Contest(bench, [])
+        self.contest = Contest(bench)
         self.alone = BasePulls(bench)
         self._bench = bench
+        self._goes_on = goes_on
 
-    def run(self, listed: list[Candidate], goes_on: str | None) -> None:
-        barred = {
-            one.edit.id: reason
-            for one in listed
-            if (reason := _why_not(one, self._bench.taken_by, goes_on))
-        }
-        tried = [one for one in listed if one.edit.id not in barred]
-        self.contest = Contest(self._bench, tried)
-        for one in listed:
-            if one.edit.id in barred:
-                self.contest.refuse(one, barred[one.edit.id])
+    def run(self, first: list[Candidate], further: list[Candidate]) -> None:
+        tried = self._allowed(first)
+        if not tried:
+            tried, further = self._allowed(further), []
         if tried:
-            self._measure()
+            self._measure(tried, further)
         else:
             self.alone.close("There was no edit to try.")
         if self.combined is None:
             self.combined_missing = _why_not_combined(self.contest, any_tried=bool(tried))
 
-    def _measure(self) -> None:
+    def _allowed(self, listed: list[Candidate]) -> list[Candidate]:
+        """Without those that can't be tried here, which are told so."""
+        allowed = []
+        for one in listed:
+            reason = _why_not(one, self._bench.taken_by, self._goes_on)
+            if reason is None:
+                allowed.append(one)
+            else:
+                self.contest.refuse(one, reason)
+        return allowed
+
+    def _measure(self, first: list[Candidate], further: list[Candidate]) -> None:
         ended: str | None = None
+        self.contest.enter(first)
         try:
+            self.notes += self._bench.prepare_base()
             self._one_by_one()
+            if not self.contest.confirmed:
+                self.contest.enter(self._allowed(further))
+                self._one_by_one()
         except BaseRefusedError as error:
             ended = str(error)
             self.contest.end(ended)
@@ -138,7 +151,6 @@ class _Trials:
             self.notes.append(ended)
 
     def _one_by_one(self) -> None:
-        self.notes += self._bench.prepare_base()
         while self.contest.step():
             if self.contest.any_measured():
                 self.alone.pull(SHARE)
@@ -183,6 +195,10 @@ def _why_not_alone(candidate: Candidate) -> str | None:
             "run by itself here."
         )
     return None
+
+
+def _is_among(finding: Finding, trials: Mapping[str, Trial]) -> bool:
+    return finding.edit is not None and finding.edit.id in trials
 
 
 def _why_not_combined(contest: Contest, *, any_tried: bool) -> str:

@@ -20,9 +20,14 @@ from pipediag.session.messages import (
 )
 from pipediag.session.model import Session
 from tests.evaluations import validation
-from tests.factories import make_finding, make_loop, make_session
+from tests.factories import make_finding, make_loop, make_session, make_verdict
 from tests.records import make_breakdown, make_input_wait
 from tests.trials.bench import make_edit
+
+
+def unsearched(**overrides: Any) -> Session:
+    """A session whose verdict calls for no search beyond what its findings have to try."""
+    return make_session(verdict=make_verdict(severity="ok"), **overrides)
 
 
 def trials_of(session: Session, **options: Any) -> TrialsOfRun:
@@ -49,7 +54,7 @@ def waiting(goes_on: bool = False, alone: bool = False, since_ns: int = 0) -> Tr
     ],
 )
 def test_why_the_script_went_on_is_said_as_it_was(options: dict[str, Any], reason: str) -> None:
-    session = make_session(findings=[make_finding(edit=make_edit("once", once=True))])
+    session = unsearched(findings=[make_finding(edit=make_edit("once", once=True))])
     tried = trials_of(session, **options)
     tried(waiting(goes_on=True), nobody)
     assert tried.fault is None
@@ -64,7 +69,7 @@ def test_why_the_script_went_on_is_said_as_it_was(options: dict[str, Any], reaso
 def test_a_short_loop_leaves_half_of_the_budget_to_a_later_one(
     run_to_end: bool, goes_on: bool, budget_s: float
 ) -> None:
-    tried = trials_of(make_session(findings=[]), run_to_end=run_to_end)
+    tried = trials_of(unsearched(findings=[]), run_to_end=run_to_end)
     tried(waiting(goes_on=goes_on), nobody)
     assert tried.fault is None
     assert tried.outcomes["loop_0"].run.budget_s == budget_s
@@ -155,7 +160,7 @@ def test_the_pipeline_of_an_evaluation_is_tried_in_what_its_training_has_left() 
 
 
 def test_what_changes_an_evaluation_is_not_tried_in_the_training() -> None:
-    session = make_session(findings=[of_evaluation()], loops=[make_loop(), validation()])
+    session = unsearched(findings=[of_evaluation()], loops=[make_loop(), validation()])
     tried = trials_of(session)
     tried(waiting(), nobody)
 
@@ -183,8 +188,35 @@ def test_a_part_of_the_budget_is_kept_for_an_evaluation_that_is_to_be_tried(
 
 
 def test_trials_stand_on_the_clock_of_the_windows() -> None:
-    session = make_session(findings=[make_finding(edit=make_edit("once", once=True))])
+    session = unsearched(findings=[make_finding(edit=make_edit("once", once=True))])
     tried = trials_of(session, run_to_end=True)
     tried(replace(waiting(goes_on=True), since_ms=6500.0), nobody)
 
     assert tried.outcomes["loop_0"].run.start_ms == 6500.0
+
+
+def test_a_search_follows_where_what_the_rules_call_for_cannot_be_built() -> None:
+    """The advice of a rule is refused; each change of the search is asked for behind it."""
+    prepared: list[str] = []
+
+    def ask(command: Command, _limit_s: float) -> Answer:
+        match command:
+            case Pull(arm):
+                return BlockRun(arm, batches=10, examples=320, elapsed_ns=10**8)
+            case Prepare("advised"):
+                return ArmRefused("advised", "It can't be built.")
+            case Prepare(arm):
+                prepared.append(arm)
+                return Prepared(arm)
+        raise AssertionError(command)
+
+    session = make_session(
+        verdict=make_verdict(bottleneck="input", severity="high"),
+        findings=[make_finding(edit=make_edit("advised"))],
+    )
+    tried = trials_of(session)
+    tried(waiting(alone=True, since_ns=time.monotonic_ns()), ask)
+
+    assert tried.fault is None
+    assert any(arm.startswith("search:") for arm in prepared)
+    assert {one.rule for one in tried.outcomes["loop_0"].further} == {"search"}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pipediag.rules.search.searching import META
 from pipediag.runner.tried_session import with_remark, with_trials
 from pipediag.session.model import Session
 from pipediag.session.trials import Trial, TrialRun
@@ -59,6 +60,23 @@ def test_a_remark_goes_with_every_reason_for_which_an_edit_was_not_tried() -> No
     none = with_remark(with_trials(session, {}, "Not reached."), "Try again.")
     assert none.trials_missing == "Not reached. Try again."
     assert with_remark(none, None) is none
+
+
+def test_what_was_tried_beyond_the_rules_stands_beside_their_findings() -> None:
+    found, vain = (
+        make_finding(META.id, status="informative", edit=make_edit(name), advice=name)
+        for name in ("found", "vain")
+    )
+    outcomes = tried(
+        large=trial("refuted", 1.0), found=trial("confirmed", 1.5), vain=trial("refuted", 1.0)
+    )
+    outcomes["loop_0"] = replace(outcomes["loop_0"], further=(found, vain))
+    concluded = with_trials(make_session(findings=[named("large")]), outcomes, "Not reached.")
+
+    assert concluded.findings[0].advice == "found"
+    assert concluded.verdict.next_steps == ["found"]
+    counted = concluded.findings[-1]
+    assert counted.title == "A search beyond the rules: one change more tried, none helps"
 
 
 # What evaluates.

@@ -375,3 +375,45 @@ def test_each_block_says_when_its_steps_began() -> None:
     ends = [start + block.duration_ms for start, block in zip(begun, blocks, strict=True) if start]
     assert all(end <= start for end, start in zip(ends, begun[1:], strict=False) if start)
     assert ends[-1] <= outcome.run.used_s * 1e3 + 0.01
+
+
+def test_where_nothing_is_confirmed_further_edits_have_the_time_that_is_left() -> None:
+    executor = FakeExecutor({"b": 2.0})
+    outcome = try_edits(
+        executor, [make_finding("a")], further=[make_finding("b"), make_finding("c")]
+    )
+    states = {edit: trial.state for edit, trial in outcome.trials.items()}
+
+    assert states == {"a": "refuted", "b": "confirmed", "c": "refuted"}
+    assert [one.rule for one in outcome.further] == ["b", "c"]
+    assert outcome.combined is not None
+    assert outcome.combined.findings == ["b"]
+
+
+def test_where_one_is_confirmed_nothing_further_is_tried() -> None:
+    outcome = try_edits(FakeExecutor({"a": 2.0}), [make_finding("a")], further=[make_finding("b")])
+
+    assert list(outcome.trials) == ["a"]
+    assert outcome.further == ()
+
+
+def test_further_edits_are_tried_where_the_first_may_not_be() -> None:
+    barred = make_finding("a", effect="not safe here")
+    outcome = try_edits(FakeExecutor({"b": 2.0}), [barred], further=[make_finding("b")])
+
+    assert outcome.trials["a"].state == "not_tried"
+    assert outcome.trials["b"].state == "confirmed"
+
+
+def test_a_budget_that_is_spent_on_the_first_leaves_the_further_ones_untried() -> None:
+    executor = FakeExecutor()
+
+    def spend(event: TrialEvent) -> None:
+        if isinstance(event, Decided):
+            executor.clock.now += 60.0
+
+    outcome = try_edits(executor, [make_finding("a")], further=[make_finding("b")], on_event=spend)
+
+    assert outcome.trials["a"].state == "refuted"
+    assert outcome.trials["b"].state == "not_tried"
+    assert str(outcome.trials["b"].reason).startswith("No time left")

@@ -1,4 +1,4 @@
-"""A search where rules are silent: something could be had, and none of them says how."""
+"""A search where rules are silent or wrong: something could be had, and none of them says how."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ META = Meta(
     title_informative="A change that no rule calls for",
     title_passed="A search beyond the rules found nothing",
     looks_at="Runs whose verdict is that something can be had, and of which no rule has an advice "
-    "that can be tried.",
+    "that can be tried, or none whose trial confirms it while time for trials is left.",
     why="Rules know causes that were seen before. Where none of them fits, trying what there is to "
     "try costs a minute, and that nothing helps is worth knowing, too.",
     edit="Whatever a trial confirms: parallel calls, several sources at once, a cache, a prefetch, "
@@ -38,10 +38,18 @@ MOST = 6
 
 def search(session: Session, findings: Sequence[Finding]) -> list[Finding]:
     """What is to be tried, the best prediction first; nothing where a rule has something to try."""
+    if any(_has_a_way(finding) for finding in findings):
+        return []
+    return beyond(session, findings)
+
+
+def beyond(session: Session, findings: Sequence[Finding]) -> list[Finding]:
+    """What is to be tried where nothing helps that these findings call for; nothing where they are
+    such a search's own already."""
     loop = session.diagnosed_loop()
     if loop is None or session.verdict.severity not in ("moderate", "high"):
         return []
-    if any(_has_a_way(finding) for finding in findings):
+    if any(finding.rule == META.id for finding in findings):
         return []
     known = [finding.edit.changes for finding in findings if finding.edit is not None]
     fitting = [one for one in _fitting(session) if one.edit.changes not in known]
@@ -101,6 +109,8 @@ def _fitting(session: Session) -> list[Fitting]:
 
 
 def _has_a_way(finding: Finding) -> bool:
-    """Whether its advice on speed can be tried."""
+    """Whether its advice on speed can be tried in the training loop, as far as is known before."""
     failed = finding.status == "fail" and not finding.about_results
-    return failed and finding.edit is not None
+    if not failed or finding.edit is None or finding.edit.loop_id is not None:
+        return False
+    return finding.effect_on_results != "not safe here"

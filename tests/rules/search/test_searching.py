@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules.registry import run_rules
-from pipediag.rules.search.searching import META, MOST, search, told
+from pipediag.rules.search.searching import META, MOST, beyond, search, told
 from pipediag.session.edits import Insert, Replace, SetModel, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -101,6 +101,26 @@ def test_where_nothing_is_to_be_had_nothing_is_tried(severity: str) -> None:
 def test_a_rule_that_has_something_to_try_comes_alone() -> None:
     assert search(slow(), [make_finding("a-rule", edit=make_edit("other"))]) == []
     assert search(slow(), [make_finding("a-rule", edit=None)]) != []
+
+
+def test_an_advice_that_no_trial_of_the_training_can_settle_keeps_nothing_back() -> None:
+    unsafe = make_finding("a-rule", edit=make_edit("unsafe"), effect_on_results="not safe here")
+    of_validation = make_finding("a-rule", edit=make_edit("other", loop_id="loop_1"))
+
+    assert search(slow(), [unsafe, of_validation]) != []
+
+
+def test_beyond_what_the_rules_tried_stands_what_they_did_not() -> None:
+    same = make_edit("same", changes=(SetParameters("map", {"num_parallel_calls": -1}),))
+    further = beyond(slow(), [make_finding("a-rule", edit=same)])
+
+    assert further
+    assert same.changes not in [one.edit.changes for one in further if one.edit is not None]
+
+
+def test_a_search_that_was_made_is_not_made_again() -> None:
+    session = slow()
+    assert beyond(session, search(session, [])) == []
 
 
 def test_what_a_rule_tries_by_itself_is_not_tried_twice() -> None:
