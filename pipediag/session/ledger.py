@@ -81,6 +81,9 @@ class Run(Record):
     not_seen: list[str] = []
     """What the whole holds that was never seen, so that the ledger is without it."""
     parts: list[RunPart]
+    seen: list[RunPart] = []
+    """Where the ledger speaks of less than the run: all that was seen of it, in percent of
+    `total_s`."""
     spans: list[RunSpan] = []
     """What was seen, in order of time and never two at once; of very many the longest."""
     spans_left_out: int = 0

@@ -192,25 +192,35 @@ def _run(
     epochs: Epochs,
 ) -> Run:
     seen = {place: ns for place, ns in amounts.ns.items() if place != PIPEDIAG and ns > 0}
-    total_ns = sum(seen.values())
-    whole = without_the_smallest(divided_by_lines(_whole(seen, amounts, projection), shares))
-    whole_ns = sum(one.ns for one in whole.values())
-    parts = [
-        _part(replace(place, line=hottest.get(place, place.line)), one, whole_ns)
-        for place, one in whole.items()
-        if one.ns > 0
-    ]
+    whole = _whole(seen, amounts, projection)
+    parts = _rows(whole, shares, hottest)
+    only_these = projection is not None and projection.only_these
     return Run(
         scope=projection.scope if projection else "run",
-        total_s=total_ns / 1e9,
-        projected_total_s=whole_ns / 1e9 if projection else None,
+        total_s=sum(seen.values()) / 1e9,
+        projected_total_s=sum(one.ns for one in whole.values()) / 1e9 if projection else None,
         projected_missing=projection.missing if projection else None,
         pipediag_s=amounts.ns.get(PIPEDIAG, 0) / 1e9,
         epochs_seen=_epochs_seen(epochs, projection),
         epochs_planned=_planned(projection, last),
         not_seen=projection.not_seen if projection else [],
-        parts=sorted(parts, key=lambda part: (RUN_PARTS.index(part.part), -part.seconds)),
+        parts=parts,
+        seen=_rows(_whole(seen, amounts, None), shares, hottest) if only_these else [],
     )
+
+
+def _rows(
+    whole: Mapping[Place, Projected], shares: Shares, hottest: Mapping[Place, int]
+) -> list[RunPart]:
+    """In the order of the parts, the costliest row of each first."""
+    places = without_the_smallest(divided_by_lines(whole, shares))
+    whole_ns = sum(one.ns for one in places.values())
+    rows = [
+        _part(replace(place, line=hottest.get(place, place.line)), one, whole_ns)
+        for place, one in places.items()
+        if one.ns > 0
+    ]
+    return sorted(rows, key=lambda row: (RUN_PARTS.index(row.part), -row.seconds))
 
 
 def _whole(

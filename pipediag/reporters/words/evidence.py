@@ -205,6 +205,9 @@ LABELS: Mapping[str, _Shown] = {
     "rows_touched_per_step": _Shown("rows used in a step"),
     "run_functions_eagerly": _Shown("all functions are set to run eagerly"),
     "savable_percent_of_run": _Shown("what could be saved of it at most", "% of the run"),
+    "savable_percent_of_what_was_seen": _Shown(
+        "what could have been saved at most", "% of what was seen of the run"
+    ),
     "savable_percent_of_span": _Shown("what 16 bits could save", _OF_SPAN),
     "saved_megabytes_per_step": _Shown("ids in 4 bytes would save", "MB per step"),
     "seen_in_stacks_percent": _Shown("Python of the pipeline at work", _OF_CORE),

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pipediag.facts.limits import Threshold
 from pipediag.rules.few_shapes import TRACES_LEFT, loop_on_many_shapes, ways
 from pipediag.rules.rule import Meta, Prediction
-from pipediag.rules.run.relevance import THRESHOLDS, weigh
+from pipediag.rules.run.relevance import NOTABLE, THRESHOLDS, weigh
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import RunPart
+from pipediag.session.ledger import Run, RunPart
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 
@@ -61,8 +61,7 @@ def check(session: Session) -> list[Finding]:
     run = session.run
     assert run is not None
     if run.scope != "run":
-        reason = "The ledger is of a part of the training, which doesn't tell how often it comes."
-        return [META.finding("not-applicable", reason, part="compile")]
+        return [_in_what_was_seen(session, run)]
     repeated = [row for row in run.parts if row.part == "compile" and _again(row)]
     if not repeated:
         return [META.finding("pass", "", part="compile")]
@@ -84,6 +83,31 @@ def check(session: Session) -> list[Finding]:
             saved_s=weight.saved_s,
         )
     ]
+
+
+def _in_what_was_seen(session: Session, run: Run) -> Finding:
+    """Where nobody knows how long all of the training is, so that no share of it can be told."""
+    repeated = [row for row in run.seen if row.part == "compile" and _again(row)]
+    saved_s = sum(_saved_s(session, row) for row in repeated)
+    percent = 100.0 * saved_s / max(run.total_s, 1e-9)
+    if not run.seen:
+        reason = "The ledger is of a part of the training, which doesn't tell how often it comes."
+        return META.finding("not-applicable", reason, part="compile")
+    if percent < NOTABLE.value:
+        return META.finding("pass", "", part="compile")
+    worst = max(repeated, key=lambda row: row.seconds)
+    return META.finding(
+        "informative",
+        f"How long all of the training is, nobody knows; of the {run.total_s:.1f} s that were seen "
+        f"of the run, this could have saved {percent:.0f} %. {_advice(session, worst, repeated)}",
+        place=(worst.file, worst.line),
+        evidence={
+            "taken_s": sum(row.seconds for row in repeated),
+            "savable_percent_of_what_was_seen": percent,
+            "traces": worst.count,
+        },
+        part="compile",
+    )
 
 
 def _saved_s(session: Session, row: RunPart) -> float:

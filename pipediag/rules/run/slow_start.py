@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from functools import partial
 
+from pipediag.facts.limits import Threshold
+from pipediag.facts.run import whole_in_words
 from pipediag.rules.rule import Meta
-from pipediag.rules.run.blocks import Block
+from pipediag.rules.run.blocks import Block, blocks_of
 from pipediag.rules.run.own_work import findings_of
 from pipediag.rules.run.relevance import AT_MOST, THRESHOLDS
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import OWN_LINE, READING
+from pipediag.session.ledger import OWN_LINE, READING, Run
 from pipediag.session.model import Session
 from pipediag.vocabulary import LoopRole
 
+LATE = Threshold(
+    "work before a training of unknown length, from which on it informs",
+    5.0,
+    "s, where an epoch takes less",
+    "own choice: who tries something runs it again and again, and waits for this each time",
+)
 META = Meta(
     id="slow-start",
     name="Slow start",
@@ -29,7 +37,7 @@ META = Meta(
     cost="A file that has to be made anew when its input or the code changes.",
     prediction=AT_MOST,
     needs=("loop", "run"),
-    thresholds=THRESHOLDS,
+    thresholds=(*THRESHOLDS, LATE),
     severity="warn",
     effect_on_results="same results",
     untried="It comes before the training, and a trial compares steps.",
@@ -46,9 +54,35 @@ def check(session: Session) -> list[Finding]:
     run = session.run
     assert run is not None
     if run.scope != "run":
+        return _beside_a_part(session, run)
+    return findings_of(META, run, "before_training", partial(_advice, session), _FRAMEWORKS)
+
+
+def _beside_a_part(session: Session, run: Run) -> list[Finding]:
+    """By its seconds alone, where nobody knows how long all of the training is."""
+    blocks = blocks_of(row for row in run.seen if row.part == "before_training")
+    late = [
+        block
+        for block in blocks
+        if block.seconds >= max(LATE.value, run.whole_s)
+        and block.in_framework_s <= block.seconds / 2
+    ]
+    if not late:
         reason = "The ledger is of a part of the training, as nobody knows how long all of it is."
         return [META.finding("not-applicable", reason, part="before_training")]
-    return findings_of(META, run, "before_training", partial(_advice, session), _FRAMEWORKS)
+    return [_late(session, run, block) for block in late]
+
+
+def _late(session: Session, run: Run, block: Block) -> Finding:
+    times = block.seconds / max(run.whole_s, 1e-9)
+    return META.finding(
+        "informative",
+        "How long all of the training is, nobody knows; this comes before it in each run, and "
+        f"takes {times:.1f} times as long as {whole_in_words(run)}. {_advice(session, block)}",
+        place=(block.hottest.file, block.hottest.line),
+        evidence={"taken_s": block.seconds},
+        part="before_training",
+    )
 
 
 def _advice(session: Session, block: Block) -> str:

@@ -106,6 +106,7 @@ def test_three_ends_are_carried_on_with_their_scatter() -> None:
     assert row(report, "epoch_start").count == 10
     assert row(report, "steps").count == 2000
     assert row(report, "evaluation", "validation in `fit`").count == 10
+    assert report.seen == []
 
 
 def test_limits_are_those_of_the_epochs_that_were_seen() -> None:
@@ -248,6 +249,10 @@ def test_without_a_known_end_it_is_an_epoch_where_its_length_is_known() -> None:
     assert (report.epochs_seen, report.epochs_planned) == (3.0, None)
     line = row(report, "epoch_end", "the script's own line")
     assert (line.line, line.basis) == (40, "projected")
+    # What comes once is no part of an epoch, and is told beside it.
+    assert sum(one.seconds for one in report.seen) == pytest.approx(report.total_s)
+    assert {one.basis for one in report.seen} == {"measured"}
+    assert "before_training" in {one.part for one in report.seen}
 
 
 @pytest.mark.parametrize("cardinality", [None, -1, 0])

@@ -190,6 +190,25 @@ def test_a_ledger_of_an_epoch_knows_of_no_compiling() -> None:
     assert only(repeated_compile, epoch).status == "not-applicable"
 
 
+@pytest.mark.parametrize(
+    ("seconds", "count", "status"),
+    [(40.0, 8, "informative"), (5.8, 8, "informative"), (5.7, 8, "pass"), (40.0, 2, "pass")],
+)
+def test_where_the_length_of_the_run_is_not_known_it_weighs_in_what_was_seen(
+    seconds: float, count: int, status: str
+) -> None:
+    row = compiled(seconds, count)
+    session = session_with(scope="epoch", projected_total_s=7.0, seen=[row])
+    finding = only(repeated_compile, session)
+    assert finding.status == status
+    if status == "informative":
+        saved = round(seconds * 7 / 8)
+        assert f"of the 100.0 s that were seen of the run, this could have saved {saved} %" in (
+            finding.advice
+        )
+        assert (finding.line, finding.saved_s) == (20, None)
+
+
 def test_without_a_ledger() -> None:
     assert only(repeated_compile, make_session()).status == "not-applicable"
     lost = make_session(run_missing="Nothing was written down.")

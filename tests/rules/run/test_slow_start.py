@@ -103,6 +103,36 @@ def test_where_the_whole_is_not_known_nothing_is_said() -> None:
     assert only(slow_start, session_with(scope="1000_steps")).status == "not-applicable"
 
 
+@pytest.mark.parametrize(
+    ("seconds", "epoch_s", "status"),
+    [
+        (5.0, 5.0, "informative"),
+        (4.9, 1.0, "not-applicable"),
+        (40.0, 41.0, "not-applicable"),
+    ],
+)
+def test_beside_a_training_of_unknown_length_its_seconds_count(
+    seconds: float, epoch_s: float, status: str
+) -> None:
+    session = session_with(scope="epoch", whole_s=epoch_s, seen=[before(seconds)])
+    finding = only(slow_start, session)
+    assert finding.status == status
+    assert ("np.load" in finding.advice) is (status == "informative")
+
+
+def test_how_long_it_takes_is_said_beside_an_epoch() -> None:
+    session = session_with(scope="epoch", whole_s=10.0, seen=[before(25.0), before(16.0, line=11)])
+    finding = only(slow_start, session)
+    assert "takes 4.1 times as long as an epoch. 41.0 s pass in `read_vectors`" in finding.advice
+    assert (finding.file, finding.line, finding.saved_s) == ("train.py", 9, None)
+
+
+def test_beside_an_unknown_length_a_framework_s_work_is_left_alone() -> None:
+    building = before(60.0, what=OWN_LINE + IN_FRAMEWORK)
+    session = session_with(scope="epoch", whole_s=10.0, seen=[building])
+    assert only(slow_start, session).status == "not-applicable"
+
+
 @pytest.mark.parametrize(("own", "status"), [(20.0, "fail"), (19.9, "informative")])
 def test_half_of_it_the_script_s_own_is_enough(own: float, status: str) -> None:
     rows = [before(own), before(20.0, what="in `read_vectors`" + IN_FRAMEWORK)]
