@@ -84,6 +84,13 @@ SECONDS = click.FloatRange(min=0)
     metavar="PER_HOUR",
     help="What an hour of this machine costs: the run and what a change saves are priced.",
 )
+@click.option(
+    "--epochs",
+    type=POSITIVE,
+    metavar="N",
+    help="How many epochs the script would train, where it does not tell: its run is carried on "
+    "to them.",
+)
 @click.option("--run-to-end", is_flag=True, help="Let the script finish; end with its status.")
 @click.option(
     "--rerun",
@@ -240,6 +247,7 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         loop=options["loop"],
         timeout_s=options["timeout"],
         price_per_hour=options["price"],
+        epochs=options["epochs"],
         run_to_end=options["run_to_end"],
         budget_s=options["budget"],
         rerun=options["rerun"],

@@ -49,6 +49,8 @@ class AnalysisRequest:
     loop: WantedLoop | None = None
     timeout_s: float | None = None
     price_per_hour: float | None = None
+    epochs: int | None = None
+    """Planned ones, where the script does not tell."""
     run_to_end: bool = False
     budget_s: float = 60.0
     """Time for trials; 0 is none."""
@@ -143,6 +145,7 @@ def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:
         profile_steps=request.profile_steps,
         run_to_end=request.run_to_end,
         price_per_hour=request.price_per_hour,
+        epochs=request.epochs,
         look_ahead_s=_look_ahead_s(request),
         loop=request.loop,
         budget_s=request.budget_s,

@@ -17,6 +17,7 @@ from pipediag.measures.loop.loops import loop_rows
 from pipediag.measures.loop.measures import LoopSections, MeasuredLoop, measure_loop
 from pipediag.measures.missing import Missing
 from pipediag.measures.recorded_windows import window_rows
+from pipediag.measures.run.given_epochs import told_as_given, with_given_epochs
 from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.measures.verdict.decision import decide
 from pipediag.rules.registry import run_rules
@@ -82,15 +83,21 @@ def diagnose(
         run = RunFacts(describe_machine(None), run_missing=NO_RECORDING)
         measured = MeasuredLoop(LoopSections.lacking(NO_RECORDING))
     else:
+        as_written = recording
+        if settings.epochs is not None:
+            recording = with_given_epochs(recording, settings.epochs)
         recovered = recover(recording, read_journal(capture_directory / JOURNAL_FILE))
         loop, chosen = chosen_loop(recording, settings.loop)
         timeline = read_timeline(capture_directory / TIMELINE_FILE)
         bounds = RunBounds(child.started_ns, child.ended_ns, child.outcome)
         ledger = measure_run(timeline, recording, bounds)
+        given = None
         if isinstance(ledger, Run):
             ledger = ledger.model_copy(update={"price_per_hour": settings.price_per_hour})
+            if settings.epochs is not None:
+                ledger, given = told_as_given(ledger, as_written, settings.epochs)
         run = _facts_of(recording, loop, host, recovered, ledger)
-        run.notes.extend(chosen)
+        run.notes.extend([*chosen, *([given] if given else [])])
         measured = _measured(recording, loop, host, cores_allowed(run.environment))
     draft = Session(
         schema_version=SCHEMA_VERSION,

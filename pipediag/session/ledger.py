@@ -76,6 +76,8 @@ class Run(Record):
     epochs_seen: float | None = None
     """Of the diagnosed loop; a fraction where the last one was not seen to its end."""
     epochs_planned: int | None = None
+    epochs_given: bool = False
+    """Whether the user said so (`--epochs`), as the script does not tell."""
     price_per_hour: float | None = None
     """As given by `--price`, in a currency of the user's."""
     not_seen: list[str] = []

@@ -48,6 +48,8 @@ class RunSettings:
     run_to_end: bool = False
     price_per_hour: float | None = None
     """What an hour of the machine costs, in a currency of the user's."""
+    epochs: int | None = None
+    """How many the script would train, as the user says, where it does not tell."""
     look_ahead_s: float = 5.0
     """A diagnosed loop that would end within this time is let run on, so later loops are seen."""
     budget_s: float = 0.0

@@ -25,7 +25,12 @@ UNSAMPLED = HostTrack(pid=100, missing="The host was not sampled.")
 
 
 def diagnosed(
-    folder: Path, recording: Recording | None, host: HostTrack = UNSAMPLED, **ending: Any
+    folder: Path,
+    recording: Recording | None,
+    host: HostTrack = UNSAMPLED,
+    *,
+    epochs: int | None = None,
+    **ending: Any,
 ) -> Session:
     values: dict[str, Any] = {
         "outcome": "stopped",
@@ -35,7 +40,7 @@ def diagnosed(
         "ended_ns": 6000 * MS,
     }
     child = ChildResult(**{**values, **ending})
-    settings = RunSettings("train.py", ("--fast",), False, str(folder))
+    settings = RunSettings("train.py", ("--fast",), False, str(folder), epochs=epochs)
     if recording is not None:
         (folder / "recording.json").write_text(json.dumps(asdict(recording)), encoding="utf-8")
     return diagnose(folder, child, host, settings)
@@ -165,3 +170,9 @@ def test_the_host_is_held_to_the_cores_or_the_lower_quota(
     assert host.cores_allowed == allowed
     # The process takes 1.2 cores.
     assert host.cpu_percent == pytest.approx(120 / allowed)
+
+
+def test_epochs_that_the_user_gives_reach_the_loop(tmp_path: Path) -> None:
+    loop = make_recorded_loop(kind="eager", keras=None, planned_steps=None)
+    session = diagnosed(tmp_path, make_recording(loops=[loop]), epochs=12)
+    assert [one.planned_rounds for one in session.loops] == [12]

@@ -85,6 +85,7 @@ def whole(run: Run) -> str:
     if run.scope != "run":
         return f"Of {_SCOPES[run.scope]}, {seconds(run.whole_s)}"
     epochs = f", {counted(run.epochs_planned, 'epoch')}" if run.epochs_planned else ""
+    epochs += " as given by --epochs" if run.epochs_given else ""
     cost = worth(run, run.whole_s)
     epochs += f", and costs {measured(cost)}" if cost is not None else ""
     if run.projected_total_s is None:

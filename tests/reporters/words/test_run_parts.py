@@ -90,6 +90,14 @@ def test_a_row_says_how_often_it_came() -> None:
     assert run_parts.row_title(rows[2]) == "the rest"
 
 
+def test_whose_epochs_they_are_is_said_where_they_are_the_user_s() -> None:
+    run = factories.make_run(epochs_given=True)
+
+    assert run_parts.whole(run).replace("\u00a0", " ") == (
+        "The run would take 20.0 s, 10 epochs as given by --epochs; 8.00 s of it were seen"
+    )
+
+
 def test_with_a_price_time_is_money() -> None:
     run = factories.make_run(price_per_hour=3600.0)
 
