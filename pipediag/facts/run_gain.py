@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import hypot, sqrt
 from typing import Literal
@@ -12,7 +12,7 @@ from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import MAKING, Run, RunGain, RunPart
 from pipediag.session.model import Session
-from pipediag.session.record import LikelyRange
+from pipediag.session.record import Interval, LikelyRange
 from pipediag.session.trials import Combined, Trial
 from pipediag.tensorflow_names import CACHES
 
@@ -96,6 +96,23 @@ def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
     return _measured(run, shortened, combined)
 
 
+def gain_without(run: Run, rows: Iterable[RunPart]) -> RunGain | None:
+    """What leaving that out would come to, by the ledger alone; None where nothing would remain."""
+    left_out = _taken(run, rows)
+    gain = _saving(run, left_out.seconds, "measured")
+    if gain is None:
+        return None
+    rest = _rest(run, left_out)
+
+    def of(part_off_s: float, rest_off_s: float) -> float:
+        rest_s = max(rest.seconds + rest_off_s, 1e-9)
+        return gain.speedup - (rest_s + max(0.0, left_out.seconds + part_off_s)) / rest_s
+
+    part_off = [of(off_s, 0.0) for off_s in (-left_out.off_s, left_out.off_s)]
+    rest_off = [of(0.0, off_s) for off_s in (-rest.off_s, rest.off_s)]
+    return gain.model_copy(update={"ci95": _limits(gain.speedup, part_off, rest_off)})
+
+
 def _measured(run: Run, shortened: Taken, trial: Trial | Combined) -> RunGain:
     """Amdahl's law: the rest of the run takes what it took.
 
@@ -113,14 +130,20 @@ def _measured(run: Run, shortened: Taken, trial: Trial | Combined) -> RunGain:
         rest_s = max(0.0, rest.seconds + rest_off_s)
         return gain.speedup - (rest_s + part_s) / max(rest_s + part_s / max(speedup, 1e-6), 1e-9)
 
-    off = (
+    limits = _limits(
+        gain.speedup,
         [of(0.0, 0.0, limit) for limit in trial.ci95],
         [of(off_s, 0.0, trial.speedup) for off_s in (-shortened.off_s, shortened.off_s)],
         [of(0.0, off_s, trial.speedup) for off_s in (-rest.off_s, rest.off_s)],
     )
+    return gain.model_copy(update={"ci95": limits})
+
+
+def _limits(speedup: float, *off: Sequence[float]) -> Interval:
+    """Of what it is too large by at either end of each thing that it rests on."""
     below = hypot(*(max(0.0, *one) for one in off))
     above = hypot(*(min(0.0, *one) for one in off))
-    return gain.model_copy(update={"ci95": (gain.speedup - below, gain.speedup + above)})
+    return speedup - below, speedup + above
 
 
 def _rest(run: Run, shortened: Taken) -> Taken:

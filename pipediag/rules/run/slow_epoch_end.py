@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pipediag.facts.limits import Threshold
-from pipediag.rules.rule import Meta, Place
+from pipediag.facts.run import whole_in_words
+from pipediag.facts.run_gain import gain_without
+from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.rules.run.blocks import Block, blocks_of
-from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, THRESHOLDS, weigh
+from pipediag.rules.run.relevance import NOT_PREDICTED, THRESHOLDS, weigh
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import READING, Run, RunPart, callback_words
 from pipediag.session.model import Session
@@ -16,6 +18,8 @@ OFTEN = Threshold(
     "times",
     "own choice: what comes once or twice can't be done every few epochs",
 )
+EVERY = 5
+"""Epochs of which one is kept, in what is said of fewer. Own choice."""
 META = Meta(
     id="slow-epoch-end",
     name="Slow end of the epoch",
@@ -32,7 +36,9 @@ META = Meta(
     "is "
     "better than before; write in a thread, on a copy of the weights.",
     cost="After a crash, more epochs are lost. Uncompressed files are larger.",
-    prediction=AT_MOST,
+    prediction="By the ledger: what is left where every fifth of those times remains; and what "
+    "the run would be without any. For what Keras' own callbacks leave out, and for what is read, "
+    "none.",
     needs=("loop", "run"),
     thresholds=(OFTEN, *THRESHOLDS),
     severity="warn",
@@ -77,15 +83,35 @@ def _finding(session: Session, run: Run, block: Block) -> Finding:
         status = "informative"
         times = "once" if count == 1 else f"{count} times"
         sentence = f"It comes {times} in the run, so it can't be done less often."
-    advice = "" if status == "pass" else f"{sentence} {_advice(block)}".strip()
+    advice = f"{sentence} {_advice(block)}{_without(run, block)}".strip()
+    left = 1.0 if _has_a_way_of_its_own(block) else _left(count)
     return META.finding(
         status,
-        advice,
+        "" if status == "pass" else advice,
         place=_place(session, block),
         evidence={**weight.evidence, "times": count},
-        own_prediction=NOT_PREDICTED,
+        own_prediction=NOT_PREDICTED if left == 1.0 else Prediction(round(1.0 / left, 3)),
         part="epoch_end",
-        saved_s=weight.saved_s,
+        saved_s=weight.saved_s * (1.0 if left == 1.0 else 1.0 - left),
+    )
+
+
+def _left(count: int | None) -> float:
+    """The part of the times that remains where every fifth does; all of few."""
+    if count is None:
+        return 1.0 / EVERY
+    return count // EVERY / count if count >= EVERY else 1.0
+
+
+def _without(run: Run, block: Block) -> str:
+    """What the ledger says of the run without it, as a sentence; nothing where nothing else is."""
+    gain = gain_without(run, block.rows)
+    if gain is None or gain.ci95 is None:
+        return ""
+    low, high = gain.ci95
+    return (
+        f" Without it {whole_in_words(run)} would be {gain.speedup:.2f}x as fast, by the ledger "
+        f"({low:.2f} to {high:.2f}x)."
     )
 
 
@@ -107,6 +133,19 @@ def _place(session: Session, block: Block) -> Place:
     return (loop.file, loop.line) if loop is not None else (None, None)
 
 
+def _has_a_way_of_its_own(block: Block) -> bool:
+    """Whether the advice is another one than to do it every few epochs."""
+    return block.what == READING or _of_keras(block) is not None
+
+
+def _of_keras(block: Block) -> str | None:
+    """What to say of a callback of Keras' own."""
+    if block.hottest.file is not None:
+        return None
+    ways = (how for name, how in _OF_KERAS.items() if block.what == callback_words(name))
+    return next(ways, None)
+
+
 def _advice(block: Block) -> str:
     what = block.what
     if what == READING:
@@ -114,13 +153,14 @@ def _advice(block: Block) -> str:
             f"To read this data set takes {block.seconds:.1f} s in all: `cardinality()` tells how "
             "many batches it has, and what else is made of it can be kept from the first time."
         )
-    for name, how in _OF_KERAS.items():
-        if what == callback_words(name) and block.hottest.file is None:
-            return f"`{name}` takes {block.seconds:.1f} s in all: {how}."
+    how = _of_keras(block)
+    if how is not None:
+        return f"{_doer(what)} takes {block.seconds:.1f} s in all: {how}."
     return (
         f"{_doer(what)} takes {block.seconds:.1f} s in all: do it every few epochs "
-        "(`if epoch % 5 == 0`). If it saves, save uncompressed and only the weights, or only what "
-        "is better than before; if it only writes or draws, a thread can do it beside the training."
+        f"(`if epoch % {EVERY} == 0`). If it saves, save uncompressed and only the weights, or "
+        "only what is better than before; if it only writes or draws, a thread can do it beside "
+        "the training."
     )
 
 

@@ -33,9 +33,27 @@ def test_a_callback_is_named_with_its_line() -> None:
     assert (finding.file, finding.line) == ("train.py", 30)
     assert "The callback Saver takes 40.0 s" in finding.advice
     assert "every few epochs" in finding.advice
-    assert finding.saved_s == 40.0
-    # All of it may go, of which no number tells how many times faster that is.
-    assert finding.speedup_at_most is None
+
+
+def test_what_every_fifth_time_leaves_is_predicted_by_the_ledger() -> None:
+    finding = only(slow_epoch_end, session_with(callback(40.0)))
+    assert (finding.predicted_speedup, finding.saved_s) == (5.0, pytest.approx(32.0))
+    assert "prediction_missing" not in finding.evidence
+
+
+def test_what_it_is_without_is_told_with_the_ledgers_interval() -> None:
+    row = callback(40.0, ci95_percent=(36.0, 44.0))
+    advice = only(slow_epoch_end, session_with(row)).advice
+    # 40 s of 100, give or take 4; the rest came once, which is a tenth in doubt.
+    assert "Without it the run would be 1.67x as fast, by the ledger (1.58 to 1.77x)." in advice
+    epoch = session_with(row, scope="epoch", epochs_planned=None)
+    assert "Without it an epoch would be 1.67x" in only(slow_epoch_end, epoch).advice
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_of_few_times_no_fifth_is_left(count: int) -> None:
+    finding = only(slow_epoch_end, session_with(callback(40.0, count=count)))
+    assert (finding.status, finding.predicted_speedup, finding.saved_s) == ("fail", None, 40.0)
 
 
 def test_a_callback_of_kerass_is_looked_for_where_it_is_given() -> None:
@@ -43,6 +61,12 @@ def test_a_callback_of_kerass_is_looked_for_where_it_is_given() -> None:
     finding = only(slow_epoch_end, session_with(checkpoint))
     assert (finding.file, finding.line) == ("train.py", 20)
     assert "save_best_only=True" in finding.advice
+    # That leaves something of each time, and all of it may go: no number tells how much.
+    assert (finding.predicted_speedup, finding.speedup_at_most, finding.saved_s) == (
+        None,
+        None,
+        40.0,
+    )
 
 
 def test_a_data_set_that_is_read_again_is_counted_otherwise() -> None:
@@ -75,7 +99,7 @@ def test_lines_of_a_function_are_one_finding() -> None:
         callback(8.0, what="in `draw`", line=52, count=None),
     ]
     finding = only(slow_epoch_end, session_with(*lines))
-    assert (finding.status, finding.line, finding.saved_s) == ("fail", 52, 14.0)
+    assert (finding.status, finding.line, finding.saved_s) == ("fail", 52, pytest.approx(11.2))
     assert "`draw` takes 14.0 s" in finding.advice
 
 
