@@ -19,6 +19,7 @@ from pipediag.facts.pipeline import (
     passes_over_data,
     place_name,
     reaches_the_loop,
+    reshuffles,
     upstream,
 )
 from pipediag.rules.pipeline.cache_gain import gain_of_cache
@@ -55,7 +56,8 @@ META = Meta(
     "the same in every epoch only you know.",
     why="From the second epoch on a cache replaces everything above it.",
     edit="`.cache()` behind the map and above shuffle, repeat and anything random; `.cache(path)` "
-    "where the elements don't fit in memory.",
+    "where the elements don't fit in memory. A shuffle may stay above it with "
+    "`reshuffle_each_iteration=False`, where one order will do for all epochs.",
     cost="Memory or disk for every element. A file outlives the run: delete it when the data or "
     "the map changes. The first epoch gains nothing. A function that isn't "
     "deterministic would be frozen at its first results.",
@@ -203,7 +205,9 @@ def _moved(session: Session, op: Operation) -> list[Operation]:
     return [
         other
         for other in above[::-1]
-        if other.kind in ("shuffle", "repeat") and other not in beyond and not _ended(other, op)
+        if (reshuffles(other) or other.kind == "repeat")
+        and other not in beyond
+        and not _ended(other, op)
     ]
 
 
@@ -261,6 +265,11 @@ def _advice(session: Session, op: Operation, size: float, *, on_disk: bool) -> s
     if moved:
         names = " and ".join(call_name(other) for other in moved)
         advice = f"Put {cache} behind {call_name(op)}, and move {names} behind the cache."
+        if all(map(reshuffles, moved)) and not _can_move(session, op, moved):
+            advice += (
+                " Where one order will do for all epochs, `reshuffle_each_iteration=False` lets "
+                "the shuffle stay where it is."
+            )
     else:
         advice = f"Put {cache} directly behind {call_name(op)}."
     held = _held_above(session, op)

@@ -36,10 +36,10 @@ META = Meta(
     "or "
     "on all of the data.",
     edit="Evaluate every few epochs (`validation_freq`) or on a part (`validation_steps`), in "
-    "larger "
-    "batches. Where its steps wait for data: end its pipeline with `.cache()` if it is made anew "
-    "each time, give parallel calls to a map that TensorFlow keeps serial, and a `prefetch` where "
-    "TensorFlow is kept from appending one.",
+    "larger batches (`validation_batch_size`, where `fit` is given arrays). Where its steps wait "
+    "for data: end its pipeline with `.cache()` if it is made anew each time, give parallel calls "
+    "to a map that TensorFlow keeps serial, and a `prefetch` where TensorFlow is kept from "
+    "appending one.",
     cost="Callbacks that watch a validation metric see it less often; where one of them decides "
     "over the training (EarlyStopping, ReduceLROnPlateau), that changes a hyper-parameter, its "
     "patience. A part of the data tells less exactly. A cache takes memory for every element.",
@@ -119,7 +119,7 @@ def _finding(session: Session, run: Run, row: RunPart, count: int | None) -> Fin
     if status == "fail" and seldom:
         status = "informative"
         times = "once" if count == 1 else f"{count} times"
-        advice = f"{_named(row)} comes {times}, which a run may well need.{_batches(loop)}"
+        advice = f"{_named(row)} comes {times}, which a run may well need.{_batches(session, row)}"
     elif status != "fail":
         advice = weight.sentence and f"{weight.sentence} {advice}"
     return META.finding(
@@ -191,7 +191,7 @@ def _advice(
     if watching:
         names = " and ".join(f"`{name}`" for name in watching)
         less += f"; {names} then counts fewer values, so give it a smaller `patience`"
-    return f"{less}.{every_fifth}{_batches(loop)}{what_its_data_lacks(session, loop)}"
+    return f"{less}.{every_fifth}{_batches(session, row)}{what_its_data_lacks(session, loop)}"
 
 
 def _named(row: RunPart) -> str:
@@ -199,10 +199,24 @@ def _named(row: RunPart) -> str:
     return what[:1].upper() + what[1:]
 
 
-def _batches(loop: Loop | None) -> str:
+def _batches(session: Session, row: RunPart) -> str:
+    loop, by = loop_at(session, row), _by(session, row)
     if loop is None or loop.batch_size is None:
-        return " Larger batches take less time, as no gradients are kept."
+        return f" Larger batches{by} take less time, as no gradients are kept."
     return (
-        f" Its batches of {loop.batch_size} can be larger, as no gradients are kept: that takes "
-        "less time as long as they are small."
+        f" Its batches of {loop.batch_size} can be larger{by}, as no gradients are kept: that "
+        "takes less time as long as they are small."
     )
+
+
+def _by(session: Session, row: RunPart) -> str:
+    """Keras' own argument, where its validation makes batches of the arrays that it was given."""
+    loop = loop_at(session, row)
+    of_arrays = (
+        _validates(session, row)
+        and loop is not None
+        and loop.pipeline is not None
+        and all(op.made_by_framework for op in loop.pipeline.ops)
+        and not any(op.kind == "from_generator" for op in loop.pipeline.ops)
+    )
+    return " (`validation_batch_size` in `fit`)" if of_arrays else ""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipediag.facts.epochs import seen_time
+from pipediag.facts.graph_ops import differs_by_pass
 from pipediag.facts.limits import INPUT_BOUND, Threshold
-from pipediag.facts.pipeline import call_name, operations
+from pipediag.facts.pipeline import call_name, operations, reshuffles, upstream
 from pipediag.facts.run import later_starts_s, starts_s, whole_in_words
 from pipediag.rules.pipeline.all_epochs import run_through
+from pipediag.rules.pipeline.cache_size import cache_bytes, fits_in_memory
 from pipediag.rules.pipeline.files_at_once import files_at_once, read_in_turn
 from pipediag.rules.pipeline.smaller_buffer import smaller_buffer, smaller_size
 from pipediag.rules.rule import Meta
@@ -39,10 +41,12 @@ META = Meta(
     edit="One pipeline through all epochs: `repeat()` at its end, before `prefetch`, and "
     "`steps_per_epoch` in `fit` (or a count of steps in your loop). Load what a generator needs "
     "once, outside of it. A smaller shuffle buffer fills sooner; several files are opened sooner "
-    "at once than in turn.",
+    "at once than in turn. With `reshuffle_each_iteration=False` and a cache behind it, a buffer "
+    "is filled once.",
     cost="With `repeat()` the end of the data is no longer the end of an epoch: its steps have to "
     "be "
-    "counted. A smaller buffer shuffles less.",
+    "counted. A smaller buffer shuffles less, and one order for all epochs not at all after the "
+    "first.",
     prediction=f"{AT_MOST} What only moves beside the steps is hidden by them as long as they "
     f"last.",
     needs=("loop", "run"),
@@ -192,10 +196,25 @@ def _smaller_buffer(
     smaller = "a smaller one" if size is None else f"one of {size}"
     return _Cure(
         f"{call_name(shuffle)} fills its buffer anew in each epoch: {smaller} fills sooner. "
-        f"{repeated}",
+        f"{repeated}{_one_order(session, shuffle)}",
         hides=False,
         edit=through or smaller_buffer(session, shuffle, META.id),
         effect="changes a hyper-parameter" if size is not None and through is None else None,
+    )
+
+
+def _one_order(session: Session, shuffle: Operation) -> str:
+    """A cache behind the shuffle, which then has one order, as a sentence; nothing where it would
+    keep what differs from epoch to epoch, or would be too large."""
+    above, size = upstream(session, shuffle), cache_bytes(session, shuffle)
+    if not reshuffles(shuffle) or any(map(differs_by_pass, above)):
+        return ""
+    if size is not None and not fits_in_memory(session, size):
+        return ""
+    fitting = ", if its elements fit in memory" if size is None else ""
+    return (
+        " Where one order will do for all epochs, `reshuffle_each_iteration=False` and a "
+        f"`.cache()` behind it fill it only once{fitting}."
     )
 
 

@@ -248,6 +248,23 @@ def test_a_shuffle_of_other_elements_is_not_moved(kind: str) -> None:
     finding = only(missing_cache, session)
     assert (finding.status, finding.edit) == ("fail", None)
     assert "other elements than a cache would hold" in str(finding.trial.reason)
+    assert "`reshuffle_each_iteration=False` lets the shuffle stay where" in finding.advice
+
+
+def test_a_shuffle_that_keeps_its_order_stays_above_the_cache() -> None:
+    kept = {"reshuffle_each_iteration": False}
+    session = session_of(
+        source(),
+        make_operation("shuffle", "shuffle", line=2, parameters=kept),
+        make_operation("repeat", "repeat", line=3, parameters={"count": None}),
+        costly_map(),
+        batch(),
+    )
+    finding = only(missing_cache, session)
+    assert "move `repeat` at line 3 behind the cache" in finding.advice
+    assert "shuffle" not in finding.advice
+    assert finding.edit is not None
+    assert Move("shuffle", "map") not in finding.edit.changes
 
 
 def test_a_python_function_is_not_tried() -> None:

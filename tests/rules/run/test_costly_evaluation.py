@@ -10,9 +10,11 @@ from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunPart
 from pipediag.session.loops import Evaluation, Loop
 from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from tests.evaluations import decoding, ending, validation, written
 from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.ledgers import make_part, make_run
+from tests.records import make_pipeline
 from tests.rules.sessions import only, run
 
 VALIDATION = make_loop(id="loop_1", role="validation", diagnosed=False, batch_size=16)
@@ -44,6 +46,34 @@ def test_validation_in_fit_is_done_less_often() -> None:
     assert finding.speedup_at_most == pytest.approx(5.0)
     assert finding.effect_on_results == "same results"
     assert "patience" not in finding.advice
+
+
+ARRAYS = [
+    written("v1", "range", 20, made_by_framework=True),
+    written("v2", "map", 20, "v1", made_by_framework=True),
+]
+
+
+@pytest.mark.parametrize(
+    ("ops", "line", "told"),
+    [
+        (ARRAYS, 20, True),
+        # A data set has batches of its own.
+        ([*ARRAYS[:1], written("v2", "batch", 32, "v1")], 20, False),
+        # As Keras reads a PyDataset.
+        ([written("v1", "from_generator", 20, made_by_framework=True)], 20, False),
+        # A call of `evaluate`.
+        (ARRAYS, 44, False),
+    ],
+)
+def test_arrays_have_batches_of_validation_by_an_argument_of_fit(
+    ops: list[Operation], line: int, told: bool
+) -> None:
+    # No operation says how large the batches are that Keras makes.
+    read = validation(make_pipeline(ops=ops), line=line, batch_size=None if told else 8)
+    session = session_with(evaluated(40.0, line=line), loops=[make_loop(), read])
+    advice = only(costly_evaluation, session).advice
+    assert ("Larger batches (`validation_batch_size` in `fit`) take less" in advice) is told
 
 
 @pytest.mark.parametrize("name", ["EarlyStopping", "ReduceLROnPlateau"])

@@ -12,7 +12,7 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_keras, make_loop, make_loop_time
 from tests.ledgers import make_part, make_run
-from tests.records import make_breakdown, make_operation
+from tests.records import make_breakdown, make_function, make_operation
 from tests.rules.sessions import batch, only, session_of, source
 
 READER = make_operation("read", "TFRecordDataset", line=5)
@@ -82,6 +82,29 @@ def test_a_buffer_of_cheap_elements_is_made_smaller() -> None:
     assert "a smaller one fills sooner" in finding.advice
     assert finding.edit is None
     assert "run from end to end" in str(finding.trial.reason)
+
+
+@pytest.mark.parametrize(
+    ("shuffled", "mapped", "said"),
+    [
+        ({}, {}, "behind it fill it only once."),
+        ({"bytes_per_element": None}, {}, "fill it only once, if its elements fit in memory."),
+        # More than the machine has.
+        ({"bytes_per_element": 1e12}, {}, None),
+        # It has one order already.
+        ({"parameters": {"reshuffle_each_iteration": False}}, {}, None),
+        # What differs from epoch to epoch would be kept, too.
+        ({}, {"function": make_function(graph_ops={"RandomUniform": 1})}, None),
+    ],
+)
+def test_a_cache_behind_one_order_fills_a_buffer_once(
+    shuffled: dict[str, Any], mapped: dict[str, Any], said: str | None
+) -> None:
+    values: dict[str, Any] = {"cardinality": 10_000, "elements": 32.0, "bytes_per_element": 1000.0}
+    shuffle = make_operation("shuffle", "shuffle", line=9, **{**values, **shuffled})
+    pipeline = [source(), make_operation("map", "map", **mapped), shuffle, batch()]
+    finding = only(slow_epoch_start, session_with(waits(40.0), *pipeline, **LONG))
+    assert finding.advice.endswith(said or "or a count of steps in your own loop.")
 
 
 THROUGH = Edit(
