@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipediag.facts.run import costliest_row, whole_in_words
+from pipediag.facts.run_gain import ONCE_OFF
 from pipediag.facts.run_parts import LABELS
 from pipediag.gate.config import GateConfig
 from pipediag.gate.limits import Limit, Measured, judged, of_runs
 from pipediag.gate.result import Check
-from pipediag.session.ledger import Run
+from pipediag.session.ledger import Run, RunPart
 from pipediag.session.model import Session
+from pipediag.session.record import Interval
 from pipediag.vocabulary import RunPartName
 
 _NARROWER = "More epochs make the interval narrower, as `--run-to-end` sees."
@@ -41,11 +43,19 @@ def _of_session(session: Session, part: RunPartName) -> Measured | str:
 
 
 def _measured(run: Run, part: RunPartName) -> Measured:
-    """The rows of a part together; one that was timed once, as it is, has no width of its own."""
+    """The rows of a part together."""
     rows = [row for row in run.parts if row.part == part]
-    bounds = [row.ci95_percent or (row.percent, row.percent) for row in rows]
+    bounds = [_bounds(row) for row in rows]
     return Measured(
         value=sum(row.percent for row in rows),
         interval=(sum(low for low, _ in bounds), sum(high for _, high in bounds)),
         of=whole_in_words(run),
     )
+
+
+def _bounds(row: RunPart) -> Interval:
+    """One that was timed once, as it is, has no width of its own; a projection is never certain."""
+    if row.ci95_percent is not None:
+        return row.ci95_percent
+    off = ONCE_OFF * row.percent if row.basis == "projected" else 0.0
+    return row.percent - off, row.percent + off

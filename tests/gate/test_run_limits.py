@@ -47,6 +47,16 @@ def test_what_was_timed_once_is_what_it_is(limit: float, outcome: str) -> None:
     assert (check.outcome, check.interval) == (outcome, (10.0, 10.0))
 
 
+@pytest.mark.parametrize(
+    ("limit", "outcome"), [(8.9, "fail"), (9.1, "inconclusive"), (11.1, "pass")]
+)
+def test_a_projection_without_limits_is_a_tenth_in_doubt(limit: float, outcome: str) -> None:
+    row = make_part("compile", 10.0, basis="projected")
+    (check,) = run_limit_checks([make_session(run=make_run(row))], limits(compile=limit))
+
+    assert (check.outcome, check.interval) == (outcome, (9.0, 11.0))
+
+
 def test_a_broken_limit_points_to_the_costliest_line() -> None:
     (check,) = run_limit_checks([session_of_a_run()], limits(epoch_start=20))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipediag.measures.makings import SLOW_ONES, all_of_few_ns, are_doubtful, usual_ns
 from pipediag.measures.run.amounts import Amounts
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.places import Place
-from pipediag.measures.run.projected import Projected
+from pipediag.measures.run.projected import Projected, in_doubt
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,19 @@ class Makings:
 
     def carried_on(self, count: int) -> Projected:
         """So many, those that were seen among them, of which the first lets go of none."""
-        return Projected(all_of_few_ns(self._seen_ns, count), count)
+        return carried_on_from_few(self._seen_ns, count)
 
     def doubt(self) -> str | None:
         """What is not known of those to come, where it matters."""
         return SLOW_ONES if are_doubtful(self.later_ns, usual_ns(self._seen_ns)) else None
+
+
+def carried_on_from_few(seen_ns: Sequence[int], count: int) -> Projected:
+    """So many makings of iterators, or times that one was let go of, those seen among them."""
+    whole_ns, known_ns = all_of_few_ns(seen_ns, count), sum(seen_ns)
+    if count < len(seen_ns):
+        return in_doubt(whole_ns, count)
+    return replace(in_doubt(whole_ns - known_ns, count).plus_ns(known_ns), count=count)
 
 
 def makings_of(place: Place, times: Sequence[int], epochs: Epochs, amounts: Amounts) -> Makings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pipediag.facts.run_gain import ONCE_OFF
 from pipediag.measures.bootstrap import interval, resampled_means
 from pipediag.session.record import Interval
 
@@ -41,17 +42,37 @@ class Projected:
         return Projected(self.ns * of_it, self.count, limits, self.projected)
 
     def together(self, other: Projected) -> Projected:
-        """Limits and count of the larger say as much as can be said of both."""
+        """Both, which may be off in the same direction; the count is that of the larger."""
         larger = max(self, other, key=lambda one: one.ns)
-        return replace(larger, ns=self.ns + other.ns, projected=self.projected or other.projected)
+        limits = None
+        if self.limits_ns is not None or other.limits_ns is not None:
+            (low, high), (others_low, others_high) = self._bounds_ns, other._bounds_ns
+            limits = (low + others_low, high + others_high)
+        projected = self.projected or other.projected
+        return Projected(self.ns + other.ns, larger.count, limits, projected)
+
+    @property
+    def _bounds_ns(self) -> Interval:
+        return self.limits_ns or (self.ns, self.ns)
+
+
+def in_doubt(ns: float, count: int | None) -> Projected:
+    """What follows from too few to scatter: as much off as what comes once is from run to run."""
+    return Projected(ns, count, ((1.0 - ONCE_OFF) * ns, (1.0 + ONCE_OFF) * ns))
+
+
+def as_often(times_ns: Sequence[int], factor: float) -> Projected:
+    """What came these times, that many times as often; nobody knows how often that is."""
+    return replace(projected(times_ns, len(times_ns)).share(factor), count=None)
 
 
 def projected(times_ns: Sequence[int], count: int) -> Projected:
-    """So many times the mean of those that were seen, with the limits that their scatter gives."""
+    """So many times the mean of those that were seen, with the limits that their scatter gives, or
+    in doubt where they are few."""
     if not times_ns or count <= 0:
         return Projected(0.0, count)
     mean = sum(times_ns) / len(times_ns)
     if len(times_ns) < FEWEST_FOR_INTERVAL:
-        return Projected(mean * count, count)
+        return in_doubt(mean * count, count)
     low, high = interval(resampled_means(times_ns))
     return Projected(mean * count, count, (low * count, high * count))

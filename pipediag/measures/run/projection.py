@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pipediag.facts.shapes import lengths_vary
-from pipediag.measures.makings import SLOW_ONES, all_of_few_ns, are_doubtful, usual_ns
+from pipediag.measures.makings import SLOW_ONES, are_doubtful, usual_ns
 from pipediag.measures.run.amounts import Amounts, starts_of, steps_of
 from pipediag.measures.run.epochs import Epochs
-from pipediag.measures.run.makings import makings_of
+from pipediag.measures.run.makings import carried_on_from_few, makings_of
 from pipediag.measures.run.places import EXIT, Place
-from pipediag.measures.run.projected import FEWEST_FOR_INTERVAL, Projected, projected
+from pipediag.measures.run.projected import (
+    FEWEST_FOR_INTERVAL,
+    Projected,
+    as_often,
+    in_doubt,
+    projected,
+)
 from pipediag.measures.run.rounds import Rounds
 from pipediag.session.ledger import MAKING
 from pipediag.session.record import Interval
@@ -75,8 +81,7 @@ def project(
             projection.places[place] = again.plus_ns(before.get(place, 0))
         _go_round(projection, amounts, rounds)
         if recording.collection_ns is not None:
-            ends = Projected(EXIT_COLLECTIONS * recording.collection_ns, None)
-            projection.places[EXIT] = ends
+            projection.places[EXIT] = in_doubt(EXIT_COLLECTIONS * recording.collection_ns, None)
         projection.not_seen += [*rounds.not_seen, "what the script does after this training"]
         return projection
     whole = (
@@ -103,10 +108,12 @@ def _go_round(projection: Projection, amounts: Amounts, rounds: Rounds) -> None:
     for place, again in rounds.others.items():
         if place in projection.places or not again.times:
             continue
-        count = amounts.count.get(place)
-        took = amounts.ns.get(place, 0) * (1.0 + again.share * again.times)
+        count, took = amounts.count.get(place), amounts.ns.get(place, 0)
         counted = None if count is None else round(count + again.count * again.times)
-        projection.places[place] = Projected(took, counted)
+        to_come = projected(again.rounds_ns, again.times)
+        # What hooks can't tell apart is divided in `amounts`, and is in no round by itself.
+        to_come = to_come.share(took * again.share * again.times / to_come.ns)
+        projection.places[place] = replace(to_come.plus_ns(took), count=counted)
 
 
 def _planned(
@@ -162,12 +169,8 @@ def _carry_on(
     starts = epochs.starts_ns or _starts_in_calls(loop, amounts)
     later = epochs.later_starts_ns or starts[1:] or starts
     if projection.scope == "run":
-        waits = projected(later, count - 1)
-        first = float(starts[0])
-        limits = waits.limits_ns
-        projection.places[starts_of(loop)] = Projected(
-            first + waits.ns, count, (first + limits[0], first + limits[1]) if limits else None
-        )
+        whole = projected(later, count - 1).plus_ns(starts[0])
+        projection.places[starts_of(loop)] = replace(whole, count=count, projected=count > 1)
     else:
         projection.places[starts_of(loop)] = projected(later, count)
     if not epochs.ends_seen and not epochs.usual_ends_ns:
@@ -179,7 +182,7 @@ def _carry_on(
             projection.places[place] = made.carried_on(count)
             projection.not_seen += [doubt for doubt in [made.doubt()] if doubt]
         elif few and place in epochs.let_go:
-            projection.places[place] = Projected(all_of_few_ns(times, count), count)
+            projection.places[place] = carried_on_from_few(times, count)
             projection.not_seen += [SLOW_ONES] if are_doubtful(times, usual_ns(times)) else []
         else:
             projection.places[place] = projected(times, count)
@@ -201,8 +204,9 @@ def _in_epochs(
     waits = [] if epochs.starts_ns else amounts.waits_ns.get(loop.id, [])
     wait = sum(waits) / len(waits) if waits else 0.0
     whole = projected([max(0, round(ns - wait)) for ns in epochs.whole_ns], count)
-    limits = whole.limits_ns or steady.share(whole.ns / steady.ns).limits_ns
-    return Projected(whole.ns, steady.count, limits)
+    few = len(epochs.whole_ns) < FEWEST_FOR_INTERVAL
+    scattered = steady.share(whole.ns / steady.ns) if few else whole
+    return Projected(whole.ns, steady.count, scattered.limits_ns)
 
 
 def _starts_in_calls(loop: RecordedLoop, amounts: Amounts) -> list[int]:
@@ -236,9 +240,10 @@ def _scale(
         return
     first, *later = epochs.starts_ns or _starts_in_calls(loop, amounts)
     once = first if projection.scope == "run" else 0
-    projection.places[starts_of(loop)] = Projected(once + sum(later) * steps / seen, None)
+    waits = as_often(later, steps / seen).plus_ns(once)
+    projection.places[starts_of(loop)] = replace(waits, projected=bool(later))
     for place, times in epochs.ends_ns.items():
-        projection.places[place] = Projected(sum(times) * steps / seen, None)
+        projection.places[place] = as_often(times, steps / seen)
 
 
 def _build_again(
@@ -253,14 +258,14 @@ def _build_again(
     seen = _steps_seen(loop, epochs, amounts, step)
     for place, share in epochs.built_again.items() if seen > 0 else ():
         took = amounts.ns.get(place, 0)
-        once = 0.0 if projection.only_these else (1.0 - share) * took
-        whole = once + share * took * _as_often(loop, seen, steps)
+        once = 0 if projection.only_these else round((1.0 - share) * took)
+        whole = in_doubt(share * took * _times_as_often(loop, seen, steps), None).plus_ns(once)
         count = amounts.count.get(place)
-        counted = None if count is None or not took else round(count * whole / took)
-        projection.places[place] = Projected(whole, counted)
+        counted = None if count is None or not took else round(count * whole.ns / took)
+        projection.places[place] = replace(whole, count=counted)
 
 
-def _as_often(loop: RecordedLoop, seen: float, steps: float) -> float:
+def _times_as_often(loop: RecordedLoop, seen: float, steps: float) -> float:
     """How many times as often something is built in so many steps as in those that were seen.
 
     Of batches that vary in length fewer and fewer have one that is new: as with words in a text,
@@ -279,10 +284,10 @@ def _steps_seen(loop: RecordedLoop, epochs: Epochs, amounts: Amounts, step: Stea
 
 
 def _times(step: SteadyStep, steps: float) -> Projected:
-    limits = step.limits_ns
-    return Projected(
-        step.ns * steps, round(steps), (limits[0] * steps, limits[1] * steps) if limits else None
-    )
+    if step.limits_ns is None:
+        return in_doubt(step.ns * steps, round(steps))
+    low, high = step.limits_ns
+    return Projected(step.ns * steps, round(steps), (low * steps, high * steps))
 
 
 def _batches_of_epoch(recording: Recording, loop: RecordedLoop) -> int | None:

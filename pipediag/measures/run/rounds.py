@@ -21,6 +21,8 @@ class Again:
     count: float
     times: int
     """Rounds to come that hold it."""
+    rounds_ns: tuple[int, ...] = ()
+    """What it took in each of those that tell of them."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +121,9 @@ class _Round:
 
 def _again(here: Sequence[Spent], tell: Sequence[Sequence[Spent]], times: int) -> Again | None:
     whole_ns = sum(one.ns for one in here)
-    each_ns = sum(one.ns for stretches in tell for one in stretches) / len(tell)
+    rounds_ns = tuple(sum(one.ns for one in stretches) for stretches in tell)
+    each_ns = sum(rounds_ns) / len(rounds_ns)
     if not whole_ns or not each_ns:
         return None
     count = sum(len({one.time for one in stretches}) for stretches in tell) / len(tell)
-    return Again(each_ns / whole_ns, count, times)
+    return Again(each_ns / whole_ns, count, times, rounds_ns)

@@ -7,7 +7,7 @@ import pytest
 from pipediag.measures.run.amounts import Amounts, steps_of
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.ledger import UNMEASURED
-from pipediag.measures.run.projected import Projected
+from pipediag.measures.run.projected import Projected, as_often
 from pipediag.measures.run.projection import SteadyStep, project
 from pipediag.measures.run.rounds import Rounds
 from pipediag.session.ledger import FURTHER_ROUNDS
@@ -44,6 +44,10 @@ def test_the_exit_takes_as_long_as_some_collections(collection_ms: int | None) -
         [("after_training", "projected")] if collection_ms else []
     )
     assert report.projected_total_s == pytest.approx(before + (1.08 if collection_ms else 0.0))
+    for one in exits:
+        assert one.ci95_percent == pytest.approx(
+            (100 * 0.972 / (0.972 + before), 100 * 1.188 / (1.188 + before))
+        )
 
 
 def test_the_exit_of_a_run_without_a_known_end_is_not_told() -> None:
@@ -124,7 +128,7 @@ def test_limits_are_those_of_the_epochs_that_were_seen() -> None:
     assert row(report, "steps").ci95_percent == pytest.approx((100 * 20 / 53.96667,) * 2, abs=0.01)
 
 
-def test_one_end_is_carried_on_without_limits() -> None:
+def test_one_end_is_carried_on_with_a_tenth_in_doubt() -> None:
     report = ledger(epochs_of_a_fit(1), recording_of(fit_loop(epochs=10)), 60.0, "stopped")
 
     assert rows(report) == {
@@ -136,8 +140,14 @@ def test_one_end_is_carried_on_without_limits() -> None:
         ("epoch_end", None): 19.0,
         ("epoch_end", "the callback Saves"): 1.0,
     }
-    assert row(report, "evaluation", "validation in `fit`").ci95_percent is None
-    assert row(report, "epoch_start").ci95_percent is None
+    others = report.whole_s - 5.0
+    assert row(report, "evaluation", "validation in `fit`").ci95_percent == pytest.approx(
+        (100 * 4.5 / (4.5 + others), 100 * 5.5 / (5.5 + others))
+    )
+    others = report.whole_s - 2.3
+    assert row(report, "epoch_start").ci95_percent == pytest.approx(
+        (100 * 2.12 / (2.12 + others), 100 * 2.48 / (2.48 + others))
+    )
     assert report.epochs_seen == 1.5
 
 
@@ -340,14 +350,17 @@ def test_a_loop_without_a_measured_step_is_not_carried_on() -> None:
     assert report.projected_missing == UNMEASURED
 
 
-def test_a_baseline_of_few_steps_has_no_limits() -> None:
+def test_a_baseline_of_few_steps_is_a_tenth_in_doubt() -> None:
     loop = fit_loop(epochs=10)
     recording = recording_of(loop)
     recording.windows = [make_window("baseline", make_block(4, 10.0))]
     report = ledger(epochs_of_a_fit(1), recording, 60.0, "stopped")
 
     assert row(report, "steps").seconds == pytest.approx(20.0)
-    assert row(report, "steps").ci95_percent is None
+    others = report.whole_s - 20.0
+    assert row(report, "steps").ci95_percent == pytest.approx(
+        (100 * 18.0 / (18.0 + others), 100 * 22.0 / (22.0 + others))
+    )
 
 
 def test_time_that_came_before_moves_the_limits() -> None:
@@ -363,10 +376,20 @@ def test_a_share_has_its_share_of_the_limits() -> None:
     assert Projected(10.0, 4, projected=False).share(0.25) == Projected(2.5, 4, projected=False)
 
 
-def test_two_places_together_are_told_by_the_larger() -> None:
+def test_two_places_together_are_off_by_what_each_is() -> None:
     small, large = Projected(2.0, 1, (1.0, 3.0)), Projected(10.0, 4, projected=False)
 
-    assert small.together(large) == large.together(small) == Projected(12.0, 4, None, True)
+    assert small.together(large) == large.together(small) == Projected(12.0, 4, (11.0, 13.0), True)
+
+
+def test_what_came_several_times_scatters_as_often_as_it_comes() -> None:
+    assert as_often([], 4.0).ns == 0.0
+    assert as_often([10, 30], 2.0) == Projected(80.0, None, (72.0, 88.0))
+    several = as_often([10, 20, 30, 40], 2.5)
+    assert (several.ns, several.count) == (250.0, None)
+    assert several.limits_ns is not None
+    assert 150.0 <= several.limits_ns[0] < 225.0
+    assert 275.0 < several.limits_ns[1] <= 350.0
 
 
 def test_epochs_without_a_known_length_are_as_long_as_those_that_were_seen() -> None:

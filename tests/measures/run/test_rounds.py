@@ -100,6 +100,40 @@ def test_in_the_last_round_nothing_more_comes_but_what_follows_its_training() ->
     assert rows(run)["evaluation", "`evaluate`"] == pytest.approx(3 * 3.0)
 
 
+def test_of_few_rounds_those_to_come_are_a_tenth_in_doubt() -> None:
+    run = rounds(2, planned_rounds=6)
+
+    tested = row(run, "evaluation", "`evaluate`")
+    others = run.whole_s - 18.0
+    # 6 s were seen, and 12 s are to come.
+    assert tested.seconds == pytest.approx(18.0)
+    assert tested.ci95_percent == pytest.approx(
+        (100 * 16.8 / (16.8 + others), 100 * 19.2 / (19.2 + others))
+    )
+
+
+def test_several_rounds_tell_how_far_those_to_come_may_be_off() -> None:
+    run = Written()
+    run.span("script", 0.0, 43.0)
+    for number, tested_s in enumerate((3.0, 2.0, 4.0, 6.0, None)):
+        begun = 10.0 * number
+        run.span("fit", begun, begun + 3.0, "fit", FIT_LINE)
+        run.epoch(begun + 0.5, begun + 1.0, begun + 3.0)
+        if tested_s is not None:
+            run.span("evaluation", begun + 3.0, begun + 3.0 + tested_s, "evaluate", TESTED)
+    loop = fit_loop(epochs=1, iterators=5, planned_rounds=14)
+    found = ledger(run, recording_of(loop), 43.0, "stopped")
+    tested = row(found, "evaluation", "`evaluate`")
+
+    # 15 s were seen; ten are to come, of 4 s on the average of the last three.
+    assert tested.seconds == pytest.approx(55.0)
+    assert tested.ci95_percent is not None
+    low, high = tested.ci95_percent
+    others = found.whole_s - 55.0
+    assert 100 * 35.0 / (35.0 + others) <= low < 100 * 50.0 / (50.0 + others)
+    assert 100 * 60.0 / (60.0 + others) < high <= 100 * 75.0 / (75.0 + others)
+
+
 def test_a_round_without_a_step_tells_that_the_one_before_it_was_whole() -> None:
     run = Written()
     run.span("script", 0.0, 10.0)

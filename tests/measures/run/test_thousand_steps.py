@@ -33,3 +33,6 @@ def test_waits_within_steps_come_as_often_as_they_came() -> None:
     assert run.seconds_of("steps") == pytest.approx(10.0)
     # One in 40 steps, as it was seen.
     assert run.seconds_of("epoch_start") == pytest.approx(0.1 * 1000 / 40)
+    (start,) = [part for part in run.parts if part.part == "epoch_start"]
+    # It came once: a tenth of it is in doubt.
+    assert start.ci95_percent == pytest.approx((100 * 2.25 / 12.25, 100 * 2.75 / 12.75))
