@@ -124,5 +124,7 @@ class RecordedLoop:
     softmaxes: list[RecordedSoftmax] = field(default_factory=list)
     from_python: bool = False
     """Whether Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
+    part_of: str | None = None
+    """Id of the loop whose steps draw from it beside their own iterator."""
     nested: list[RecordedNestedCall] = field(default_factory=list)
     """What Keras does in each of its steps beside training."""

@@ -33,6 +33,13 @@ class LoopClock:
         self._interrupted_ns = None
         self._making_ns, self._made_ns = 0, None
 
+    def began_later(self, now_ns: int) -> None:
+        """The step that has begun had to wait for the first batch of another iterator as well."""
+        record = self._record
+        if record.epoch_seams and record.epoch_seams[-1].handed_ns == record.last_ns:
+            record.epoch_seams[-1].handed_ns = now_ns
+        record.last_ns = now_ns
+
     def made(self, began_ns: int, made_ns: int) -> None:
         """An iterator was made for what comes next."""
         self._making_ns += made_ns - began_ns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from pipediag.capture.loops.stand_in import StandIn
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.trainer import Trainer
 from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.vocabulary import Scalar
 
 _STEPS_TO_START_UP = 2
 """The first step builds the model and traces, and the second one may trace again."""
@@ -20,6 +22,14 @@ _STEPS_TO_START_UP = 2
 HandOver = Literal["next", "call", "fed"]
 """How batches leave an iterator: by Python's `next`, or inside a tf.function that was given it; or
 that there is no iterator, as Python feeds the step itself."""
+
+
+@dataclass(frozen=True)
+class DrawnPipeline:
+    """What an iterator reads that a loop draws from beside its own."""
+
+    root_op_id: str | None
+    options: dict[str, Scalar]
 
 
 @dataclass
@@ -49,6 +59,10 @@ class Loop:
     """What it read last where it evaluates, which is kept no longer than the script does."""
     step_functions: list[weakref.ref[Any]] = field(default_factory=list)
     """The tf.functions that train in its steps."""
+    consumers: int = 0
+    """Iterators that were made for it."""
+    joined: list[Consumer] = field(default_factory=list)
+    """Iterators that each of its steps draws from beside its own."""
     thread: threading.Thread | None = None
     """The thread that runs it."""
     last_ns: int = 0
@@ -62,6 +76,7 @@ class Loop:
     def let_go(self) -> None:
         """Drop what belongs to the script."""
         self.fit_frame = self.model = self.callbacks = self.dataset = None
+        self.joined.clear()
 
     def data_ended(self) -> None:
         """Its iterator has no more batches."""
@@ -73,10 +88,47 @@ class Loop:
         if not self.trains and self.evaluated is not None:
             self.dataset = self.evaluated()
 
+    def joins(self, consumer: Consumer) -> bool:
+        """Its steps draw from this iterator, too; returns whether no epoch before has told so."""
+        if any(one is consumer for one in self.joined):
+            return False
+        if consumer.loop is self:
+            self.record.iterators -= 1  # as of `zip`: its epochs are counted by one of them
+        for place, one in enumerate(self.joined):
+            if one.loop is consumer.loop and one.iterator() is None:
+                consumer.drawn = one.drawn
+                self.joined[place] = consumer
+                return False
+        self.joined.append(consumer)
+        return True
+
+    def measured(self, consumer: Consumer) -> Consumer:
+        """The one whose pipeline is the loop's, of an iterator of its own and those joined."""
+        root = self.record.root_op_id
+        drawn = (one for one in self.joined if one.drawn and one.drawn.root_op_id == root)
+        return next(drawn, consumer)
+
+    def measures_slowest(self, consumer: Consumer) -> Consumer:
+        """From now on the pipeline is the loop's whose batches were waited for longest."""
+        slowest = max((consumer, *self.joined), key=lambda one: one.waited_in_all_ns)
+        drawn, record = slowest.drawn, self.record
+        if drawn is None or drawn.root_op_id is None:
+            return consumer
+        record.root_op_id, record.dataset_options = drawn.root_op_id, drawn.options
+        record.autotune_enabled = drawn.options.get("autotune.enabled") is not False
+        if self.dataset is not None:
+            self.dataset = slowest.dataset
+        return slowest
+
     @property
     def fit_begun(self) -> bool:
         """Whether it is a `fit`, of which none begins before the last one ends."""
         return self.record.kind == "keras" and self.trains
+
+    @property
+    def only_evaluates(self) -> bool:
+        """Whether Keras runs it for the script, and does not train."""
+        return self.record.kind == "keras" and not self.trains
 
     def has_step(self, function: Any) -> bool:
         """Whether it is one of the functions that train in its steps."""
@@ -145,8 +197,13 @@ class Consumer:
     dataset: Any
     hand_over: HandOver = "next"
     batches: int = 0
+    made_ns: int = field(default_factory=time.monotonic_ns)
     waited_ns: int = 0
     """Time in `next` since the last step began."""
+    waited_in_all_ns: int = 0
+    """In the steps of a loop that draws from several iterators."""
+    drawn: DrawnPipeline | None = None
+    """What it reads, where another iterator's pipeline is that of the loop."""
     stand_in: StandIn = field(default_factory=StandIn)
     """What hands out batches in its place."""
     distributed: bool = False

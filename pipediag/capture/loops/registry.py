@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from pipediag.capture.callsites import CallSite, call_site, frames
-from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.loops.loop import Consumer, DrawnPipeline, Loop
 from pipediag.capture.loops.reading import only_reads
 from pipediag.capture.loops.rounds import rounds_around
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
@@ -85,6 +85,8 @@ class LoopRegistry:
                 at_place.append(loop)
             loop.thread = threading.current_thread()
             loop.record.iterators += 1
+            loop.consumers += 1
+            ordinal = loop.consumers
         if loop.record.root_op_id is None:
             self._describe_pipeline(loop, dataset)
         if loop.record.role in EVALUATING:
@@ -92,7 +94,7 @@ class LoopRegistry:
                 loop.evaluated = weakref.ref(dataset)
         consumer = Consumer(
             loop=loop,
-            ordinal=loop.record.iterators,
+            ordinal=ordinal,
             iterator=weakref.ref(iterator),
             element_spec=dataset.element_spec,
             dataset=dataset,
@@ -197,6 +199,14 @@ class LoopRegistry:
         record.dataset_options = dict(facts.options)
         record.autotune_enabled = record.dataset_options.get("autotune.enabled") is not False
         record.batch_size = self._batch_size(record.root_op_id)
+
+    def describe_joined(self, consumer: Consumer) -> None:
+        """What a loop reads beside its own pipeline."""
+        facts = consumer.loop.runtime.describe_dataset(consumer.dataset)
+        if facts.root is not None:
+            self.plan.enter_unmarked([facts.root])
+            root = self.plan.operation_of(facts.root)
+            consumer.drawn = DrawnPipeline(root, dict(facts.options))
 
     def _batch_size(self, op_id: str | None) -> int | None:
         """The batch size of the last batching operation above the consumer."""

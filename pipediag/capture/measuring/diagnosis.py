@@ -21,6 +21,7 @@ from pipediag.capture.measuring.snapshots import Snapshots
 from pipediag.capture.measuring.stacks import StackSampler, ThreadCpu
 from pipediag.capture.measuring.stock import Stock
 from pipediag.capture.other_processes import train_along
+from pipediag.capture.runtime import IteratorModel
 from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.vocabulary import WindowKind
 
@@ -149,9 +150,7 @@ class Diagnosis:
             self.looking.interrupted()
         if self.measuring and self._window.block.durations_ns:
             model = self.loop.runtime.model_of(consumer.iterator())
-            self._window.close_block(
-                model, 1 if exhausted else 0, self.loop.record.batches_per_call
-            )
+            self._close_block(model, unfinished=1 if exhausted else 0)
 
     def finish(self, reason: str) -> None:
         """The loop will not go on: close what is open, and save it."""
@@ -223,7 +222,10 @@ class Diagnosis:
         self._window.record.stable = settled
         self._window.close(complete=True)
         self._with.tell(WindowBegun("baseline"))
-        self._stock.begin(self._snapshots.take(consumer), consumer.batches)
+        if self.loop.joined:
+            self._choose_pipeline(consumer)
+        measured = self.loop.measured(consumer)
+        self._stock.begin(self._snapshots.take(self.loop, measured), measured.batches)
         self._with.recorder.save()
         self._begin_baseline()
         return True
@@ -234,6 +236,20 @@ class Diagnosis:
         self._skip = self._with.pace.steps_to_skip(self._typical_ns())
         self._decide_every = self._with.pace.steps_between_decisions(self._typical_ns())
         self._decided_at = 0
+
+    def _choose_pipeline(self, consumer: Consumer) -> None:
+        record, several = self.loop.record, 1 + len(self.loop.joined)
+        slowest = self.loop.measures_slowest(consumer).loop.record
+        self._with.recorder.note(
+            f"Each step of the training loop at line {record.line} takes batches of {several} "
+            "iterators. Its input wait is for all of them; the pipeline that is shown is the one "
+            f"waited for longest, of the iterator made at line {slowest.line}."
+        )
+
+    def _close_block(self, model: IteratorModel | None, unfinished: int = 0) -> None:
+        """With tf.data's gap times, but where they hold the waits for another iterator."""
+        gaps_of = None if self.loop.joined else model
+        self._window.close_block(gaps_of, unfinished, self.loop.record.batches_per_call)
 
     def _decision_is_due(self) -> bool:
         """Every so many steps, of a block so that it ends before tf.data forgets its gap times.
@@ -254,7 +270,7 @@ class Diagnosis:
             window.block_elapsed_ns(),
             self.loop.record.batches_per_call,
         ):
-            window.close_block(self._snapshots.take(consumer), 0, self.loop.record.batches_per_call)
+            self._close_block(self._snapshots.take(self.loop, self.loop.measured(consumer)))
             self._skip = pace.steps_to_skip(self._typical_ns())
             return True
         return False
@@ -264,9 +280,10 @@ class Diagnosis:
         return None if left is None else left // 2
 
     def _end_baseline(self, consumer: Consumer) -> bool:
-        model = self._snapshots.take(consumer)
-        self._window.close_block(model, 0, self.loop.record.batches_per_call)
-        if self._stock.used_up(model, consumer.batches):
+        measured = self.loop.measured(consumer)
+        model = self._snapshots.take(self.loop, measured)
+        self._close_block(model)
+        if self._stock.used_up(model, measured.batches):
             self._window.record.kind = "warmup"
             self._window.close(
                 complete=True, reason="batches stocked up earlier were being used up"
@@ -367,7 +384,7 @@ class Diagnosis:
         costs: Python in the pipeline fights with the loop for the interpreter lock. A short loop
         that ends by itself does not end the script for that: a longer one may follow.
         """
-        fixed = consumer.distributed or consumer.hand_over == "fed"
+        fixed = consumer.distributed or consumer.hand_over == "fed" or bool(self.loop.joined)
         if fixed or self._with.pace.settings.run_to_end:
             return False
         recorder, pace = self._with.recorder, self._with.pace

@@ -31,6 +31,11 @@ from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.settings import RunSettings
 from pipediag.session.timeline import Span
 
+_JOINED = (
+    "Each step draws from several iterators, and trials would use up the others' batches, so "
+    "nothing was tried in the running loop."
+)
+
 
 class Conductor:
     """The hooks call it on the thread that consumes batches; each thread has steps of its own."""
@@ -158,15 +163,13 @@ class Conductor:
         if function is not None:
             _runs(consumer.loop, function)
         self.streak.settle()
-        self._turns.here.nested.step_begins()
         # Nothing is waited for: what Python does to get the batch is a part of the step.
         self._boundary(consumer, time.monotonic_ns(), 0)
         consumer.batches += 1
 
     def evaluated(self, span: Span) -> None:
         """A call of Keras that evaluates has ended."""
-        turn = self._turns.here
-        turn.nested.took(turn.last, span, time.monotonic_ns())
+        self._turns.here.nested.took(span, time.monotonic_ns())
 
     def exhausted(self, consumer: Consumer) -> None:
         """The iterator has no more batches."""
@@ -175,17 +178,30 @@ class Conductor:
             # The call was counted when it began, and found nothing.
             consumer.batches -= consumer.loop.record.batches_per_call
             consumer.loop.record.steps -= consumer.loop.record.batches_per_call
+        turn = self._turns.here
+        joined, lead = turn.joined.part_of_step(consumer), turn.joined.lead
+        if joined and lead is not None and lead.loop is consumer.loop:
+            # As with `zip`: the batch that the lead has handed over goes into no step.
+            lead.loop.record.steps -= lead.loop.record.batches_per_call
         consumer.loop.data_ended()
-        if consumer is self._turns.here.last:
-            self._interrupt(self._turns.here, exhausted=True)
+        turn.joined.ended(consumer)
+        if consumer is turn.last or (joined and lead is turn.last):
+            self._interrupt(turn, exhausted=consumer is turn.last)
+            turn.nested.ended(consumer.loop)
 
     def epoch_ended(self, at_ns: int | None = None) -> None:
         """Keras says that an epoch begins or ends: what follows that moment, or now, is no step."""
         self.streak.settle()
+        turn = self._turns.here
+        if turn.nested.runs:  # then it is the end of a call within a step
+            return
         self.fit_left()
-        last = self._turns.here.last
+        last = turn.last
         if last is None or last.hand_over != "fed":  # where Python feeds the steps, Keras has none
-            self._interrupt(self._turns.here, exhausted=False, at_ns=at_ns)
+            self._interrupt(turn, exhausted=False, at_ns=at_ns)
+            if last is not None:
+                turn.nested.ended(last.loop)
+                turn.joined.ended(last)
 
     def fit_over(self) -> None:
         """A call of `fit` on this thread has ended, by itself or by what it raised."""
@@ -263,6 +279,8 @@ class Conductor:
 
     def _begin_streak(self, consumer: Consumer) -> None:
         """Have the next steps noted alone where nothing can come of them."""
+        if consumer.loop.joined:
+            return
         spare = self.diagnosing.spare_steps(consumer.loop)
         if spare > 0:
             self.streak.begins(consumer, spare)
@@ -274,7 +292,7 @@ class Conductor:
 
     def _boundary(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> None:
         # A thread that goes on while another one leaves must not end the script once more.
-        if self._over or self._is_nested(consumer):
+        if self._over or self._is_part_of_step(consumer, now_ns, wait_ns):
             return
         loop = consumer.loop
         record = loop.record
@@ -299,18 +317,76 @@ class Conductor:
         loop.clock.hand_over(now_ns, wait_ns, continuous)
         if record.first_step_ns is None:
             self._updates.tracing_ns = 0  # the step that begins may be the first to be complete
+        if loop.joined:
+            wait_ns = self._waited_for_all(turn, consumer, wait_ns, continuous)
         self.diagnosing.step(consumer, now_ns, wait_ns, continuous)
 
-    def _is_nested(self, consumer: Consumer) -> bool:
-        """Whether the batch is for a prediction that is a part of the step that is running."""
+    def _is_part_of_step(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> bool:
+        """Whether the batch is for the step that is running, or for a prediction within it."""
+        turn, loop = self._turns.here, consumer.loop
         if consumer.hand_over == "fed":
+            turn.joined.let_go()
+        else:
+            self._fed.batch_handed_over()
+        if loop.only_evaluates:
+            part = turn.nested.belongs_to_step(consumer)
+        else:
+            part = consumer.hand_over != "fed" and self._joins(turn, consumer, now_ns, wait_ns)
+            called = not part and turn.nested.step_begins(loop)
+            # Keras' `predict` writes nothing: the step went on that had called it.
+            if called and turn.last is not consumer and self._updates.take_updated():
+                roles.learn(loop.record)
+        if part and (turn.joined.lead is None or loop is not turn.joined.lead.loop):
+            loop.record.steps += loop.record.batches_per_call
+        return part
+
+    def _joins(self, turn: Turn, consumer: Consumer, now_ns: int, wait_ns: int | None) -> bool:
+        """Whether the step that is running takes a batch of this iterator, too."""
+        if not turn.joined.joins(consumer, now_ns, wait_ns):
             return False
-        turn = self._turns.here
-        self._fed.batch_handed_over()
-        nested = turn.nested.belongs_to(turn.last, consumer)
-        if nested:
-            consumer.loop.record.steps += consumer.loop.record.batches_per_call
-        return nested
+        lead = turn.joined.lead
+        assert lead is not None
+        if lead.loop.joins(consumer):
+            self._join(lead.loop, consumer)
+        if consumer.batches == lead.batches == 1:
+            self._begins_later(turn, lead, now_ns, wait_ns)
+        else:
+            consumer.waited_in_all_ns += wait_ns or 0
+        return True
+
+    def _join(self, loop: Loop, consumer: Consumer) -> None:
+        """The loop's steps draw from another iterator as well, which was not known until now."""
+        record = loop.record
+        record.untried = _JOINED
+        if consumer.loop is loop:
+            record.steps -= (consumer.batches - 1) * record.batches_per_call
+        else:
+            roles.join(loop, consumer.loop)
+        note = self._with.recorder.note
+        attempt(note, "describing a second pipeline", self._loops.describe_joined, consumer)
+
+    def _begins_later(self, turn: Turn, lead: Consumer, now_ns: int, wait_ns: int | None) -> None:
+        """With the first batch of an epoch that the last of its iterators hands over."""
+        loop, asked_ns = lead.loop, now_ns - (wait_ns or 0)
+        turn.joined.take_waited()
+        self._with.timeline.steps_ended(asked_ns)
+        self._with.timeline.steps_begin(loop.record.id, now_ns, wait_ns)
+        loop.clock.began_later(now_ns)
+        loop.last_ns = now_ns
+        if loop.diagnosis is not None:
+            loop.diagnosis.boundary(lead, now_ns, wait_ns, continuous=False)
+
+    def _waited_for_all(
+        self, turn: Turn, lead: Consumer, wait_ns: int | None, continuous: bool
+    ) -> int | None:
+        """What the step that is over has waited for batches of all its iterators; None where that
+        is not known."""
+        joined_ns = turn.joined.take_waited()
+        if wait_ns is None or joined_ns is None:
+            return None
+        if continuous:
+            lead.waited_in_all_ns += wait_ns
+        return wait_ns + joined_ns
 
     def _count(self, consumer: Consumer, now_ns: int, continuous: bool) -> None:
         """A step of the script's begins, and one is over where nothing came between."""

@@ -198,7 +198,8 @@ class Diagnosing:
         goes_on = self._stopping.goes_on_after(loop)
         if not goes_on:
             self._stopping.time_a_collection()
-        if consumer.hand_over != "fed" and self._held.hold(
+        one_iterator = consumer.hand_over != "fed" and not loop.joined
+        if one_iterator and self._held.hold(
             loop, consumer, goes_on=goes_on, others_train=self._others_train()
         ):
             return

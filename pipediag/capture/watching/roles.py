@@ -18,10 +18,22 @@ def learn(record: RecordedLoop) -> None:
         record.role_reason = "its steps write trainable variables"
 
 
+def join(loop: Loop, joined: Loop) -> None:
+    """Each step of the loop draws from the other one, too: what trains in it is the loop's."""
+    record = joined.record
+    if joined.diagnosis is not None or record.kind == "keras":
+        return
+    if joined.trains:
+        learn(loop.record)
+        record.role, record.updates_variables = "other", False
+    record.part_of = loop.record.id
+    record.role_reason = "its batches go into the steps of another loop"
+
+
 def settle(loop: Loop, loops: Iterable[Loop]) -> None:
     """Name what a loop without updates was, among all of them, for the report."""
     record = loop.record
-    if record.role != "other":
+    if record.role != "other" or record.part_of is not None:
         return
     if record.steps <= _PREVIEW_BATCHES:
         record.role, record.role_reason = (

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.threads import EachThread
+from pipediag.capture.watching.joined_iterators import JoinedIterators
 from pipediag.capture.watching.nested_calls import NestedCalls
 
 
@@ -18,6 +19,7 @@ class Turn:
     seam: bool = False
     """Whether the step that it began has been interrupted."""
     nested: NestedCalls = field(default_factory=NestedCalls)
+    joined: JoinedIterators = field(default_factory=JoinedIterators)
 
 
 Turns = EachThread[Turn]

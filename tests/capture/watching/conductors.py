@@ -77,7 +77,10 @@ class Stage:
         self.left = False
         self.now = SECOND
         registry: Any = SimpleNamespace(
-            all=lambda: self.loops, describe_keras=lambda loop: None, keep_evaluated=lambda: None
+            all=lambda: self.loops,
+            describe_keras=lambda loop: None,
+            keep_evaluated=lambda: None,
+            describe_joined=lambda consumer: None,
         )
         self.timeline = FakeTimeline()
         settings = RunSettings(
@@ -119,7 +122,9 @@ class Stage:
             batches_per_call=batches_per_call,
         )
         self.loops.append(Loop(record, ordinal=len(self.loops), runtime=ToyRuntime()))
-        return Consumer(self.loops[-1], 1, weakref.ref(self), element_spec=None, dataset=None)
+        made = Consumer(self.loops[-1], 1, weakref.ref(self), element_spec=None, dataset=None)
+        made.made_ns = self.now
+        return made
 
     def step(self, consumer: Consumer, trains: bool = False, wait_ns: int = 3) -> None:
         """A batch is handed over, and the step that follows may write a variable."""

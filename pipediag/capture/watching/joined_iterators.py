@@ -1,0 +1,103 @@
+"""Iterators that a loop draws from beside its own, as of `zip(one, other)` or by `next(other)`.
+
+A validation between epochs interrupts the steps; where each step takes a batch of both, the one
+that hands over first leads, and what the others hand over is a part of its step.
+"""
+
+from __future__ import annotations
+
+from pipediag.capture.loops.loop import Consumer
+
+_MOST_JOINED = 8
+"""Own choice: in a step that draws from more iterators, none is told from the steps of another."""
+
+
+class JoinedIterators:
+    """Of one thread. Steps are joined once the same iterators have handed over twice in turn."""
+
+    def __init__(self) -> None:
+        self.lead: Consumer | None = None
+        """Whose hand-over begins a step."""
+        self._led_ns = 0
+        self._since: list[Consumer] = []
+        """What has handed over since then, in order."""
+        self._before: list[Consumer] = []
+        """The same in the step before, or in the last one of the epoch before."""
+        self._known: dict[str, list[Consumer]] = {}
+        """What is joined, by the id of the loop that leads."""
+        self._waited_ns: int | None = 0
+
+    def joins(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> bool:
+        """Whether its batch is for the step that `lead` has begun."""
+        lead, loop = self.lead, consumer.loop
+        if consumer is lead:
+            if self._since or self._before:
+                known = self._known.get(loop.record.id, [])
+                self._before = self._since if len(self._since) >= len(known) else known
+                self._since = []
+            return False
+        if lead is None or lead.iterator() is None or self._begins_anew(consumer, lead):
+            self._leads(consumer, now_ns)
+            return False
+        position = len(self._since)
+        self._since.append(consumer)
+        if position >= len(self._before) or self._before[position].loop is not loop:
+            return False
+        if self._had_a_batch_drawn_ahead(lead, consumer, position):
+            self._known[loop.record.id] = [lead]
+            self._leads(consumer, now_ns)
+            return False
+        known = self._known.get(lead.loop.record.id, [])
+        if position >= len(known) or known[position].loop is not loop:
+            self._known[lead.loop.record.id] = self._before[: position + 1]
+        if wait_ns is None or self._waited_ns is None:
+            self._waited_ns = None
+        else:
+            self._waited_ns += wait_ns
+        return True
+
+    def part_of_step(self, consumer: Consumer) -> bool:
+        """Whether it is joined to the loop that leads."""
+        if self.lead is None or consumer is self.lead:
+            return False
+        known = self._known.get(self.lead.loop.record.id, [])
+        return any(one.loop is consumer.loop for one in known)
+
+    def take_waited(self) -> int | None:
+        """Nanoseconds that the step which is over has waited for joined batches; None where one was
+        asked for inside a function."""
+        waited, self._waited_ns = self._waited_ns, 0
+        return waited
+
+    def ended(self, consumer: Consumer) -> None:
+        """It has no more batches."""
+        if self.lead is not None and consumer.loop is self.lead.loop:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Nothing leads; what is joined is still known."""
+        self.lead, self._since, self._before, self._waited_ns = None, [], [], 0
+
+    def _leads(self, consumer: Consumer, now_ns: int) -> None:
+        self.lead, self._led_ns = consumer, now_ns
+        self._since, self._waited_ns = [], 0
+        self._before = self._known.get(consumer.loop.record.id, [])
+
+    def _begins_anew(self, consumer: Consumer, lead: Consumer) -> bool:
+        """Whether its steps are its own: of a new epoch, a `fit`, a loop that goes on."""
+        loop = consumer.loop
+        led_before = loop is not lead.loop and loop.record.id in self._known
+        goes_on = len(self._since) == _MOST_JOINED or any(one is consumer for one in self._since)
+        return led_before or goes_on or loop.fit_begun
+
+    def _had_a_batch_drawn_ahead(self, lead: Consumer, consumer: Consumer, position: int) -> bool:
+        """Whether `lead` has handed over one before the loop began whose iterator this is.
+
+        As of data that are looked at before, and drawn from within the loop afterwards.
+        """
+        return (
+            lead.loop.record.id not in self._known
+            and consumer is self._before[position]
+            and consumer.loop is not lead.loop
+            and consumer.made_ns > self._led_ns
+        )

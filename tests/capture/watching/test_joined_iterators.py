@@ -1,0 +1,173 @@
+"""Steps that draw from two iterators, told by hand."""
+
+from __future__ import annotations
+
+import weakref
+
+from pipediag.capture.loops.loop import Consumer
+from tests.capture.watching.conductors import Stage
+
+
+def another(consumer: Consumer) -> Consumer:
+    """One more iterator of the same loop, as of the second argument of `zip` or the next epoch."""
+    made = Consumer(consumer.loop, 2, consumer.iterator, element_spec=None, dataset=None)
+    made.made_ns = consumer.made_ns
+    return made
+
+
+def zipped(stage: Stage, consumers: list[Consumer], steps: int, waits: list[int]) -> None:
+    for _ in range(steps):
+        for consumer, wait_ns in zip(consumers, waits, strict=True):
+            stage.step(consumer, wait_ns=wait_ns)
+        stage.now += 100
+        stage.updates.note()
+
+
+def test_two_iterators_of_one_line_are_one_step(stage: Stage) -> None:
+    one = stage.consumer()
+    zipped(stage, [one, another(one)], 8, [3, 4])
+
+    record = one.loop.record
+    assert (record.role, record.steps, record.iterators) == ("training", 8, 0)
+    # Of the first two steps it is not known yet that they are some.
+    assert record.elapsed_ns == 6 * 120
+    assert one.loop.diagnosis.waits[1:] == [7] * 6
+    assert one.loop.record.untried is not None
+
+
+def test_a_batch_that_is_asked_for_within_the_step_is_part_of_it(stage: Stage) -> None:
+    other, one = stage.consumer(), stage.consumer()
+    zipped(stage, [one, other], 8, [3, 4])
+
+    assert (one.loop.record.role, one.loop.record.steps) == ("training", 8)
+    assert one.loop.record.elapsed_ns == 6 * 120
+    assert (other.loop.record.role, other.loop.record.steps) == ("other", 8)
+    assert other.loop.record.part_of == one.loop.record.id
+    assert not other.loop.record.updates_variables
+    assert other.loop.diagnosis is None
+    stage.conductor.script_over("the script finished")
+    assert other.loop.record.role == "other"
+
+
+def test_three_of_them(stage: Stage) -> None:
+    one = stage.consumer()
+    zipped(stage, [one, another(one), another(one)], 8, [3, 4, 5])
+
+    assert (one.loop.record.steps, one.loop.record.elapsed_ns) == (8, 6 * 130)
+    assert one.loop.diagnosis.waits[-1] == 12
+
+
+def test_the_loop_leads_even_if_a_batch_was_looked_at_before_it(stage: Stage) -> None:
+    other = stage.consumer()
+    stage.step(other)
+    stage.now += 1
+    one = stage.consumer()
+    zipped(stage, [one, other], 8, [3, 4])
+
+    assert one.loop.record.role == "training"
+    assert other.loop.record.part_of == one.loop.record.id
+    assert one.loop.record.elapsed_ns >= 5 * 120
+
+
+def test_an_iterator_that_is_made_anew_in_each_step_is_joined_too(stage: Stage) -> None:
+    one, other = stage.consumer(), stage.consumer()
+    for _ in range(8):
+        stage.step(one)
+        stage.step(another(other))
+        stage.updates.note()
+
+    assert (one.loop.record.role, one.loop.record.elapsed_ns) == ("training", 6 * 20)
+    assert len(one.loop.joined) <= 8
+
+
+def test_what_is_joined_is_known_in_the_next_epoch(stage: Stage) -> None:
+    first, other = stage.consumer(), stage.consumer()
+    zipped(stage, [first, other], 5, [3, 4])
+    stage.conductor.exhausted(first)
+    validation = stage.consumer()
+    for _ in range(5):
+        stage.step(validation)
+    stage.conductor.exhausted(validation)
+    second = another(first)
+    zipped(stage, [second, other], 5, [3, 4])
+
+    record = first.loop.record
+    assert record.steps == 10
+    assert record.elapsed_ns == (5 - 2 + 5 - 1) * 120
+    assert validation.loop.record.elapsed_ns == 4 * 10
+    assert len(record.epoch_seams) == 1
+
+
+def test_a_zip_that_ends_with_its_second_iterator_has_no_step_more(stage: Stage) -> None:
+    one = stage.consumer()
+    two = another(one)
+    zipped(stage, [one, two], 5, [3, 4])
+    stage.step(one)
+    stage.conductor.exhausted(two)
+
+    assert (one.loop.record.steps, one.loop.epoch_steps) == (5, 5)
+
+
+def test_the_second_iterator_s_start_belongs_to_the_epoch_s(stage: Stage) -> None:
+    one = stage.consumer()
+    zipped(stage, [one, another(one)], 5, [3, 4])
+    stage.conductor.exhausted(one)
+    stage.now += 1000
+    one, two = another(one), another(one)
+    stage.step(one)
+    stage.now += 5000
+    stage.step(two, wait_ns=5003)
+    stage.now += 100
+    zipped(stage, [one, two], 1, [3, 4])
+
+    (seam,) = one.loop.record.epoch_seams
+    assert seam.handed_ns is not None
+    assert seam.handed_ns - seam.asked_ns > 5000
+    assert one.loop.record.elapsed_ns == 4 * 120 - 120 + 110
+
+
+def test_validations_between_epochs_are_no_part_of_a_step(stage: Stage) -> None:
+    """Even of epochs that have one step each."""
+    train, valid = stage.consumer(), stage.consumer()
+    for _ in range(6):
+        one, other = another(train), another(valid)
+        stage.step(one, trains=True)
+        stage.conductor.exhausted(one)
+        stage.step(other)
+        stage.conductor.exhausted(other)
+
+    assert train.loop.record.elapsed_ns == valid.loop.record.elapsed_ns == 0
+    assert valid.loop.record.part_of is None
+
+
+def test_a_batch_now_and_then_interrupts_the_steps(stage: Stage) -> None:
+    train, valid = stage.consumer(), stage.consumer()
+    for number in range(40):
+        stage.step(train, trains=True)
+        if number % 10 == 9:
+            stage.step(valid)
+
+    assert train.loop.record.elapsed_ns == 36 * 10
+    assert train.loop.joined == []
+
+
+def test_the_wait_is_not_told_where_a_function_asks_by_itself(stage: Stage) -> None:
+    one, other = stage.consumer(), stage.consumer()
+    for _ in range(6):
+        stage.step(one)
+        stage.conductor.call_begins(other, "iterator")
+        stage.updates.note()
+
+    assert one.loop.record.role == "training"
+    assert one.loop.diagnosis.waits[-1] is None
+
+
+def test_an_iterator_that_is_gone_does_not_lead(stage: Stage) -> None:
+    one, other = stage.consumer(), stage.consumer()
+    zipped(stage, [one, other], 4, [3, 4])
+    one.iterator = weakref.ref(type("Gone", (), {})())
+    later = another(one)
+    later.iterator = other.iterator
+    zipped(stage, [later, other], 4, [3, 4])
+
+    assert one.loop.record.steps == 8
