@@ -34,6 +34,20 @@ class NoLoopYet:
 
 
 @dataclass(frozen=True)
+class NotWarmYet:
+    """A training loop has run for a while, and its steps can't be timed so far."""
+
+    line: int | None
+
+
+@dataclass(frozen=True)
+class LooksFurther:
+    """A loop was measured some time ago, and the script still goes on."""
+
+    line: int | None
+
+
+@dataclass(frozen=True)
 class Diagnosing:
     """What was measured is being turned into edits to try."""
 
@@ -46,7 +60,9 @@ class RunsAgain:
     """How many there are to try."""
 
 
-Shown = FromChild | TrialEvent | Busy | NoLoopYet | Diagnosing | RunsAgain
+Shown = (
+    FromChild | TrialEvent | Busy | NoLoopYet | NotWarmYet | LooksFurther | Diagnosing | RunsAgain
+)
 OnProgress = Callable[[Shown], None]
 
 WINDOWS: dict[WindowKind, str] = {
@@ -74,15 +90,23 @@ NO_LOOP_YET = (
     "dataset, or one that calls `train_on_batch` or a training tf.function. --timeout ends it "
     "sooner."
 )
+NOT_WARM_YET = (
+    "{loop} is still warming up: its steps are long, or something comes between them each time. "
+    "--timeout ends the script sooner."
+)
+LOOKS_FURTHER = (
+    "{loop} is measured, and the script goes on: a later training loop would be measured, too. "
+    "--timeout ends it sooner."
+)
 NOT_ITS_OWN = "Losses and metrics that it prints afterwards are not those of an undisturbed run."
 
 
 class ProgressLine:
     """Says on a terminal what is going on; silent once the steps of a window are measured.
 
-    That no loop comes, that a batch is repeated, that trials begin, that the script is run a second
-    time for them, and which change one of them has confirmed, is told on anything that standard
-    error goes to.
+    That no loop comes, that one stays in its warm-up, that the script goes on after one, that a
+    batch is repeated, that trials begin, that the script is run a second time for them, and which
+    change one of them has confirmed, is told on anything that standard error goes to.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -98,13 +122,8 @@ class ProgressLine:
     def __call__(self, message: Shown) -> None:
         """Show what begins with `message`, and nothing where that is not for a reader."""
         self.clear()
-        if isinstance(message, Decided) and message.state == "confirmed":
-            self._keep(f"confirmed {_gain(message)}: {message.label}")
-        elif isinstance(message, RunsAgain):
-            changes = f"{message.changes} change{'' if message.changes == 1 else 's'}"
-            self._keep(RUNS_AGAIN.format(changes=changes))
-        elif isinstance(message, NoLoopYet):
-            self._keep(NO_LOOP_YET)
+        if anywhere := _on_any_stream(message):
+            self._keep(anywhere)
         elif message == WindowBegun("repeat"):
             self._keep(f"{REPEATED} {NOT_ITS_OWN}")
             self._disturbs = True
@@ -158,6 +177,23 @@ class ProgressLine:
     def _write(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()
+
+
+def _on_any_stream(message: Shown) -> str | None:
+    """What is told on whatever standard error goes to."""
+    match message:
+        case Decided(state="confirmed"):
+            return f"confirmed {_gain(message)}: {message.label}"
+        case RunsAgain(changes):
+            several = "" if changes == 1 else "s"
+            return RUNS_AGAIN.format(changes=f"{changes} change{several}")
+        case NoLoopYet():
+            return NO_LOOP_YET
+        case NotWarmYet(line):
+            return NOT_WARM_YET.format(loop=_loop(line))
+        case LooksFurther(line):
+            return LOOKS_FURTHER.format(loop=_loop(line))
+    return None
 
 
 def while_it_runs(message: Shown) -> str | None:

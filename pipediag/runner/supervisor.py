@@ -22,7 +22,7 @@ from pipediag.runner.interpreter_flags import interpreter_flags
 from pipediag.runner.lookout import Lookout
 from pipediag.runner.patience import Patience, activity_of
 from pipediag.runner.process_tree import Watched, end_process_tree
-from pipediag.runner.progress import Busy, NoLoopYet, OnProgress
+from pipediag.runner.progress import Busy, OnProgress
 from pipediag.runner.signals import HeldSignals
 from pipediag.sensors import cgroup
 from pipediag.session.messages import (
@@ -251,6 +251,7 @@ class _Watch:
         finally:
             with suppress(OSError):
                 self._commands.write(EndTrials())
+            self._lookout.trials_over()
             if waiting.alone:
                 self._patience.stopping()
 
@@ -319,8 +320,8 @@ class _Watch:
             end_process_tree(self._process, TERMINATE_GRACE_S)
         elif self._patience.has_to_be_told():
             self._on_progress(Busy())
-        elif self._patience.stage == "running" and self._lookout.has_to_be_told():
-            self._on_progress(NoLoopYet())
+        elif self._patience.stage == "running" and (awaited := self._lookout.to_be_told()):
+            self._on_progress(awaited)
 
     def _why_it_lingers(self) -> Literal["hung-in-exit", "stopped", "killed"]:
         if Ended in self._told:

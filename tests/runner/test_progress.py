@@ -8,7 +8,9 @@ import pytest
 from pipediag.runner.progress import (
     Busy,
     Diagnosing,
+    LooksFurther,
     NoLoopYet,
+    NotWarmYet,
     ProgressLine,
     RunsAgain,
     Shown,
@@ -198,3 +200,14 @@ def test_what_is_waited_for_is_told_wherever_standard_error_goes(terminal: bool)
     said = " ".join(shown(NoLoopYet(), terminal=terminal).split())
     assert "no training loop yet" in said
     assert "`train_on_batch`" in said
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_that_a_run_goes_on_without_a_word_is_told_wherever_standard_error_goes(
+    terminal: bool,
+) -> None:
+    warm = " ".join(shown(NotWarmYet(12), terminal=terminal).split())
+    assert "the loop in line 12 is still warming up" in warm
+    further = " ".join(shown(LooksFurther(12), terminal=terminal).split())
+    assert "the loop in line 12 is measured, and the script goes on" in further
+    assert "--timeout" in further
