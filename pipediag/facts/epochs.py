@@ -20,12 +20,6 @@ FIRST_BATCHES = Threshold(
 )
 
 
-def first_batch_percent(loop: Loop | None) -> float:
-    """Percent of the loop's time spent waiting for an epoch's first batch; 0 where not known."""
-    time = loop.time if loop is not None else None
-    return 100.0 * time.first_batches_s / time.total_s if time is not None and time.total_s else 0.0
-
-
 def steps_percent(loop: Loop | None) -> float | None:
     """Percent of the loop's time that steps times their mean explain."""
     time = loop.time if loop is not None else None
@@ -37,12 +31,6 @@ def seen_time(session: Session) -> LoopTime | None:
     loop = session.diagnosed_loop()
     time = loop.time if loop is not None else None
     return time if time is not None and time.epoch_ends_seen else None
-
-
-def long_percent(session: Session) -> float | None:
-    """Percent of the loop spent waiting for first batches, where that is worth speaking of."""
-    percent = first_batch_percent(session.diagnosed_loop())
-    return percent if percent >= FIRST_BATCHES.value else None
 
 
 def fills_a_shuffle(session: Session, op: Operation) -> bool:

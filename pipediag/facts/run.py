@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.facts.epochs import seen_time
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
 from pipediag.session.ledger import MAKING, Run, RunPart
 from pipediag.session.model import Session
@@ -69,22 +68,6 @@ def costliest_row(run: Run, part: RunPartName) -> RunPart | None:
 def starts_s(session: Session) -> float:
     """Seconds of the whole in which the diagnosed loop waits for an epoch's first batch."""
     return sum(row.seconds for row in rows_of_loop(session, "epoch_start"))
-
-
-def later_starts_s(session: Session) -> float | None:
-    """The same without the wait of its first epoch, in which the pipeline has to start.
-
-    None where no end of an epoch was seen, so that nothing is known of later waits.
-    """
-    run, time = session.run, seen_time(session)
-    if run is None or time is None or time.first_batch_ms is None:
-        return None
-    rows = [row for row in rows_of_loop(session, "epoch_start") if row.what != MAKING]
-    whole = sum(row.seconds for row in rows)
-    if run.scope != "run":
-        return whole
-    later = sum(max(0, (row.count or 1) - 1) for row in rows)
-    return min(whole, later * time.first_batch_ms / 1000.0)
 
 
 def making_ms(session: Session) -> float:

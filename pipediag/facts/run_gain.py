@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import hypot, sqrt
 from typing import Literal
 
-from pipediag.facts.run import later_starts_s, rows_of_loop
+from pipediag.facts.later_epochs import later_starts_s
+from pipediag.facts.run import rows_of_loop
 from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import MAKING, Run, RunGain, RunPart

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.facts.epochs import long_percent, steps_percent
+from pipediag.facts.later_epochs import long_percent, steps_beside_percent
 from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.pipeline import delay_ms, measured_at
 from pipediag.session.model import Session
@@ -65,7 +65,7 @@ def weigh(session: Session, op: Operation, delay: float | None = None) -> Weight
 def input_first(session: Session) -> str | None:
     """Why time saved in the consumer would be waited away, as a sentence, or None."""
     between = long_percent(session) or 0.0
-    if between >= INPUT_BOUND.value and between > (steps_percent(session.diagnosed_loop()) or 0.0):
+    if between >= INPUT_BOUND.value and between > (steps_beside_percent(session) or 0.0):
         return (
             f"The loop spends {between:.0f} % of its time waiting for the first batch of each "
             "epoch, more than in its steps: deal with that first."

@@ -4,9 +4,7 @@ import pytest
 
 from pipediag.facts.epochs import (
     fills_a_shuffle,
-    first_batch_percent,
     holds_all,
-    long_percent,
     seen_time,
     steps_percent,
 )
@@ -17,10 +15,9 @@ from tests.records import make_operation
 from tests.rules.sessions import batch, session_of, source
 
 
-def test_what_a_loop_waits_for_and_what_its_steps_explain_is_of_its_whole_time() -> None:
-    loop = make_loop(time=make_loop_time(total_s=20.0, first_batches_s=5.0, steps_s=8.0))
+def test_what_steps_explain_is_of_the_whole_time_of_a_loop() -> None:
+    loop = make_loop(time=make_loop_time(total_s=20.0, steps_s=8.0))
 
-    assert first_batch_percent(loop) == 25.0
     assert steps_percent(loop) == 40.0
 
 
@@ -30,7 +27,6 @@ def test_what_a_loop_waits_for_and_what_its_steps_explain_is_of_its_whole_time()
     ids=["no loop", "no time", "no second"],
 )
 def test_of_a_loop_whose_time_is_not_known_nothing_is_told(loop: Loop | None) -> None:
-    assert first_batch_percent(loop) == 0.0
     assert steps_percent(loop) is None
 
 
@@ -42,15 +38,6 @@ def test_a_loops_time_is_seen_from_the_first_end_of_an_epoch_on() -> None:
     assert seen_time(make_session(loops=[make_loop(time=unseen)])) is None
     assert seen_time(make_session(loops=[make_loop(time=None)])) is None
     assert seen_time(make_session(loops=[])) is None
-
-
-@pytest.mark.parametrize(("first_batches_s", "percent"), [(5.0, 5.0), (4.9, None)])
-def test_waits_for_first_batches_are_spoken_of_from_a_twentieth_of_the_loop_on(
-    first_batches_s: float, percent: float | None
-) -> None:
-    time = make_loop_time(total_s=100.0, first_batches_s=first_batches_s)
-
-    assert long_percent(make_session(loops=[make_loop(time=time)])) == percent
 
 
 def shuffled(**above: float | None) -> Session:

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipediag.facts.free_input import on_a_repeated_batch
+from pipediag.facts.later_epochs import later_starts_s, time_of_epochs
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
-from pipediag.facts.run import later_starts_s, where
+from pipediag.facts.run import where
 from pipediag.facts.step import group_percents, uneven
 from pipediag.measures.step.differential import FEWEST_STEPS
 from pipediag.measures.verdict.confidence import (
@@ -129,8 +130,7 @@ def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> 
 
 def _decide_first_batches(session: Session) -> Verdict:
     """What weakens the numbers of a step says nothing against a wait that lies between them."""
-    loop = session.diagnosed_loop()
-    time = loop.time if loop is not None else None
+    loop, time = session.diagnosed_loop(), time_of_epochs(session)
     assert time is not None
     behind = behind_the_waits(session)
     culprit = behind.shuffle if isinstance(behind, ShuffleFill) else behind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipediag.facts.epochs import first_batch_percent, steps_percent
+from pipediag.facts.later_epochs import first_batch_percent, steps_beside_percent
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
 from pipediag.facts.step import group_percents
 from pipediag.measures.verdict.culprits import (
@@ -23,8 +23,7 @@ def outweigh_the_steps(session: Session) -> bool:
 
     XProf's limit for the input wait of a step is held against the loop.
     """
-    loop = session.diagnosed_loop()
-    waiting, steps = first_batch_percent(loop), steps_percent(loop)
+    waiting, steps = first_batch_percent(session), steps_beside_percent(session)
     if steps is None or waiting < INPUT_BOUND_PERCENT:
         return False
     if session.breakdown is None:

@@ -56,6 +56,12 @@ def behind_in_words(behind: ShuffleFill | Culprit | None) -> str:
 
 def epoch_ends_sentence(time: LoopTime) -> str:
     """What the waits for first batches rest on."""
+    if not time.epoch_ends_seen:
+        return (
+            "No end of an epoch was seen: each later epoch is taken to wait for its first batch as "
+            "long as the first one did, as its shuffle fills anew; that first wait may hold work "
+            "that comes once."
+        )
     ends = "end of an epoch was" if time.epoch_ends_seen == 1 else "ends of epochs were"
     counted = "counted for every epoch planned" if time.basis == "projected" else "as seen"
     return f"{time.epoch_ends_seen} {ends} seen; their waits are {counted}."

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from pipediag.facts.run import later_starts_s
+from pipediag.facts.later_epochs import later_starts_s
 from pipediag.rules.rule import Prediction
 from pipediag.session.loops import LoopTime
 from pipediag.session.model import Session
+
+FORETOLD = (
+    " No end of an epoch was seen: that later epochs wait as long as the first is inferred from "
+    "their shuffle, which fills anew in each."
+)
+"""To be appended to advice on such waits."""
+
+
+def foretold(time: LoopTime | None) -> str:
+    """What the advice rests on, where no later epoch was seen to wait."""
+    return FORETOLD if time is not None and not time.epoch_ends_seen else ""
 
 
 def without_first_batches(session: Session, time: LoopTime, instead_s: float = 0.0) -> Prediction:
     """The loop over the loop without those waits, its start included where that is known.
 
-    `instead_s`: what the steps take longer then.
+    `instead_s`: what the steps take longer then. Waits that no end of an epoch showed are not in
+    what the loop is said to take.
     """
     loop = session.diagnosed_loop()
-    whole = (loop.projected_s if loop is not None else None) or time.total_s
+    projected = loop.projected_s if loop is not None and time.epoch_ends_seen else None
+    whole = projected or time.total_s
     left = whole - time.first_batches_s + instead_s
     if left <= 0.001 * whole:
         return Prediction(None, "Next to nothing of the loop would be left.")

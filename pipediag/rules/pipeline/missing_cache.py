@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 
 from pipediag.facts.amounts import memory_size
-from pipediag.facts.epochs import FIRST_BATCHES, fills_a_shuffle, long_percent, seen_time
+from pipediag.facts.epochs import FIRST_BATCHES, fills_a_shuffle
 from pipediag.facts.graph_ops import calls_python, differs_by_pass
+from pipediag.facts.later_epochs import long_percent, time_of_epochs
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.machine import available_bytes
 from pipediag.facts.pipeline import (
@@ -33,7 +34,11 @@ from pipediag.rules.pipeline.cache_size import (
 )
 from pipediag.rules.pipeline.cached_elements import elements_of_a_pass, elements_to_cache
 from pipediag.rules.pipeline.cached_generator import of_generator
-from pipediag.rules.pipeline.epoch_ends import saved_of_first_batches_s, without_first_batches
+from pipediag.rules.pipeline.epoch_ends import (
+    foretold,
+    saved_of_first_batches_s,
+    without_first_batches,
+)
 from pipediag.rules.prediction import FORECAST
 from pipediag.rules.relevance import Weight, weigh
 from pipediag.rules.rule import Meta, Prediction
@@ -98,11 +103,10 @@ def _of_maps(session: Session) -> list[Finding]:
     # Of equals, such as those whose costs are unknown, the last: a cache replaces all above it.
     op = max(reversed(maps), key=lambda candidate: delay_ms(session, candidate) or 0.0)
     weight = weigh(session, op)
-    between = _between_epochs(session, op)
-    if between is not None and weight.status != "fail":
-        weight = between
-    else:
-        between = None
+    filling = op if fills_a_shuffle(session, op) else _run_out(session, maps)
+    between = _between_epochs(session) if weight.status != "fail" else None
+    if filling is not None and between is not None:
+        op, weight = filling, between
     passes = passes_over_data(session)
     size = cache_bytes(session, op)
     evidence = {
@@ -120,7 +124,7 @@ def _of_maps(session: Session) -> list[Finding]:
         return [META.finding("informative", reason, op=op, evidence=evidence)]
     assert size is not None
     on_disk = not fits_in_memory(session, size)
-    if between is not None:
+    if weight is between:
         return [_before_the_steps(session, op, size, evidence, on_disk=on_disk)]
     return [
         META.finding(
@@ -136,10 +140,16 @@ def _of_maps(session: Session) -> list[Finding]:
     ]
 
 
-def _between_epochs(session: Session, op: Operation) -> Weight | None:
+def _run_out(session: Session, maps: list[Operation]) -> Operation | None:
+    """The last of those that fill a shuffle and did not run any more once that was full."""
+    fills = [op for op in maps if fills_a_shuffle(session, op) and delay_ms(session, op) is None]
+    return fills[-1] if fills else None
+
+
+def _between_epochs(session: Session) -> Weight | None:
     """The work is done while a shuffle fills, where the loop waits for that in every epoch."""
     percent = long_percent(session)
-    if percent is None or not fills_a_shuffle(session, op):
+    if percent is None:
         return None
     return Weight("fail", "", {"first_batch_percent_of_loop": percent})
 
@@ -148,11 +158,11 @@ def _before_the_steps(
     session: Session, op: Operation, size: float, evidence: Mapping[str, Scalar], *, on_disk: bool
 ) -> Finding:
     """The same advice where the work lies between the epochs: whole ones have to be tried."""
-    time = seen_time(session)
+    time = time_of_epochs(session)
     known = time is not None and not on_disk
     return META.finding(
         "fail",
-        _advice(session, op, size, on_disk=on_disk),
+        _advice(session, op, size, on_disk=on_disk) + foretold(time),
         op=op,
         evidence=evidence,
         own_prediction=without_first_batches(session, time) if time and known else _DISK_UNKNOWN,

@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 
 from pipediag.facts.amounts import time_taken
-from pipediag.facts.epochs import (
-    FIRST_BATCHES,
+from pipediag.facts.epochs import FIRST_BATCHES, holds_all
+from pipediag.facts.later_epochs import (
+    comes_again,
     first_batch_percent,
-    holds_all,
     long_percent,
-    seen_time,
+    time_of_epochs,
 )
 from pipediag.facts.limits import Threshold
 from pipediag.facts.pipeline import (
@@ -26,7 +26,11 @@ from pipediag.facts.pipeline import (
     upstream,
 )
 from pipediag.facts.run import starts_s
-from pipediag.rules.pipeline.epoch_ends import saved_of_first_batches_s, without_first_batches
+from pipediag.rules.pipeline.epoch_ends import (
+    FORETOLD,
+    saved_of_first_batches_s,
+    without_first_batches,
+)
 from pipediag.rules.pipeline.smaller_buffer import smaller_buffer, smaller_size
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, Move
@@ -95,20 +99,20 @@ def check(session: Session) -> list[Finding]:
     if fill_ms is None:
         return [META.finding("inconclusive", "The wait for the first batch was not measured.")]
     op = max(shuffles, key=lambda shuffle: _fill_estimate_ms(session, shuffle) or 0.0)
-    time = seen_time(session)
+    time = time_of_epochs(session)
     if time is not None and time.first_batch_ms is not None:
         return [_seen(session, op, time, time.first_batch_ms)]
     return [_finding(session, op, fill_ms)]
 
 
 def _seen(session: Session, op: Operation, time: LoopTime, wait_ms: float) -> Finding:
-    """By the waits at the ends of epochs, which the pipeline's start has no part in."""
+    """By the waits of later epochs, which the pipeline's start has no part in if they were seen."""
     estimate, percent = _fill_estimate_ms(session, op), long_percent(session)
     evidence: dict[str, Scalar] = {
         "fill_ms": wait_ms,
         "buffer_size": op.buffer_size or op.parameters.get("buffer_size"),
         "estimated_fill_ms": estimate,
-        "fill_percent_of_loop": first_batch_percent(session.diagnosed_loop()),
+        "fill_percent_of_loop": first_batch_percent(session),
         "epoch_ends_seen": time.epoch_ends_seen,
     }
     if percent is None:
@@ -159,6 +163,8 @@ def _work_in_steps_s(session: Session, op: Operation, time: LoopTime) -> float:
 
 def _finding(session: Session, op: Operation, fill_ms: float) -> Finding:
     estimate = _fill_estimate_ms(session, op)
+    if estimate is None and comes_again(session) == op:
+        estimate = fill_ms
     # The first wait also holds the pipeline's start, which later epochs don't repeat.
     share = _share_of_loop(session, fill_ms if estimate is None else min(fill_ms, estimate))
     evidence: dict[str, Scalar] = {
@@ -207,6 +213,8 @@ def _by_costs(
     smaller = None if moved is not None else smaller_buffer(session, op, META.id)
     at_most: float | None = None
     advice = _advice(op, slowest, fill_ms) + (_WORK_LEFT if "work_left_s" in evidence else "")
+    if evidence.get("epoch_ends_seen") == 0:
+        advice += FORETOLD
     if smaller is not None:
         advice += f" Until then, {_smaller(session, op)} fills sooner and shuffles less."
         at_most = prediction.speedup if prediction is not None else None

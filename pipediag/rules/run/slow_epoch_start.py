@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pipediag.facts.epochs import seen_time
 from pipediag.facts.graph_ops import differs_by_pass
+from pipediag.facts.later_epochs import later_starts_s, time_of_epochs
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.pipeline import call_name, operations, reshuffles, upstream
 from pipediag.facts.run import later_starts_s, starts_s, whole_in_words
@@ -83,7 +84,7 @@ def check(session: Session) -> list[Finding]:
     assert loop is not None
     place = (loop.file, loop.line)
     rows = [row for row in run.parts if row.part == "epoch_start" and row.loop_id == loop.id]
-    later_s = later_starts_s(session)
+    later_s, time = later_starts_s(session), time_of_epochs(session)
     if later_s is None:
         return [_unseen(session, run)]
     cure = _cure(session)
@@ -109,7 +110,7 @@ def check(session: Session) -> list[Finding]:
             place=place,
             evidence={
                 **weight.evidence,
-                "first_batch_ms": loop.time.first_batch_ms if loop.time is not None else None,
+                "first_batch_ms": time.first_batch_ms if time is not None else None,
                 "times": sum(row.count or 0 for row in rows) or None,
             },
             own_prediction=NOT_PREDICTED,
@@ -153,7 +154,7 @@ def _steps_wait(session: Session) -> bool:
 def _loads_first(session: Session) -> bool:
     """Whether a generator does far more before its first batch than for a later one: what it loads
     there is no step's to wait for once it is loaded."""
-    time, share = seen_time(session), (session.breakdown or {}).get("input_wait")
+    time, share = time_of_epochs(session), (session.breakdown or {}).get("input_wait")
     if time is None or time.first_batch_ms is None or share is None:
         return False
     generates = any(op.kind == "from_generator" for op in operations(session))

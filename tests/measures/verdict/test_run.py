@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipediag.measures.verdict.decision import decide
 from pipediag.session.model import Session
 from tests import factories
+from tests.records import make_operation, make_pipeline, make_steps
 
 
 def decided(session: Session) -> dict[str, object]:
@@ -67,3 +68,44 @@ def test_waits_for_first_batches_are_told_by_the_ledger_and_those_of_the_loop_be
     assert (verdict.where, verdict.where_percent) == ("epoch_start", 60.0)
     assert verdict.summary.startswith("Highly input-bound: 60 % of the run (12 s of 20 s) is spent")
     assert verdict.reasons[0].startswith("Of the loop: Highly input-bound: 80 % of the loop's time")
+
+
+def test_a_fill_of_all_the_data_is_the_verdict_before_an_epoch_has_ended() -> None:
+    """Ten waits of 8 s, of which one was seen, beside 20 s of steps."""
+    gone = {"self_ms_per_step": None, "elements": None}
+    ops = [
+        make_operation("source", "from_tensor_slices", **gone),
+        make_operation("map", parent_ids=["source"], line=12, **gone),
+        make_operation("shuffle", "shuffle", parent_ids=["map"], line=14),
+    ]
+    unseen = factories.make_loop_time(
+        total_s=20.0,
+        steps_s=20.0,
+        first_batches_s=0.0,
+        between_epochs_s=0.0,
+        epoch_ends_seen=0,
+        first_batch_ms=None,
+    )
+    loop = factories.make_loop(time=unseen)
+    parts = [
+        factories.make_part("epoch_start", 80.0, 100.0, line=20, loop_id=loop.id, count=10),
+        factories.make_part("steps", 20.0, 100.0, line=20, loop_id=loop.id),
+    ]
+
+    verdict = decide(
+        factories.make_session(
+            loops=[loop],
+            pipeline=make_pipeline(ops=ops),
+            steps=make_steps(fill_ms=8000.0),
+            run=factories.make_run(parts=parts, projected_total_s=100.0),
+        )
+    )
+
+    assert (verdict.bottleneck, verdict.where, verdict.line) == ("input", "epoch_start", 14)
+    assert verdict.confidence == "medium"
+    assert verdict.summary == (
+        "Highly input-bound: 80 % of the run (80 s of 100 s) is spent waiting for the first batch "
+        "of each epoch; `shuffle` at train.py:14 fills meanwhile with what `map` at train.py:12 "
+        "makes. Without all but the first of these waits it would be 3.57x as fast."
+    )
+    assert any(reason.startswith("No end of an epoch was seen") for reason in verdict.reasons)

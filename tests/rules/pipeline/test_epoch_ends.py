@@ -160,6 +160,43 @@ def test_a_fill_that_was_timed_once_takes_all_waits_along() -> None:
     assert (finding.status, finding.part, finding.saved_s) == ("fail", "epoch_start", 20.0)
 
 
+def in_the_first_epoch(*ops: Operation, first_s: float = 2.0) -> Session:
+    """Twelve epochs, of which a part of the first was seen; each waits for two seconds."""
+    starts = make_part("epoch_start", 12.0 * first_s, loop_id="loop_0", count=12)
+    session = waiting(epoch_ends_seen=0, first_batches_s=0.0, first_batch_ms=None)
+    assert session.pipeline is not None
+    return session_of(
+        *(ops or session.pipeline.ops),
+        loops=session.loops,
+        steps=make_steps(fill_ms=1000.0 * first_s),
+        breakdown=session.breakdown,
+        run=make_run(starts, whole_s=36.0 * first_s),
+    )
+
+
+def test_a_fill_of_all_the_data_speaks_before_an_epoch_has_ended() -> None:
+    """Of 72 s, eleven later waits take 22 s, and steps 48 s."""
+    session = in_the_first_epoch()
+    cache, moved = only(missing_cache, session), only(slow_shuffle_fill, session)
+    assert (cache.status, cache.part, cache.saved_s) == ("fail", "epoch_start", 22.0)
+    assert cache.predicted_speedup == pytest.approx(70.0 / 48.0, abs=0.001)
+    assert cache.edit is not None
+    assert cache.edit.whole_epoch
+    assert (moved.status, moved.part) == ("fail", "epoch_start")
+    for finding in (cache, moved):
+        assert "No end of an epoch was seen" in finding.advice
+    assert "No end" not in only(missing_cache, waiting()).advice
+
+
+def test_the_map_that_fills_is_cached_and_not_the_one_that_runs_on() -> None:
+    session = in_the_first_epoch()
+    assert session.pipeline is not None
+    cheap = make_operation("cheap", "map", line=15, function=make_function(), elements=32.0)
+    first, costly, shuffle, last = session.pipeline.ops
+    finding = only(missing_cache, in_the_first_epoch(first, costly, shuffle, cheap, last))
+    assert (finding.status, finding.op_id) == ("fail", "map")
+
+
 def test_a_map_behind_the_shuffle_is_not_what_is_waited_for() -> None:
     session = waiting()
     assert session.pipeline is not None

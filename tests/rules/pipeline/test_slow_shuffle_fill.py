@@ -157,6 +157,19 @@ def test_unmeasured_costs_are_inconclusive() -> None:
     assert only(slow_shuffle_fill, cheap).status == "pass"
 
 
+def test_a_wait_is_a_fill_where_only_the_shuffle_runs_on() -> None:
+    """In the one epoch that was seen: tf.data knows no costs of what has run out."""
+    nothing = {"self_ms_per_step": None}
+    above = (source(**nothing), slow_map(**nothing))
+    session = session_with(*above, shuffle(), batch(), fill_ms=500.0, projected_s=5.0)
+    finding = only(slow_shuffle_fill, session)
+    assert finding.status == "fail"
+    assert finding.predicted_speedup == pytest.approx(1.25)
+    unknown = shuffle().model_copy(update=nothing)
+    session = session_with(*above, unknown, batch(), fill_ms=500.0, projected_s=5.0)
+    assert only(slow_shuffle_fill, session).status == "inconclusive"
+
+
 def test_missing_data() -> None:
     assert only(slow_shuffle_fill, session_with(fill_ms=None)).status == "inconclusive"
     assert only(slow_shuffle_fill, session_of(source(), batch())).status == "not-applicable"
