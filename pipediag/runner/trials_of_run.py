@@ -18,7 +18,7 @@ from pipediag.runner.progress import Diagnosing, OnProgress
 from pipediag.session.findings import Finding
 from pipediag.session.messages import TrialsAwaited
 from pipediag.session.model import Session
-from pipediag.trials.epochs import epoch_to_try
+from pipediag.trials.epochs import epoch_to_try, epoch_worth_trying
 from pipediag.trials.outcome import TrialOutcome
 from pipediag.trials.schedule import run_trials
 from pipediag.trials.shorter_shuffles import SharedChanges, shorter_shuffles
@@ -89,6 +89,8 @@ class TrialsOfRun:
             on_event=self.on_progress,
             consumer_ms=(consumer_ms(session) or 0.0) if waiting.alone else None,
             epoch_examples=epoch,
+            epochs_need_s=None if waiting.alone else _epochs_need_s(session, budget_s),
+            share=budget_s / self.budget_s if self.budget_s > 0.0 else 1.0,
             goes_on=self._why_it_goes_on() if waiting.goes_on else None,
             # The clock is one for all processes of a machine.
             began_s=waiting.since_ns / 1e9,
@@ -140,3 +142,9 @@ class TrialsOfRun:
         return before is not None and any(
             trial.state != "not_tried" for trial in before.trials.values()
         )
+
+
+def _epochs_need_s(session: Session, budget_s: float) -> float | None:
+    """None where that budget is enough."""
+    epoch = epoch_worth_trying(session)
+    return epoch.budget_s if epoch is not None and epoch.budget_s > budget_s else None

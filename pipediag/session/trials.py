@@ -112,3 +112,5 @@ class TrialRun(Record):
     """Mean step of the base arm, to be held against the baseline window's."""
     blocks: list[TrialBlock] = []
     notes: list[str] = []
+    epochs_need_s: float | None = None
+    """Budget with which whole epochs would have been tried, where this one was too small."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -28,6 +29,9 @@ RESERVE = 0.25
 small one: a first look at three arms, up to half of it."""
 
 
+_MARGIN = 1.1
+"""Times what was lacking. Own choice: the next run's waits are not those of this one."""
+
 LONGEST_BLOCK_S = 4 * BLOCK_S
 SPENT = 0.8
 """Of the time that is left, by blocks that are longer than the shortest: the rest is for whatever
@@ -53,10 +57,13 @@ class _Live:
 class Contest:
     """Edits enter in their order, and leave when they are decided, fail or time is over."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, share: float = 1.0) -> None:
         self.trials: dict[str, Trial] = {}
+        self.epochs_need_s: float | None = None
+        """Seconds with which edits of whole epochs would not have been turned away."""
         self.confirmed: list[Confirmed] = []
         self._bench = bench
+        self._share = share
         self._waiting: deque[Candidate] = deque()
         self._live: list[_Live] = []
         self._last_block_s = BLOCK_S
@@ -127,8 +134,7 @@ class Contest:
         while self._waiting and len(self._live) < MOST_AT_ONCE:
             # One alone may be judged after fewer rounds; beside others it would cost them theirs.
             rounds = LOOKS[0] if self._live else FEWEST_ROUNDS
-            needed_s = self._bench.building_s() + rounds * self._cost_with(self._waiting[0])
-            if needed_s > self._time_s():
+            if self._needed_s(self._waiting[0], rounds) > self._time_s():
                 return
             candidate = self._waiting.popleft()
             # Before it is built: if that ends the process, it is known which edit it was.
@@ -141,6 +147,14 @@ class Contest:
                 self.refuse(candidate, str(error))
             else:
                 entering.caveats = self._caveats(candidate, left_out)
+
+    def _needed_s(self, candidate: Candidate, rounds: int) -> float:
+        """To build it and so many rounds. What is to shorten the waits of whole epochs is taken to
+        have a long one in its first block alone: if it has not, that is known from then on."""
+        building_s = self._bench.building_s()
+        if not candidate.edit.whole_epoch:
+            return building_s + rounds * self._cost_with(candidate)
+        return building_s + rounds * self._cost_with() + self._bench.cost_s([candidate.arm])
 
     def _cost_with(self, *more: Candidate) -> float:
         arms = [one.candidate.arm for one in self._live] + [one.arm for one in more]
@@ -182,12 +196,17 @@ class Contest:
         self._waiting.clear()
 
     def _no_time(self, candidate: Candidate) -> str:
-        needed = self._bench.building_s() + FEWEST_ROUNDS * self._cost_with(candidate)
-        return (
+        needed_s = self._needed_s(candidate, FEWEST_ROUNDS)
+        reason = (
             f"No time left: the budget of {self._bench.budget_s:g} s has "
             f"{max(0.0, self._time_s()):.0f} s to spare; to build it and {_rounds(FEWEST_ROUNDS)} "
-            f"take {needed:.0f} s."
+            f"take {needed_s:.0f} s."
         )
+        if not candidate.edit.whole_epoch:
+            return reason
+        lacking_s = _MARGIN * (self._bench.budget_s - self._time_s() + needed_s)
+        self.epochs_need_s = max(lacking_s, self.epochs_need_s or 0.0)
+        return f"{reason} `--budget {math.ceil(lacking_s / self._share)}` has room for it."
 
     def _judge(self, found: Round) -> None:
         for one in list(self._live):

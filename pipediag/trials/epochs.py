@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pipediag.facts.epochs import FIRST_BATCHES, seen_time
+from pipediag.facts.limits import INPUT_BOUND_PERCENT
 from pipediag.facts.run import making_ms
 from pipediag.session.model import Session
 from pipediag.trials.statistics import FEWEST_ROUNDS
@@ -14,21 +17,41 @@ to check each."""
 SPARE = 0.5
 """Part of the budget that waiting may take: the rest is for the steps behind it. Own choice."""
 
+SPARE_WHERE_LONG = 0.85
+"""The same where waits are `INPUT_BOUND_PERCENT` of an epoch or more, so that what shortens them
+comes before what makes a step faster: few blocks of steps, of half a second each, lie between so
+few waits. Own choice."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One that would be worth trying as a whole."""
+
+    examples: float
+    budget_s: float
+    """Time for trials that its waits need."""
+
 
 def epoch_to_try(session: Session, budget_s: float) -> float | None:
     """Examples of one epoch; None where steps are what counts, or alone can be tried.
 
-    That is so where less than `FIRST_BATCHES` of an epoch is its start, where its
-    length is not known, and where the budget has no time for the waits.
+    That is so where `epoch_worth_trying` has none, and where the budget has no time for the waits.
     """
+    epoch = epoch_worth_trying(session)
+    return epoch.examples if epoch is not None and epoch.budget_s <= budget_s else None
+
+
+def epoch_worth_trying(session: Session) -> Epoch | None:
+    """None where less than `FIRST_BATCHES` of an epoch is its start, or its length is not known."""
     loop, steps = session.diagnosed_loop(), session.steps
     batches, wait_ms = _batches_of_an_epoch(session), _start_ms(session)
     if loop is None or steps is None or not batches or not wait_ms or not loop.batch_size:
         return None
     share = 100.0 * wait_ms / (wait_ms + batches * steps.mean_ms)
-    if share < FIRST_BATCHES.value or wait_ms / 1000.0 * WAITS > SPARE * budget_s:
+    if share < FIRST_BATCHES.value:
         return None
-    return float(batches * loop.batch_size)
+    spare = SPARE if share < INPUT_BOUND_PERCENT else SPARE_WHERE_LONG
+    return Epoch(float(batches * loop.batch_size), wait_ms / 1000.0 * WAITS / spare)
 
 
 def _start_ms(session: Session) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
@@ -38,6 +39,8 @@ def run_trials(
     on_event: OnEvent = _silent,
     consumer_ms: float | None = None,
     epoch_examples: float | None = None,
+    epochs_need_s: float | None = None,
+    share: float = 1.0,
     evaluates: Loop | None = None,
     goes_on: str | None = None,
     began_s: float | None = None,
@@ -47,12 +50,14 @@ def run_trials(
 
     `further` findings are tried behind them where none of those is confirmed.
     `clock` gives seconds; the budget counts from `began_s` by it, and without that from now.
+    `share` is the part of the user's own budget that this one is.
     `consumer_ms` is given where the training loop can't be driven: what a step takes beside its
     input; batches are then pulled instead. `epoch_examples` is given where an epoch of so many is
-    what counts, and not its steps alone. `evaluates` is the loop whose pipeline is tried where
-    that is not the diagnosed one; its batches are pulled, as nothing is evaluated for a trial.
-    `goes_on` keeps out edits that may only be tried on
-    a script that is stopped afterwards, and says why this one is not, as the start of a sentence.
+    what counts, and not its steps alone; `epochs_need_s` is the budget that this would need, where
+    it is too small. `evaluates` is the loop whose pipeline is tried where that is not the diagnosed
+    one; its batches are pulled, as nothing is evaluated for a trial. `goes_on` keeps out edits that
+    may only be tried on a script that is stopped afterwards, and says why this one is not, as the
+    start of a sentence.
 
     `on_event` gets `Trying` before each arm is built and before each block, and `Decided` as soon
     as an edit is settled.
@@ -63,7 +68,7 @@ def run_trials(
     loop = evaluates or session.diagnosed_loop()
     taken_by = _taken_by(consumer_ms, epoch_examples, evaluates)
     bench = Bench(executor, taken_by, budget_s, clock, on_event, seed, began_s)
-    trials = _Trials(bench, goes_on)
+    trials = _Trials(bench, goes_on, epochs_need_s, share)
     trials.run(candidates(findings), candidates(further))
     return TrialOutcome(
         run=TrialRun(
@@ -74,6 +79,7 @@ def run_trials(
             base_step_ms=_base_step_ms(bench),
             blocks=bench.blocks,
             notes=trials.notes,
+            epochs_need_s=trials.epochs_need_s,
         ),
         trials=trials.contest.trials,
         further=tuple(one for one in further if _is_among(one, trials.contest.trials)),
@@ -97,14 +103,20 @@ def _taken_by(
 
 
 class _Trials:
-    def __init__(self, bench: Bench, goes_on: str | None) -> None:
+    def __init__(
+        self, bench: Bench, goes_on: str | None, epochs_need_s: float | None, share: float
+    ) -> None:
         self.notes: list[str] = []
         self.combined: Combined | None = None
         self.combined_missing: str | None = None
-        self.contest = Contest(bench)
+        self.contest = Contest(bench, share)
+        self.epochs_need_s: int | None = None
+        """Of the user's whole budget, where what shortens an epoch's start did not fit in it."""
         self.alone = BasePulls(bench)
         self._bench = bench
         self._goes_on = goes_on
+        self._epochs_need_s = epochs_need_s
+        self._share = share
 
     def run(self, first: list[Candidate], further: list[Candidate]) -> None:
         tried = self._allowed(first)
@@ -114,6 +126,8 @@ class _Trials:
             self._measure(tried, further)
         else:
             self.alone.close("There was no edit to try.")
+        if self.contest.epochs_need_s is not None:
+            self.epochs_need_s = math.ceil(self.contest.epochs_need_s / self._share)
         if self.combined is None:
             self.combined_missing = _why_not_combined(self.contest, any_tried=bool(tried))
 
@@ -121,12 +135,41 @@ class _Trials:
         """Without those that can't be tried here, which are told so."""
         allowed = []
         for one in listed:
-            reason = _why_not(one, self._bench.taken_by, self._goes_on)
+            reason = self._why_not(one)
             if reason is None:
                 allowed.append(one)
             else:
                 self.contest.refuse(one, reason)
         return allowed
+
+    def _why_not(self, candidate: Candidate) -> str | None:
+        taken_by = self._bench.taken_by
+        if not candidate.safe:
+            return "It is not safe here: it would change what the training sees."
+        if candidate.edit.once and self._goes_on is not None:
+            return (
+                f"{self._goes_on}; what changes the model, its batches or its callbacks is tried "
+                "only where it is stopped."
+            )
+        if candidate.edit.whole_epoch and not isinstance(taken_by, TrainingEpochs):
+            return self._why_no_epochs()
+        return _why_not_alone(candidate) if isinstance(taken_by, PulledPipeline) else None
+
+    def _why_no_epochs(self) -> str:
+        begin = (
+            "It changes how long an epoch's first batch is waited for, and whole epochs were not "
+            "tried"
+        )
+        if self._epochs_need_s is None:
+            return (
+                f"{begin}: that needs to be known how many steps one has, and a wait that is a "
+                "part of it worth speaking of."
+            )
+        self.epochs_need_s = math.ceil(self._epochs_need_s / self._share)
+        return (
+            f"{begin}: its waits are so long that this takes `--budget {self.epochs_need_s}`, and "
+            f"the time for trials was {self._bench.budget_s:.0f} s."
+        )
 
     def _measure(self, first: list[Candidate], further: list[Candidate]) -> None:
         ended: str | None = None
@@ -163,23 +206,6 @@ class _Trials:
         except LostError as lost:
             return str(lost)
         return None
-
-
-def _why_not(candidate: Candidate, taken_by: TakenBy, goes_on: str | None) -> str | None:
-    if not candidate.safe:
-        return "It is not safe here: it would change what the training sees."
-    if candidate.edit.once and goes_on is not None:
-        return (
-            f"{goes_on}; what changes the model, its batches or its callbacks is tried only where "
-            "it is stopped."
-        )
-    if candidate.edit.whole_epoch and not isinstance(taken_by, TrainingEpochs):
-        return (
-            "It changes how long an epoch's first batch is waited for, and whole epochs were not "
-            "tried: that needs to be known how many steps one has, and a wait that comes often "
-            "enough in the time for trials."
-        )
-    return _why_not_alone(candidate) if isinstance(taken_by, PulledPipeline) else None
 
 
 def _why_not_alone(candidate: Candidate) -> str | None:

@@ -20,7 +20,15 @@ from pipediag.session.messages import (
 )
 from pipediag.session.model import Session
 from tests.evaluations import validation
-from tests.factories import make_finding, make_loop, make_session, make_verdict
+from tests.factories import (
+    make_finding,
+    make_keras,
+    make_loop,
+    make_loop_time,
+    make_session,
+    make_verdict,
+)
+from tests.ledgers import make_run
 from tests.records import make_breakdown, make_input_wait
 from tests.trials.bench import make_edit
 
@@ -36,6 +44,11 @@ def trials_of(session: Session, **options: Any) -> TrialsOfRun:
 
 def nobody(_command: Command, _limit_s: float) -> Answer:
     raise AssertionError("There was nothing to ask for.")
+
+
+def refuses(command: Command, _limit_s: float) -> Answer:
+    assert isinstance(command, Prepare)
+    return ArmRefused(command.arm, "It can't be built.")
 
 
 def waiting(goes_on: bool = False, alone: bool = False, since_ns: int = 0) -> TrialsAwaited:
@@ -220,3 +233,23 @@ def test_a_search_follows_where_what_the_rules_call_for_cannot_be_built() -> Non
     assert tried.fault is None
     assert any(arm.startswith("search:") for arm in prepared)
     assert {one.rule for one in tried.outcomes["loop_0"].further} == {"search"}
+
+
+@pytest.mark.parametrize(("goes_on", "needs_s"), [(False, 118), (True, 236)])
+def test_epochs_whose_waits_are_too_long_name_the_budget_that_they_need(
+    goes_on: bool, needs_s: int
+) -> None:
+    """Ten of 10 s, and as much again where a later loop has half of it."""
+    loop = make_loop(
+        time=make_loop_time(first_batch_ms=10_000.0),
+        keras=make_keras(epochs=12, steps_per_epoch=20),
+    )
+    edit = make_edit("cache", whole_epoch=True)
+    session = make_session(loops=[loop], run=make_run(), findings=[make_finding(edit=edit)])
+    tried = trials_of(session)
+    tried(waiting(goes_on=goes_on), refuses)
+
+    assert tried.fault is None
+    outcome = tried.outcomes["loop_0"]
+    assert outcome.run.epochs_need_s == needs_s
+    assert f"`--budget {needs_s}`" in str(outcome.trials["cache"].reason)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from pipediag.session.model import Session
 from pipediag.trials.arms import Arm, Block
 from pipediag.trials.consumers import TrainingEpochs
-from pipediag.trials.epochs import epoch_to_try
+from pipediag.trials.epochs import epoch_to_try, epoch_worth_trying
 from tests.factories import make_keras, make_loop, make_loop_time, make_session
 from tests.ledgers import make_part, make_run
 from tests.records import make_steps
@@ -41,7 +41,23 @@ def test_waits_have_to_be_a_part_of_the_epoch(wait_ms: float, tried: bool) -> No
 
 @pytest.mark.parametrize(("wait_ms", "tried"), [(3_000.0, True), (3_001.0, False)])
 def test_ten_waits_have_to_fit_into_half_of_the_budget(wait_ms: float, tried: bool) -> None:
+    """Where steps take more than four times as long: 1,205 of 10 ms."""
+    long = waiting(wait_ms, keras=make_keras(epochs=12, steps_per_epoch=1205))
+    assert (epoch_to_try(long, 60.0) is not None) is tried
+
+
+@pytest.mark.parametrize(("wait_ms", "tried"), [(5_099.0, True), (5_101.0, False)])
+def test_waits_that_are_most_of_an_epoch_may_take_most_of_the_budget(
+    wait_ms: float, tried: bool
+) -> None:
     assert (epoch_to_try(waiting(wait_ms), 60.0) is not None) is tried
+
+
+def test_waits_tell_the_budget_that_they_need() -> None:
+    epoch = epoch_worth_trying(waiting(8_500.0))
+    assert epoch is not None
+    assert (epoch.examples, epoch.budget_s) == (640.0, pytest.approx(100.0))
+    assert epoch_worth_trying(waiting(10.0)) is None
 
 
 def test_to_make_its_iterator_is_a_part_of_an_epochs_start() -> None:
@@ -120,11 +136,63 @@ def test_an_edit_that_only_shortens_the_wait_is_confirmed_over_epochs() -> None:
     assert outcome.run.blocks[1].first_step_ms in (100.0, 1000.0)
 
 
+@dataclass
+class LongFill(FakeExecutor):
+    """To build an arm takes six seconds, and so do its first batches, but for those of the cache
+    that is full."""
+
+    prepare_s: float = 6.0
+    fill_s: float = 6.0
+
+    def block(self, arm: Arm, seconds: float, epoch_examples: float | None = None) -> Block:
+        block = super().block(arm, seconds)
+        wait_s = 0.1 if arm.name == "cache" else self.fill_s
+        self.clock.now += wait_s
+        return replace(block, first_ns=int(wait_s * 1e9))
+
+
+def test_what_shortens_a_wait_is_not_held_to_that_wait_in_each_of_its_blocks() -> None:
+    """Six waits of the pipeline as written, where twelve would not fit."""
+    cache = make_finding(make_edit("cache", whole_epoch=True))
+    found = try_edits(LongFill(step_ms=10.0), [cache], 52.0, epoch_examples=10 * BATCH)
+    assert found.trials["cache"].state == "confirmed"
+    assert found.run.epochs_need_s is None
+
+    late = try_edits(LongFill(step_ms=10.0, fill_s=9.0), [cache], 52.0, epoch_examples=10 * BATCH)
+    assert late.trials["cache"].state == "not_tried"
+    needs_s = late.run.epochs_need_s
+    assert needs_s is not None
+    assert str(late.trials["cache"].reason).endswith(f"`--budget {needs_s:.0f}` has room for it.")
+    again = LongFill(step_ms=10.0, fill_s=9.0)
+    enough = try_edits(again, [cache], needs_s, epoch_examples=10 * BATCH)
+    assert enough.trials["cache"].state == "confirmed"
+    half = try_edits(
+        LongFill(step_ms=10.0, fill_s=9.0), [cache], 52.0, epoch_examples=10 * BATCH, share=0.5
+    )
+    assert half.run.epochs_need_s == pytest.approx(2 * needs_s, abs=1.0)
+
+
 def test_an_edit_of_whole_epochs_is_not_tried_on_steps() -> None:
     outcome = try_edits(FakeExecutor(), [make_finding(make_edit("cache", whole_epoch=True))])
 
     assert outcome.trials["cache"].state == "not_tried"
     assert "whole epochs were not tried" in str(outcome.trials["cache"].reason)
+    assert outcome.run.epochs_need_s is None
+
+
+def test_an_edit_of_epochs_that_take_too_long_names_the_budget_that_is_enough() -> None:
+    cache = make_finding(make_edit("cache", whole_epoch=True))
+    outcome = try_edits(FakeExecutor(), [cache, make_finding("map")], epochs_need_s=200)
+
+    assert outcome.trials["cache"].reason == (
+        "It changes how long an epoch's first batch is waited for, and whole epochs were not "
+        "tried: its waits are so long that this takes `--budget 200`, and the time for trials "
+        "was 60 s."
+    )
+    assert outcome.run.epochs_need_s == 200
+    assert outcome.trials["map"].state != "not_tried"
+    steps = try_edits(FakeExecutor(), [make_finding("map")], epochs_need_s=200)
+    assert steps.run.epochs_need_s is None
 
 
 def test_the_end_of_an_epoch_stands_for_its_start_where_a_pipeline_runs_through() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pipediag.facts.order import worth_doing
 from pipediag.facts.report_directory import default_directory
 from pipediag.facts.second_run import edits_for_second_run
-from pipediag.reporters.words.ways_on import longer_budget, longer_run
+from pipediag.reporters.words.ways_on import longer_budget, longer_run, too_long_to_try
 from pipediag.session.model import Session
 
 
@@ -48,6 +48,12 @@ def _of_a_script(session: Session, output_directory: Path | None) -> NextCommand
     patch = _patch(session, output_directory)
     if patch is not None:
         return patch
+    budget = longer_budget(session)
+    if budget is not None and any(worth_doing(one) for one in too_long_to_try(session)):
+        return NextCommand(
+            "To try it in whole epochs",
+            _analyze(session, output_directory, "--budget", str(budget)),
+        )
     if any(worth_doing(finding) for finding in session.findings):
         return NextCommand("After the edit", _analyze(session, output_directory))
     return _without_advice(session, output_directory)

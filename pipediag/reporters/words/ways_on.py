@@ -5,6 +5,7 @@ None of it is a recommendation of a change: these are places to look at, and lon
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from pipediag.facts.order import worth_doing
@@ -69,11 +70,32 @@ def longer_budget(session: Session) -> int | None:
     """Seconds to give trials that left a change open; None where they left none."""
     if session.trials is None or not _left_open(session):
         return None
-    return round(_MORE_TIME * session.trials.budget_s)
+    inconclusive = any(finding.trial.state == "inconclusive" for finding in session.findings)
+    more_s = _MORE_TIME * session.trials.budget_s if inconclusive else 0.0
+    return math.ceil(max(more_s, session.trials.epochs_need_s or 0.0))
 
 
 def _left_open(session: Session) -> list[Finding]:
-    return [finding for finding in session.findings if finding.trial.state == "inconclusive"]
+    epochs = too_long_to_try(session)
+    return [
+        finding
+        for finding in session.findings
+        if finding.trial.state == "inconclusive" or finding in epochs
+    ]
+
+
+def too_long_to_try(session: Session) -> list[Finding]:
+    """Findings whose edits change whole epochs, of which the time for trials held too few."""
+    if session.trials is None or session.trials.epochs_need_s is None:
+        return []
+    return [
+        finding
+        for finding in session.findings
+        if finding.edit is not None
+        and finding.edit.whole_epoch
+        and finding.trial.state == "not_tried"
+        and finding.effect_on_results != "not safe here"
+    ]
 
 
 def longer_run(session: Session) -> int:

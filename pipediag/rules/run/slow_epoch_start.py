@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.facts.epochs import seen_time
 from pipediag.facts.graph_ops import differs_by_pass
 from pipediag.facts.later_epochs import later_starts_s, time_of_epochs
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.pipeline import call_name, operations, reshuffles, upstream
-from pipediag.facts.run import later_starts_s, starts_s, whole_in_words
+from pipediag.facts.run import starts_s, whole_in_words
 from pipediag.rules.pipeline.all_epochs import run_through
 from pipediag.rules.pipeline.cache_size import cache_bytes, fits_in_memory
 from pipediag.rules.pipeline.files_at_once import files_at_once, read_in_turn

@@ -99,6 +99,23 @@ def test_what_a_trial_left_open_leads_to_more_time_not_to_an_edit() -> None:
     )
 
 
+def test_epochs_that_take_too_long_to_try_lead_to_the_time_that_is_enough() -> None:
+    edit = make_edit("cache", whole_epoch=True)
+    waits = factories.make_finding(edit=edit)
+    run = trial_sessions.make_run(budget_s=60.0, epochs_need_s=241.0)
+    session = factories.make_session(findings=[waits], trials=run)
+
+    assert next_command(session, None) == NextCommand(
+        "To try it in whole epochs", "pipediag analyze --budget 241 train.py"
+    )
+    steps = factories.make_finding(edit=make_edit("map"))
+    other = session.model_copy(update={"findings": [steps]})
+    assert next_command(other, None).purpose == "After the edit"
+    tried = waits.model_copy(update={"trial": trial_sessions.UNDECIDED})
+    undecided = session.model_copy(update={"findings": [tried]})
+    assert next_command(undecided, None).command == "pipediag analyze --budget 241 train.py"
+
+
 def test_an_analysis_that_a_program_called_is_made_by_no_command() -> None:
     script = Script(path="notebook.py", args=[], call="analyze", outcome="stopped")
     session = factories.make_session(script=script)
