@@ -12,7 +12,8 @@ two places can name another one first. Among those that fail:
    every prediction, however severe or large. A finding that merely informed counts too. Only the
    advice on the part of the run that the verdict names goes before it, where that part is not the
    steps: how long it takes was measured as well, in the run's ledger, and that is more than what
-   is confirmed of the steps comes to.
+   is confirmed of the steps comes to. Where something is confirmed of that very part, it stays
+   first.
 4. What was not tried: the most severe first, then by the predicted gain. Where nothing could be
    predicted, by the most that its advice could free of the step (`speedup_at_most`): an advice that
    is hard to predict is not for that reason worth nothing. How well the model learns comes after
@@ -85,7 +86,7 @@ def _named_by_the_verdict_first(ordered: list[Finding], where: RunPartName | Non
     """With the advice on that part before what is confirmed, where it is worth more."""
     confirmed = [finding for finding in ordered if _group(finding) == _CONFIRMED]
     named = [one for one in ordered if _group(one) == _UNTRIED and one.part == where != "steps"]
-    if not confirmed or not named:
+    if not confirmed or not named or any(one.part == where for one in confirmed):
         return ordered
     best = max(named, key=_gain)
     if best.for_run is None or _gain(best) <= max(map(_gain, confirmed)):

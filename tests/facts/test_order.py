@@ -263,19 +263,23 @@ def test_what_a_finding_comes_to_in_the_run_is_written_with_it_and_decides_the_o
     assert second.for_run.after_s == 95.0
 
 
-def _by_the_ledger(where: RunPartName, evaluation_s: float) -> list[str]:
-    """A confirmed gain of the steps, and advice on an evaluation; which is named first."""
+def _by_the_ledger(where: RunPartName, evaluation_s: float, of: RunPartName = "steps") -> list[str]:
+    """A confirmed gain of a part, and advice on an evaluation; which is named first."""
     run = make_run(make_part("evaluation", evaluation_s), make_part("steps", 20.0))
     session = make_session(run=run)
     verdict = session.verdict.model_copy(update={"where": where})
     session = session.model_copy(update={"verdict": verdict})
-    seen = made("host-overhead", part="steps", trial=tried("confirmed", 1.3))
+    seen = made("host-overhead", part=of, trial=tried("confirmed", 1.3))
     advised = made("costly-evaluation", part="evaluation", saved_s=0.8 * evaluation_s)
     return [finding.rule for finding in concluded(session, [seen, advised]).findings]
 
 
 def test_the_part_that_the_verdict_names_has_its_advice_before_a_smaller_measured_gain() -> None:
     assert _by_the_ledger("evaluation", 60.0)[0] == "costly-evaluation"
+
+
+def test_what_is_confirmed_of_that_very_part_goes_before_a_larger_prediction() -> None:
+    assert _by_the_ledger("evaluation", 60.0, of="evaluation")[0] == "host-overhead"
 
 
 def test_a_part_that_the_verdict_does_not_name_stands_behind_what_is_confirmed() -> None:
