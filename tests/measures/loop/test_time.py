@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.epochs import first_batch_percent, steps_percent
+from pipediag.facts.epochs import steps_percent
+from pipediag.facts.later_epochs import first_batch_percent
 from pipediag.measures.loop.loops import loop_rows, projected_s
 from pipediag.measures.loop.time import IN_GRAPH, TOO_SHORT, time_missing, time_of
 from pipediag.session.loops import Loop, LoopTime
 from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
 from pipediag.session.recording import Recording
+from tests.factories import make_session
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS
 
@@ -173,13 +175,13 @@ def test_a_loop_that_has_run_longer_than_planned_is_what_it_was() -> None:
 def test_too_little_is_missing_with_a_reason(overrides: dict[str, Any]) -> None:
     loop = row(fitted(**overrides))
     assert (loop.time, loop.time_missing) == (None, TOO_SHORT)
-    assert (first_batch_percent(loop), steps_percent(loop)) == (0.0, None)
+    assert (first_batch_percent(make_session(loops=[loop])), steps_percent(loop)) == (0.0, None)
     assert time_missing(fitted(kind="in_graph")) == IN_GRAPH
 
 
 def test_shares_are_of_the_whole_loop() -> None:
     loop = row(fitted())
-    assert first_batch_percent(loop) == pytest.approx(100 * 5.5 / 8.99)
+    assert first_batch_percent(make_session(loops=[loop])) == pytest.approx(100 * 5.5 / 8.99)
     assert steps_percent(loop) == pytest.approx(100 * 2.39 / 8.99)
 
 
