@@ -178,6 +178,8 @@ class Loop(Record):
     """Whether Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
     beside: str | None = None
     """Id of another training loop, which another thread ran at the same time."""
+    filled_cache_op_id: str | None = None
+    """The cache that its measured steps filled, so that they stand for no later epoch."""
     root_op_id: str | None = None
     """The operation that hands it its batches; None where it is none of tf.data's."""
     pipeline: Pipeline | None = None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
-from pathlib import PurePath
 
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.recorder import Recorder
-from pipediag.session.recorded_operations import RecordedOperation
+from pipediag.tensorflow_names import CACHES
 
 _WAITS_NS = 30_000_000_000
 """Own choice: as long as a person waits for a diagnosis without a word; a longer epoch is measured,
@@ -23,23 +22,18 @@ class CacheFill:
 
     def awaited(self, elapsed_ns: int) -> bool:
         """Whether the first epoch is still running, others follow, and they will read a cache."""
-        keras = self._loop.record.keras
-        if self._loop.record.seams or keras is None or (keras.epochs or 1) < 2:
-            return False
-        cache = self._cache
-        if cache is None:
-            return False
-        if elapsed_ns < _WAITS_NS:
-            return True
-        name = PurePath(cache.file).name if cache.file else "its cache"
-        self._recorder.note(
-            f"What was measured is the first epoch, which fills the cache at {name}:{cache.line}: "
-            "it had not ended in time. Later epochs read that cache, and may be faster."
-        )
-        return False
+        first = not self._loop.record.seams and self._epochs > 1
+        return first and elapsed_ns < _WAITS_NS and self._reads_a_cache
+
+    @property
+    def _epochs(self) -> int:
+        """That are planned; 1 where nothing says so."""
+        record = self._loop.record
+        planned = record.keras.epochs if record.keras is not None else record.planned_rounds
+        return planned or 1
 
     @cached_property
-    def _cache(self) -> RecordedOperation | None:
-        """The nearest cache above the loop; looked for once, as steps ask for it."""
+    def _reads_a_cache(self) -> bool:
+        """Looked for once, as steps ask for it."""
         above = self._recorder.recording.upstream(self._loop.record.root_op_id)
-        return next((op for op in above if op.kind == "cache"), None)
+        return any(op.kind in CACHES for op in above)

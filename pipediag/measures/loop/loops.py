@@ -8,6 +8,7 @@ from statistics import fmean
 
 import numpy as np
 
+from pipediag.measures.loop.cache_fill import cache_filled_meanwhile
 from pipediag.measures.loop.time import seen_s, time_missing, time_of
 from pipediag.measures.pipeline.operations import written_pipeline
 from pipediag.measures.recorded_windows import step_ms
@@ -47,9 +48,9 @@ def projected_s(recording: Recording, loop: RecordedLoop) -> float | None:
     """Planned steps times their mean, with start and ends of epochs as far as they were seen.
 
     No less than the loop has taken already. None where the script does not say how many steps it
-    plans.
+    plans, and where those that were measured are of an epoch unlike the others.
     """
-    if loop.planned_steps is None:
+    if loop.planned_steps is None or cache_filled_meanwhile(recording, loop) is not None:
         return None
     time = time_of(recording, loop)
     if time is not None and loop.asked_ns is not None and loop.warm_ns is not None:
@@ -104,6 +105,7 @@ def _keras(recording: Recording, loop: RecordedLoop) -> KerasUse | None:
 
 def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
     time = time_of(recording, loop) if loop.role == "training" else None
+    filled = cache_filled_meanwhile(recording, loop)
     return Loop(
         id=loop.id,
         kind=loop.kind,
@@ -136,6 +138,7 @@ def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
         softmaxes=[_softmax(one) for one in loop.softmaxes],
         constant_bytes=loop.constant_bytes,
         untried=loop.untried,
+        filled_cache_op_id=filled.id if filled is not None else None,
         root_op_id=loop.root_op_id,
         pipeline=written_pipeline(recording, loop) if loop.role in EVALUATING else None,
         evaluation=_evaluation(loop.evaluation),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipediag.measures.loop.cache_fill import cache_filled_meanwhile
 from pipediag.measures.makings import all_of_few_ns
 from pipediag.measures.recorded_windows import Floats, blocks_of
 from pipediag.session.loops import LoopTime
@@ -54,7 +55,8 @@ class _Ends:
 
 
 def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
-    """The loop as planned, where the script says how long it runs, or else as far as it was seen.
+    """The loop as planned, where the script says how long it runs, or else as far as it was seen,
+    as where only the epoch was that fills a cache.
 
     The steps are counted at the mean of the baseline, in which no first batch of an epoch is waited
     for: where a call asks for its batch itself, what the first call takes longer is that wait.
@@ -81,7 +83,8 @@ def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
     means = _Means(step_ms, len(between), _mean(waits.values()), making, _mean(between))
     ends = _Ends(sum(waits.values()), sum(making) / 1e6, sum(between))
     seen = _account("measured", total_ms, steps * step_ms, ends, means)
-    return _as_planned(loop, seen, means)
+    filled = cache_filled_meanwhile(recording, loop) is not None
+    return seen if filled else _as_planned(loop, seen, means)
 
 
 def time_missing(loop: RecordedLoop) -> str:

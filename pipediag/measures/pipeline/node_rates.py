@@ -56,11 +56,12 @@ def _beyond_the_fill(snapshots: list[ModelSnapshot]) -> list[ModelSnapshot]:
 
     A cache that is read is the end of its branch; while it fills, it has inputs.
     """
-    reading = [snapshot for snapshot in snapshots if _reads_a_cache(snapshot)]
+    reading = [snapshot for snapshot in snapshots if reads_a_cache(snapshot)]
     return reading if 2 * len(reading) >= len(snapshots) else snapshots
 
 
-def _reads_a_cache(snapshot: ModelSnapshot) -> bool:
+def reads_a_cache(snapshot: ModelSnapshot) -> bool:
+    """Whether a cache was full in that moment."""
     return any("Cache" in node.name and not node.inputs for node in snapshot.nodes)
 
 

@@ -10,6 +10,7 @@ from pipediag.measures.run.places import Place
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.session.recording import Recording
+from pipediag.tensorflow_names import CACHES
 
 WHAT = "filling the cache in the first epoch"
 
@@ -43,4 +44,4 @@ def _usual_ns(loop: RecordedLoop, epochs: Epochs, step_ns: float) -> float | Non
 
 
 def _cache_of(recording: Recording, loop: RecordedLoop) -> RecordedOperation | None:
-    return next((op for op in recording.upstream(loop.root_op_id) if op.kind == "cache"), None)
+    return next((op for op in recording.upstream(loop.root_op_id) if op.kind in CACHES), None)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 from pipediag.facts.shapes import lengths_vary
+from pipediag.measures.loop.cache_fill import cache_filled_meanwhile
 from pipediag.measures.makings import SLOW_ONES, are_doubtful, usual_ns
 from pipediag.measures.run.amounts import Amounts, starts_of, steps_of
 from pipediag.measures.run.epochs import Epochs
@@ -67,7 +68,8 @@ def project(
     """From what was seen of the loop that was stopped; all places before it stay as they were."""
     calls = loop.batches_per_call
     length = _batches_of_epoch(recording, loop)
-    plan = _planned(loop, epochs, step, length)
+    filled = cache_filled_meanwhile(recording, loop) is not None
+    plan = None if filled else _planned(loop, epochs, step, length)
     if plan is not None:
         count, steps, known = plan
         projection = Projection("run", {}, epochs_planned=count * rounds.calls if known else None)
@@ -84,15 +86,9 @@ def project(
             projection.places[EXIT] = in_doubt(EXIT_COLLECTIONS * recording.collection_ns, None)
         projection.not_seen += [*rounds.not_seen, "what the script does after this training"]
         return projection
-    whole = (
-        "Nothing says how many epochs the script would train, and it was stopped: this is one of "
-        "them."
-        if length
-        else "Nothing says how long the script would train, and it was stopped: these are 1,000 "
-        "steps."
-    )
     scope: RunScope = "epoch" if length else "1000_steps"
-    projection = Projection(scope, {}, only_these=True, missing=whole)
+    missing = _why_not_the_run(scope, filled=filled)
+    projection = Projection(scope, {}, only_these=True, missing=missing)
     steps = length or 1000
     if length:
         _carry_on(projection, loop, epochs, amounts, step, 1, steps / calls)
@@ -101,6 +97,23 @@ def project(
     _build_again(projection, loop, epochs, amounts, step, steps / calls)
     projection.not_seen.append("what comes once: start-up, and all before and after the training")
     return projection
+
+
+def _why_not_the_run(scope: RunScope, *, filled: bool) -> str:
+    if filled:
+        these = "this is that epoch" if scope == "epoch" else "these are 1,000 steps of it"
+        return (
+            "It was stopped in the epoch that fills its cache, and how long those take that read "
+            f"it is not known: {these}."
+        )
+    if scope == "epoch":
+        return (
+            "Nothing says how many epochs the script would train, and it was stopped: this is one "
+            "of them."
+        )
+    return (
+        "Nothing says how long the script would train, and it was stopped: these are 1,000 steps."
+    )
 
 
 def _go_round(projection: Projection, amounts: Amounts, rounds: Rounds) -> None:

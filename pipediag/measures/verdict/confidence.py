@@ -53,6 +53,7 @@ def doubts(session: Session, bottleneck: Bottleneck | None, straddled: list[floa
     return [
         *_about_steps(session),
         *about_loop_time(session.diagnosed_loop()),
+        *_about_a_cache(session),
         *_about_threads(session),
         *_about_the_machine(session.host),
         *_about_limits(straddled),
@@ -87,6 +88,23 @@ def about_loop_time(loop: Loop | None) -> Iterator[Doubt]:
         f"step on (start and compilation not counted); {elsewhere(loop.time)}. What is said of "
         "the step, and what a change gains in it, holds for its part of the loop alone."
     )
+
+
+def _about_a_cache(session: Session) -> Iterator[Doubt]:
+    filled = cache_words(session)
+    if filled is not None:
+        yield Doubt(
+            f"All that was measured lies in the epoch that fills {filled}: what is said of the "
+            "step holds for that epoch alone, and any later one may be faster.",
+            weight=2,
+        )
+
+
+def cache_words(session: Session) -> str | None:
+    """The cache that was being filled while steps were measured, by its place."""
+    loop = session.diagnosed_loop()
+    op = session.operation(loop.filled_cache_op_id) if loop is not None else None
+    return None if op is None else f"the cache{place(op.file, op.line)}"
 
 
 def _about_threads(session: Session) -> Iterator[Doubt]:

@@ -22,6 +22,7 @@ from pipediag.measures.verdict.confidence import (
     about_loop_time,
     averaged,
     beside_others,
+    cache_words,
     confidence_of,
     doubts,
 )
@@ -98,7 +99,16 @@ def _of_the_steps(session: Session) -> Verdict:
         return _decide_first_batches(session)
     if session.breakdown is None:
         return _inconclusive(missing_sentence(session.breakdown_missing), doubts(session, None, []))
-    return _decide_measured(session, session.breakdown)
+    return _of_its_epoch(session, _decide_measured(session, session.breakdown))
+
+
+def _of_its_epoch(session: Session, verdict: Verdict) -> Verdict:
+    """Says which epoch it speaks of, where others will not be like it."""
+    filled = cache_words(session)
+    if filled is None:
+        return verdict
+    text = f"{verdict.summary} Measured in the epoch that fills {filled}; any later one reads it."
+    return verdict.model_copy(update={"summary": text})
 
 
 def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> Verdict:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ def test_steps_wait_while_the_first_of_several_epochs_fills_a_cache(tmp_path: Pa
         {"root": "source"},
         {"root": None},
         {"keras": None},
+        {"keras": None, "planned_rounds": 1},
         {"seams": 1},
     ],
 )
@@ -52,14 +54,21 @@ def test_they_wait_for_nothing_else(there: dict[str, Any], tmp_path: Path) -> No
     assert not fill(tmp_path, **there).awaited(0)
 
 
-def test_a_long_epoch_is_measured_and_that_it_was_the_first_is_said(tmp_path: Path) -> None:
+def test_so_they_do_in_a_loop_of_the_scripts_own_that_comes_several_times(tmp_path: Path) -> None:
+    assert fill(tmp_path, keras=None, planned_rounds=5).awaited(0)
+
+
+def test_a_snapshot_is_a_cache_too(tmp_path: Path) -> None:
+    filling = fill(tmp_path)
+    filling._recorder.recording.operations[1] = replace(OPERATIONS[1], kind="snapshot")
+    assert filling.awaited(0)
+
+
+def test_a_long_epoch_is_measured_although_it_is_the_first(tmp_path: Path) -> None:
     filling = fill(tmp_path)
 
     assert filling.awaited(30 * SECOND - 1)
-    assert filling._recorder.recording.notes == []
     assert not filling.awaited(30 * SECOND)
-    (note,) = filling._recorder.recording.notes
-    assert "fills the cache at train.py:5" in note
 
 
 def test_steps_that_filled_it_are_not_taken_for_those_that_follow(

@@ -406,3 +406,15 @@ def test_a_repeated_batch_that_says_otherwise_stands_beside_the_ceiling_and_is_a
     same = make_input_wait(contested_by_percent=85.0, disagreement="It is 85 % shorter.")
     assert decide(session(input_wait=same)).confidence == "high"
     assert "3.33x as fast by tf.data's gap times, 6.67x" in decide(session(input_wait=same)).summary
+
+
+def test_what_was_measured_while_a_cache_filled_says_so() -> None:
+    filled = session(loops=[make_loop(filled_cache_op_id="map_0")])
+    verdict, other = decide(filled), decide(session())
+
+    assert verdict.summary == (
+        f"{other.summary} Measured in the epoch that fills the cache at train.py:12; any later one "
+        "reads it."
+    )
+    assert (verdict.confidence, other.confidence) == ("low", "high")
+    assert any("holds for that epoch alone" in reason for reason in verdict.reasons)
