@@ -22,7 +22,7 @@ from benchmarks.noise import MODELS, Scatter
 from pipediag.session.edits import Edit, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.trials import Trial
-from pipediag.trials.arms import Arm, Block
+from pipediag.trials.arms import Arm, Block, Preparation
 from pipediag.trials.bench import Bench
 from pipediag.trials.candidates import candidates
 from pipediag.trials.consumers import TrainingLoop
@@ -47,10 +47,10 @@ class SimulatedExecutor:
         """Seconds since the start."""
         return self.now
 
-    def prepare(self, arm: Arm) -> list[str]:
+    def prepare(self, arm: Arm) -> Preparation:
         """Nothing to build."""
         del arm
-        return []
+        return Preparation([])
 
     def block(self, arm: Arm, seconds: float) -> Block:
         """A block of that many seconds."""

@@ -20,7 +20,8 @@ two places can name another one first. Among those that fail:
    speed of the same severity, as nothing is lost by dealing with it later.
 5. What was not tried and is predicted to make the run less than a tenth faster (`WORTH_DOING`),
    however severe: of all that can't be predicted, some may help. It is listed with the findings,
-   and nobody is told to do it first: then there is nothing to do.
+   and nobody is told to do it first: then there is nothing to do. So is what a trial confirmed of
+   the steps where the run is too short to make up for what is traced and compiled once.
 6. What a trial left open, and last what it refuted. Neither is anything to do now, so neither is
    ever named first.
 
@@ -128,9 +129,9 @@ def _group(finding: Finding) -> int:
         return _WRONG_RESULTS
     if finding.subject == "precondition":
         return _PRECONDITION
-    confirmed = finding.trial.state == "confirmed" and not finding.about_results
-    if confirmed:
-        return _CONFIRMED
+    if finding.trial.state == "confirmed" and not finding.about_results:
+        run = finding.for_run
+        return _CONFIRMED if run is None or run.speedup > 1.0 else _TOO_LITTLE
     known = known_gain(finding)
     return _UNTRIED if known is None or known >= WORTH_DOING else _TOO_LITTLE
 

@@ -38,7 +38,7 @@ class Taken:
 
     def share(self, part: float) -> Taken:
         """So much of it."""
-        return Taken(self.seconds * part, self.off_s * part)
+        return Taken(self.seconds * part, abs(self.off_s * part))
 
 
 def _taken(run: Run, rows: Iterable[RunPart]) -> Taken:
@@ -115,27 +115,39 @@ def gain_without(run: Run, rows: Iterable[RunPart]) -> RunGain | None:
 
 
 def _measured(run: Run, shortened: Taken, trial: Trial | Combined) -> RunGain:
-    """Amdahl's law: the rest of the run takes what it took.
+    """Amdahl's law: the rest of the run takes what it took, and what the change traces otherwise
+    comes once.
 
-    The trial, the length of what it shortens and that of the rest are off by independent amounts,
-    which add in squares.
+    The trial, the length of what it shortens, that of the rest and what comes once are off by
+    independent amounts, which add in squares.
     """
     assert trial.speedup is not None
-    gain = _gain(run, shortened.seconds, trial.speedup, "measured")
-    if trial.ci95 is None:
-        return gain
+    # An epoch, or so many steps, have no part of it.
+    once_s = (trial.once_s or 0.0) if run.scope == "run" else 0.0
+    once_ci95_s = (trial.once_ci95_s if run.scope == "run" else None) or (once_s, once_s)
     rest = _rest(run, shortened)
 
-    def of(part_off_s: float, rest_off_s: float, speedup: float) -> float:
+    def after(part_s: float, rest_s: float, speedup: float, once_s: float) -> float:
+        return max(rest_s + part_s / max(speedup, 1e-6) + once_s, 1e-9)
+
+    after_s = after(shortened.seconds, rest.seconds, trial.speedup, once_s)
+    gain = _becoming(run, after_s, "measured").model_copy(
+        update={"once_s": trial.once_s, "once_ci95_s": trial.once_ci95_s}
+    )
+    if trial.ci95 is None:
+        return gain
+
+    def of(part_off_s: float, rest_off_s: float, speedup: float, once_s: float = once_s) -> float:
         part_s = max(0.0, shortened.seconds + part_off_s)
         rest_s = max(0.0, rest.seconds + rest_off_s)
-        return gain.speedup - (rest_s + part_s) / max(rest_s + part_s / max(speedup, 1e-6), 1e-9)
+        return gain.speedup - (rest_s + part_s) / after(part_s, rest_s, speedup, once_s)
 
     limits = _limits(
         gain.speedup,
         [of(0.0, 0.0, limit) for limit in trial.ci95],
         [of(off_s, 0.0, trial.speedup) for off_s in (-shortened.off_s, shortened.off_s)],
         [of(0.0, off_s, trial.speedup) for off_s in (-rest.off_s, rest.off_s)],
+        [of(0.0, 0.0, trial.speedup, limit) for limit in once_ci95_s],
     )
     return gain.model_copy(update={"ci95": limits})
 

@@ -19,7 +19,7 @@ def gain_of_whole(gain: RunGain | None, run: Run | None, whole_s: float) -> RunG
     """The same gain, of all that the script takes from start to exit; as it is where it is of that.
 
     What was seen to come once takes what it took, and all the rest gets as much faster as the gain
-    says (Amdahl's law).
+    says (Amdahl's law). What the change takes once more is added.
 
     Args:
         gain: of `run`.
@@ -35,11 +35,17 @@ def gain_of_whole(gain: RunGain | None, run: Run | None, whole_s: float) -> RunG
     if once_s >= whole_s:
         return None
 
-    def after_s(speedup: float) -> float:
-        return once_s + (whole_s - once_s) / speedup
+    more_s = gain.once_s or 0.0
+    least_s, most_s = gain.once_ci95_s or (more_s, more_s)
 
-    after = after_s(gain.speedup)
-    ends = gain.ci95 and (whole_s / after_s(gain.ci95[0]), whole_s / after_s(gain.ci95[1]))
+    def after_s(speedup: float, more_s: float) -> float:
+        return max(once_s + (whole_s - once_s) / speedup + more_s, 1e-9)
+
+    after = after_s(gain.speedup, more_s)
+    ends = gain.ci95 and (
+        whole_s / after_s(gain.ci95[0], most_s),
+        whole_s / after_s(gain.ci95[1], least_s),
+    )
     return gain.model_copy(
         update={
             "speedup": whole_s / after,

@@ -17,7 +17,7 @@ from pipediag.session.messages import (
     Pull,
     RunBlock,
 )
-from pipediag.trials.arms import Arm, ArmRefusedError, Block, ExecutorLostError
+from pipediag.trials.arms import Arm, ArmRefusedError, Block, ExecutorLostError, Preparation
 
 PREPARE_LIMIT_S = 120.0
 """A first step may trace and compile a large model, and a cache is filled before it."""
@@ -36,10 +36,11 @@ class ChildExecutor:
     """Changes that all arms share, the base too."""
     caveats: Sequence[str] = ()
 
-    def prepare(self, arm: Arm) -> list[str]:
+    def prepare(self, arm: Arm) -> Preparation:
         changes = (*self.common, *arm.changes)
-        self._answer(Prepare(arm.name, changes, arm.check), Prepared, PREPARE_LIMIT_S)
-        return list(self.caveats)
+        asked = Prepare(arm.name, changes, arm.check)
+        answer = self._answer(asked, Prepared, PREPARE_LIMIT_S)
+        return Preparation(list(self.caveats), answer.first_ns)
 
     def block(self, arm: Arm, seconds: float, epoch_examples: float | None = None) -> Block:
         through = epoch_examples is not None and arm.runs_through

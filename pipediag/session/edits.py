@@ -71,6 +71,11 @@ class SetOptions:
     do: Literal["options"] = "options"
 
 
+ANEW = "anew"
+"""A setting of a model with which its training function is made once more, as it is: what that
+takes is held against what another one takes. No edit has it."""
+
+
 @dataclass(frozen=True)
 class SetModel:
     """The same Keras model compiled otherwise: `jit_compile`, `steps_per_execution`, ..."""
@@ -209,6 +214,11 @@ def touched(changes: Iterable[Change]) -> set[Touched]:
         TypeError: one is of a kind that is not known.
     """
     return {what for change in changes for what in kind_of(change).touches}
+
+
+def traces_otherwise(changes: Iterable[Change]) -> bool:
+    """Whether the training step becomes another one, which is traced and compiled anew."""
+    return any(isinstance(change, SetModel | MoveLayers) for change in changes)
 
 
 def adds_cache(change: Change) -> bool:

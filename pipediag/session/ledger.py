@@ -118,5 +118,11 @@ class RunGain(Record):
     """Of the part that gets faster; how long that part is, the ledger says."""
     scope: RunScope
     """What the seconds are of."""
+    once_s: float | None = None
+    """What the change takes once more than the run as it is, in seconds: its training step is
+    traced and compiled otherwise; negative where that takes less. It is in `after_s` where that is
+    of the run, and beside it where not. None where no step is traced otherwise, or where that was
+    not measured."""
+    once_ci95_s: Interval | None = None
     saved: float | None = None
     """What the time is worth that it takes off, where `--price` was given."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar, get_args
 
 from pipediag.session.edits import Change, Check, changes_from_json
@@ -70,6 +70,9 @@ class Prepared:
     """The arm is built, and has made its first steps."""
 
     arm: str
+    first_ns: int | None = field(default=None, compare=False)
+    """From its new iterator to the end of its first step, in which its model is traced and compiled
+    where that is another one; None of batches alone. It makes no other answer of it."""
 
 
 @dataclass(frozen=True)

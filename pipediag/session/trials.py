@@ -39,6 +39,11 @@ class Trial(Record):
     """Batches per second of the pipeline alone with the edit divided by those without, in
     examples; only where nothing else was measured."""
     pipeline_ci95: Interval | None = None
+    once_s: float | None = None
+    """What the edit takes once more than the run as it is, in seconds: its training step is traced
+    and compiled otherwise; negative where that takes less. No part of `speedup`. None where no step
+    is traced otherwise, or where that was not measured."""
+    once_ci95_s: Interval | None = None
     caveats: list[str] = []
     """What the measurement leaves out or changes, as sentences."""
 
@@ -84,6 +89,9 @@ class Combined(Record):
     basis: Basis | None = None
     pipeline_speedup: float | None = None
     pipeline_ci95: Interval | None = None
+    once_s: float | None = None
+    """As in a trial of one edit."""
+    once_ci95_s: Interval | None = None
     for_run: RunGain | None = None
     """What that comes to in all of the run."""
     dropped: list[DroppedEdit] = []

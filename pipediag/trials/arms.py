@@ -37,6 +37,17 @@ class Block:
         return self.examples / self.elapsed_ns * 1e9
 
 
+@dataclass(frozen=True)
+class Preparation:
+    """What came of building an arm."""
+
+    left_out: list[str]
+    """What the arm leaves out, as sentences."""
+    first_ns: int | None = None
+    """From its new iterator to the end of its first step, in which its model was traced and
+    compiled where that is another one; None where no step was made."""
+
+
 class ArmRefusedError(Exception):
     """An arm can't be tried, or failed while it was; the training goes on. The reason is said."""
 
@@ -48,12 +59,11 @@ class ExecutorLostError(Exception):
 class Executor(Protocol):
     """The process in which pipeline and model live. Every call waits for its answer."""
 
-    def prepare(self, arm: Arm) -> list[str]:
+    def prepare(self, arm: Arm) -> Preparation:
         """Build an arm, check it, fill its caches, run its first steps.
 
         A cache is filled in whatever arm it stands, the base too, and whether it was written or
-        added: otherwise blocks would compare filling with reading. Returns what the arm leaves out,
-        as sentences.
+        added: otherwise blocks would compare filling with reading.
 
         Raises:
             ArmRefusedError: it can't be built, or the check failed.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ from pipediag.session.trials import TrialBlock
 from pipediag.trials.arms import Arm, ArmRefusedError, Block, Executor, ExecutorLostError
 from pipediag.trials.consumers import TakenBy
 from pipediag.trials.events import OnEvent, TrialEvent, Trying
+from pipediag.trials.first_calls import ANEW_ARM, ANEW_LABEL, FirstCalls, Once
 from pipediag.vocabulary import BASE
 
 BLOCK_S = 0.4
@@ -74,6 +76,7 @@ class Bench:
         on_event: OnEvent,
         seed: int,
         began_s: float | None = None,
+        first_calls: FirstCalls | None = None,
     ) -> None:
         self.executor = executor
         self.taken_by = taken_by
@@ -87,6 +90,8 @@ class Bench:
         self._rounds = 0
         self._walls: dict[str, float] = {}
         self._base_built_s = 0.0
+        self._first_calls = first_calls or FirstCalls()
+        self._made_anew = False
         self._labels: dict[str, str] = {BASE: BASE_LABEL}
         self.lost: LostError | None = None
 
@@ -111,7 +116,26 @@ class Bench:
         """
         self._labels[arm.name] = label
         self._announce(arm)
-        return self._guarded(arm, lambda: self.executor.prepare(arm))
+        preparation = self._guarded(arm, lambda: self.executor.prepare(arm))
+        self._first_calls.note(arm, preparation)
+        return preparation.left_out
+
+    def make_base_anew(self) -> None:
+        """Have the step as written traced once more, for what that takes; once, and no more where
+        it is refused.
+
+        Raises:
+            LostError: the executor is gone.
+        """
+        if self._made_anew:
+            return
+        self._made_anew = True
+        with suppress(ArmRefusedError):
+            self.prepare(ANEW_ARM, ANEW_LABEL)
+
+    def once(self, arm: Arm) -> Once:
+        """What the run takes once more with the arm, as far as that was measured."""
+        return self._first_calls.once(arm, self.blocks)
 
     def prepare_base(self) -> list[str]:
         """Have the pipeline as written built, and run one block of it that enters no ratio.

@@ -117,6 +117,7 @@ class _Combination:
             findings=[one.edit.id for one in self._members],
             dropped=self._dropped,
             **self._ratios.figures(self._bench.taken_by, self._estimate),
+            **self._bench.once(together(self._members)),
         )
 
     def _marginal(self, arm: Arm) -> tuple[Decision | None, Ratios]:

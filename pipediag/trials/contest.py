@@ -7,11 +7,13 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from pipediag.session.edits import traces_otherwise
 from pipediag.session.trials import WORTHWHILE, Trial
 from pipediag.trials.arms import ArmRefusedError
 from pipediag.trials.bench import BASE_ARM, BLOCK_S, Bench, Round
 from pipediag.trials.candidates import Candidate
 from pipediag.trials.events import Decided
+from pipediag.trials.first_calls import made_graph
 from pipediag.trials.ratios import Ratios
 from pipediag.trials.statistics import (
     FEWEST_ROUNDS,
@@ -31,6 +33,9 @@ small one: a first look at three arms, up to half of it."""
 
 _MARGIN = 1.1
 """Times what was lacking. Own choice: the next run's waits are not those of this one."""
+MADE_ANEW = 0.1
+"""Of the time left, what it may take to trace the step as written once more, judged by what the
+first edit's took. Own choice."""
 
 LONGEST_BLOCK_S = 4 * BLOCK_S
 SPENT = 0.8
@@ -140,6 +145,7 @@ class Contest:
             # Before it is built: if that ends the process, it is known which edit it was.
             entering = _Live(candidate, caveats=[])
             self._live.append(entering)
+            began_s = self._bench.used_s()
             try:
                 left_out = self._bench.prepare(candidate.arm, candidate.edit.label)
             except ArmRefusedError as error:
@@ -147,6 +153,15 @@ class Contest:
                 self.refuse(candidate, str(error))
             else:
                 entering.caveats = self._caveats(candidate, left_out)
+                self._trace_as_it_is(candidate, self._bench.used_s() - began_s)
+
+    def _trace_as_it_is(self, candidate: Candidate, took_s: float) -> None:
+        """For what the edit's own trace is more than; where that leaves the rounds their time."""
+        changes = candidate.edit.changes
+        if not traces_otherwise(changes) or made_graph(changes):
+            return
+        if took_s <= MADE_ANEW * self._time_s():
+            self._bench.make_base_anew()
 
     def _needed_s(self, candidate: Candidate, rounds: int) -> float:
         """To build it and so many rounds. What is to shorten the waits of whole epochs is taken to
@@ -236,6 +251,7 @@ class Contest:
                 consumer=self._bench.taken_by.consumer,
                 caveats=one.caveats,
                 **one.ratios.figures(self._bench.taken_by, decision.estimate),
+                **self._bench.once(one.candidate.arm),
             ),
         )
 

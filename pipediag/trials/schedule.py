@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
+from pipediag.facts.shapes import lengths_vary
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
@@ -19,6 +20,7 @@ from pipediag.trials.combination import combine
 from pipediag.trials.consumers import PulledPipeline, TakenBy, TrainingEpochs, TrainingLoop
 from pipediag.trials.contest import Contest
 from pipediag.trials.events import OnEvent, TrialEvent
+from pipediag.trials.first_calls import FirstCalls
 from pipediag.trials.outcome import TrialOutcome
 
 _SEED = 20240229
@@ -67,7 +69,8 @@ def run_trials(
     """
     loop = evaluates or session.diagnosed_loop()
     taken_by = _taken_by(consumer_ms, epoch_examples, evaluates)
-    bench = Bench(executor, taken_by, budget_s, clock, on_event, seed, began_s)
+    first_calls = FirstCalls(one_length=loop is None or not _lengths_vary(loop))
+    bench = Bench(executor, taken_by, budget_s, clock, on_event, seed, began_s, first_calls)
     trials = _Trials(bench, goes_on, epochs_need_s, share)
     trials.run(candidates(findings), candidates(further))
     return TrialOutcome(
@@ -88,6 +91,10 @@ def run_trials(
         pipeline_alone=trials.alone.found,
         pipeline_alone_missing=trials.alone.missing,
     )
+
+
+def _lengths_vary(loop: Loop) -> bool:
+    return bool(loop.shapes_vary) or lengths_vary(loop.element_spec or "")
 
 
 def _taken_by(

@@ -288,3 +288,22 @@ def test_a_part_that_the_verdict_does_not_name_stands_behind_what_is_confirmed()
 
 def test_advice_that_comes_to_less_than_what_is_confirmed_stands_behind_it() -> None:
     assert _by_the_ledger("evaluation", 2.0)[0] == "host-overhead"
+
+
+def test_a_run_too_short_for_what_is_traced_once_is_not_told_to_change_first() -> None:
+    """All of 100 s are steps, which get twice as fast, and 1 or 90 s go to their compiling."""
+    run = make_run(make_part("steps", 50.0, loop_id="loop_0"))
+    session = make_session(run=run)
+    found = {
+        once_s: concluded(
+            session,
+            [
+                make_finding(
+                    part="steps",
+                    trial=Trial(state="confirmed", reason=None, speedup=2.0, once_s=once_s),
+                )
+            ],
+        )
+        for once_s in (1.0, 90.0)
+    }
+    assert [bool(one.verdict.next_steps) for one in found.values()] == [True, False]

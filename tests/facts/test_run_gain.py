@@ -210,3 +210,49 @@ def test_how_long_the_rest_is_known_to_take_widens_the_interval(
     assert gain.ci95 == pytest.approx(
         ((100.0 + off_s) / (25.0 + off_s), (100.0 - off_s) / (25.0 - off_s))
     )
+
+
+def traced(once_s: float | None, limits: tuple[float, float] | None, **ledger: Any) -> Any:
+    """80 of 100 s are steps, which get four times as fast."""
+    rest = make_part("epoch_end", 20.0, ci95_percent=(20.0, 20.0))
+    steps = make_part("steps", 80.0, loop_id="loop_0", ci95_percent=(80.0, 80.0))
+    session = make_session(run=make_run(rest, steps, **ledger))
+    trial = Trial(
+        state="confirmed",
+        reason=None,
+        speedup=4.0,
+        ci95=(4.0, 4.0),
+        once_s=once_s,
+        once_ci95_s=limits,
+    )
+    gain = gain_for_run(session, make_finding(part="steps", trial=trial))
+    assert gain is not None
+    return gain
+
+
+def test_what_is_traced_once_more_is_no_gain() -> None:
+    gain = traced(10.0, (0.0, 30.0))
+    assert (gain.before_s, gain.after_s, gain.once_s) == (100.0, 50.0, 10.0)
+    assert gain.ci95 == pytest.approx((100.0 / 70.0, 100.0 / 40.0))
+
+
+def test_what_takes_less_to_compile_is_a_gain_beside_the_steps() -> None:
+    gain = traced(-10.0, (-10.0, -10.0))
+    assert (gain.after_s, gain.speedup) == (30.0, pytest.approx(100.0 / 30.0))
+
+
+def test_a_run_may_be_too_short_for_what_is_traced_once() -> None:
+    assert traced(70.0, (70.0, 70.0)).speedup < 1.0
+
+
+def test_what_was_not_measured_leaves_the_gain_as_it_is() -> None:
+    gain = traced(None, None)
+    assert (gain.after_s, gain.once_s) == (40.0, None)
+    assert gain.ci95 == pytest.approx((2.5, 2.5))
+
+
+@pytest.mark.parametrize("scope", ["epoch", "1000_steps"])
+def test_an_epoch_has_no_part_of_what_comes_once(scope: str) -> None:
+    gain = traced(10.0, (0.0, 30.0), scope=scope)
+    assert (gain.after_s, gain.once_s) == (40.0, 10.0)
+    assert gain.ci95 == pytest.approx((2.5, 2.5))

@@ -65,3 +65,15 @@ def test_what_it_is_worth_is_of_the_whole() -> None:
 
     assert whole is not None
     assert whole.saved == pytest.approx(1.0)
+
+
+def test_what_is_traced_once_more_is_added() -> None:
+    """20 s get ten times as fast, 4 s come once, and 1 to 3 s once more."""
+    traced = gain().model_copy(
+        update={"once_s": 2.0, "once_ci95_s": (1.0, 3.0), "ci95": (10.0, 10.0)}
+    )
+    whole = gain_of_whole(traced, ledger(), 24.0)
+
+    assert whole is not None
+    assert whole.after_s == pytest.approx(8.0)
+    assert whole.ci95 == pytest.approx((24.0 / 9.0, 24.0 / 7.0))

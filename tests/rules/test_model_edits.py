@@ -30,7 +30,7 @@ def test_compiled_by_xla() -> None:
         id="rule",
         label="jit_compile=True in compile",
         changes=(SetModel({"jit_compile": True}),),
-        caveat="Compiling itself, once for each shape, is left out.",
+        caveat="Compiling itself, once for each shape, is no part of the step's figure.",
         once=True,
     )
 

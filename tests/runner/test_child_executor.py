@@ -15,7 +15,7 @@ from pipediag.session.messages import (
     Pull,
     RunBlock,
 )
-from pipediag.trials.arms import Arm, ArmRefusedError, Block, ExecutorLostError
+from pipediag.trials.arms import Arm, ArmRefusedError, Block, ExecutorLostError, Preparation
 
 ARM = Arm("without", (Remove("op2"),), "equal")
 
@@ -35,10 +35,11 @@ class Child:
 
 
 def test_an_arm_is_prepared_with_what_all_arms_share() -> None:
-    child = Child(Prepared("without"))
+    child = Child(Prepared("without", first_ns=7))
     shared = SetOptions({"deterministic": True})
 
-    assert ChildExecutor(child, (shared,), ["Of a part."]).prepare(ARM) == ["Of a part."]
+    prepared = ChildExecutor(child, (shared,), ["Of a part."]).prepare(ARM)
+    assert prepared == Preparation(["Of a part."], first_ns=7)
     assert child.asked == [(Prepare("without", (shared, Remove("op2")), "equal"), PREPARE_LIMIT_S)]
 
 

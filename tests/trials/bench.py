@@ -9,7 +9,7 @@ from typing import Any
 
 from pipediag.session.edits import Edit, SetModel, SetParameters
 from pipediag.session.findings import Finding
-from pipediag.trials.arms import Arm, ArmRefusedError, Block, ExecutorLostError
+from pipediag.trials.arms import Arm, ArmRefusedError, Block, ExecutorLostError, Preparation
 from pipediag.trials.outcome import TrialOutcome
 from pipediag.trials.schedule import run_trials
 from pipediag.vocabulary import EffectOnResults, FindingStatus
@@ -46,6 +46,10 @@ class FakeExecutor:
     lose_prepare: set[str] = field(default_factory=set)
     left_out: dict[str, list[str]] = field(default_factory=dict)
     pull_step_ms: float = 1.0
+    first_call_ns: dict[str, int] = field(default_factory=dict)
+    """By arm: what its first step takes, when it is prepared."""
+    first_step_ns: int | None = None
+    """What a block's first step takes, of any arm."""
     clock: Clock = field(default_factory=Clock)
     seed: int = 7
 
@@ -55,7 +59,7 @@ class FakeExecutor:
         self.prepared: list[Arm] = []
         self._gone = False
 
-    def prepare(self, arm: Arm) -> list[str]:
+    def prepare(self, arm: Arm) -> Preparation:
         self._enter("prepare", arm)
         self.clock.now += self.prepare_s
         if arm.name in self.lose_prepare:
@@ -63,7 +67,8 @@ class FakeExecutor:
         if arm.name in self.refuse_prepare:
             raise ArmRefusedError(self.refuse_prepare[arm.name])
         self.prepared.append(arm)
-        return self.left_out.get(arm.name, [])
+        left_out = self.left_out.get(arm.name, [])
+        return Preparation(left_out, self.first_call_ns.get(arm.name))
 
     def block(self, arm: Arm, seconds: float, epoch_examples: float | None = None) -> Block:
         return self._run("block", arm, seconds, self.step_ms)
@@ -86,7 +91,8 @@ class FakeExecutor:
         step_s *= 1.0 + abs(self._random.gauss(0.0, self.noise))
         batches = max(5, round(seconds / step_s))
         self.clock.now += self.warmup_s + batches * step_s
-        return Block(batches * BATCH, batches, int(batches * step_s * 1e9))
+        elapsed_ns = int(batches * step_s * 1e9)
+        return Block(batches * BATCH, batches, elapsed_ns, self.first_step_ns)
 
     def speed(self, arm: Arm) -> float:
         if arm.name in self.together:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from pipediag.session.trials import Trial
-from pipediag.trials.arms import Arm, Block
+from pipediag.trials.arms import Arm, Block, Preparation
 from pipediag.trials.statistics import FEWEST_ROUNDS
 from pipediag.vocabulary import BASE
 from tests.trials.bench import FakeExecutor, make_edit, make_finding, try_edits
@@ -39,7 +39,7 @@ def test_before_its_first_round_it_was_not_tried() -> None:
 
     @dataclass
     class SlowToBuild(FakeExecutor):
-        def prepare(self, arm: Arm) -> list[str]:
+        def prepare(self, arm: Arm) -> Preparation:
             self.clock.now += 0.0 if arm.name == BASE else 100.0
             return super().prepare(arm)
 

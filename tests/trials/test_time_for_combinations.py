@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from pipediag.session.trials import Combined
-from pipediag.trials.arms import Arm
+from pipediag.trials.arms import Arm, Preparation
 from pipediag.trials.outcome import TrialOutcome
 from pipediag.trials.schedule import run_trials
 from pipediag.trials.statistics import FEWEST_ROUNDS, LOOKS
@@ -78,7 +78,7 @@ def test_where_no_three_rounds_fit_nothing_is_built() -> None:
 def test_where_building_took_the_time_nothing_is_decided() -> None:
     @dataclass
     class SlowTogether(FakeExecutor):
-        def prepare(self, arm: Arm) -> list[str]:
+        def prepare(self, arm: Arm) -> Preparation:
             self.clock.now += 100.0 if arm.name == FIRST_TWO else 0.0
             return super().prepare(arm)
 

@@ -85,6 +85,10 @@ class Answering:
         self._iterator: Any = None
         self._consumer: Consumer | None = None
         self._preparing = 0
+        self._began_ns = 0
+        """When the arm that runs was given its iterator."""
+        self._first_ns: int | None = None
+        """What the first step of an arm that is prepared took from then on."""
         self._asked: RunBlock | None = None
         self._block: EpochWithin | TimedBlock | None = None
         self._restarts = 0
@@ -247,6 +251,7 @@ class Answering:
     def _start(self, name: str) -> Arm:
         arm, running = self._arms[name], self._running
         self._arm = name
+        self._began_ns, self._first_ns = time.monotonic_ns(), None
         self._hand_out(None)
         self._model.use(arm.settings)
         self.skipped = arm.skipped
@@ -270,8 +275,10 @@ class Answering:
         """Count a step; returns whether the command is done and answered."""
         if self._preparing:
             self._preparing -= 1
+            if self._first_ns is None:
+                self._first_ns = self._clock.settled_ns(now_ns) - self._began_ns
             if not self._preparing:
-                self._tell(Prepared(self._arm))
+                self._tell(Prepared(self._arm, self._first_ns))
             return not self._preparing
         block = self._block
         if block is None or not block.step(now_ns, continuous):

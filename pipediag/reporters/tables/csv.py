@@ -128,6 +128,7 @@ FINDING_COLUMNS = (
     "run_basis",
     "predicted_speedup_low",
     "predicted_speedup_high",
+    "run_once_s",
 )
 TRIAL_COLUMNS = (
     "arm",
@@ -321,6 +322,7 @@ def _for_run(gain: RunGain | None) -> Row:
         "run_before_s": gain.before_s,
         "run_after_s": gain.after_s,
         "run_basis": gain.basis,
+        "run_once_s": gain.once_s,
     }
 
 

@@ -46,6 +46,9 @@ _MOST_ROWS = 5
 _LEAST_PERCENT = 1.0
 """Places shown of one part, but for its largest: so many, and of the run so much."""
 
+_ONCE_SHOWN_S = 0.05
+"""Less is nothing beside seconds with one digit behind the point."""
+
 _SCOPES: dict[RunScope, str] = {"run": "the run", "epoch": "an epoch", "1000_steps": "1,000 steps"}
 
 
@@ -125,7 +128,17 @@ def of_what(found: RunGain) -> str:
 def from_to(found: RunGain) -> str:
     """`24.6 s to 16.2 s`."""
     saved = f", saves {measured(found.saved)}" if found.saved is not None else ""
-    return f"{seconds(found.before_s)} to {seconds(found.after_s)}{saved}"
+    return f"{seconds(found.before_s)} to {seconds(found.after_s)}{saved}{_once(found)}"
+
+
+def _once(found: RunGain) -> str:
+    """What tracing adds, where it is long enough to be seen in the seconds before it."""
+    if found.once_s is None or abs(found.once_s) < _ONCE_SHOWN_S:
+        return ""
+    took = seconds(abs(found.once_s))
+    amount = f"{took} more" if found.once_s > 0 else f"{took} less"
+    within = ", with" if found.scope == "run" else ", and"
+    return f"{within} {amount} once to trace and compile"
 
 
 def scope(found: RunGain) -> str:

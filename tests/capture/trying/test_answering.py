@@ -57,6 +57,19 @@ def test_an_arm_is_prepared_when_it_has_taken_two_steps(stage: Stage) -> None:
     assert stage.told == [Prepared("base")]
 
 
+def test_what_its_first_step_takes_is_told_with_what_an_accelerator_is_behind(
+    stage: Stage,
+) -> None:
+    stage.parent.prepare("base")
+    trials = stage.begun()
+    stage.clock.behind_ns = 7
+    stage.step(trials)
+    stage.clock.behind_ns = 0
+    stage.step(trials, times=1)
+
+    assert stage.told[0].first_ns == SECOND // 10 + 7
+
+
 def test_a_block_counts_what_follows_the_warm_up(stage: Stage) -> None:
     stage.parent.block("base", seconds=1)
     trials = stage.prepared()

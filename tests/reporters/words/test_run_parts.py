@@ -107,3 +107,21 @@ def test_with_a_price_time_is_money() -> None:
     words = run_parts.gain(gain(saved=8.2))
     assert words is not None
     assert words.replace("\u00a0", " ") == "1.50x for the run (24.6 s to 16.4 s, saves 8.20)"
+
+
+@pytest.mark.parametrize(
+    ("scope", "once_s", "ending"),
+    [
+        ("run", 0.6, "16.4 s, with 0.60 s more once to trace and compile)"),
+        ("run", -2.0, "16.4 s, with 2.00 s less once to trace and compile)"),
+        ("epoch", 0.6, "16.4 s, and 0.60 s more once to trace and compile)"),
+        ("run", 0.01, "16.4 s)"),
+        ("run", None, "16.4 s)"),
+    ],
+)
+def test_what_is_traced_once_more_stands_behind_its_seconds(
+    scope: str, once_s: float | None, ending: str
+) -> None:
+    words = run_parts.gain(gain(scope=scope, once_s=once_s))
+    assert words is not None
+    assert words.replace("\u00a0", " ").endswith(ending)

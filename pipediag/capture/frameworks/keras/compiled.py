@@ -20,13 +20,14 @@ from pipediag.capture.frameworks.keras.without_input_layers import WithoutInputL
 from pipediag.capture.replay import MOVED_LAYERS, NotReplayableError
 from pipediag.capture.signal_handlers import let_pass
 from pipediag.capture.trainer import Settings
+from pipediag.session.edits import ANEW
 
 _POLICY = "dtype_policy"
 _OPTIMIZER = "optimizer"
 _TERMS_LEFT_OUT = "table_terms_left_out"
 _UNIQUE_IDS = "unique_ids"
 _KERAS_3_ONLY = (_POLICY, _OPTIMIZER, _TERMS_LEFT_OUT, _UNIQUE_IDS, MOVED_LAYERS)
-_SETTINGS = (*NAMES, *_KERAS_3_ONLY)
+_SETTINGS = (*NAMES, ANEW, *_KERAS_3_ONLY)
 
 
 class CompiledVariants:
@@ -43,7 +44,7 @@ class CompiledVariants:
         self._own: Settings = {}
         self._shortened = WithoutInputLayers(model)
         if self._kept is not None:
-            self._own = {**self._kept.read(), _POLICY: None, _OPTIMIZER: None}
+            self._own = {**self._kept.read(), ANEW: False, _POLICY: None, _OPTIMIZER: None}
             self._own |= {_TERMS_LEFT_OUT: False, _UNIQUE_IDS: False, MOVED_LAYERS: ()}
             self._functions[_key(self._own)] = model.train_function
         if isinstance(self._kept, Keras3Settings):
@@ -69,7 +70,7 @@ class CompiledVariants:
         if unknown:
             raise NotReplayableError(f"A model can't be compiled with other {', '.join(unknown)}.")
         if not isinstance(self._kept, Keras3Settings):
-            if not settings.keys() <= set(NAMES):
+            if not settings.keys() <= {*NAMES, ANEW}:
                 raise NotReplayableError(
                     "It is tried in Keras 3 only: of a model of Keras 2 no more than "
                     f"{', '.join(NAMES)} is changed."

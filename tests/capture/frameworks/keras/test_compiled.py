@@ -258,3 +258,14 @@ def test_steps_per_execution_are_batches_of_a_step() -> None:
 
     assert variants.batches_per_step({"steps_per_execution": 8}, own=2) == 8
     assert variants.batches_per_step({"jit_compile": True}, own=2) == 2
+
+
+def test_the_step_as_it_is_can_be_made_once_more() -> None:
+    model = Model()
+    variants, _ = variants_of(model)
+    variants.check({"anew": True})
+    variants.use({"anew": True})
+    assert model.train_function("batch") == "step of variant 1 on batch"
+    assert (model.jit_compile, model.run_eagerly, model.steps_per_execution) == ("auto", False, 1)
+    variants.use({})
+    assert model.train_function("batch") == "own step on batch"
