@@ -29,6 +29,16 @@ def takes_name(function: Callable[..., Any]) -> bool:
     return any(p.name == "name" or p.kind is inspect.Parameter.VAR_KEYWORD for p in kinds)
 
 
+def given_in_place(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The `name` that is among these, where it can't be given by keyword as well; else nothing."""
+    by_place = (
+        name
+        for name, parameter in _signature(function).parameters.items()
+        if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    )
+    return tuple(value for name, value in zip(by_place, args, strict=False) if name == "name")
+
+
 def parameters_of(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> dict[str, Scalar]:

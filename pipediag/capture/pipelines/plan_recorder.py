@@ -32,6 +32,7 @@ from pipediag.capture.pipelines.old_operations import OldOperations
 from pipediag.capture.pipelines.parameters import (
     cardinality_of,
     element_bytes_of,
+    given_in_place,
     parameters_of,
     takes_name,
 )
@@ -230,7 +231,9 @@ class PlanRecorder:
         self.enter_unmarked((*args, *kwargs.values()))
         site = again.site if again is not None else user_site()
         helper = helper_called(caller) if again is None else None
-        named = takes_name(original)
+        in_place = given_in_place(original, args)
+        named = takes_name(original) and not in_place
+        own_name = next(iter(in_place), kwargs.get("name"))
         self._old.let_go(self._marked, self._made_now())
         number = next(self._numbers)
         op_id = f"op{number}"
@@ -238,7 +241,7 @@ class PlanRecorder:
         operation = RecordedOperation(
             id=op_id,
             kind=kind,
-            name=(kwargs.get("name") or f"{NAME_BEGINS}{number}") if named else "",
+            name=own_name or (f"{NAME_BEGINS}{number}" if named else ""),
             file=site.file if site else None,
             line=site.line if site else None,
             made_by_framework=again is None
