@@ -18,7 +18,7 @@ ON_BEHALF = KERAS | frozenset(
     "tensorflow_text tensorflow_transform tf_agents torch torchvision lightning pytorch_lightning "
     "accelerate datasets transformers flax optax numpy pandas scipy sklearn "
     "alive_progress fastprogress more_itertools rich toolz tqdm "
-    "IPython etils ipykernel tree".split()
+    "IPython etils ipykernel tree wrapt".split()
 )
 """They make or consume a pipeline for the line that calls them.
 

@@ -16,6 +16,11 @@ FROM_FILES_OR_ARRAYS = frozenset(
 )
 """Keras' helpers: without a batch size they give single examples, for operations of one's own."""
 
+TENSORFLOW_DATASETS = frozenset({"tfds.load", "as_dataset"})
+"""They give single examples, for operations of one's own, where they are given no batch size."""
+READ_CONFIG = "read_config."
+"""How an argument of the `tfds.ReadConfig` begins that they are given."""
+
 _ARGUMENTS: Mapping[str, Mapping[tuple[str, str], str]] = {
     "make_csv_dataset": {
         ("interleave", "num_parallel_calls"): "num_parallel_reads",
@@ -31,6 +36,17 @@ _ARGUMENTS: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("prefetch", "buffer_size"): "prefetch_buffer_size",
     },
     **{name: {("batch", "batch_size"): "batch_size"} for name in FROM_FILES_OR_ARRAYS},
+    **{
+        name: {
+            ("interleave", "cycle_length"): f"{READ_CONFIG}interleave_cycle_length",
+            ("interleave", "num_parallel_calls"): (
+                f"{READ_CONFIG}num_parallel_calls_for_interleave_files"
+            ),
+            ("map", "num_parallel_calls"): f"{READ_CONFIG}num_parallel_calls_for_decode",
+            ("padded_batch", "batch_size"): "batch_size",
+        }
+        for name in TENSORFLOW_DATASETS
+    },
 }
 _CALLS = {"make_csv_dataset": "`tf.data.experimental.CsvDataset`"}
 """What to begin with where a helper's call can't say it."""
@@ -50,6 +66,12 @@ def by_hand(op: Operation) -> str | None:
             f"`{op.helper}` makes it: with `batch_size=None, shuffle=False` it gives single "
             "examples, and what stands behind them is yours to write: "
             "`.shuffle(...).batch(...).prefetch(tf.data.AUTOTUNE)`."
+        )
+    if op.helper in TENSORFLOW_DATASETS:
+        return (
+            f"`{op.helper}` makes it: its `read_config=tfds.ReadConfig(...)` takes how many files "
+            "are read and examples decoded at once, and what stands behind it is yours to write "
+            "on the dataset that it returns, such as `.cache()`."
         )
     given = sorted(set(_ARGUMENTS.get(op.helper, {}).values()))
     begin = _CALLS.get(op.helper, "the calls that it stands for")

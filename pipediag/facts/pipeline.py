@@ -119,7 +119,7 @@ def costlier(session: Session, inner: Operation, outer: Operation | None) -> Ope
 
 def call_name(op: Operation) -> str:
     """How the operation is referred to in advice: `map` at a line, or `map` alone."""
-    made = f"`{op.kind}`" if op.helper is None else f"`{op.kind}` of `{op.helper}`"
+    made = f"`{op.kind}`" if _is_itself(op) else f"`{op.kind}` of `{op.helper}`"
     return f"{made} at line {op.line}" if op.line else made
 
 
@@ -130,8 +130,13 @@ def framework_call(op: Operation) -> str:
 
 def place_name(op: Operation) -> str:
     """How the operation is referred to in an edit's label: `map in line 12`, or `map` alone."""
-    made = op.kind if op.helper is None else f"{op.kind} of {op.helper}"
+    made = op.kind if _is_itself(op) else f"{op.kind} of {op.helper}"
     return f"{made} in line {op.line}" if op.line else made
+
+
+def _is_itself(op: Operation) -> bool:
+    """Whether no helper makes it, or one that is called as what it makes, as `snapshot` is."""
+    return op.helper is None or op.helper == op.kind
 
 
 def bottleneck(pipeline: Pipeline | None) -> Operation | None:

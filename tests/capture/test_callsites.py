@@ -40,6 +40,7 @@ def test_package_of_an_installed_file(filename: str, package: str | None) -> Non
         (f"{SITE}/torch/utils/data/dataloader.py", False),
         (f"{SITE}/tensorflow_datasets/core/reader.py", False),
         (f"{SITE}/tree/__init__.py", False),  # TensorFlow Datasets makes pipelines through it
+        (f"{SITE}/wrapt/wrappers.py", False),  # which decorates its functions
         (f"{SITE}/etils/epath/gpath.py", False),
         (f"{SITE}/tensorflow_recommenders/experimental/models/ranking.py", False),
         (f"{SITE}/keras_hub/src/utils/pipeline_model.py", False),

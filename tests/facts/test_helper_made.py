@@ -42,6 +42,12 @@ def test_names_say_whose_call_it_is() -> None:
     assert place_name(decoding) == "map of image_dataset_from_directory in line 7"
 
 
+def test_a_helper_that_is_called_as_what_it_makes_is_named_once() -> None:
+    loaded = make_operation("load", "load", helper="load", made_by_framework=True, line=3)
+    assert call_name(loaded) == "`load` at line 3"
+    assert place_name(loaded) == "load in line 3"
+
+
 def test_a_rule_speaks_of_it_and_says_how_to_follow_its_advice() -> None:
     session = make_session(
         pipeline=make_pipeline(ops=decoded_images(), bottleneck_op_id="map"),
@@ -62,6 +68,8 @@ def test_a_rule_speaks_of_it_and_says_how_to_follow_its_advice() -> None:
         ("make_csv_dataset", "`num_parallel_reads`"),
         ("make_batched_features_dataset", "`parser_num_threads`"),
         ("map_and_batch", "`map_and_batch` makes it"),
+        ("tfds.load", "`read_config=tfds.ReadConfig(...)`"),
+        ("as_dataset", "`.cache()`"),
     ],
 )
 def test_how_to_change_what_a_helper_makes(helper: str | None, said: str | None) -> None:

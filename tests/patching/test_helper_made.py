@@ -54,3 +54,17 @@ def test_what_a_helper_takes_as_an_argument_is_given_to_it() -> None:
 def test_what_it_does_not_take_is_the_plain_call() -> None:
     left = left_out(images(), SetParameters("map", {"deterministic": False}))
     assert left.snippet == ".map(..., deterministic=False)"
+
+
+def test_a_cache_of_what_tensorflow_datasets_gives_stands_behind_its_call() -> None:
+    left = left_out([made_by("tfds.load", "map")], Insert("map", "cache", {"elements": 10}))
+    assert left.snippet == "tfds.load(...).cache()"
+
+
+def test_how_much_tensorflow_datasets_does_at_once_is_in_its_configuration() -> None:
+    decoded = made_by("tfds.load", "map", num_parallel_calls=1)
+    left = left_out([decoded], SetParameters("map", {"num_parallel_calls": AUTOTUNE}))
+    assert left.snippet == (
+        "tfds.load(..., read_config=tfds.ReadConfig("
+        "num_parallel_calls_for_decode=tf.data.AUTOTUNE))"
+    )

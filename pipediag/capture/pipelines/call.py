@@ -14,7 +14,7 @@ MARK = "_pipediag_op"
 """Where a dataset carries the id of the operation that made it."""
 _CALL = "_pipediag_call"
 
-DATA_SOURCES = frozenset({"from_tensors", "from_tensor_slices", "from_generator"})
+DATA_SOURCES = frozenset({"from_tensors", "from_tensor_slices", "from_list", "from_generator"})
 """Calls whose arguments may be the user's whole data, or state that a second call would upset."""
 
 

@@ -13,6 +13,7 @@ _FUSED_KINDS = {"MapAndBatch": ("batch", "map"), "ShuffleAndRepeat": ("repeat", 
 _ITERATORS_OF = {
     "from_tensor_slices": ("TensorSlice",),
     "from_tensors": ("Tensor",),
+    "from_list": ("List",),
     "from_generator": ("Generator", "FlatMap"),
     "list_files": ("TensorSlice", "Shuffle"),
     "cache": ("MemoryCache", "FileCache", "Cache"),

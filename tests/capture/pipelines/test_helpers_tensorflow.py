@@ -51,7 +51,13 @@ SCRIPT = """
     parsed = rows.map(lambda x, y: (x["x"], y))  # parsed
     tf.data.Dataset.range(8).save("saved")
     loaded = tf.data.Dataset.load("saved")  # loaded
-    for dataset in (images, texts, sounds, series, rows, examples, mapped, parsed, loaded):
+    saved = tf.data.experimental.load("saved")  # saved
+    listed = tf.data.experimental.from_list([{"x": 1}, {"x": 2}, {"x": 3}])  # listed
+    padded = listed.apply(tf.data.experimental.pad_to_cardinality(4))  # padded
+    kept = listed.apply(tf.data.experimental.snapshot("kept"))  # kept
+    few = listed.take(2, "a_few")  # few
+    datasets = (images, texts, sounds, series, rows, examples, mapped, parsed, loaded)
+    for dataset in (*datasets, saved, padded, kept, few):
         assert len(list(dataset)) > 0
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
@@ -156,6 +162,31 @@ def test_map_and_batch_and_load_are_operations(helped: Captured) -> None:
     assert mapped.function is not None
     assert mapped.line in (helped.line("mapped"), helped.line("mapped") - 1)
     assert helped.operation("loaded").kind == "load"
+
+
+@pytest.mark.parametrize(
+    ("word", "helper", "kinds"),
+    [
+        ("saved", "load", "load"),
+        ("listed", "from_list", "from_list"),
+        ("padded", "pad_to_cardinality", "from_tensors repeat map concatenate"),
+        ("kept", "snapshot", "snapshot"),
+    ],
+)
+def test_experimental_functions_make_what_stands_at_their_line(
+    helped: Captured, word: str, helper: str, kinds: str
+) -> None:
+    made = [op for op in helped.recording.operations if op.line == helped.line(word)]
+    assert [op.kind for op in made] == kinds.split()
+    assert {op.helper for op in made} == {helper}
+    by_id = {op.id: op for op in helped.recording.operations}
+    parents = [by_id[parent] for op in made for parent in op.parent_ids]
+    if word in ("padded", "kept"):
+        assert "from_list" in {op.kind for op in parents}
+
+
+def test_a_name_may_stand_in_its_place_among_the_arguments(helped: Captured) -> None:
+    assert helped.operation("few").name == "a_few"
 
 
 def test_what_keras_makes_for_itself_is_no_helpers(helped: Captured) -> None:

@@ -28,6 +28,7 @@ _HELPERS_OWN = {
         "_ParseExampleDataset",
         "parse_example_dataset",
     ),
+    "tensorflow.python.data.experimental.ops.from_list": ("_ListDataset", "from_list"),
     "tensorflow.python.data.experimental.ops.batching": ("_MapAndBatchDataset", "map_and_batch"),
 }
 """Classes that TensorFlow's helpers make where users call a method, and which."""
