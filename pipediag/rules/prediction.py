@@ -21,6 +21,12 @@ FORECAST = (
 )
 """How the forecast predicts, for the rules whose edits the model can apply."""
 
+BY_PROFILE_ALONE = (
+    "the profile alone, as there was no model of tf.data's of the running pipeline: too high where "
+    "the operation waits rather than computes"
+)
+"""What a prediction of less input rests on where tf.data tells nothing."""
+
 MOST_FREED_PERCENT = 99.0
 """Of the step; what would remain of less is not known well enough to divide by."""
 
@@ -66,13 +72,26 @@ def limited(session: Session, finding: Finding, frees: Iterable[StepClass]) -> F
     return finding.model_copy(update={"speedup_at_most": round(at_most, 3)})
 
 
-def ranged(session: Session, finding: Finding) -> Finding:
-    """With the range in which what it predicts of a step is measured; on CPUs, where it was."""
+def ranged(session: Session, finding: Finding, frees: Iterable[StepClass]) -> Finding:
+    """With the range in which what it predicts of a step is measured; on CPUs, where it was.
+
+    What frees input and is predicted by the profile alone may gain nothing, and says so.
+    """
     speedup = finding.predicted_speedup
-    on_cpus = not on_accelerator(session.environment.devices)
-    if finding.status != "fail" or speedup is None or finding.part != "steps" or not on_cpus:
+    if finding.status != "fail" or speedup is None or finding.part != "steps":
         return finding
-    return finding.model_copy(update={"predicted_range": likely_range(speedup)})
+    pipeline = session.pipeline
+    by_profile = pipeline is not None and pipeline.costs_by_profile_alone and "input_wait" in frees
+    if by_profile:
+        evidence = {**finding.evidence, "prediction_basis": BY_PROFILE_ALONE}
+        finding = finding.model_copy(
+            update={"predicted_by_profile_alone": True, "evidence": evidence}
+        )
+    if on_accelerator(session.environment.devices):
+        return finding
+    low, high = likely_range(speedup)
+    likely = (min(low, 1.0) if by_profile else low, high)
+    return finding.model_copy(update={"predicted_range": likely})
 
 
 def at_most_without(session: Session, compute_percent: float) -> float | None:

@@ -166,7 +166,8 @@ def _findings_of(rule: Rule, session: Session) -> list[Finding]:
         return [lack]
     predicted = [prefer_forecast(session, finding) for finding in rule.check(session)]
     within_limits = [limited(session, finding, rule.META.frees) for finding in predicted]
-    return [_of_helpers(session, ranged(session, finding)) for finding in within_limits]
+    frees = rule.META.frees
+    return [_of_helpers(session, ranged(session, finding, frees)) for finding in within_limits]
 
 
 def _of_helpers(session: Session, finding: Finding) -> Finding:

@@ -69,6 +69,9 @@ class Finding(Record):
     predicted_range: LikelyRange | None = None
     """How far off predictions of that size were where they were measured; None beside an
     accelerator, where none were, and for parts of the run other than its steps."""
+    predicted_by_profile_alone: bool = False
+    """Whether tf.data told nothing of the running pipeline that it is a prediction for: it is then
+    too high where an operation waits rather than computes."""
     speedup_at_most: float | None = None
     """Where nothing is predicted: the step over the step without the classes of its time that the
     advice could free, so no prediction but a limit."""

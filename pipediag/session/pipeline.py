@@ -91,4 +91,7 @@ class Pipeline(Record):
     bottleneck_op_id: str | None
     options: dict[str, Scalar] = {}
     autotune_enabled: bool = True
+    costs_by_profile_alone: bool = False
+    """Whether tf.data's own model of the running pipeline was not to be had, as with TensorFlow
+    below 2.17, so that the profile alone tells what operations cost, their waits included."""
     missing: str | None = None

@@ -220,7 +220,7 @@ def test_the_limit_that_a_rule_gives_stays() -> None:
 def test_a_prediction_of_steps_has_the_range_in_which_such_are_measured() -> None:
     predicted = found(FORESEEABLE, Prediction(2.0))
 
-    assert ranged(SESSION, predicted).predicted_range == likely_range(2.0)
+    assert ranged(SESSION, predicted, ()).predicted_range == likely_range(2.0)
 
 
 def test_there_is_no_range_where_no_prediction_was_ever_held_against_a_measurement() -> None:
@@ -229,6 +229,25 @@ def test_there_is_no_range_where_no_prediction_was_ever_held_against_a_measureme
     beside_gpu = SESSION.model_copy(update={"environment": make_environment(devices=[gpu])})
     of_evaluation = predicted.model_copy(update={"part": "evaluation"})
 
-    assert ranged(beside_gpu, predicted).predicted_range is None
-    assert ranged(SESSION, of_evaluation).predicted_range is None
-    assert ranged(SESSION, found(None, Prediction(None, "Unknown."))).predicted_range is None
+    assert ranged(beside_gpu, predicted, ()).predicted_range is None
+    assert ranged(SESSION, of_evaluation, ()).predicted_range is None
+    unknown = found(None, Prediction(None, "Unknown."))
+    assert ranged(SESSION, unknown, ()).predicted_range is None
+
+
+def test_less_input_that_is_predicted_by_the_profile_alone_may_gain_nothing() -> None:
+    by_profile = make_pipeline(costs_by_profile_alone=True)
+    session = SESSION.model_copy(update={"pipeline": by_profile})
+    predicted = found(FORESEEABLE, Prediction(2.0))
+
+    of_input = ranged(session, predicted, ["input_wait"])
+    assert of_input.predicted_range == (1.0, likely_range(2.0)[1])
+    assert of_input.predicted_by_profile_alone
+    assert "waits rather than computes" in str(of_input.evidence["prediction_basis"])
+    for other in (
+        ranged(session, predicted, ["dispatch"]),
+        ranged(SESSION, predicted, ["input_wait"]),
+    ):
+        assert other.predicted_range == likely_range(2.0)
+        assert not other.predicted_by_profile_alone
+        assert "prediction_basis" not in other.evidence

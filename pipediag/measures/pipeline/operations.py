@@ -56,6 +56,7 @@ def measure_pipeline(
             bottleneck_op_id=bottleneck(ops),
             options=dict(loop.dataset_options),
             autotune_enabled=loop.autotune_enabled,
+            costs_by_profile_alone=bool(ran) and not rates,
             missing=_missing(plan, ran, loop, trace),
         ),
         joined.operation_of,

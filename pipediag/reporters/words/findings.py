@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pipediag.facts.order import to_act_on
+from pipediag.reporters.words import labels
 from pipediag.reporters.words.quantities import predicted_speedup
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -47,4 +48,5 @@ def prediction(finding: Finding) -> str | None:
     if finding.predicted_speedup is None:
         return None
     known = predicted_speedup(finding.predicted_speedup, finding.predicted_range)
-    return f"{known} predicted"
+    by = labels.BY_PROFILE_ALONE if finding.predicted_by_profile_alone else None
+    return " ".join(filter(None, (known, "predicted", by)))

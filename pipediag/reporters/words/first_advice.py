@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean, geometric_mean
 
 from pipediag.facts.order import known_gain, to_act_on, worth_doing
-from pipediag.reporters.words import pipeline_estimate, run_parts
+from pipediag.reporters.words import labels, pipeline_estimate, run_parts
 from pipediag.reporters.words.quantities import (
     counted,
     likely_range,
@@ -87,7 +87,8 @@ def _of_the_step(finding: Finding) -> Gain | None:
         return None
     if finding.predicted_speedup is not None:
         likely = likely_range(finding.predicted_range)
-        rest = " ".join(filter(None, (likely, "predicted")))
+        by = labels.BY_PROFILE_ALONE if finding.predicted_by_profile_alone else None
+        rest = " ".join(filter(None, (likely, "predicted", by)))
         return Gain("a step", speedup(finding.predicted_speedup), rest, measured=False)
     if finding.speedup_at_most is not None:
         return Gain("a step", speedup(finding.speedup_at_most), "at most", measured=False)

@@ -175,7 +175,8 @@ def _numbers(finding: Finding) -> str:
     told = finding.part == "steps" or finding.for_run is None
     if told and finding.predicted_speedup is not None:
         known = predicted_speedup(finding.predicted_speedup, finding.predicted_range)
-        parts.append(f"predicted {known}")
+        by = labels.BY_PROFILE_ALONE if finding.predicted_by_profile_alone else None
+        parts.append(" ".join(filter(None, ("predicted", known, by))))
     elif told and finding.speedup_at_most is not None and finding.trial.speedup is None:
         parts.append(f"{speedup(finding.speedup_at_most)} at most")
     if finding.trial.speedup is not None:

@@ -25,6 +25,11 @@ def test_a_prediction_that_nobody_tried_and_nothing_at_all() -> None:
     assert trials.outcome(factories.make_finding(predicted_speedup=None)) is None
 
 
+def test_a_prediction_without_the_model_of_the_pipeline_says_so() -> None:
+    finding = factories.make_finding(predicted_by_profile_alone=True)
+    assert str(trials.outcome(finding)) == "not tried: predicted 2.00x by the profile alone"
+
+
 @pytest.mark.parametrize(
     ("bounds", "sentence"),
     [
