@@ -110,7 +110,8 @@ def _skipped(_session: Session, _change: SkipCallback) -> list[str]:
 
 def _layers(session: Session, change: MoveLayers) -> list[str]:
     place = _place(session, change.after)
-    return [f"# layers {', '.join(change.layers)} in a map behind {place}"]
+    kept = "" if change.kept is None else ", with a cache behind it"
+    return [f"# layers {', '.join(change.layers)} in a map behind {place}{kept}"]
 
 
 def _replaced(session: Session, change: Replace) -> list[str]:

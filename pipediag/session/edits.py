@@ -104,6 +104,10 @@ class MoveLayers:
     layers: tuple[str, ...]
     """Their names."""
     after: str
+    rows: int | None = None
+    """How many single elements they are given at once; None where `after` gives batches."""
+    kept: int | None = None
+    """Elements of theirs in a cache behind them, filled before it is timed; None without one."""
     do: Literal["layers"] = "layers"
 
     def __post_init__(self) -> None:

@@ -26,6 +26,8 @@ class InputLayer(Record):
     """Whether it sees nothing but inputs, as they are or prepared by such a layer."""
     handed_on: bool
     """Whether what it gives goes on to the rest of the model."""
+    row_bytes: int | None = None
+    """Of what it gives for one example; None where that differs, or is text."""
 
 
 class Softmax(Record):

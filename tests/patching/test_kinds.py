@@ -311,6 +311,7 @@ def test_an_option_joins_those_that_the_pipeline_has() -> None:
 UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
     ("a callback's hooks", (SkipCallback("Save", "t.py", 3),), "only you know"),
     ("layers of the model", (MoveLayers(("text",), "batch"),), "without these layers"),
+    ("layers that are kept", (MoveLayers(("text",), "map", 8, 99),), "without these layers"),
     ("sixteen bits", (SetModel({"dtype_policy": "mixed_bfloat16"}),), "all layers but the last"),
     ("buckets", (Replace("batch", "bucket_by_sequence_length", {"buckets": 8}),), "one call"),
     ("a cache on disk", (Insert("map", "cache", {"elements": 9, "on_disk": True}),), "yours"),

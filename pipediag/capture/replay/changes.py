@@ -208,15 +208,25 @@ def _refuse_random_cache(node: Node) -> None:
 
 def _map_layers(graph: Graph, changes: list[MoveLayers]) -> None:
     """What is moved or added to the same place later stands before it, as before the model."""
+    if len(changes) > 1:
+        raise NotReplayableError("Two changes move the model's layers, which can be in one place.")
     for change in changes:
         if graph.layers is None:
             raise NotReplayableError("Layers of a model can only be moved while it is trained.")
-        graph.splice_in(Node([], partial(_mapped, graph.layers)), _found(graph, change.after))
+        made = partial(_mapped, graph.layers, change)
+        graph.splice_in(Node([], made), _found(graph, change.after))
 
 
-def _mapped(layers: OnElements, inputs: list[Any]) -> Any:
+def _mapped(layers: OnElements, change: MoveLayers, inputs: list[Any]) -> Any:
     (dataset,) = inputs
-    return dataset.map(layers, num_parallel_calls=AUTOTUNE)
+    if change.rows is not None:
+        batches = dataset.batch(change.rows)
+        prepared = batches.map(layers, num_parallel_calls=AUTOTUNE).unbatch()
+    else:
+        prepared = dataset.map(layers, num_parallel_calls=AUTOTUNE)
+    if change.kept is None:
+        return prepared
+    return inserted(prepared, "cache", {"elements": change.kept})
 
 
 def _remove(graph: Graph, changes: list[Remove]) -> None:

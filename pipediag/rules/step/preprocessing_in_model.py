@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
+from pipediag.facts.amounts import memory_size
 from pipediag.facts.limits import INPUT_BOUND, Threshold
-from pipediag.facts.pipeline import call_name, last_before_prefetch, place_name
+from pipediag.facts.pipeline import call_name, last_before_prefetch, passes_over_data, place_name
+from pipediag.rules.pipeline.cache_size import MEMORY
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta, Place, Prediction
+from pipediag.rules.step.kept_inputs import KeptInputs, kept_inputs
 from pipediag.session.edits import Edit, MoveLayers
 from pipediag.session.findings import Finding
 from pipediag.session.loops import InputLayer, KerasUse
@@ -33,12 +38,14 @@ META = Meta(
     "the step they take at least what the profile has of text work; a trial tells what moving them "
     "buys.",
     edit="`dataset.map(layers, num_parallel_calls=tf.data.AUTOTUNE)` behind the batch, and a model "
-    "that begins behind these layers.",
+    "that begins behind these layers. Where the data is read more than once and what the layers "
+    "give fits in memory, the same above shuffle and repeat with `.cache()` behind it, as a second "
+    "change: it does the work once instead of elsewhere.",
     cost="The model that is trained no longer takes the inputs as they are; the one that it was "
-    "cut out of does, and shares its weights.",
+    "cut out of does, and shares its weights. A cache takes memory for every example.",
     prediction="At most what the step is without its text work: the pipeline needs CPUs for it.",
     needs=("loop", "steps"),
-    thresholds=(INPUT_BOUND, TEXT_WORK),
+    thresholds=(INPUT_BOUND, TEXT_WORK, MEMORY),
     severity="warn",
     effect_on_results="same results",
     tried_when_informing=True,
@@ -48,6 +55,7 @@ CAVEAT = (
     "Measured with the user's layers and weights in a model without these layers, compiled as the "
     "user's is."
 )
+KEPT_TITLE = "The model prepares the same inputs anew in every pass over the data"
 _MOST_TYPES = 3
 _ALL_PERCENT = 99.0
 """Nothing is said of a step of which hardly anything would be left."""
@@ -60,7 +68,7 @@ _NOWHERE = "The operations that hand the batches to `fit` were not recorded, so 
 
 
 def check(session: Session) -> list[Finding]:
-    """One finding on the model of the diagnosed `fit`."""
+    """A finding on the model of the diagnosed `fit`; two where what is prepared can be kept."""
     loop = session.diagnosed_loop()
     keras = loop.keras if loop is not None else None
     assert loop is not None
@@ -78,21 +86,59 @@ def check(session: Session) -> list[Finding]:
     if waits := input_first(session):
         return [META.finding("pass", waits, place=place, evidence=evidence)]
     after = last_before_prefetch(session)
+    movable = [layer for layer in layers if layer.behind_input]
+    kept = kept_inputs(session, movable, after) if keras.unsplit is None and movable else None
     why_untried = _why_untried(keras) or (None if after else _NOWHERE)
     edit = _edit(layers, after) if after is not None and why_untried is None else None
     advice = f"{_advice(layers, after)} {why_untried or _code(layers)}"
-    return [
-        META.finding(
-            "fail" if _weighs(session) else "informative",
-            advice,
-            place=place,
-            evidence=evidence,
-            edit=edit,
-            untried=why_untried,
-            own_prediction=Prediction(None, META.prediction),
-            speedup_at_most=_at_most(session),
-        )
-    ]
+    moved = META.finding(
+        "fail" if _weighs(session) else "informative",
+        advice,
+        place=place,
+        evidence=evidence,
+        edit=edit,
+        untried=why_untried,
+        own_prediction=Prediction(None, META.prediction),
+        speedup_at_most=_at_most(session),
+    )
+    return [moved] if kept is None else [_of_kept(session, moved, movable, kept), moved]
+
+
+def _of_kept(
+    session: Session, moved: Finding, layers: list[InputLayer], kept: KeptInputs
+) -> Finding:
+    """The same layers with a cache behind them: the work is not only elsewhere, but done once."""
+    names = " and ".join(f"`{layer.name}` ({layer.kind})" for layer in layers)
+    advice = (
+        f"Let the pipeline prepare the inputs once, by {names} behind {call_name(kept.after)}, and "
+        f"keep what they give: about {memory_size(kept.bytes)} in memory. {_code(layers, kept)}"
+    )
+    return META.finding(
+        moved.status,
+        advice,
+        title=KEPT_TITLE,
+        place=(moved.file, moved.line),
+        evidence={
+            **moved.evidence,
+            "cache_bytes": kept.bytes,
+            "passes_over_data": _passes(session),
+        },
+        edit=Edit(
+            id=f"{META.id}:{kept.after.id}",
+            label=f"{', '.join(f'`{layer.name}`' for layer in layers)} in {kept.place()}, and not "
+            "in the model",
+            changes=(kept.change(layers),),
+            caveat=f"{CAVEAT} Measured once the cache is full.",
+            once=True,
+        ),
+        own_prediction=Prediction(None, META.prediction),
+        speedup_at_most=_at_most(session),
+    )
+
+
+def _passes(session: Session) -> Scalar:
+    passes = passes_over_data(session)
+    return "unlimited" if passes == math.inf else passes
 
 
 def _of_own_code(session: Session, place: Place) -> Finding:
@@ -154,7 +200,7 @@ def _advice(layers: list[InputLayer], after: Operation | None) -> str:
     return f"Move {names} into the pipeline, {behind}, beside the steps: they run in every one."
 
 
-def _code(layers: list[InputLayer]) -> str:
+def _code(layers: list[InputLayer], kept: KeptInputs | None = None) -> str:
     """To paste, with the names of the user's layers."""
     ends = [layer.name for layer in layers if layer.handed_on]
     if len(ends) == 1:
@@ -163,9 +209,11 @@ def _code(layers: list[InputLayer]) -> str:
         listed = ", ".join(f'"{name}"' for name in ends)
         prepared = f"[model.get_layer(name).output for name in ({listed})]"
         call = "tuple(prepare(x))"
+    mapped = f"map(lambda x, y: ({call}, y), num_parallel_calls=tf.data.AUTOTUNE)"
+    written = mapped if kept is None else kept.code(mapped)
     return (
         f"With `prepared = {prepared}` and `prepare = keras.Model(model.inputs, prepared)`, map "
-        f"`dataset.map(lambda x, y: ({call}, y), num_parallel_calls=tf.data.AUTOTUNE)` and train "
+        f"`dataset.{written}` and train "
         "`keras.Model(prepared, model.outputs[0])`, compiled as `model` is. Both share their "
         "layers and weights with `model`, which still takes the inputs as they are. List inputs "
         "that go on unprepared in `prepared`, too."

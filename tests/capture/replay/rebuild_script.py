@@ -60,6 +60,12 @@ SCRIPT = """
     moved = [ahead, MoveLayers(("layer",), BATCH), Move(MAP, BATCH)]
     results["layers moved"] = values(rebuild(last, moved, layers=lambda x: x + 1))
     refused("layers without a model", last, *moved)
+    kept = MoveLayers(("layer",), MAP, rows=4, kept=4)
+    by_size = rebuild(last, [kept], layers=lambda x: x + tf.size(x, tf.int64))
+    results["layers kept"] = values(by_size, 3)
+    kept = MoveLayers(("layer",), BATCH, kept=2)
+    results["layers kept of batches"] = values(rebuild(last, [kept], layers=lambda x: x + 1), 3)
+    refused("layers moved twice", last, kept, MoveLayers(("layer",), MAP))
     results["inserted twice"] = values(
         rebuild(last, [Insert(BATCH, "unbatch"), Insert(BATCH, "batch", {"batch_size": 5})])
     )

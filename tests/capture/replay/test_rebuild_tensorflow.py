@@ -49,6 +49,12 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
         ("moved up", ["range", "batch", "map", "prefetch"]),
         ("removed", ["range", "map", "batch"]),
         ("layers moved", [[1, 3], [5, 7], [9, 11]]),
+        ("layers kept", [[4, 6], [8, 10], [4, 6]]),
+        ("layers kept of batches", [[1, 3], [5, 7], [1, 3]]),
+        (
+            "layers moved twice",
+            "Two changes move the model's layers, which can be in one place.",
+        ),
         (
             "layers without a model",
             "Layers of a model can only be moved while it is trained.",

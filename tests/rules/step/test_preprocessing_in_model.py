@@ -8,10 +8,11 @@ from pipediag.rules.step import preprocessing_in_model as rule
 from pipediag.session.edits import Edit, MoveLayers
 from pipediag.session.loops import InputLayer
 from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from pipediag.session.text_work import TextWork
 from tests.factories import make_keras, make_loop
-from tests.records import make_breakdown, make_operation
-from tests.rules.sessions import keeps_up, only, session_of
+from tests.records import make_breakdown, make_function, make_operation
+from tests.rules.sessions import keeps_up, only, run, session_of
 
 WORDS = InputLayer(name="to_ids", kind="TextVectorization", behind_input=True, handed_on=True)
 DAYS = InputLayer(name="days", kind="StringLookup", behind_input=True, handed_on=False)
@@ -120,3 +121,85 @@ def test_little_text_work_of_own_code_is_nothing_to_say() -> None:
     little = TextWork(percent=3.0, ms=0.3, operations={"StringSplitV2": 3.0})
     session = session_with(text_work=little, loops=[make_loop(keras=None)])
     assert only(rule, session).status == "not-applicable"
+
+
+LENGTH_64 = WORDS.model_copy(update={"row_bytes": 512})
+TEXTS = make_operation(
+    "texts",
+    "from_tensor_slices",
+    line=21,
+    cardinality=2560,
+    elements=32.0,
+    bytes_per_element=None,
+)
+SHUFFLE = make_operation("shuffle", "shuffle", line=22, cardinality=2560)
+REPEAT = make_operation("repeat", "repeat", line=22, parameters={"count": 200}, cardinality=512_000)
+BATCH = make_operation("batch", "batch", line=22, parameters={"batch_size": 256}, elements=1.0)
+AHEAD = make_operation("ahead", "prefetch", line=23)
+
+
+def of_passes(*ops: Operation, layer: InputLayer = LENGTH_64, **more: Any) -> Session:
+    keras = make_keras(input_layers=[layer], epochs=more.pop("epochs", 1))
+    return session_of(*ops, **{"loops": [make_loop(keras=keras)], **keeps_up(), **more})
+
+
+def test_what_several_passes_prepare_alike_is_kept_above_the_shuffle() -> None:
+    session = of_passes(TEXTS, SHUFFLE, REPEAT, BATCH, AHEAD, text_work=SPLITS)
+    kept, moved = run(rule, session)
+    assert moved.edit is not None
+    assert moved.edit.changes == (MoveLayers(("to_ids",), "batch"),)
+    assert (kept.status, kept.title, kept.line) == ("fail", rule.KEPT_TITLE, moved.line)
+    assert kept.edit is not None
+    assert kept.edit.id == "preprocessing-in-model:texts"
+    (change,) = kept.edit.changes
+    assert isinstance(change, MoveLayers)
+    assert (change.after, change.rows) == ("texts", 256)
+    assert change.kept is not None
+    assert 256 < change.kept <= 2560
+    assert kept.edit.once
+    assert kept.evidence["cache_bytes"] == pytest.approx(2560 * 512, rel=0.01)
+    assert kept.evidence["passes_over_data"] == 200
+    assert "`dataset.batch(256).map(lambda x, y: (prepare(x), y), " in kept.advice
+    assert "num_parallel_calls=tf.data.AUTOTUNE).unbatch().cache()`" in kept.advice
+
+
+def test_batches_that_no_shuffle_mixes_are_kept_as_they_are() -> None:
+    batch = BATCH.model_copy(update={"cardinality": 10})
+    kept, _ = run(rule, of_passes(TEXTS, batch, AHEAD, epochs=4))
+    assert kept.edit is not None
+    assert kept.edit.changes == (MoveLayers(("to_ids",), "batch", None, 10),)
+    assert kept.evidence["cache_bytes"] == pytest.approx(10 * 32 * 512, rel=0.01)
+    assert "AUTOTUNE).cache()`" in kept.advice
+
+
+RANDOM = make_operation(
+    "map", "map", line=21, function=make_function(graph_ops={"RandomUniform": 1})
+)
+PLAIN = make_operation("map", "map", line=21, function=make_function())
+CACHE = make_operation("cache", "cache", line=21)
+
+
+@pytest.mark.parametrize(
+    ("ops", "more"),
+    [
+        ((TEXTS, SHUFFLE, BATCH), {"epochs": 1}),
+        ((TEXTS, RANDOM, SHUFFLE, REPEAT, BATCH), {}),
+        ((TEXTS, SHUFFLE, PLAIN, REPEAT, BATCH), {}),
+        ((TEXTS, CACHE, SHUFFLE, REPEAT, BATCH), {}),
+        ((TEXTS, SHUFFLE, REPEAT, BATCH), {"layer": WORDS}),
+        (
+            (
+                TEXTS.model_copy(update={"cardinality": 10**12}),
+                SHUFFLE.model_copy(update={"cardinality": 10**12}),
+                REPEAT,
+                BATCH,
+            ),
+            {},
+        ),
+    ],
+    ids=["one pass", "random", "map behind the shuffle", "cached", "size unknown", "too large"],
+)
+def test_nothing_is_kept(ops: tuple[Operation, ...], more: dict[str, Any]) -> None:
+    (moved,) = run(rule, of_passes(*ops, **more))
+    assert moved.edit is not None
+    assert moved.edit.id == "preprocessing-in-model"

@@ -3,8 +3,10 @@ pipeline could do in its place."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from pipediag.capture.packages import KERAS, package_of_module
@@ -15,6 +17,10 @@ _KINDS = frozenset(
     "StringLookup TextVectorization".split()
 )
 """None of them is trained, and each gives the same for the same input."""
+
+
+_BITS = re.compile(r"\d+$")
+"""At the end of the name of a number type; `bool` and `string` have none."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ def input_layers(model: Any) -> list[RecordedInputLayer]:
             kind=type(layer).__name__,
             behind_input=_is_among(layer, front.layers),
             handed_on=_is_among(layer, ends),
+            row_bytes=_row_bytes(layer),
         )
         for layer in found
         if not _is_among(layer, parts)
@@ -92,6 +99,20 @@ def _in_order(graph: Any) -> Iterator[Any]:
 def _prepares(layer: Any) -> bool:
     own = type(layer)
     return own.__name__ in _KINDS and package_of_module(own.__module__) in KERAS
+
+
+def _row_bytes(layer: Any) -> int | None:
+    """Bytes of what the layer gives for one example, where its place in the model fixes that."""
+    given = getattr(layer, "output", None) if len(_nodes(layer)) == 1 else None
+    shape, kind = getattr(given, "shape", None), str(getattr(given, "dtype", ""))
+    bits = _BITS.search(kind)
+    if not shape or None in shape[1:] or bits is None:
+        return None
+    return int(prod(shape[1:])) * int(bits[0]) // 8
+
+
+def _nodes(layer: Any) -> list[Any]:
+    return getattr(layer, "_inbound_nodes", [])
 
 
 def _parts_of(layer: Any) -> list[Any]:

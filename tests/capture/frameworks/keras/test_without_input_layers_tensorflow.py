@@ -90,7 +90,7 @@ print(json.dumps({
     "own_again": own_again and model.train_function is own_function,
     "failed": len(failed),
     "places": [len(one._inbound_nodes) for one in model.layers] == places,
-    "layers": [[one.name, one.kind, one.behind_input, one.handed_on]
+    "layers": [[one.name, one.kind, one.behind_input, one.handed_on, one.row_bytes]
                for one in input_layers(model)],
     "unsplit": [unsplit(model), unsplit(Own())],
     "own": [[one.name, one.behind_input] for one in input_layers(Own())],
@@ -125,9 +125,9 @@ def test_a_batch_that_was_not_prepared_is_trained_by_the_users_own(said: dict[st
 
 def test_what_prepares_inputs_is_found(said: dict[str, object]) -> None:
     assert said["layers"] == [
-        ["words", "TextVectorization", True, True],
-        ["days", "StringLookup", True, False],
-        ["vector", "CategoryEncoding", True, True],
+        ["words", "TextVectorization", True, True, 4 * 8],
+        ["days", "StringLookup", True, False, 8],
+        ["vector", "CategoryEncoding", True, True, 4 * 4],
     ]
     assert said["own"] == [["words", False]]
 
