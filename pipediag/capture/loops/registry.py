@@ -224,12 +224,13 @@ class LoopRegistry:
         try:
             record.keras = trainer.describe(frame)
             record.planned_steps = trainer.planned_steps(frame) or None
-            for table in trainer.known_tables(trainer.model_of(frame)):
-                self.recorder.recording.table(table.record)
             if record.batch_size is None:
                 record.batch_size = trainer.batch_size(frame)
             callbacks = trainer.callbacks_of(frame)
             loop.callbacks = weakref.ref(callbacks) if callbacks is not None else None
+            # Last, as it asks most of what may be the script's own classes.
+            for table in trainer.known_tables(trainer.model_of(frame)):
+                self.recorder.recording.table(table.record)
         except Exception as error:
             let_pass(error)
             self.recorder.note(

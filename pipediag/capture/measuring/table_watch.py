@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.id_tally import IdTally
@@ -23,7 +23,10 @@ from pipediag.capture.step_tables import (
     UnreadableStepError,
     Vocabulary,
 )
+from pipediag.capture.trainer import Trainer
 from pipediag.session.recorded_tables import RecordedVariable
+
+_Told = TypeVar("_Told")
 
 _MOST_BATCHES = 32
 _MOST_LOOKUPS = 4_000_000
@@ -258,16 +261,25 @@ class TableWatch:
                 self._tallies.append((table, record, tally))
 
     def _known(self) -> list[KnownTable]:
-        model = self._loop.model() if self._loop.model is not None else None
-        if self._loop.trainer is None or model is None:
-            return []
-        return self._loop.trainer.known_tables(model)
+        return self._told_by_trainer(lambda trainer, model: trainer.known_tables(model))
 
     def _vocabularies(self) -> list[Vocabulary]:
+        return self._told_by_trainer(lambda trainer, model: trainer.vocabularies(model))
+
+    def _told_by_trainer(self, ask: Callable[[Trainer, Any], list[_Told]]) -> list[_Told]:
+        """Nothing where the script's own layers do not let themselves be asked: the step tells of
+        its tables without them."""
         model = self._loop.model() if self._loop.model is not None else None
         if self._loop.trainer is None or model is None:
             return []
-        return self._loop.trainer.vocabularies(model)
+        try:
+            return ask(self._loop.trainer, model)
+        except Exception as error:
+            self._recorder.note(
+                f"The layers of a model could not be asked for their tables: "
+                f"{type(error).__name__}: {error}"
+            )
+            return []
 
     def _record_of(self, table: StepTable, known: list[KnownTable]) -> RecordedVariable:
         """The one that the trainer has made of the same variable, or one of the step's own."""

@@ -290,6 +290,22 @@ def test_without_a_traced_step_the_models_tables_say_so(measured: Measured) -> N
     assert known.use_missing == known.ids_missing == "A toy has no tables."
 
 
+def test_layers_that_can_not_be_asked_leave_the_steps_own_tables(measured: Measured) -> None:
+    def fails(_: Any) -> list[Any]:
+        raise AttributeError("no input_dim")
+
+    trainer = SimpleNamespace(known_tables=fails, vocabularies=fails)
+    measured.loop.trainer = trainer  # type: ignore[assignment]
+    measured.loop.model = lambda: "model"  # type: ignore[assignment]
+    measured.until(Phase.LOOK)
+    next(look_at_next(measured.consumer, iter([[1, 1]]), print))
+    measured.diagnosis.finish("the script ended")
+
+    (table,) = measured.recording.variables
+    assert table.ids is not None
+    assert any("no input_dim" in note for note in measured.recording.notes)
+
+
 def test_output_weights_that_are_a_table_are_named_by_its_path(measured: Measured) -> None:
     record = RecordedVariable("words", 10, 4, "float32", True, 0, path="model/words/embeddings")
     tables = ToyTables()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipediag.capture.frameworks.keras.made_at import made_at
+from pipediag.capture.packages import KERAS, package_of_module
 from pipediag.capture.step_tables import KnownTable, Vocabulary
 from pipediag.session.recorded_tables import RecordedVariable
 
@@ -39,9 +40,13 @@ def vocabularies(model: Any) -> list[Vocabulary]:
 def embeddings_of(model: Any) -> Iterator[Any]:
     """Its Embedding layers that are built, and those of classes made of that."""
     for layer in _layers(model):
-        bases = (base.__name__ for base in type(layer).__mro__)
-        if _EMBEDDING in bases and layer.built:
+        if any(_is_keras_own(base) for base in type(layer).__mro__) and layer.built:
             yield layer
+
+
+def _is_keras_own(kind: type) -> bool:
+    """A script's class of that name need not have what Keras' has."""
+    return kind.__name__ == _EMBEDDING and package_of_module(kind.__module__) in KERAS
 
 
 def _layers(model: Any) -> list[Any]:

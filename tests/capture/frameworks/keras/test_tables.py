@@ -7,6 +7,7 @@ from pipediag.capture.frameworks.keras.tables import known_tables, vocabularies
 
 
 class Embedding:
+    __module__ = "keras.src.layers.core.embedding"
     built = True
 
     def __init__(self, name: str, trainable: bool = True) -> None:
@@ -64,6 +65,12 @@ def test_a_class_made_of_an_embedding_is_one() -> None:
 
     assert table.record.mask_zero
     assert table.variable is not None
+
+
+def test_a_class_of_the_script_that_has_the_name_alone_is_none() -> None:
+    theirs = type("Embedding", (), {"built": True, "name": "theirs"})()
+
+    assert known_tables(model(theirs)) == []
 
 
 def test_layers_in_submodels_are_found() -> None:
