@@ -76,8 +76,12 @@ def _record(layer: Any, slots: dict[tuple[int, ...], int], optimizer: Any) -> Re
 def idle_slot_bytes(optimizer: Any, layer: Any) -> int | None:
     """What an optimizer of Keras 3 keeps for a table that it was built with; None for others.
 
-    It keeps its variables in the order in which it was given those that it trains.
+    It keeps its variables in the order in which it was given those that it trains. One that scales
+    the loss has them in the optimizer that it is around.
     """
+    inner = getattr(optimizer, "__dict__", {}).get("inner_optimizer")
+    if inner is not None:
+        return idle_slot_bytes(inner, layer)
     trained = getattr(optimizer, "_trainable_variables", None)
     own = getattr(layer, "_embeddings", None)
     if trained is None or own is None:

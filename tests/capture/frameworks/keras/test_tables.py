@@ -116,6 +116,16 @@ def test_slots_of_a_table_that_was_frozen_later() -> None:
     assert frozen_after_its_optimizer_was_built() == 0
 
 
+def test_slots_are_in_the_optimizer_that_one_around_it_scales_the_loss_for() -> None:
+    frozen = Embedding("words", trainable=False)
+    frozen._embeddings = Variable(100, 8)
+    trained = [Variable(8, 1), frozen._embeddings]
+    inner = SimpleNamespace(_trainable_variables=trained, _m=[Variable(8, 1), Variable(100, 8)])
+    outer = SimpleNamespace(_trainable_variables=trained, inner_optimizer=inner, variables=[])
+
+    assert known_tables(model(frozen, optimizer=outer))[0].record.idle_slot_bytes == 3200
+
+
 def test_a_table_that_no_optimizer_was_built_with_has_no_slots() -> None:
     frozen = Embedding("words", trainable=False)
     frozen._embeddings = Variable(100, 8)
