@@ -64,6 +64,10 @@ class Trainer(Protocol):
         """Whether the iterator that the frames (innermost first) make is only how a batch of the
         script's gets to a step."""
 
+    def fed_model(self, frames: Iterable[FrameType]) -> Any:
+        """What is trained on a batch that the script has, by a method of the trainer's that the
+        frames (innermost first) run in; None where that is none of its."""
+
     def data_walker(self, frame: FrameType) -> Any:
         """What walks over the data of a running `fit`, and of no other call; None if unknown."""
 

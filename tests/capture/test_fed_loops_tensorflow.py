@@ -46,6 +46,22 @@ SCRIPT = """
     model.fit(data, verbose=0)  # fit
 """
 
+EMBEDDED = """
+    import numpy as np
+    import keras
+
+    ids, y = np.arange(64).reshape(16, 4), np.ones((16, 1), "float32")
+    model = keras.Sequential([
+        keras.Input((4,), dtype="int64"),
+        keras.layers.Embedding(100, 8, name="words"),  # layer
+        keras.layers.Flatten(),
+        keras.layers.Dense(1),
+    ])
+    model.compile("adam", "mse")
+    while True:
+        model.train_on_batch(ids, y)  # on batch
+"""
+
 GAN = """
     import numpy as np
     import keras
@@ -105,3 +121,12 @@ def test_a_gan_that_predicts_in_each_step_is_measured_and_stopped(capturing: Cap
     assert 0 < call.elapsed_ns < loop.elapsed_ns
     (stacks,) = [one for one in run.recording.stacks if one.loop_id == loop.id]
     assert stacks.samples > 0
+
+
+def test_tables_of_a_model_that_is_given_arrays(capturing: Capturing) -> None:
+    run = capturing(EMBEDDED)
+    (table,) = run.recording.variables
+    assert (table.layer, table.line) == ("words", run.line("layer"))
+    assert table.ids is not None, table.ids_missing
+    assert table.ids.unique == 64
+    assert run.loop("on batch").steps > 0

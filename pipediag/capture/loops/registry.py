@@ -132,6 +132,10 @@ class LoopRegistry:
         record = loop.record
         record.kind, record.from_python = ("eager" if eager else "tf_function"), True
         record.untried = _NO_PIPELINE
+        for trainer in self.trainers:
+            model = trainer.fed_model(frames())
+            if model is not None:
+                loop.trainer, loop.model = trainer, weakref.ref(model)
         return Consumer(
             loop=loop,
             ordinal=0,

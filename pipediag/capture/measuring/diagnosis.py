@@ -310,8 +310,7 @@ class Diagnosis:
         return True
 
     def _look_or_profile(self, consumer: Consumer) -> None:
-        eager = self.loop.record.kind == "eager"
-        if (eager or consumer.hand_over != "fed") and self.looking.begin(consumer):
+        if self.looking.begin(consumer):
             self.phase = Phase.LOOK
         else:
             self._begin_profile(consumer)

@@ -33,6 +33,7 @@ _MOST_LOOKUPS = 4_000_000
 """Own choice: ids of all tables together, which take 32 MB until they are counted."""
 
 _NO_BATCH = "The loop ended before a batch could be looked at."
+_NOT_TOLD = "No step that was looked at was given its batch in a way that tells the ids."
 _NO_STEP = "The loop ended before a step of it could be listened to, as no function runs it."
 _NONE_ALIKE = (
     "No function runs the step, and no two of those listened to, one after the other, ran the same "
@@ -68,6 +69,8 @@ class TableWatch:
         self._records: list[tuple[StepTable, RecordedVariable]] = []
         self._tallies: list[tuple[StepTable, RecordedVariable, IdTally]] = []
         self._zero_is_a_token: dict[int, bool] = {}
+        self._any_step = False
+        """Whether one ended since batches are looked at."""
         self.seen = 0
         """Batches so far."""
 
@@ -137,6 +140,7 @@ class TableWatch:
 
     def step_ended(self) -> None:
         """It is over, and another one begins."""
+        self._any_step = True
         self.step_left()
         if self._eager is None:
             return
@@ -196,10 +200,15 @@ class TableWatch:
                     record.ids.out_of_vocabulary_missing = _NO_TOKENS
                 record.ids.zero_is_a_token = self._zero_is_a_token.get(id(record))
             elif record.ids_missing is None:
-                record.ids_missing = _OTHER_STEPS if self._run_otherwise else _NO_BATCH
+                record.ids_missing = self._why_none()
         self._tallies.clear()
         self._records.clear()
         self._step = None
+
+    def _why_none(self) -> str:
+        if self._run_otherwise:
+            return _OTHER_STEPS
+        return _NOT_TOLD if self._any_step else _NO_BATCH
 
     def _look(self, number: int, given_by: Any) -> None:
         if self._step is None or not self._tallies:
@@ -234,7 +243,7 @@ class TableWatch:
         """Why no batch can be looked at."""
         if consumer is None:
             return _NO_BATCH
-        if consumer.hand_over == "next":
+        if consumer.hand_over != "call":
             return None
         record = self._loop.record
         if self._step is None or not self._step.draws_as_counted(

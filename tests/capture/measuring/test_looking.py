@@ -245,6 +245,33 @@ def test_calls_of_other_functions_are_no_steps(measured: Measured) -> None:
     assert measured.recording.variables[0].ids.lookups == 2
 
 
+def test_a_batch_that_python_gives_the_step_is_looked_at(measured: Measured) -> None:
+    measured.consumer.hand_over = "fed"
+    measured.until(Phase.LOOK)
+    measured.diagnosis.looking.function_called("step", ([1, 2],), {})
+    measured.diagnosis.finish("the script ended")
+
+    (table,) = measured.recording.variables
+    assert table.ids is not None
+    assert table.ids.lookups == 2
+
+
+def test_steps_whose_batches_tell_no_ids_did_not_end_before_one_could_be_looked_at(
+    measured: Measured,
+) -> None:
+    measured.consumer.hand_over = "fed"
+    measured.until(Phase.LOOK)
+    measured.diagnosis.looking.function_called("another", ([1, 2],), {})
+    measured.step()
+    measured.diagnosis.finish("the script ended")
+
+    (table,) = measured.recording.variables
+    assert (table.ids, table.ids_missing) == (
+        None,
+        "No step that was looked at was given its batch in a way that tells the ids.",
+    )
+
+
 @pytest.mark.parametrize("lack", ["device", "graph", "draws"])
 def test_where_no_batch_can_be_looked_at_that_is_said(measured: Measured, lack: str) -> None:
     if lack == "device":

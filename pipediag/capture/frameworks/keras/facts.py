@@ -58,6 +58,15 @@ def passes_a_batch_on(frames: Iterable[FrameType]) -> bool:
     return False
 
 
+def fed_model(frames: Iterable[FrameType]) -> Any:
+    """The model whose `train_on_batch` the frames (innermost first) run in; None outside of one."""
+    for frame in frames:
+        code = frame.f_code
+        if code.co_name == "train_on_batch" and package_of(code.co_filename) in KERAS:
+            return locals_of(frame)["self"]
+    return None
+
+
 def describe_fit(frame: FrameType) -> RecordedKeras:
     """The model and the arguments of a running `fit`."""
     values = locals_of(frame)

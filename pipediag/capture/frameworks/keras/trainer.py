@@ -20,6 +20,7 @@ class KerasTrainer:
 
     name = "Keras"
     phase_of = staticmethod(facts.phase_of)
+    fed_model = staticmethod(facts.fed_model)
     passes_a_batch_on = staticmethod(facts.passes_a_batch_on)
     data_walker = staticmethod(facts.data_walker)
     planned_steps = staticmethod(facts.planned_steps)

@@ -14,6 +14,7 @@ from pipediag.capture.callsites import frames
 from pipediag.capture.frameworks.keras.facts import (
     batch_size_of,
     describe_fit,
+    fed_model,
     passes_a_batch_on,
     phase_of,
     planned_steps,
@@ -75,6 +76,19 @@ def test_an_iterator_of_one_batch_is_made_for_it_by_keras_2_alone() -> None:
     assert not made(one_batch, method("loads", USERS), tensorflow)
     assert not made(method("single_batch_iterator", USERS), tensorflow)
     assert not made()
+
+
+@pytest.mark.parametrize("filename", [KERAS, LEGACY])
+def test_the_model_that_is_trained_on_a_batch_of_the_scripts(filename: str) -> None:
+    names: dict[str, Any] = {}
+    source = "def train_on_batch(self, inner):\n    return inner()\n"
+    exec(compile(source, filename, "exec"), names)
+    users_step = method("train_step", USERS)
+
+    assert names["train_on_batch"]("model", lambda: fed_model(frames())) == "model"
+    assert names["train_on_batch"]("model", lambda: users_step(lambda: fed_model(frames())))
+    assert method("train_on_batch", USERS)(lambda: fed_model(frames())) is None
+    assert method("fit", filename)(lambda: fed_model(frames())) is None
 
 
 class Counting:

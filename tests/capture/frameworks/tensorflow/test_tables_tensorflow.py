@@ -142,6 +142,8 @@ train(*batch)
 train(*batch)
 step = TracedTables([train])
 told("own loop", step.tables[0], step.of_call(train, batch[:1], {"wanted": batch[1]}))
+arrays = [one.numpy() for one in batch]
+told("own loop on arrays", step.tables[0], step.of_call(train, arrays, {}))
 train(batch[0][:-1], batch[1][:-1])
 step = TracedTables([train])
 told("behind a short batch", step.tables[0], step.of_call(train, batch, {}))
@@ -447,6 +449,12 @@ def test_ids_are_those_of_the_batch(steps: dict[str, dict[str, Any]]) -> None:
     assert adam["ids"] == own["ids"]
     assert (adam["dtype"], adam["through"]) == ("int64", None)
     assert (adam["copied"], own["copied"]) == (True, False)
+
+
+def test_ids_are_those_of_the_arrays_that_a_step_is_called_with(
+    steps: dict[str, dict[str, Any]],
+) -> None:
+    assert steps["own loop on arrays"]["ids"] == steps["own loop"]["ids"]
 
 
 def test_a_short_last_batch_is_traced_beside_the_others(steps: dict[str, dict[str, Any]]) -> None:

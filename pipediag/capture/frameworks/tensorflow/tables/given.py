@@ -77,7 +77,10 @@ def called(step: Unfolded, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Giv
         for tensor, part in zip(inputs, parts, strict=True)
     ):
         raise UnreadableStepError(_NO_MATCH)
-    return {At(step.root, tensor).key: part for tensor, part in zip(inputs, parts, strict=True)}
+    return {
+        At(step.root, tensor).key: _as_tensor(part)
+        for tensor, part in zip(inputs, parts, strict=True)
+    }
 
 
 def _name(handle: At) -> str | None:
@@ -100,6 +103,16 @@ def _are_of(tensors: Sequence[Any], parts: list[Any]) -> bool:
 def _standing_for(frame: Frame, op: Any, parts: list[Any]) -> Given:
     pairs = zip(op.outputs, parts, strict=True)
     return {At(frame, tensor).key: part for tensor, part in pairs}
+
+
+def _as_tensor(value: Any) -> Any:
+    """Of an array, as the call makes it of one, but where its ids are computed."""
+    from tensorflow.python.framework import ops, tensor
+
+    if isinstance(value, tensor.Tensor):
+        return value
+    with ops.device("/CPU:0"):
+        return ops.convert_to_tensor(value)
 
 
 def _dtype(value: Any) -> Any:
