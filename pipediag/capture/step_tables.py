@@ -80,6 +80,8 @@ class StepTable(Protocol):
     """The loss that is taken over all of its rows, where it serves as output weights."""
     ids_missing: str | None
     """Why its ids can't be computed from a batch."""
+    ids_incomplete: str | None
+    """Why some of its lookups are not among those that are told."""
     passage: Passage | None
 
     def answers(self, given: Any) -> bool:

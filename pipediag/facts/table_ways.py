@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from pipediag.session.embeddings import Embedding
+from pipediag.session.embeddings import Embedding, EmbeddingIds
 from pipediag.session.memory_plan import WayName, WayOut
 
 _SCALE_BYTES = 4
@@ -134,8 +134,8 @@ def _sharded(table: Embedding, now: InMemory, shares: Shares) -> WayOut:
     """Each device asks the others for all rows but its own share."""
     part = now.scaled(math.ceil(table.rows / shares.devices) / table.rows)
     exchanged = None
-    if table.ids is not None:
-        away = table.ids.unique_per_step * (1 - 1 / shares.devices)
+    if (ids := _all_ids(table)) is not None:
+        away = ids.unique_per_step * (1 - 1 / shares.devices)
         exchanged = round(away * (_vectors(table) + _ID_BYTES))
     return _way(
         "sharding",
@@ -150,12 +150,12 @@ def _on_host(table: Embedding, now: InMemory) -> WayOut:
     """Of the most frequent ids one in a hundred rows; the rest is fetched, each row once."""
     hit = exchanged = None
     rows = math.ceil(table.rows / 100)
-    if table.ids is not None:
-        rows = table.ids.hot_rows
-        hit = table.ids.hot_percent_ahead
+    if (ids := _all_ids(table)) is not None:
+        rows = ids.hot_rows
+        hit = ids.hot_percent_ahead
         if hit is not None:
-            missed = table.ids.lookups_per_step * (1 - hit / 100)
-            exchanged = round(min(missed, table.ids.unique_per_step) * _vectors(table))
+            missed = ids.lookups_per_step * (1 - hit / 100)
+            exchanged = round(min(missed, ids.unique_per_step) * _vectors(table))
     return _way(
         "host with hot rows on the device",
         now,
@@ -173,7 +173,8 @@ def _mapped(table: Embedding, now: InMemory) -> WayOut:
     exchanged = None
     if table.ids is not None:
         touched = table.ids.unique * table.dim * _item_bytes(table)
-        exchanged = round(table.ids.unique_per_step * table.dim * _item_bytes(table))
+    if (ids := _all_ids(table)) is not None:
+        exchanged = round(ids.unique_per_step * table.dim * _item_bytes(table))
     return _way(
         "memory-mapped and frozen",
         now,
@@ -183,6 +184,11 @@ def _mapped(table: Embedding, now: InMemory) -> WayOut:
         host=touched,
         exchanged=exchanged,
     )
+
+
+def _all_ids(table: Embedding) -> EmbeddingIds | None:
+    """None where some lookups are not among those that were told, so that a step needs more."""
+    return None if table.ids is None or table.ids.incomplete else table.ids
 
 
 def _vectors(table: Embedding) -> int:

@@ -49,6 +49,9 @@ class EmbeddingIds(Record):
     hot_percent_ahead: float | None = None
     """Share of the later half of the batches that ids took which were most frequent in the earlier
     half: what keeping these rows close would have met."""
+    incomplete: str | None = None
+    """Why some lookups of the table are not among these: of random negatives that the step draws by
+    itself no batch tells the ids."""
     outside: int = 0
     """Lookups below 0 or past the last row."""
     outside_examples: list[tuple[int, int]] = []
@@ -87,7 +90,8 @@ class Embedding(Record):
     update: SparseOrDense | None
     """`dense` where the step passes over the whole table, or a slot of it, to update it."""
     rows_touched_per_step: int | None
-    """Mean number of different rows that a batch looks up."""
+    """Mean number of different rows that a batch looks up; None where some lookups were not
+    told."""
     trainable: bool = True
     missing: str | None = None
     """Why `gradient` and `update` are not known."""

@@ -84,6 +84,8 @@ class RecordedIds:
     """The narrowest float type that ids pass on their way."""
     cast_from: str | None = None
     """The integer type that they had before; None where they come as floats."""
+    incomplete: str | None = None
+    """Why some lookups of the table are not among these."""
     changed: int = 0
     """Ids that came out of it as others."""
     changed_examples: list[tuple[int, int]] = field(default_factory=list)

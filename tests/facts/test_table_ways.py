@@ -100,3 +100,11 @@ def test_a_table_of_one_row_is_not_divided_by_hashing() -> None:
     tiny = ways(rows=1, table_bytes=ROW)
 
     assert not {"hashing", "quotient-remainder"} & set(tiny)
+
+
+def test_what_is_exchanged_is_not_known_of_some_lookups_alone() -> None:
+    found = ways(ids=make_ids(hot_percent_ahead=70.0, incomplete="1 of 2 lookups"))
+    hot = found["host with hot rows on the device"]
+
+    assert (hot.hit_percent, hot.exchanged_bytes_per_step) == (None, None)
+    assert found["sharding"].exchanged_bytes_per_step is None

@@ -193,9 +193,10 @@ class TableWatch:
             self._unread = False
             self._nothing_read(self._known(), _NONE_ALIKE if self._listened else _NO_STEP)
         self._eager = None
-        for _, record, tally in self._tallies:
+        for table, record, tally in self._tallies:
             if tally.lookups:
                 record.ids = tally.recorded()
+                record.ids.incomplete = table.ids_incomplete
                 if record.ids.out_of_vocabulary is None:
                     record.ids.out_of_vocabulary_missing = _NO_TOKENS
                 record.ids.zero_is_a_token = self._zero_is_a_token.get(id(record))

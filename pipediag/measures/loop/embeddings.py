@@ -42,7 +42,7 @@ def _describe(variable: RecordedVariable) -> Embedding:
         slot_bytes=use.slot_bytes if use else table * variable.slots,
         gradient=use.gradient if use else None,
         update=_update(use) if use else None,
-        rows_touched_per_step=round(measured.unique_per_step) if measured else None,
+        rows_touched_per_step=_rows_touched(measured),
         trainable=variable.trainable,
         missing=_missing(variable),
         mask_zero=variable.mask_zero,
@@ -65,6 +65,10 @@ def _describe(variable: RecordedVariable) -> Embedding:
         ids=measured,
         ids_missing=None if measured else variable.ids_missing or _NOT_READ,
     )
+
+
+def _rows_touched(ids: EmbeddingIds | None) -> int | None:
+    return None if ids is None or ids.incomplete else round(ids.unique_per_step)
 
 
 def _update(use: RecordedTableUse) -> SparseOrDense | None:
@@ -103,6 +107,7 @@ def _ids(variable: RecordedVariable, ids: RecordedIds) -> EmbeddingIds:
         hot_rows=ids.top_rows,
         hot_percent=100 * ids.top_lookups / ids.lookups,
         hot_percent_ahead=_percent(ids.top_lookups_ahead, ids.lookups_ahead or 0),
+        incomplete=ids.incomplete,
         outside=ids.outside,
         outside_examples=ids.outside_examples,
         zero_percent=_percent(ids.zero_lookups, ids.lookups),

@@ -52,6 +52,7 @@ EMBEDDING_COLUMNS = (
     "collided",
     "missing",
     "ids_missing",
+    "ids_incomplete",
 )
 
 
@@ -99,6 +100,7 @@ def _ids(ids: EmbeddingIds | None) -> Row:
     return {
         **row,
         "ids_dtype": ids.dtype,
+        "ids_incomplete": ids.incomplete,
         "smallest_id": ids.smallest,
         "largest_id": ids.largest,
     }

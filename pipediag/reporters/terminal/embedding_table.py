@@ -36,6 +36,8 @@ def embedding_table(tables: list[Embedding], shown: int) -> Iterator[RenderableT
     for table in tables[:shown]:
         for said in words.wrong(table):
             yield Text(f"  {table.layer}: {said}", "red", no_wrap=True, overflow="ellipsis")
+        if table.ids is not None and table.ids.incomplete:
+            yield Text(f"  {table.layer}: {table.ids.incomplete}", "dim")
 
 
 def cost_table(cost: EmbeddingCost | None, tables: int) -> Iterator[RenderableType]:

@@ -55,10 +55,11 @@ def check(session: Session) -> list[Finding]:
     """One finding on all tables whose ids repeat, as one edit is of them all."""
     if not session.embeddings:
         return [META.finding("not-applicable", "No embedding table was seen.")]
-    seen = [table for table in session.embeddings if table.ids is not None]
+    seen = [table for table in session.embeddings if table.ids and not table.ids.incomplete]
     if not seen:
-        reason = session.embeddings[0].ids_missing or "No batch was looked at."
-        return [META.finding("inconclusive", reason)]
+        first = session.embeddings[0]
+        lack = first.ids.incomplete if first.ids else first.ids_missing
+        return [META.finding("inconclusive", lack or "No batch was looked at.")]
     repeated = [table for table in seen if _repeats(table)]
     return [_finding(session, repeated) if repeated else _passed(session, seen)]
 

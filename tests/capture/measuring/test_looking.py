@@ -28,6 +28,7 @@ class ToyTable:
 
     variable = object()
     ids_missing: str | None = None
+    ids_incomplete: str | None = None
     softmax: RecordedSoftmax | None = None
     passage: Passage | None = Passage("int64")
 
@@ -315,6 +316,17 @@ def test_without_a_traced_step_the_models_tables_say_so(measured: Measured) -> N
     measured.until(Phase.PROFILE)
 
     assert known.use_missing == known.ids_missing == "A toy has no tables."
+
+
+def test_why_some_lookups_are_not_among_those_that_were_counted_is_written_down(
+    measured: Measured,
+) -> None:
+    measured.runtime.tables.tables[0].ids_incomplete = "1 of 2"  # type: ignore[union-attr]
+    measured.until(Phase.LOOK)
+    next(look_at_next(measured.consumer, iter([[1, 1]]), print))
+    measured.diagnosis.finish("the script ended")
+
+    assert measured.recording.variables[0].ids.incomplete == "1 of 2"
 
 
 def test_layers_that_can_not_be_asked_leave_the_steps_own_tables(measured: Measured) -> None:

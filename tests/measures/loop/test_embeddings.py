@@ -148,3 +148,11 @@ def test_bytes_that_lookups_copy() -> None:
     assert described(use=replace(USE, copies=2)).copied_bytes_per_step == 2 * 1000 * 64 * 4
     assert described().copied_bytes_per_step == 0
     assert described(use=None).copied_bytes_per_step is None
+
+
+def test_of_some_lookups_alone_it_is_not_known_how_many_rows_a_step_needs() -> None:
+    row = described(ids=replace(IDS, incomplete="1 of 2 lookups could not be followed."))
+
+    assert row.rows_touched_per_step is None
+    assert row.ids is not None
+    assert (row.ids.lookups, row.ids.incomplete) == (400, "1 of 2 lookups could not be followed.")

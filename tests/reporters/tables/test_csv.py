@@ -62,7 +62,8 @@ def test_rows_are_the_session_s() -> None:
 
 
 def test_embeddings_are_a_table_with_the_ids_that_were_seen() -> None:
-    seen = factories.make_embedding(ids=make_ids(outside=3), update="dense", lookups=2)
+    ids = make_ids(outside=3, incomplete="1 of 2 lookups was not told.")
+    seen = factories.make_embedding(ids=ids, update="dense", lookups=2)
     unseen = factories.make_embedding(layer="other", ids_missing="A loop.")
     first, second = read(factories.make_session(embeddings=[seen, unseen]), "embeddings.csv")
 
@@ -71,6 +72,7 @@ def test_embeddings_are_a_table_with_the_ids_that_were_seen() -> None:
     assert (first["lookups_per_step"], first["largest_id"], first["outside"]) == (
         "1000.0", "999", "3"
     )  # fmt: skip
+    assert first["ids_incomplete"] == "1 of 2 lookups was not told."
     assert (second["layer"], second["batches"], second["ids_missing"]) == ("other", "", "A loop.")
 
 

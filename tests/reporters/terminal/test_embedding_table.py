@@ -33,6 +33,12 @@ def test_ids_that_spoil_results_are_told_under_the_table() -> None:
     assert said.strip() == f"words: {percent(5.0)} of the ids have no row"
 
 
+def test_lookups_that_were_not_told_are_named() -> None:
+    table = make_embedding(layer="words", ids=make_ids(incomplete="1 of 2 lookups was not told."))
+    said = shown([table], 1).splitlines()[-1]
+    assert said.strip() == "words: 1 of 2 lookups was not told."
+
+
 def test_more_tables_than_there_is_room_for() -> None:
     text = shown([make_embedding(layer=name) for name in "abc"], 1)
 

@@ -49,6 +49,14 @@ def test_ids_that_repeat_are_told_and_tried() -> None:
     assert finding.effect_on_results == "same up to order or rounding"
 
 
+def test_of_some_lookups_alone_it_is_not_known_how_many_ids_repeat() -> None:
+    table = make_embedding(ids=make_ids(incomplete="1 of 2 lookups could not be followed."))
+    finding = finding_with(embeddings=[table])
+
+    assert finding.status == "inconclusive"
+    assert "1 of 2 lookups" in finding.advice
+
+
 def test_what_it_takes_is_said_where_the_profile_tells_it() -> None:
     assert "take 20 % of the step" in taking(20.0).advice
 

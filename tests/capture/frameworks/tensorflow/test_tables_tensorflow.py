@@ -150,6 +150,20 @@ told("behind a short batch", step.tables[0], step.of_call(train, batch, {}))
 print(json.dumps({"name": "another", "given": step.of_call(told, batch, {})}))
 print(json.dumps({"name": "constants", "held": step.constant_bytes}))
 
+@tf.function
+def with_negatives(ids, wanted):
+    with tf.GradientTape() as tape:
+        drawn = tf.random.uniform((3,), 0, rows, "int64")
+        loss = tf.reduce_mean(tf.nn.embedding_lookup(table, drawn))
+        loss += tf.reduce_mean(tf.nn.embedding_lookup(table, ids))
+    adam.apply_gradients(zip(tape.gradient(loss, [table]), [table]))
+
+with_negatives(*batch)
+step = TracedTables([with_negatives])
+(found,) = step.tables
+told("negatives", found, step.of_call(with_negatives, batch, {}))
+print(json.dumps({"name": "without negatives", "why": found.ids_incomplete}))
+
 array = np.zeros((1000, 4), "float32")
 
 @tf.function
@@ -455,6 +469,18 @@ def test_ids_are_those_of_the_arrays_that_a_step_is_called_with(
     steps: dict[str, dict[str, Any]],
 ) -> None:
     assert steps["own loop on arrays"]["ids"] == steps["own loop"]["ids"]
+
+
+def test_ids_that_a_step_draws_by_itself_leave_those_of_the_batch(
+    steps: dict[str, dict[str, Any]],
+) -> None:
+    found = steps["negatives"]
+    why = steps["without negatives"]["why"]
+
+    assert found["lookups"] == 2
+    assert found["ids"] == steps["own loop"]["ids"]
+    assert why.startswith("1 of 2 lookups could not be followed, as their ids can't be computed")
+    assert "which has a state" in why
 
 
 def test_a_short_last_batch_is_traced_beside_the_others(steps: dict[str, dict[str, Any]]) -> None:

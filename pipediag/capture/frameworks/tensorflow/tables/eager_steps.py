@@ -153,7 +153,7 @@ class _EagerTable(TableInStep):
     def needed(self) -> Iterator[At]:
         """What tells its ids."""
         if self.ids_missing is None:
-            for lookup in self._lookups:
+            for lookup in self._followed:
                 yield from self._computed_from(lookup.ids)
 
     def _computed_from(self, ids: At) -> Iterator[At]:

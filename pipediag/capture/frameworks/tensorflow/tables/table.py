@@ -63,12 +63,37 @@ class TableInStep:
         self.softmax: RecordedSoftmax | None = None
         self.passage: Passage | None = None
         self.ids_missing: str | None = None
+        self.ids_incomplete: str | None = None
         self._copies: list[TableInStep] = []
-        try:
-            self.passage = _passage(step, lookups, self._made_of)
-            self._needed = {one.key for each in lookups for one in self._computed_from(each.ids)}
-        except NotFromABatchError as lack:
-            self.ids_missing = f"The ids can't be computed from a batch: {lack}."
+        self._followed: list[Lookup] = []
+        """Lookups whose ids a batch tells."""
+        self._needed: set[tuple[int, str, int]] = set()
+        self._follow(lookups)
+
+    def _follow(self, lookups: list[Lookup]) -> None:
+        """Find what tells the ids of each, as of one that draws them at random nothing does."""
+        dtypes: list[str] = []
+        lacks: list[str] = []
+        for lookup in lookups:
+            try:
+                made_of = _sources(self._step, lookup, self._made_of)
+                needed = {one.key for one in self._computed_from(lookup.ids)}
+            except NotFromABatchError as lack:
+                lacks.append(str(lack))
+                continue
+            self._followed.append(lookup)
+            self._needed |= needed
+            dtypes += [one.tensor.dtype.name for one in made_of]
+        if not dtypes:
+            why = lacks[0] if lacks else "they do not come from the batch"
+            self.ids_missing = f"The ids can't be computed from a batch: {why}."
+            return
+        self.passage = _passage(self._step, self._followed, dtypes[0])
+        if lacks:
+            self.ids_incomplete = (
+                f"{len(lacks)} of {len(lookups)} lookups could not be followed, as their ids can't "
+                f"be computed from a batch: {lacks[0]}."
+            )
 
     def parts(self, whole: WholeTables) -> dict[Place, TablePart]:
         """Which operations of the step are which part of what it costs."""
@@ -79,6 +104,7 @@ class TableInStep:
         self._copies.append(copy)
         if copy.ids_missing is not None:
             self.passage, self.ids_missing = None, copy.ids_missing
+        self.ids_incomplete = self.ids_incomplete or copy.ids_incomplete
 
     def answers(self, given: Given) -> bool:
         """Whether all that its ids are computed from is there, of all replicas."""
@@ -88,8 +114,8 @@ class TableInStep:
         """Computed as the step computes them, those of all replicas."""
         found = []
         # Where a loop is written out several times, each turn looks up a batch of its own.
-        branch = self._lookups[0].branch
-        for lookup in (one for one in self._lookups if one.branch is branch):
+        branch = self._followed[0].branch
+        for lookup in (one for one in self._followed if one.branch is branch):
             cast = cast_of(self._step, lookup.ids)
             before = cast.before if cast else None
             found.append(
@@ -187,22 +213,23 @@ def _gradient(work: WholeTable, own: int, writes: Writes) -> SparseOrDense:
     return "sparse" if came_as_rows and not work.dense_gradient else "dense"
 
 
-def _passage(
-    step: Unfolded, lookups: list[Lookup], made_of: Callable[[At], Iterator[At]]
-) -> Passage:
-    """How the ids come; of several ways, that of the first, and any float on one of them."""
-    dtypes, vocabularies = [], []
-    for lookup in lookups:
-        branch = lookup.branch
-        if branch is not None and not handed_out_there(step, lookup):
-            raise NotFromABatchError(f"they are looked up within `{branch.within}` of the graph")
-        for source in made_of(lookup.ids):
-            dtypes.append(source.tensor.dtype.name)
-        vocabularies += _vocabularies(step, lookup.ids)
+def _sources(step: Unfolded, lookup: Lookup, made_of: Callable[[At], Iterator[At]]) -> Sequence[At]:
+    """What the ids of a lookup are in the batch.
+
+    Raises:
+        NotFromABatchError: they do not come from it, or from one of another turn of a loop.
+    """
+    branch = lookup.branch
+    if branch is not None and not handed_out_there(step, lookup):
+        raise NotFromABatchError(f"they are looked up within `{branch.within}` of the graph")
+    return list(made_of(lookup.ids))
+
+
+def _passage(step: Unfolded, lookups: list[Lookup], dtype: str) -> Passage:
+    """How the ids come; of several ways any float on one of them."""
+    vocabularies = [found for one in lookups for found in _vocabularies(step, one.ids)]
     casts = [cast.through for one in lookups if (cast := cast_of(step, one.ids)) is not None]
-    if not dtypes:
-        raise NotFromABatchError("they do not come from the batch")
-    return Passage(dtypes[0], casts[0] if casts else None, tuple(vocabularies))
+    return Passage(dtype, casts[0] if casts else None, tuple(vocabularies))
 
 
 def _vocabularies(step: Unfolded, ids: At) -> list[Any]:
