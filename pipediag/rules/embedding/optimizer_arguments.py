@@ -43,12 +43,11 @@ def updates_whole_tables(keras: KerasUse) -> bool:
     return keras.optimizer not in _ROW_WISE or bool(_set(keras))
 
 
-def to_add(keras: KerasUse | None) -> str:
+def to_add(keras: KerasUse) -> str:
     """What else to leave out, where another optimizer alone would still pass over the table."""
-    set_ones = keras.optimizer_settings if keras else {}
-    named = [f"`{name}`" for name in _STAY if name in set_ones]
+    named = [f"`{name}`" for name in _STAY if name in keras.optimizer_settings]
     said = f" Leave {' and '.join(named)} out, too." if named else ""
-    if keras is not None and keras.optimizer == _SCALES_THE_LOSS:
+    if keras.optimizer == _SCALES_THE_LOSS:
         said += (
             " The scaling of the loss looks for numbers that are not finite in a tensor as large "
             "as the table: `mixed_bfloat16` needs none."

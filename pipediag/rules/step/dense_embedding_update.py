@@ -52,6 +52,11 @@ META = Meta(
     frees=("device_compute",),
 )
 _PARTS: tuple[TablePart, ...] = ("gradient", "update")
+_ROW_WISE_IN_A_LOOP = (
+    "Make the optimizer of your loop a row-wise one, which updates only the rows that are looked "
+    "up: `pipediag.optimizers` has such for the common rules of Keras."
+)
+_SGD_TOO = " SGD without momentum, weight decay or a norm over all gradients does so, too."
 _SMALL = "Embedding tables that are updated as a whole are small"
 _LITTLE = "To update whole embedding tables takes little of the step"
 
@@ -127,15 +132,18 @@ def _advice(session: Session, tables: list[Embedding]) -> str:
 def _instead(session: Session) -> tuple[str, str]:
     """What to write: where arguments alone make the passes, without which. And what else does."""
     loop = session.diagnosed_loop()
-    without = to_drop(loop.keras) if loop and loop.keras else None
+    keras = loop.keras if loop else None
+    if keras is None:
+        # Of a loop of the script's own nobody knows by which rule it is to go on learning.
+        return _ROW_WISE_IN_A_LOOP, _SGD_TOO
+    without = to_drop(keras)
     row_wise = ROW_WISE_OPTIMIZERS.get(_optimizer(session), "LazyAdam")
     if without is not None:
         return without, ""
     return (
         f"Compile with `pipediag.optimizers.{row_wise}`, which updates only the rows that are "
         "looked up.",
-        " SGD without momentum, weight decay or a norm over all gradients does so, too."
-        f"{to_add(loop.keras if loop else None)}",
+        f"{_SGD_TOO}{to_add(keras)}",
     )
 
 
