@@ -22,11 +22,13 @@ def handed_once(batches: Sequence[Any], element_spec: Any) -> Any:
 
 def not_handed_once(iterator: Any, element_spec: Any) -> str | None:
     """Why a batch of that iterator would not be the same from another one."""
-    from tensorflow.python.framework import tensor
+    from tensorflow.python.framework import sparse_tensor, tensor
+    from tensorflow.python.ops.ragged import ragged_tensor
     from tensorflow.python.util import nest
 
-    if not all(isinstance(one, tensor.TensorSpec) for one in nest.flatten(element_spec)):
-        return "A batch holds other things than dense tensors."
+    kinds = (tensor.TensorSpec, ragged_tensor.RaggedTensorSpec, sparse_tensor.SparseTensorSpec)
+    if not all(isinstance(one, kinds) for one in nest.flatten(element_spec)):
+        return "A batch holds other things than tensors."
     resource = getattr(iterator, "_iterator_resource", None)
     device = getattr(resource, "device", None) or ""
     return None if "CPU" in device else "Batches are handed out on another device than the CPU."

@@ -16,6 +16,7 @@ import json
 import keras
 import numpy as np
 import tensorflow as tf
+from pipediag.capture.frameworks.tensorflow import repeat
 from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
 from pipediag.optimizers import LazyAdam
 
@@ -342,6 +343,26 @@ for name, draw, count in [
     function.get_concrete_function(*given)
     drawn(name, function)
 
+# A ragged batch comes out of an iterator as one tensor, a sparse one as three in one.
+ragged = tf.data.Dataset.from_tensor_slices(tf.ragged.constant([[1, 2], [3]], tf.int64)).batch(2)
+labelled = ragged.repeat().map(lambda ids: (ids, tf.ones(2)))
+for name, dataset, ids_of in [
+    ("ragged", labelled, lambda ids, _: ids.values),
+    ("padded in the step", labelled, lambda ids, _: ids.to_tensor()),
+    ("sparse", labelled.map(lambda ids, y: (ids.to_sparse(), y)), lambda ids, _: ids.values),
+]:
+    function = looked_up_by(lambda train, one: train(ids_of(*next(one))))
+    iterator = iter(dataset)
+    function(iterator)
+    lack = repeat.not_handed_once(iterator, dataset.element_spec)
+    one = next(iterator)
+    function(repeat.handed_once([one], dataset.element_spec))
+    step = TracedTables([function])
+    (table,) = step.tables
+    (ids,) = table.looked_up(step.of_batch(one))
+    print(json.dumps({"name": name, "lack": lack, "ids": ids.ids.tolist(),
+        "dtype": table.passage.dtype, "traced": function.experimental_get_tracing_count()}))
+
 for unrolled in (1, 2):
     model = simple(integers)
     model.compile("sgd", "mse", steps_per_execution=4)
@@ -481,6 +502,18 @@ def test_ids_that_a_step_draws_by_itself_leave_those_of_the_batch(
     assert found["ids"] == steps["own loop"]["ids"]
     assert why.startswith("1 of 2 lookups could not be followed, as their ids can't be computed")
     assert "which has a state" in why
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [("ragged", [1, 2, 3]), ("padded in the step", [[1, 2], [3, 0]]), ("sparse", [1, 2, 3])],
+)
+def test_ids_of_ragged_and_sparse_batches_are_those_of_what_the_step_draws(
+    steps: dict[str, dict[str, Any]], name: str, ids: list[Any]
+) -> None:
+    found = steps[name]
+    assert (found["lack"], found["ids"], found["dtype"]) == (None, ids, "int64")
+    assert found["traced"] == 1, "handed on, the batch is the one that the step was traced for"
 
 
 def test_a_short_last_batch_is_traced_beside_the_others(steps: dict[str, dict[str, Any]]) -> None:

@@ -42,6 +42,14 @@ def drawn(step: Unfolded, parts: list[Any], of_replicas: list[list[Any]]) -> Giv
     return given
 
 
+def handed_out(batch: Any) -> list[Any]:
+    """The tensors of a batch as an iterator hands them out: of a ragged or a sparse one, a single
+    tensor that holds all of it."""
+    from tensorflow.python.data.util import structure
+
+    return list(structure.to_tensor_list(structure.type_spec_from_value(batch), batch))
+
+
 def kept(step: Unfolded, batch: KeptBatch) -> Given:
     """What stands for the parts of a batch that the step keeps itself; nothing where it keeps none
     there.

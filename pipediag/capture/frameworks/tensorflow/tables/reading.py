@@ -9,7 +9,7 @@ from typing import Any
 from pipediag.capture.frameworks.tensorflow.distributed import parts_by_replica
 from pipediag.capture.frameworks.tensorflow.tables.copies import of_all_devices
 from pipediag.capture.frameworks.tensorflow.tables.draws import draws_as_counted
-from pipediag.capture.frameworks.tensorflow.tables.given import called, drawn, kept
+from pipediag.capture.frameworks.tensorflow.tables.given import called, drawn, handed_out, kept
 from pipediag.capture.frameworks.tensorflow.tables.step import VOCABULARY, Label, Step
 from pipediag.capture.frameworks.tensorflow.tables.table import Given, TableInStep
 from pipediag.capture.frameworks.tensorflow.tables.unfolded import (
@@ -65,6 +65,9 @@ class TracedTables:
         from tensorflow.python.util import nest
 
         parts, of_replicas = nest.flatten(batch, expand_composites=True), parts_by_replica(batch)
+        if len(of_replicas) == 1:
+            parts = handed_out(batch)
+            of_replicas = [parts]
         given: Given = {}
         for step in self._steps:
             given.update(drawn(step.unfolded, parts, of_replicas))

@@ -83,7 +83,7 @@ class TableInStep:
                 continue
             self._followed.append(lookup)
             self._needed |= needed
-            dtypes += [one.tensor.dtype.name for one in made_of]
+            dtypes += [_dtype_of(one, lookup.ids) for one in made_of]
         if not dtypes:
             why = lacks[0] if lacks else "they do not come from the batch"
             self.ids_missing = f"The ids can't be computed from a batch: {why}."
@@ -230,6 +230,12 @@ def _passage(step: Unfolded, lookups: list[Lookup], dtype: str) -> Passage:
     vocabularies = [found for one in lookups for found in _vocabularies(step, one.ids)]
     casts = [cast.through for one in lookups if (cast := cast_of(step, one.ids)) is not None]
     return Passage(dtype, casts[0] if casts else None, tuple(vocabularies))
+
+
+def _dtype_of(source: At, ids: At) -> str:
+    """Of ids in the batch; of a ragged or a sparse one, which comes as a whole, when taken out."""
+    dtype = source.tensor.dtype
+    return str(ids.tensor.dtype.name if dtype.name == "variant" else dtype.name)
 
 
 def _vocabularies(step: Unfolded, ids: At) -> list[Any]:
