@@ -138,6 +138,7 @@ def _body_context(session: Session) -> dict[str, Any]:
         "session": session,
         "memory_plan": memory_words.plan_of(session),
         "sections": list(Session.model_fields),
+        "tables_first": embedding_rows.come_first(session.embeddings),
         "places": places,
         "segments": charts.breakdown_segments(session.breakdown) if session.breakdown else [],
         "run_parts": parts,

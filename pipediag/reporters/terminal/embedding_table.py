@@ -16,7 +16,8 @@ from pipediag.session.embeddings import Embedding
 
 
 def embedding_table(tables: list[Embedding], shown: int) -> Iterator[RenderableType]:
-    """The largest tables, a row each; nothing where there are none or no room for them."""
+    """The largest tables, a row each and what more is known of each; nothing where there are none
+    or no room for them."""
     if not tables or not shown:
         return
     yield Text()
@@ -34,6 +35,8 @@ def embedding_table(tables: list[Embedding], shown: int) -> Iterator[RenderableT
         )
     yield grid
     for table in tables[:shown]:
+        if known := words.details(table):
+            yield Text(f"  {table.layer}: {known}", no_wrap=True, overflow="ellipsis")
         for said in words.wrong(table):
             yield Text(f"  {table.layer}: {said}", "red", no_wrap=True, overflow="ellipsis")
         if table.ids is not None and table.ids.incomplete:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pipediag.facts.padding import masks_a_token
+from pipediag.facts.table_sizes import large
 from pipediag.reporters.words.quantities import NOTHING, number, percent
 from pipediag.session.embeddings import Embedding, EmbeddingIds
 
 _SUPPOSED = 5.0
 """Percent of the lookups from which on an id may be padding: own choice."""
+
+
+def come_first(tables: Sequence[Embedding]) -> bool:
+    """Whether they are what somebody who trains them reads first: they are large, or looked up by
+    wrong ids."""
+    return bool(large(tables)) or any(wrong(table) for table in tables)
 
 
 def gradient(table: Embedding) -> str:
@@ -48,6 +57,16 @@ def hot(ids: EmbeddingIds | None) -> str:
     if ids is None:
         return NOTHING
     return percent(ids.hot_percent if ids.hot_percent_ahead is None else ids.hot_percent_ahead)
+
+
+def details(table: Embedding) -> str:
+    """Gradient, and what of its lookups is padding or goes to the hottest rows; as far as known."""
+    known = {
+        "gradient": gradient(table),
+        "hottest 1 %": hot(table.ids),
+        "padding": padding(table.ids),
+    }
+    return "; ".join(f"{name} {said}" for name, said in known.items() if said != NOTHING)
 
 
 def looked_at(ids: EmbeddingIds) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.rules.embedding.sizes import LARGE, large
+from pipediag.facts.table_sizes import LARGE, large
 from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.step import class_percent
-from pipediag.rules.embedding.sizes import LARGE, large, names_of
+from pipediag.facts.table_sizes import LARGE, large
+from pipediag.rules.embedding.sizes import names_of
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.embeddings import Embedding

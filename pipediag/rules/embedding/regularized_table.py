@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from pipediag.facts.embedding_cost import parts_ms
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
+from pipediag.facts.table_sizes import LARGE, large
 from pipediag.rules.embedding.computed_tables import computed_percent, judged_by_compute
 from pipediag.rules.embedding.optimizer_arguments import updates_whole_tables
-from pipediag.rules.embedding.sizes import LARGE, large, names_of
+from pipediag.rules.embedding.sizes import names_of
 from pipediag.rules.model_edits import NO_MODEL_EDIT, without_table_terms
 from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding

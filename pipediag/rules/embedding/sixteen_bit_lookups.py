@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pipediag.facts.devices import accelerators
 from pipediag.facts.limits import Threshold
-from pipediag.rules.embedding.sizes import LARGE, large, names_of
+from pipediag.facts.table_sizes import LARGE, large
+from pipediag.rules.embedding.sizes import names_of
 from pipediag.rules.model_edits import in_single_precision
 from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding

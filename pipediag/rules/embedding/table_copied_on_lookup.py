@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from pipediag.facts.embedding_cost import parts_ms, percent_of_step
 from pipediag.facts.limits import OPERATION_SHARE, Threshold
-from pipediag.rules.embedding.sizes import LARGE, large, names_of
+from pipediag.facts.table_sizes import LARGE, large
+from pipediag.rules.embedding.sizes import names_of
 from pipediag.rules.model_edits import NO_MODEL_EDIT, compiled_by_xla
 from pipediag.rules.prediction import at_most_without
 from pipediag.rules.relevance import input_first

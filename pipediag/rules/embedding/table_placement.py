@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.machine import gpu_memory_bytes, on_accelerator
+from pipediag.facts.table_sizes import LARGE, large
 from pipediag.facts.table_ways import as_it_is
 from pipediag.rules.embedding.copied import judged_by_copies
-from pipediag.rules.embedding.sizes import LARGE, large, names_of, vector_bytes
+from pipediag.rules.embedding.sizes import names_of, vector_bytes
 from pipediag.rules.pipeline.widened_ids import COPIED
 from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding

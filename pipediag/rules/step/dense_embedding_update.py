@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pipediag.facts.embedding_cost import parts_ms, percent_of_step
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
+from pipediag.facts.table_sizes import LARGE, large
 from pipediag.rules.embedding.computed_tables import computed_percent, judged_by_compute
 from pipediag.rules.embedding.optimizer_arguments import arguments_named, to_add, to_drop
-from pipediag.rules.embedding.sizes import LARGE, large, names_of
+from pipediag.rules.embedding.sizes import names_of
 from pipediag.rules.model_edits import NO_MODEL_EDIT, row_wise_update
 from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding

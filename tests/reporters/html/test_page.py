@@ -15,10 +15,12 @@ from pipediag.reporters.html import inline_script
 from pipediag.reporters.html import page as html
 from pipediag.reporters.tables import csv as tables
 from pipediag.reporters.words import labels
+from pipediag.session.embeddings import Embedding
 from pipediag.session.model import Session
 from tests import factories, records
 from tests.reporters import devices, sessions, trial_sessions
 from tests.reporters.html.pages import Element, Page
+from tests.rules.embedding.sessions import make_ids
 
 SESSIONS: dict[str, Callable[[], Session]] = {
     "input-bound": factories.make_session,
@@ -443,6 +445,24 @@ def test_what_the_parts_of_a_step_cost_stands_behind_the_tables() -> None:
     assert "What each part of a step costs is not known: No profile." in (
         page_of(untold).root.words()
     )
+
+
+@pytest.mark.parametrize(
+    ("table", "first"),
+    [
+        (factories.make_embedding(), False),
+        (factories.make_embedding(table_bytes=10_000_000), True),
+        (factories.make_embedding(ids=make_ids(outside=3)), True),
+    ],
+)
+def test_large_tables_and_wrong_ids_stand_before_the_findings(
+    table: Embedding, first: bool
+) -> None:
+    page = page_of(factories.make_session(embeddings=[table]))
+    titles = [heading.attributes.get("id") for heading in page.find("h2")]
+
+    assert titles.count("embeddings-title") == 1
+    assert (titles.index("embeddings-title") < titles.index("findings-title")) is first
 
 
 def test_a_large_table_has_its_memory_and_the_ways_out() -> None:

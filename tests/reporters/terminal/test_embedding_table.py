@@ -21,10 +21,22 @@ def test_a_row_says_what_a_step_does_to_a_table() -> None:
     text = shown([table], 3)
 
     assert "bytes with slots" in text
-    row = text.splitlines()[-1]
+    row = text.splitlines()[-2]
     for part in ("embedding", "1,000 x 64", "750\N{NO-BREAK SPACE}KiB", "400 of 1,000"):
         assert part in row
     assert "whole table" in row
+
+
+def test_gradient_padding_and_hot_rows_are_told_of_each_table() -> None:
+    ids = make_ids(hot_percent_ahead=70.0, padding_percent=25.0, padding_basis="mask_zero")
+    tables = [make_embedding(gradient="sparse", gradient_spread=True, ids=ids), make_embedding()]
+    known = (
+        f"embedding: gradient sparse, made dense; hottest 1 % {percent(70.0)}; "
+        f"padding {percent(25.0)}"
+    )
+
+    assert known in shown(tables, 2)
+    assert "embedding:" not in shown(tables[1:], 2)
 
 
 def test_ids_that_spoil_results_are_told_under_the_table() -> None:
