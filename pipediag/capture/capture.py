@@ -135,6 +135,10 @@ class Capture:
         self._guard.watch_forks()
         self._recorder.save()
 
+    def step_aside(self) -> None:
+        """Do nothing in any hook from here on, until `leave_alone` takes them back."""
+        self._guard.step_aside()
+
     def leave_alone(self, *, stopped: bool = True) -> None:
         """Put everything back where it was before `install_in`, and keep nothing of the program.
 
@@ -209,8 +213,13 @@ class Capture:
         remove_cut_caches(self._recorder.recording.operations, self._began_s)
         return True
 
-    def script_ended(self, outcome: OwnEnding, exit_status: int | None, error: str | None) -> None:
-        """Write the final recording; a forked child and a second call do nothing."""
+    def script_ended(
+        self, outcome: OwnEnding, exit_status: int | None, error: str | None, *, tries: bool = True
+    ) -> None:
+        """Write the final recording; a forked child and a second call do nothing.
+
+        With `tries`, what ended by itself has those pipelines tried that were not while it ran.
+        """
         if os.getpid() != self._pid:
             return
         attempt, over_ns = self._guard.attempt, time.monotonic_ns()
@@ -220,7 +229,7 @@ class Capture:
         attempt("closing what was open", self._conductor.script_over, reason)
         environment = self._recorder.recording.environment
         attempt("describing the environment", describe_environment, environment, self._descriptions)
-        if outcome in BY_ITSELF:
+        if tries and outcome in BY_ITSELF:
             self._recorder.save()
             attempt("trying the pipelines alone", self._conductor.try_pipelines_alone)
         self._timeline.passed("aside", over_ns, time.monotonic_ns())

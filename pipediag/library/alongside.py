@@ -111,19 +111,6 @@ class Alongside:
         """A `fit` of Keras's, which has begun, is what is measured."""
         self._capture.fit_goes_on()
 
-    def end(self, ended: Ended) -> Result:
-        """Take the hooks off, and wait for the session.
-
-        Raises:
-            PipediagError: it could not be made.
-        """
-        try:
-            self.leave(ended)
-        except BaseException:
-            self.give_up()
-            raise
-        return self.finish()
-
     def give_up(self) -> None:
         """The hooks are off, and no session is wanted."""
         self._beside.abandon()
@@ -199,11 +186,18 @@ class Alongside:
             self._beside.abandon()
             raise
 
-    def leave(self, ended: Ended) -> None:
-        """Take the hooks off, and have the session made meanwhile."""
+    def step_aside(self) -> None:
+        """No hook does anything from here on; `leave` is still to come."""
+        self._capture.step_aside()
+
+    def leave(self, ended: Ended, *, tries: bool = True) -> None:
+        """Take the hooks off, and have the session made meanwhile.
+
+        A pipeline that could not be tried while it ran is tried now, but where `tries` is false.
+        """
         teller = self._beside.teller
         try:
-            self._capture.script_ended(ended.outcome, ended.status, ended.error)
+            self._capture.script_ended(ended.outcome, ended.status, ended.error, tries=tries)
         except Exception as problem:  # noqa: BLE001 - what was recorded by then is saved
             let_pass(problem)
             teller.tell(NotSaved(f"{type(problem).__name__}: {problem}"))

@@ -76,7 +76,8 @@ class _Fit:
     def when_gone(self, call: Callable[[], None]) -> None:
         callbacks = self._callbacks() if self._callbacks is not None else None
         if callbacks is not None:
-            weakref.finalize(callbacks, call)
+            # The program's exit ends it by itself, where it can be waited for.
+            weakref.finalize(callbacks, call).atexit = False
 
     def runs(self) -> bool:
         """Whether such a call is on its thread's stack."""

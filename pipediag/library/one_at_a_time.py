@@ -47,6 +47,11 @@ def take_turn(end_if_over: Callable[[], None] | None = None) -> None:
     _under_way.end_if_over = end_if_over
 
 
+def when_turn_is_wanted(end_if_over: Callable[[], None]) -> None:
+    """From here on have this called when another one wants the turn."""
+    _under_way.end_if_over = end_if_over
+
+
 def give_turn_back() -> None:
     """Nothing is measured any more."""
     _under_way.end_if_over = None

@@ -16,10 +16,13 @@ from pipediag.capture.callsites import CallSite, call_site
 from pipediag.capture.guard import attempt
 from pipediag.errors import PipediagError
 from pipediag.library.alongside import Alongside, Wishes
+from pipediag.library.before_exit import before_exit, nothing_left
 from pipediag.library.cells import when_cell_ends
 from pipediag.library.exports.exporting import Exports, exports
 from pipediag.library.intervals.duration import seconds_of
 from pipediag.library.intervals.measurements import Measurements
+from pipediag.library.one_at_a_time import when_turn_is_wanted
+from pipediag.library.own_thread import OwnThread
 from pipediag.library.result import Result
 from pipediag.library.telling import tell
 from pipediag.session.messages import Ended
@@ -45,7 +48,15 @@ class Measurement(Protocol):
 
     def fit_goes_on(self) -> None: ...
 
-    def end(self, ended: Ended) -> Result: ...
+    def step_aside(self) -> None:
+        """No hook does anything from here on; `leave` is still to come."""
+
+    def leave(self, ended: Ended, *, tries: bool = True) -> None:
+        """Take the hooks off; nothing is tried any more unless `tries`."""
+
+    def finish(self) -> Result: ...
+
+    def give_up(self) -> None: ...
 
 
 class Watch:
@@ -54,23 +65,37 @@ class Watch:
     Whatever goes wrong on our side, the training goes on: there is no result then, one line on
     standard error says so, and `result_missing` why.
 
-    Attributes:
-        result: what came of it, once the block is left; None where there is nothing. Of several
-            measurements the last one, as soon as it is there.
-        result_missing: why there is none, as a sentence.
+    A block that is left by an exception is not kept waiting: its hooks come off, which takes a
+    second at most but for a large profile, and the session is made while the program's own `except`
+    and `finally` run. `result` waits for it, and so do another measurement and the program's exit.
     """
 
     def __init__(
         self, wishes: Wishes, call: Call = "watch", exports: Exports | None = None
     ) -> None:
-        self.result: Result | None = None
-        self.result_missing: str | None = "Nothing was measured yet."
+        self._result: Result | None = None
+        self._result_missing: str | None = "Nothing was measured yet."
+        self._meanwhile: OwnThread | None = None
+        """Makes the session of a measurement that an exception has ended."""
         self._wishes = wishes
         self._call = call
         self._pid = os.getpid()
         self._exports = exports or Exports()
         self._measurement: Measurement | None = None
         self._entered = 0
+
+    @property
+    def result(self) -> Result | None:
+        """What came of it, once the block is left; None where there is nothing. Of several
+        measurements the last one, as soon as it is there."""
+        self._wait()
+        return self._result
+
+    @property
+    def result_missing(self) -> str | None:
+        """Why there is none, as a sentence."""
+        self._wait()
+        return self._result_missing
 
     def __enter__(self) -> Watch:
         self._entered += 1
@@ -85,8 +110,12 @@ class Watch:
         traceback: TracebackType | None,
     ) -> Literal[False]:
         self._entered -= 1
-        if not self._entered:
-            self.end(how_it_ended(error))
+        if self._entered:
+            return False
+        if error is None:
+            self.end(how_it_ended(None))
+        else:
+            self.end_by(error)
         return False
 
     def begin(self) -> None:
@@ -96,8 +125,7 @@ class Watch:
         def begin() -> None:
             self._measurement = self._begun(site)
 
-        self.result, self.result_missing = None, _NOT_LEFT
-        self._try("measuring", begin)
+        self._begin(begin)
 
     def begin_in_fit(self, fit: Fit) -> None:
         """The same, in a `fit` of Keras's that has begun."""
@@ -106,6 +134,7 @@ class Watch:
         def end_if_over() -> None:
             if not fit.runs():
                 self.end(CUT_OFF)
+                self._wait()
 
         def begin() -> None:
             self._measurement = self._begun(site, end_if_over)
@@ -113,10 +142,16 @@ class Watch:
             # A notebook keeps the frames of the last error, and what is theirs.
             when_cell_ends(end_if_over)
             # Keras tells a callback nothing of a `fit` that raises; its list goes with its frame.
-            fit.when_gone(partial(self.end, CUT_OFF))
+            fit.when_gone(self._gone)
 
-        self.result, self.result_missing = None, _NOT_LEFT
+        self._begin(begin)
+
+    def _begin(self, begin: Callable[[], None]) -> None:
+        self._wait()
+        self._result, self._result_missing = None, _NOT_LEFT
         self._try("measuring", begin)
+        if self.is_open:
+            before_exit(self, self._at_exit)
 
     @property
     def is_open(self) -> bool:
@@ -126,16 +161,69 @@ class Watch:
     def end(self, ended: Ended) -> None:
         """Take the hooks off and wait for the session; a second call, or one in a forked child,
         does nothing."""
-        measurement, self._measurement = self._measurement, None
-        if measurement is None or os.getpid() != self._pid:
+        measurement = self._taken()
+        if measurement is not None:
+            self._end(measurement, ended)
+
+    def end_by(self, error: BaseException) -> None:
+        """Take the hooks off at once, and have the session made while the program sees to this."""
+        measurement = self._taken()
+        if measurement is None:
             return
 
+        finish = partial(self._try, "making a session", partial(self._finish, measurement))
+
         def end() -> None:
-            result = measurement.end(ended)
-            if self._wishes.every_s is None:
-                self._came(result, 1)
+            self._leave(measurement, how_it_ended(error), tries=False)
+            when_turn_is_wanted(self._wait)
+            self._meanwhile = OwnThread(finish)
 
         self._try("making a session", end)
+
+    def _gone(self) -> None:
+        """A `fit` that raised has let go of what it had: told in a finalizer of Python's, where
+        Ctrl-C and what a signal handler raises would be lost. So nothing there takes any time."""
+        measurement = self._taken()
+        if measurement is not None:
+            measurement.step_aside()
+            self._meanwhile = OwnThread(partial(self._end, measurement, CUT_OFF))
+
+    def _at_exit(self) -> None:
+        self.end(CUT_OFF)
+        self._wait()
+
+    def _taken(self) -> Measurement | None:
+        """The one that is under way, if it is this process's: it is to be ended once."""
+        measurement, self._measurement = self._measurement, None
+        return measurement if os.getpid() == self._pid else None
+
+    def _end(self, measurement: Measurement, ended: Ended) -> None:
+        def end() -> None:
+            self._leave(measurement, ended)
+            self._finish(measurement)
+
+        self._try("making a session", end)
+
+    def _leave(self, measurement: Measurement, ended: Ended, *, tries: bool = True) -> None:
+        try:
+            measurement.leave(ended, tries=tries)
+        except BaseException:
+            measurement.give_up()
+            nothing_left(self)
+            raise
+
+    def _finish(self, measurement: Measurement) -> None:
+        try:
+            result = measurement.finish()
+            if self._wishes.every_s is None:
+                self._came(result, 1)
+        finally:
+            nothing_left(self)
+
+    def _wait(self) -> None:
+        """Until a session is there that is made meanwhile."""
+        if self._meanwhile is not None and os.getpid() == self._pid:
+            self._meanwhile.join()
 
     def _begun(
         self, site: CallSite | None, end_if_over: Callable[[], None] | None = None
@@ -145,7 +233,7 @@ class Watch:
         return Measurements(self._wishes, self._call, site, end_if_over, came=self._came)
 
     def _came(self, result: Result, number: int) -> None:
-        self.result, self.result_missing = result, None
+        self._result, self._result_missing = result, None
         self._exports.write(result, number)
 
     def _try(self, what: str, ours: Callable[[], None]) -> None:
@@ -160,7 +248,7 @@ class Watch:
         attempt(self._give_up, what, refused)
 
     def _give_up(self, reason: str) -> None:
-        self.result_missing = reason
+        self._result_missing = reason
         with suppress(Exception):
             tell(reason)
 
@@ -180,7 +268,8 @@ def watch(
     """Measure the training inside a `with` block, which goes on to its own end.
 
     What `pipediag analyze --run-to-end` does with a script is done here with the block: warm-up, a
-    window without a profiler, a profile. Leaving it takes all hooks off and waits for the session.
+    window without a profiler, a profile. Leaving it takes all hooks off and waits for the session;
+    left by an exception it does not wait: see `Watch`.
 
     Args:
         out: the directory of the report; an earlier one is kept aside. None writes none, and the

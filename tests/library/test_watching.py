@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import pipediag
 from pipediag.errors import PipediagError
-from pipediag.library import one_at_a_time, watching
+from pipediag.library import before_exit, one_at_a_time, watching
+from pipediag.library.result import Result
 from pipediag.library.watching import how_it_ended
 from pipediag.session.messages import Ended
+from tests.factories import make_session
+
+LIMIT_S = 60
+"""A lock that is not given back must fail a test, not hang it."""
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +52,9 @@ def test_a_session_that_can_not_be_made_is_no_error_either(
     class Ends:
         def __init__(self, *_: object) -> None: ...
 
-        def end(self, _: Ended) -> None:
+        def leave(self, *_: object, **__: object) -> None: ...
+
+        def finish(self) -> None:
             raise PipediagError("no session could be made of what was measured.")
 
     monkeypatch.setattr(watching, "Alongside", Ends)
@@ -96,13 +105,131 @@ def test_one_block_in_another_of_the_same_watch_is_one(monkeypatch: pytest.Monke
     class Ends:
         def __init__(self, *_: object) -> None: ...
 
-        def end(self, how: Ended) -> None:
+        def leave(self, how: Ended, *, tries: bool) -> None:
             ended.append(how)
+
+        def finish(self) -> Result:
+            return Result(make_session(), None)
 
     monkeypatch.setattr(watching, "Alongside", Ends)
     with pipediag.watch() as watch, watch:
         pass
     assert ended == [Ended("finished", 0)]
+
+
+class Slow:
+    """A measurement whose session is made when the test says so."""
+
+    def __init__(self, *_: object) -> None:
+        self.log: list[object] = []
+        self.may_finish = threading.Event()
+        self.finishes = threading.Event()
+        self.may_leave = threading.Event()
+        self.may_leave.set()
+
+    def step_aside(self) -> None:
+        self.log.append("stepped aside")
+
+    def leave(self, how: Ended, *, tries: bool) -> None:
+        assert self.may_leave.wait(LIMIT_S)
+        self.log += [how.outcome, tries]
+
+    def finish(self) -> Result:
+        self.finishes.set()
+        assert self.may_finish.wait(LIMIT_S)
+        return Result(make_session(), None)
+
+    def give_up(self) -> None:
+        self.log.append("given up")
+
+    def fit_goes_on(self) -> None: ...
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
+    measurement = Slow()
+    monkeypatch.setattr(watching, "Alongside", lambda *_: measurement)
+    return measurement
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, SystemExit])
+def test_an_exception_is_not_kept_waiting_for_the_session(
+    slow: Slow, error: type[BaseException]
+) -> None:
+    watch = pipediag.watch()
+    with pytest.raises(error), watch:
+        raise error
+    # Here the program saves what it has, with no hook of ours.
+    assert slow.log == [how_it_ended(error()).outcome, False]
+    assert slow.finishes.wait(LIMIT_S)
+    slow.may_finish.set()
+    assert watch.result is not None
+    assert watch.result_missing is None
+
+
+def test_another_measurement_waits_for_the_one_that_an_exception_has_ended(slow: Slow) -> None:
+    with pytest.raises(ZeroDivisionError), pipediag.watch() as watch:
+        raise ZeroDivisionError
+    threading.Timer(0.05, slow.may_finish.set).start()
+    one_at_a_time.take_turn()
+    one_at_a_time.give_turn_back()
+    assert watch._result is not None
+
+
+def test_the_programs_exit_waits_too(slow: Slow) -> None:
+    with pytest.raises(ZeroDivisionError), pipediag.watch() as watch:
+        raise ZeroDivisionError
+    threading.Timer(0.05, slow.may_finish.set).start()
+    before_exit._end_all()
+    assert watch._result is not None
+    assert not before_exit._ENDS
+
+
+def test_what_can_not_be_left_is_given_up(slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(slow, "leave", interrupted)
+    with pytest.raises(KeyboardInterrupt), pipediag.watch():
+        raise ZeroDivisionError
+    assert slow.log == ["given up"]
+    assert not before_exit._ENDS
+
+
+class Fit:
+    """A call of Keras's, which goes when the test says so."""
+
+    def __init__(self) -> None:
+        self.gone: list[Callable[[], None]] = []
+
+    def runs(self) -> bool:
+        return False
+
+    def when_gone(self, call: Callable[[], None]) -> None:
+        self.gone.append(call)
+
+
+def test_where_python_loses_ctrl_c_nothing_is_waited_for(slow: Slow) -> None:
+    fit, watch = Fit(), pipediag.watch()
+    watch.begin_in_fit(fit)
+    slow.may_leave.clear()
+    fit.gone[0]()
+    assert slow.log == ["stepped aside"]
+    slow.may_leave.set()
+    slow.may_finish.set()
+    assert watch.result is not None
+    assert slow.log == ["stepped aside", "raised", True]
+    fit.gone[0]()
+    assert len(slow.log) == 3
+
+
+def test_a_fit_whose_frames_live_on_to_the_exit_is_ended_there(slow: Slow) -> None:
+    watch = pipediag.watch()
+    watch.begin_in_fit(Fit())
+    slow.may_finish.set()
+    before_exit._end_all()
+    assert watch.result is not None
+    assert slow.log == ["raised", True]
 
 
 def test_how_a_block_was_left() -> None:

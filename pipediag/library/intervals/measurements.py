@@ -62,6 +62,8 @@ class Measurements:
         self._lock = threading.RLock()
         self._over = threading.Event()
         self._under_way: Alongside | None = None
+        self._cut: Alongside | None = None
+        """What was under way when the training was over."""
         self._number = 0
         self._waiting: OwnThread | None = None
         self._last: Result | None = None
@@ -74,27 +76,43 @@ class Measurements:
         if self._under_way is not None:
             self._under_way.fit_goes_on()
 
-    def end(self, ended: Ended) -> Result:
-        """The training is over: no hook and no thread of ours is left.
+    def step_aside(self) -> None:
+        """No hook does anything from here on; `leave` is still to come."""
+        under_way = self._under_way
+        if under_way is not None:
+            under_way.step_aside()
+
+    def leave(self, ended: Ended, *, tries: bool = True) -> None:
+        """The training is over: no hook of ours is left."""
+        self._over.set()
+        with self._lock:
+            self._cut, self._under_way = self._under_way, None
+        if self._cut is not None:
+            self._cut.leave(ended, tries=tries)
+
+    def finish(self) -> Result:
+        """No thread of ours is left either.
 
         A measurement that was not through by then counts only where it is the first.
 
         Raises:
             PipediagError: there is no session.
         """
-        self._over.set()
-        with self._lock:
-            last, self._under_way = self._under_way, None
-            waiting = self._waiting
-        if waiting is not None:
-            waiting.join()
-        if last is not None and self._last is None:
-            self._keep(last.end(ended))
-        elif last is not None:
-            _drop(last)
+        if self._waiting is not None:
+            self._waiting.join()
+        cut, self._cut = self._cut, None
+        if cut is not None and self._last is None:
+            self._keep(cut.finish())
+        elif cut is not None:
+            cut.give_up()
         if self._last is None:
             raise PipediagError(self._why_none)
         return self._last
+
+    def give_up(self) -> None:
+        """What was cut off is wanted no more."""
+        if self._cut is not None:
+            self._cut.give_up()
 
     def _begin(self) -> None:
         self._due_s = time.monotonic() + self._every_s

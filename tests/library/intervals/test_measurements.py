@@ -37,7 +37,7 @@ class Measured:
         Measured.made.append(self)
         Measured.begun.release()
 
-    def leave(self, ended: Ended) -> None:
+    def leave(self, ended: Ended, *, tries: bool = True) -> None:
         self.log.append(ended.outcome)
 
     def give_up(self) -> None:
@@ -50,10 +50,6 @@ class Measured:
         if self.out is not None:
             self.out.mkdir(parents=True)
         return Result(make_session(), self.out)
-
-    def end(self, ended: Ended) -> Result:
-        self.leave(ended)
-        return self.finish()
 
 
 @pytest.fixture(autouse=True)
