@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pipediag.capture.frameworks.keras.clocked_callbacks import clocked
@@ -24,6 +25,8 @@ from pipediag.capture.watching.updates import UpdateWatch
 KERAS_2 = ("tf_keras.src", "keras.src")
 
 _OTHER_TRAINERS = {"jax": "JAXTrainer", "torch": "TorchTrainer"}
+_AROUND_STEPS = "catch_stop_iteration"
+"""What Keras enters around the steps of an epoch."""
 
 Hook = Callable[[Any], None]
 
@@ -108,6 +111,25 @@ class KerasHooks:
                 walked(here.over_ns)
 
         setattr(walker, method, guard.hook(original, enumerate_and_hold))
+        if _AROUND_STEPS in vars(walker):
+            self._leave_by_errors(walker)
+
+    def _leave_by_errors(self, walker: type) -> None:
+        """Let trials end with an epoch that an error leaves: its `fit` may have begun unhooked, and
+        its frames go later than the program reads its training."""
+        original = vars(walker)[_AROUND_STEPS]
+        left = self._guard.entry("ending trials with their epoch", self._conductor.fit_left)
+
+        @contextmanager
+        def around_steps(epoch: Any) -> Iterator[None]:
+            try:
+                with original(epoch):
+                    yield
+            except BaseException:
+                left()
+                raise
+
+        setattr(walker, _AROUND_STEPS, self._guard.hook(original, around_steps))
 
     def _on_py_dataset_adapter(self, module: Any) -> None:
         """What a PyDataset does at an epoch's end is the script's code, and no step."""

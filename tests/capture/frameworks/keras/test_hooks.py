@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -128,6 +129,27 @@ def test_keras_from_3_7_is_held_in_what_all_backends_share(stage: Stage) -> None
     )
 
     assert walked(stage, inherits()._enumerate_iterator()) == HELD
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_trials_end_with_an_epoch_that_an_error_leaves(
+    stage: Stage, error: type[BaseException]
+) -> None:
+    @contextmanager
+    def catches(epoch: Any) -> Iterator[None]:
+        with suppress(StopIteration):
+            yield
+
+    shared = walker("EpochIterator", "_enumerate_iterator")
+    vars_of: Any = shared
+    vars_of.catch_stop_iteration = catches
+    stage.arrives("keras.src.trainers.epoch_iterator", EpochIterator=shared)
+    with vars_of().catch_stop_iteration():
+        raise StopIteration
+    assert stage.conductor.fits_left == 0
+    with pytest.raises(error), vars_of().catch_stop_iteration():
+        raise error
+    assert stage.conductor.fits_left == 1
 
 
 def test_keras_before_3_7_is_held_in_the_tensorflow_backends_own_walk(stage: Stage) -> None:
