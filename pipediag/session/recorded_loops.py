@@ -126,5 +126,9 @@ class RecordedLoop:
     """Whether Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
     part_of: str | None = None
     """Id of the loop whose steps draw from it beside their own iterator."""
+    data_steps: int | None = None
+    """Batches of its dataset, where that tells its length."""
+    followed_by: list[str] = field(default_factory=list)
+    """What trains behind it by the source, as `file:line`."""
     nested: list[RecordedNestedCall] = field(default_factory=list)
     """What Keras does in each of its steps beside training."""

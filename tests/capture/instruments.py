@@ -61,7 +61,7 @@ class CountingPace:
     def repeat_done(self, count: int, *_: Any) -> bool:
         return count >= self.repeat
 
-    def ends_here(self, _: float | None) -> bool:
+    def ends_here(self, _: float | None, *, followed: bool) -> bool:
         return self.ends
 
     def may_be_a_rehearsal(self, _: float | None) -> bool:

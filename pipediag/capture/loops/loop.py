@@ -163,12 +163,26 @@ class Loop:
         a loop of the script's own the loop around it tells.
         """
         record = self.record
-        planned, epochs = record.planned_steps, record.planned_rounds
-        if record.kind == "keras":
-            epochs = record.keras.epochs if record.keras else None
+        planned = record.planned_steps
+        if record.kind != "keras":
+            return self._own_steps_left()
+        epochs = record.keras.epochs if record.keras else None
         if planned is None and self.epoch_steps and epochs and epochs > 1:
             planned = epochs * self.epoch_steps
         return None if planned is None else max(0, planned - record.steps)
+
+    def _own_steps_left(self) -> int | None:
+        record, epoch = self.record, self.epoch_steps or self.record.data_steps
+        planned = record.planned_steps
+        if planned is None and epoch and record.planned_rounds:
+            planned = epoch * record.planned_rounds
+        # More than planned: it is come to from elsewhere as well.
+        return None if planned is None or record.steps > planned else planned - record.steps
+
+    @property
+    def may_be_followed(self) -> bool:
+        """Whether something may train behind it: of a loop of the script's own the source tells."""
+        return self.record.kind == "keras" or bool(self.record.followed_by)
 
     @property
     def seconds_in_all(self) -> float | None:
@@ -179,10 +193,18 @@ class Loop:
     @property
     def seconds_left(self) -> float | None:
         """What the loop would still take, or None where the script does not say."""
-        record = self.record
-        if record.planned_steps is None or record.steps == 0:
+        record, left = self.record, self.steps_left
+        if left is None or record.steps == 0:
             return None
-        return (record.planned_steps - record.steps) * record.elapsed_ns / record.steps / 1e9
+        return left * self._seen_ns / record.steps / 1e9
+
+    @property
+    def _seen_ns(self) -> int:
+        """What it took so far; of a loop of the script's own, with what lies between its epochs."""
+        record = self.record
+        if record.kind == "keras" or record.asked_ns is None or record.last_ns is None:
+            return record.elapsed_ns
+        return max(record.elapsed_ns, record.last_ns - record.asked_ns - record.set_aside_ns)
 
 
 @dataclass

@@ -203,6 +203,7 @@ class LoopRegistry:
         record.dataset_options = dict(facts.options)
         record.autotune_enabled = record.dataset_options.get("autotune.enabled") is not False
         record.batch_size = self._batch_size(record.root_op_id)
+        record.data_steps = self._length(record.root_op_id)
 
     def describe_joined(self, consumer: Consumer) -> None:
         """What a loop reads beside its own pipeline."""
@@ -217,6 +218,11 @@ class LoopRegistry:
         above = self.recorder.recording.upstream(op_id)
         sizes = (operation.parameters.get("batch_size") for operation in above)
         return next((size for size in sizes if isinstance(size, int)), None)
+
+    def _length(self, op_id: str | None) -> int | None:
+        root = next(self.recorder.recording.upstream(op_id), None)
+        length = root.cardinality if root is not None else None
+        return length if length is not None and length > 0 else None
 
     def describe_keras(self, loop: Loop) -> None:
         """Read the model from the frame of its `fit`, once it has been built by a first step."""

@@ -141,17 +141,32 @@ class Pace:
             or (count >= 2 and elapsed_ns >= 10 * _SECOND)
         )
 
-    def ends_here(self, seconds_left: float | None) -> bool:
-        """Whether a measured loop is stopped, rather than let run on to see what comes after it."""
+    def ends_here(self, seconds_left: float | None, *, followed: bool) -> bool:
+        """Whether a measured loop is stopped, rather than let run on to see what comes after it.
+
+        Args:
+            seconds_left: of the loop; None where nothing says so.
+            followed: whether another one may come.
+        """
         if self.settings.run_to_end:
             return False
         if self.settings.hold_loop is not None:
             return True
-        return seconds_left is None or seconds_left > self.settings.look_ahead_s
+        if seconds_left is None or not followed:
+            unknown_or_last = seconds_left is None or seconds_left <= self.settings.look_ahead_s
+            return not (self._looks_through and unknown_or_last)
+        return seconds_left > self.settings.look_ahead_s
 
     def may_be_a_rehearsal(self, seconds_in_all: float | None) -> bool:
         """Whether the whole loop is so short that what comes after it may matter more."""
-        return seconds_in_all is not None and seconds_in_all <= self.settings.look_ahead_s
+        if seconds_in_all is None:
+            return self._looks_through
+        return seconds_in_all <= self.settings.look_ahead_s
+
+    @property
+    def _looks_through(self) -> bool:
+        """Whether it is asked for that later loops are waited for; the deadline bounds it."""
+        return self.settings.loop == "longest"
 
     def repeat_done(self, count: int, elapsed_ns: int) -> bool:
         """20 steps and 0.7 s, or 5 steps after 3 s; 6 s at most."""

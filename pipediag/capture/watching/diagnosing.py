@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from pipediag.capture.callsites import frames
 from pipediag.capture.environment import describe_environment
 from pipediag.capture.guard import attempt, nothing
+from pipediag.capture.loops.behind import trains_behind
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.diagnosis import Diagnosis
 from pipediag.capture.measuring.instruments import Instruments
@@ -97,7 +99,8 @@ class Diagnosing:
             if self.active is None:
                 self._begin(loop, consumer, now_ns)
         deadline_ns = self._stopping.deadline_ns
-        if deadline_ns is not None and now_ns > deadline_ns and self.active is None:
+        waits = self.active is None and self._held.loop is None
+        if deadline_ns is not None and now_ns > deadline_ns and waits:
             self._stopping.stop()
 
     def released(self, loop: Loop) -> None:
@@ -176,6 +179,8 @@ class Diagnosing:
         if self._held.may_try:
             loop.dataset = consumer.dataset
         self._begun += 1
+        note = self._with.recorder.note
+        attempt(note, "reading what trains later", _read_what_follows, loop)
         self.before_training()
         self._with.tell(LoopFound(loop.record.line))
         describe_environment(self._with.recorder.recording.environment, self._with.descriptions)
@@ -222,3 +227,7 @@ class Diagnosing:
             attempt(note, "leaving a step that was listened to", active.looking.interrupted)
         for turn in self._turns.all():
             turn.last = None
+
+
+def _read_what_follows(loop: Loop) -> None:
+    loop.record.followed_by = trains_behind(frames(), in_fit=loop.fit_begun)

@@ -39,7 +39,8 @@ class Stopping:
         """Whether the script goes on when this loop was measured."""
         if self._settings.run_to_end:
             return True
-        return not self._with.pace.ends_here(loop.seconds_left) and not self._was_disturbed()
+        ends = self._with.pace.ends_here(loop.seconds_left, followed=loop.may_be_followed)
+        return not ends and not self._was_disturbed()
 
     def go_on_or_stop(self, loop: Loop) -> None:
         """Go on to see later loops, where that is cheap, or stop the script.

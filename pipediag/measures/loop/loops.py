@@ -41,7 +41,21 @@ def diagnosed_loop(
 def cost_s(recording: Recording, loop: RecordedLoop) -> float:
     """What the loop takes in full, in seconds: as projected, or what it took while it was seen."""
     projected = projected_s(recording, loop)
-    return seen_s(loop) if projected is None else projected
+    if projected is None:
+        return max(seen_s(loop), _by_its_data_s(recording, loop))
+    return projected
+
+
+def _by_its_data_s(recording: Recording, loop: RecordedLoop) -> float:
+    """Of a loop of the script's own that goes on, or was cut off: its epochs, as the source and the
+    length of its data tell; 0 where they don't, or where it was over."""
+    lasts = [one.last_ns or 0 for one in recording.loops if one.role == "training"]
+    in_it = recording.outcome in ("running", "stopped")
+    cut_off = in_it and loop.last_ns == max(lasts, default=None)
+    median = median_step_ms(recording, loop)
+    if not cut_off or median is None or not loop.data_steps or not loop.planned_rounds:
+        return 0.0
+    return median * loop.data_steps * loop.planned_rounds / 1000.0
 
 
 def projected_s(recording: Recording, loop: RecordedLoop) -> float | None:

@@ -19,6 +19,7 @@ from pipediag.vocabulary import LoopRole
 from tests.capture.instruments import training_loop
 from tests.capture.runtimes import ToyRuntime
 
+SECOND = 1_000_000_000
 _CODE = SimpleNamespace(co_flags=0)
 
 
@@ -200,6 +201,30 @@ def test_a_loop_of_the_scripts_own_has_the_epochs_that_the_source_tells(
     loop.epoch_steps = epoch_steps
 
     assert loop.steps_left == left
+
+
+@pytest.mark.parametrize(
+    ("data_steps", "rounds", "steps", "left"),
+    [(12, 4, 10, 38), (12, 1, 10, 2), (12, 1, 13, None), (12, None, 10, None), (None, 4, 10, None)],
+)
+def test_the_length_of_its_data_tells_from_the_first_epoch_on(
+    data_steps: int | None, rounds: int | None, steps: int, left: int | None
+) -> None:
+    loop = training_loop(steps=steps, planned_rounds=rounds)
+    loop.record.kind = "eager"
+    loop.record.data_steps = data_steps
+
+    assert loop.steps_left == left
+
+
+def test_the_time_that_is_left_holds_what_lies_between_epochs() -> None:
+    loop = training_loop(steps=10, planned_rounds=2, elapsed_ns=10 * SECOND)
+    loop.record.kind = "eager"
+    loop.record.data_steps = 10
+    assert loop.seconds_left == 10
+    loop.record.asked_ns, loop.record.last_ns = 0, 30 * SECOND
+    loop.record.set_aside_ns = 5 * SECOND
+    assert loop.seconds_left == 25
 
 
 class Data:

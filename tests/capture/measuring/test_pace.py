@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pipediag.capture.measuring.pace import Pace
-from pipediag.session.settings import RunSettings
+from pipediag.session.settings import RunSettings, WantedLoop
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -178,5 +178,31 @@ def test_only_a_short_loop_may_be_a_rehearsal(seconds: float | None, expected: b
 def test_a_second_run_ends_with_its_one_loop_however_short_that_is() -> None:
     second = Pace(RunSettings("train.py", (), False, "out", hold_loop="loop1"))
 
-    assert second.ends_here(0.1)
-    assert not pace().ends_here(0.1)
+    assert second.ends_here(0.1, followed=True)
+    assert not pace().ends_here(0.1, followed=True)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "followed", "wanted", "ends"),
+    [
+        (4.0, True, None, False),
+        (6.0, True, None, True),
+        (4.0, False, None, True),  # nothing to be seen behind it, and trials need it held
+        (None, True, None, True),
+        (None, False, "longest", False),
+        (None, True, "longest", False),
+        (4.0, False, "longest", False),  # what other files do is not known
+        (6.0, False, "longest", True),
+        (6.0, True, "longest", True),
+    ],
+)
+def test_a_loop_ends_the_run_where_nothing_is_gained_by_waiting(
+    seconds: float | None, followed: bool, wanted: WantedLoop | None, ends: bool
+) -> None:
+    settings = RunSettings("train.py", (), False, "out", loop=wanted)
+    assert Pace(settings).ends_here(seconds, followed=followed) is ends
+
+
+def test_where_later_loops_are_asked_for_no_batch_is_repeated_for_want_of_a_plan() -> None:
+    settings = RunSettings("train.py", (), False, "out", loop="longest")
+    assert Pace(settings).may_be_a_rehearsal(None)

@@ -156,12 +156,31 @@ def test_a_loop_that_waits_for_later_ones_is_stopped_when_they_do_not_come(
     monkeypatch.setattr(FakeDiagnosis, "lasts", 2)
     consumer = stage.consumer("training")
     consumer.loop.record.planned_steps = 4
+    monkeypatch.setattr(module, "trains_behind", lambda *_, **__: ["train.py:9"])
     for _ in range(4):
         stage.step(consumer)
     assert stage.conductor._stopping.deadline_ns is not None
     stage.now = stage.conductor._stopping.deadline_ns
     with pytest.raises(StopScript):
         stage.step(consumer)
+
+
+def test_a_later_loop_that_is_held_is_not_stopped_for_the_time_it_took_to_come(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeDiagnosis, "lasts", 2)
+    held = stage.conductor._held
+
+    def hold(loop: Any, *_: Any, **__: Any) -> bool:
+        held.loop = loop
+        return True
+
+    monkeypatch.setattr(held, "hold", hold)
+    consumer = stage.consumer("training")
+    stage.conductor._stopping.deadline_ns = stage.now
+    for _ in range(3):
+        stage.step(consumer)
+    assert held.loop is consumer.loop
 
 
 def test_a_call_that_found_no_batch_is_no_step(stage: Stage) -> None:
