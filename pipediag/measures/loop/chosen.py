@@ -26,7 +26,11 @@ def chosen_loop(
         loop = diagnosed_loop(recording, at_line)
         return loop, _of_line(training, loop, wanted)
     loop = diagnosed_loop(recording, training)
-    return loop, [] if loop is None else _of_longest(recording, training, loop)
+    if loop is None:
+        return None, []
+    if wanted is None and len(training) == 1 and recording.outcome == "stopped":
+        return loop, _of_first(loop)
+    return loop, _of_longest(recording, training, loop)
 
 
 def _of_line(training: list[RecordedLoop], loop: RecordedLoop | None, wanted: int) -> list[str]:
@@ -44,6 +48,18 @@ def _of_line(training: list[RecordedLoop], loop: RecordedLoop | None, wanted: in
     ]
 
 
+def _of_first(loop: RecordedLoop) -> list[str]:
+    """Nothing was seen of what comes after the loop that the script was stopped in."""
+    if not loop.followed_by:
+        return []
+    places = list(dict.fromkeys(PurePath(place).name for place in loop.followed_by))
+    return [
+        f"By its source the script trains again at {_named(places)}, behind the loop at "
+        f"{_place(loop)} that it was stopped in: `--loop longest` lets it go on and diagnoses the "
+        "longest of all."
+    ]
+
+
 def _of_longest(
     recording: Recording, training: list[RecordedLoop], loop: RecordedLoop
 ) -> list[str]:
@@ -58,7 +74,10 @@ def _of_longest(
 
 
 def _places(loops: list[RecordedLoop]) -> str:
-    named = list(dict.fromkeys(map(_place, loops)))
+    return _named(list(dict.fromkeys(map(_place, loops))))
+
+
+def _named(named: list[str]) -> str:
     more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
     return ", ".join(named[:_MOST_NAMED]) + more
 

@@ -56,3 +56,35 @@ def test_what_does_not_train_is_not_chosen() -> None:
     validation = trained(30, 99, role="validation")
     assert chosen(None, trained(10, 3), validation)[0] == 10
     assert chosen(30, trained(10, 3), validation)[0] is None
+
+
+def stopped(wanted: WantedLoop | None, *loops: RecordedLoop, outcome: str = "stopped") -> str:
+    recording = make_recording(loops=list(loops), windows=[], outcome=outcome)
+    return " ".join(chosen_loop(recording, wanted)[1])
+
+
+def test_that_the_source_trains_again_behind_a_stopped_loop_is_said() -> None:
+    loop = trained(10, 3, followed_by=["/home/me/train.py:30", "/home/me/train.py:40"])
+    said = stopped(None, loop)
+    assert "trains again at train.py:30, train.py:40, behind the loop at train.py:10" in said
+    assert "`--loop longest` lets it go on" in said
+    assert stopped("longest", loop) == stopped(10, loop) == ""
+    assert stopped(None, loop, outcome="finished") == ""
+
+
+def test_nothing_is_said_of_what_was_seen_or_is_not_there() -> None:
+    loop = trained(10, 3, followed_by=["/home/me/train.py:20"])
+    assert "diagnosed: it takes most" in stopped(None, loop, trained(20, 1))
+    assert stopped(None, trained(10, 3)) == ""
+
+
+def test_a_loop_that_was_cut_off_is_as_long_as_its_data_tell() -> None:
+    short = trained(10, 7.5, steps=750, last_ns=10)
+    long = trained(20, 2, steps=200, last_ns=20, data_steps=375, planned_rounds=20)
+    assert "the one at train.py:20 is diagnosed: it takes most, 75 s" in stopped(None, short, long)
+    # As while it is held for trials.
+    assert "train.py:20 is diagnosed" in stopped(None, short, long, outcome="running")
+    # It ended by itself.
+    assert "train.py:10 is diagnosed" in stopped(None, short, long, outcome="finished")
+    long.last_ns = 5
+    assert "train.py:10 is diagnosed" in stopped(None, short, long)
