@@ -47,8 +47,9 @@ def analyze(
         dataset: a `tf.data.Dataset`, or a function without arguments that makes one. Of a dataset
             that was made before, the lines of its calls are not known; it is made again by the
             calls that its objects tell of, and not read itself.
-        model: a Keras model on TensorFlow, compiled and built, whose `fit` is called; or a function
-            that makes one training step with one batch.
+        model: a Keras model on TensorFlow, compiled, whose `fit` is called; or a function that
+            makes one training step with one batch. A model that is not built yet is built by the
+            shapes of the dataset's elements, and stays so.
         epochs: as many as your training would have: a run is projected to their end.
         steps_per_epoch: batches of an epoch, where that is less than the dataset has.
         budget: seconds for a closer look and for trials; 0 tries nothing.
@@ -73,7 +74,8 @@ def analyze(
     def work(capture: Capture) -> None:
         data = _recorded(capture, dataset)
         if keras_model:
-            KerasFit(model).run(data, {"epochs": epochs, "steps_per_epoch": steps_per_epoch, **fit})
+            arguments = {"epochs": epochs, "steps_per_epoch": steps_per_epoch, **fit}
+            KerasFit(model, capture.note).run(data, arguments)
         else:
             _train(capture, data, model, epochs, steps_per_epoch)
 

@@ -83,8 +83,19 @@ def main() -> None:
 
     model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
     uncompiled = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
-    unbuilt = keras.Sequential([keras.layers.Dense(1)])
+    keras.utils.set_random_seed(7)
+    unbuilt = keras.Sequential([keras.layers.Dense(1), keras.layers.Dropout(0.5)])
     unbuilt.compile("adam", "mse")
+    keras.utils.set_random_seed(7)
+    twin = keras.Sequential([keras.layers.Dense(1), keras.layers.Dropout(0.5)])
+    twin.compile("adam", "mse")
+
+    class Odd(keras.Model):
+        def call(self, inputs):
+            raise ValueError("no such input")
+
+    odd = Odd()
+    odd.compile("adam", "mse")
     model.compile("adam", "mse")
     step(next(iter(made())))
     kept = [*model.get_weights(), variable.numpy()]
@@ -96,11 +107,16 @@ def main() -> None:
         "input": told(pipediag.analyze_input(made, budget=3, **WINDOWS)),
         "raised": fails(lambda: pipediag.analyze(made, divides, budget=0)),
         "uncompiled": fails(lambda: pipediag.analyze(made, uncompiled)),
-        "unbuilt": fails(lambda: pipediag.analyze(made, unbuilt, budget=0)),
+        "unbuilt": told(pipediag.analyze(made, unbuilt, epochs=90, budget=0, **WINDOWS)),
+        "odd": fails(lambda: pipediag.analyze(made, odd, budget=0)),
         "no model": fails(lambda: pipediag.analyze(made, 3)),
         "no fit": fails(lambda: pipediag.analyze(made, step, callbacks=[])),
         "empty": fails(lambda: pipediag.analyze_input(lambda: made().take(0), budget=0)),
     }
+    for one in (unbuilt, twin):
+        one.fit(made(), verbose=0)
+    pairs = zip(unbuilt.get_weights(), twin.get_weights(), strict=True)
+    report["trained alike"] = all(bool((a == b).all()) for a, b in pairs)
     now = [*model.get_weights(), variable.numpy()]
     report["kept"] = all(bool((a == b).all()) for a, b in zip(kept, now, strict=True))
     report["optimizer"] = float(model.optimizer.iterations.numpy())

@@ -82,9 +82,18 @@ def test_what_the_step_raises_is_the_callers(report: dict[str, Any]) -> None:
     assert report["raised"] == "ZeroDivisionError: division by zero"
 
 
+def test_a_model_that_is_not_built_is_and_trains_as_it_would_have(report: dict[str, Any]) -> None:
+    unbuilt = report["unbuilt"]
+    assert unbuilt["steps"] >= 15
+    assert any(note.startswith("The model was not built") for note in unbuilt["notes"])
+    assert not any(note.startswith("The model was not built") for note in report["fit"]["notes"])
+    assert report["trained alike"]
+
+
 def test_what_can_not_be_measured_is_refused(report: dict[str, Any]) -> None:
     assert "the model is not compiled" in report["uncompiled"]
-    assert "the model is not built" in report["unbuilt"]
+    assert "the model is not built" in report["odd"]
+    assert "ValueError" in report["odd"]
     assert report["no model"] == "TypeError: model is a int; give a Keras model or a function."
     assert "callbacks" in report["no fit"]
     assert "the dataset has no element" in report["empty"]
