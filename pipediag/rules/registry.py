@@ -56,6 +56,7 @@ from pipediag.rules.run import (
     slow_epoch_end,
     slow_epoch_start,
     slow_start,
+    work_after_training,
     work_between_trainings,
 )
 from pipediag.rules.running import guarded, yielding
@@ -134,6 +135,7 @@ RULES: tuple[Rule, ...] = (
     slow_epoch_start,
     costly_evaluation,
     slow_epoch_end,
+    work_after_training,
     work_between_trainings,
     *DEVICE_RULES,
 )
