@@ -17,6 +17,7 @@ from pipediag.measures.loop.loops import loop_rows
 from pipediag.measures.loop.measures import LoopSections, MeasuredLoop, measure_loop
 from pipediag.measures.missing import Missing
 from pipediag.measures.recorded_windows import window_rows
+from pipediag.measures.run.first_waits import with_first_waits_told
 from pipediag.measures.run.given_epochs import told_as_given, with_given_epochs
 from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.measures.verdict.decision import decide
@@ -120,6 +121,7 @@ def diagnose(
         wall_s=(child.ended_ns - child.started_ns) / 1e9,
         **measured.sections.as_fields(),
     )
+    draft = with_first_waits_told(draft)
     decided = draft.model_copy(update={"verdict": decide(draft)})
     return concluded(decided, run_rules(decided))
 

@@ -39,7 +39,8 @@ def run_sentence(run: Run, where: Where, bottleneck: Bottleneck) -> str:
         f"{where.percent:.0f} % of {whole_in_words(run)} ({length(seconds)} of "
         f"{length(run.whole_s)}) {_SPENT[where.part]}"
     )
-    return f"{text}{_most_of_it(where.row, seconds)}. {_STEPS[bottleneck]}"
+    text += _most_of_it(where.row, seconds) + _meanwhile(where.row)
+    return f"{text}. {_STEPS[bottleneck]}"
 
 
 def first_batches_of_run_sentence(
@@ -59,6 +60,13 @@ def first_batches_of_run_sentence(
         which = "Without all but the first" if run.scope == "run" else "Without any"
         text += f". {which} of these waits it would be {run.whole_s / left_s:.3g}x as fast"
     return f"{text}."
+
+
+def _meanwhile(row: RunPart | None) -> str:
+    if row is None or row.waits_for is None:
+        return ""
+    at = place(row.waits_for_file, row.waits_for_line).removeprefix(" at ")
+    return f", while {row.waits_for}{f' ({at})' if at else ''}"
 
 
 def _most_of_it(row: RunPart | None, seconds: float) -> str:

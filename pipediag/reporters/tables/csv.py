@@ -65,6 +65,9 @@ RUN_COLUMNS = (
     "file",
     "line",
     "loop_id",
+    "waits_for",
+    "waits_for_file",
+    "waits_for_line",
 )
 PIPELINE_COLUMNS = (
     "position",

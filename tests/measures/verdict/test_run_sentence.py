@@ -105,3 +105,22 @@ def test_waits_for_first_batches_are_of_the_run_with_who_is_behind_them(
     assert first_batches_of_run_sentence(run, later_s, fill) == (
         f"{start}; `shuffle` at a.py:4 fills meanwhile with what `map` at a.py:3 makes{gain}"
     )
+
+
+def test_a_wait_for_first_batches_says_what_goes_on_meanwhile() -> None:
+    row = make_part(
+        "epoch_start",
+        40.0,
+        file="train.py",
+        line=20,
+        loop_id="loop_0",
+        count=8,
+        waits_for="`shuffle` fills with what `map` makes",
+        waits_for_file="train.py",
+        waits_for_line=14,
+    )
+    assert said(row, "epoch_start") == (
+        "40 % of the run (40 s of 100 s) is spent waiting for the first batch of each epoch: a "
+        "loop at train.py:20, 8 times, while `shuffle` fills with what `map` makes "
+        "(train.py:14). Its steps are input-bound."
+    )

@@ -477,3 +477,17 @@ def test_a_large_table_has_its_memory_and_the_ways_out() -> None:
     assert any("What would be left of items on the device" in caption for caption in captions)
     small = page_of(factories.make_session(embeddings=[factories.make_embedding()]))
     assert "Memory" not in [heading.text for heading in small.find("h3")]
+
+
+def test_a_wait_for_first_batches_shows_what_goes_on_meanwhile_and_where() -> None:
+    row = factories.make_part(
+        "epoch_start",
+        4.0,
+        line=20,
+        loop_id="loop_0",
+        waits_for="`shuffle` fills with what `map` makes",
+        waits_for_file=records.SCRIPT,
+        waits_for_line=14,
+    )
+    text = html.render(factories.make_session(run=factories.make_run(parts=[row])))
+    assert re.search(r", while <code>shuffle</code> fills with what .*train\.py:14", text)
