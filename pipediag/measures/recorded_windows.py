@@ -54,17 +54,32 @@ def span_ns(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> Windo
     return blocks[0].starts_ns[0], blocks[-1].starts_ns[-1] + blocks[-1].durations_ns[-1]
 
 
+def steps_with_gaps(block: RecordedBlock, batches: int) -> slice:
+    """The block's steps that gap times cover: the last ones, as tf.data keeps the last 100, but
+    for one whose last gap is not known."""
+    end = len(block.durations_ns) - block.last_gap_unknown
+    covered = min(len(_gaps_of_whole_steps(block, batches)) // batches, max(0, end))
+    return slice(end - covered, end)
+
+
+def _gaps_of_whole_steps(block: RecordedBlock, batches: int) -> list[int]:
+    of_last = batches - 1 if block.last_gap_unknown else 0
+    return block.gaps_us[: len(block.gaps_us) - of_last]
+
+
 def gap_waits_ms(block: RecordedBlock, batches: int) -> Floats:
     """Milliseconds of input wait per batch by tf.data's gap times: step minus gap.
 
-    One entry for each step at the end of the block that gap times cover (tf.data keeps the last
-    100); single entries may be negative, as the two clocks start a step at different points.
+    One entry for each of the `steps_with_gaps`; single entries may be negative, as the two clocks
+    start a step at different points.
     """
-    covered = min(len(block.gaps_us) // batches, len(block.durations_ns))
+    steps = steps_with_gaps(block, batches)
+    covered = steps.stop - steps.start
     if covered == 0:
         return np.empty(0)
-    gaps = np.array(block.gaps_us[-covered * batches :], dtype=float).reshape(covered, batches)
-    durations = np.array(block.durations_ns[-covered:], dtype=float)
+    known = _gaps_of_whole_steps(block, batches)
+    gaps = np.array(known[-covered * batches :], dtype=float).reshape(covered, batches)
+    durations = np.array(block.durations_ns[steps], dtype=float)
     waits: Floats = (durations / 1e6 - gaps.sum(axis=1) / 1e3) / batches
     return waits
 
@@ -116,11 +131,8 @@ def step_rows(recording: Recording, loop: RecordedLoop) -> list[StepRow]:
 
 def _steps(block: RecordedBlock, batches: int) -> Iterator[tuple[int, int, float | None]]:
     waits: list[float | None] = [None] * len(block.durations_ns)
-    measured = next_waits_ms(block, batches)
+    measured, steps = next_waits_ms(block, batches), slice(None)
     if measured is None:
-        measured = gap_waits_ms(block, batches)
-    if len(measured):
-        waits[-len(measured) :] = [
-            max(0.0, round(float(wait) * batches, _NANOSECOND_DIGITS)) for wait in measured
-        ]
+        measured, steps = gap_waits_ms(block, batches), steps_with_gaps(block, batches)
+    waits[steps] = [max(0.0, round(float(wait) * batches, _NANOSECOND_DIGITS)) for wait in measured]
     return zip(block.starts_ns, block.durations_ns, waits, strict=True)

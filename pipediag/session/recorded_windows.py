@@ -21,6 +21,9 @@ class RecordedBlock:
     """Time inside the iterator's `next`, where the loop calls it from Python; empty elsewhere."""
     gaps_us: list[int] = field(default_factory=list)
     """tf.data's time between two get_next calls, for the steps of this block, oldest first."""
+    last_gap_unknown: bool = False
+    """Whether the last step's last gap is not among them: where a step asks for its batch itself,
+    tf.data knows of it only when the next one asks."""
 
 
 @dataclass

@@ -8,6 +8,7 @@ from pipediag.measures.recorded_windows import (
     span_ns,
     step_ms,
     step_rows,
+    steps_with_gaps,
     window_rows,
 )
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
@@ -62,3 +63,28 @@ def test_windows_are_timed_from_the_start_of_the_script() -> None:
         ("baseline", 3000.0, 400.0, 40),
         ("repeat", 4000.0, 60.0, 20),
     ]
+
+
+def test_a_step_that_asks_for_its_batch_itself_has_its_last_gap_to_come() -> None:
+    """Steps of 2, 600, 2 and 700 ms whose gaps are all of them but for 1 ms."""
+    block = make_block(
+        4,
+        durations_ns=[2 * MS, 600 * MS, 2 * MS, 700 * MS],
+        gaps_us=[5_000, 1_000, 599_000, 1_000],
+        last_gap_unknown=True,
+    )
+    assert steps_with_gaps(block, 1) == slice(0, 3)
+    assert gap_waits_ms(block, 1).tolist() == pytest.approx([1.0] * 3)
+    recording = make_recording(windows=[make_window("baseline", block)])
+    rows = step_rows(recording, recording.loops[0])
+    assert [row.input_wait_ms for row in rows] == [1.0, 1.0, 1.0, None]
+
+
+def test_of_several_batches_it_has_one_gap_to_come() -> None:
+    block = make_block(2, 20.0, None, gaps_us=[9000, 3000, 5000, 4000], last_gap_unknown=True)
+    assert gap_waits_ms(block, 2).tolist() == pytest.approx([6.0])
+
+
+def test_a_single_step_without_its_gap_is_not_covered() -> None:
+    block = make_block(1, 20.0, 3.0, last_gap_unknown=True)
+    assert len(gap_waits_ms(block, 1)) == 0

@@ -150,7 +150,11 @@ class Diagnosis:
             self.looking.interrupted()
         if self.measuring and self._window.block.durations_ns:
             model = self.loop.runtime.model_of(consumer.iterator())
-            self._close_block(model, unfinished=1 if exhausted else 0)
+            self._close_block(
+                model,
+                unfinished=1 if exhausted else 0,
+                last_gap_unknown=exhausted and consumer.hand_over == "call",
+            )
 
     def finish(self, reason: str) -> None:
         """The loop will not go on: close what is open, and save it."""
@@ -246,10 +250,16 @@ class Diagnosis:
             f"waited for longest, of the iterator made at line {slowest.line}."
         )
 
-    def _close_block(self, model: IteratorModel | None, unfinished: int = 0) -> None:
+    def _close_block(
+        self, model: IteratorModel | None, *, unfinished: int = 0, last_gap_unknown: bool
+    ) -> None:
         """With tf.data's gap times, but where they hold the waits for another iterator."""
-        gaps_of = None if self.loop.joined else model
-        self._window.close_block(gaps_of, unfinished, self.loop.record.batches_per_call)
+        self._window.close_block(
+            None if self.loop.joined else model,
+            unfinished,
+            self.loop.record.batches_per_call,
+            last_gap_unknown=last_gap_unknown,
+        )
 
     def _decision_is_due(self) -> bool:
         """Every so many steps, of a block so that it ends before tf.data forgets its gap times.
@@ -270,7 +280,8 @@ class Diagnosis:
             window.block_elapsed_ns(),
             self.loop.record.batches_per_call,
         ):
-            self._close_block(self._snapshots.take(self.loop, self.loop.measured(consumer)))
+            model = self._snapshots.take(self.loop, self.loop.measured(consumer))
+            self._close_block(model, last_gap_unknown=_asks_itself(consumer))
             self._skip = pace.steps_to_skip(self._typical_ns())
             return True
         return False
@@ -282,7 +293,7 @@ class Diagnosis:
     def _end_baseline(self, consumer: Consumer) -> bool:
         measured = self.loop.measured(consumer)
         model = self._snapshots.take(self.loop, measured)
-        self._close_block(model)
+        self._close_block(model, last_gap_unknown=_asks_itself(consumer))
         if self._stock.used_up(model, measured.batches):
             self._window.record.kind = "warmup"
             self._window.close(
@@ -430,3 +441,8 @@ class Diagnosis:
     def _typical_ns(self) -> float:
         recent = self._since_trace[-20:]
         return median(recent) if recent else 0.0
+
+
+def _asks_itself(consumer: Consumer) -> bool:
+    """Whether a step that begins has not asked for its batch yet."""
+    return consumer.hand_over == "call"

@@ -45,11 +45,17 @@ class OpenWindow:
         self.journal.append(self.loop, self.ordinal, start_ns, duration_ns, wait_ns or 0, batches)
 
     def close_block(
-        self, model: IteratorModel | None, unfinished: int, batches_per_call: int
+        self,
+        model: IteratorModel | None,
+        unfinished: int,
+        batches_per_call: int,
+        *,
+        last_gap_unknown: bool = False,
     ) -> None:
         """End the block with the gap times that belong to its steps.
 
         `unfinished`: gaps at the end of tf.data's list whose step was not recorded.
+        `last_gap_unknown`: whether the last step has gaps to come.
         """
         block, self.block = self.block, RecordedBlock()
         if not block.durations_ns:
@@ -57,6 +63,7 @@ class OpenWindow:
         if model is not None:
             gaps = model.gaps_us[: len(model.gaps_us) - unfinished]
             block.gaps_us = gaps[-len(block.durations_ns) * batches_per_call :]
+            block.last_gap_unknown = last_gap_unknown
         self.record.blocks.append(block)
 
     def durations(self) -> list[int]:

@@ -22,12 +22,14 @@ from pipediag.measures.step.differential import (
     differential_missing,
     measure_differential,
 )
+from pipediag.measures.step.input_share import Measured
 from pipediag.measures.step.input_wait import (
     SettledInputWait,
     contention_of,
     native_input_wait,
     settle_input_wait,
 )
+from pipediag.measures.step.new_lengths import compiled_for_lengths
 from pipediag.measures.step.perturbation import measure_perturbation
 from pipediag.measures.step.steps import measure_steps, steps_missing
 from pipediag.measures.step.text_work import measure_text_work
@@ -123,10 +125,10 @@ def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | Missing)
     alone = measure_differential(recording, loop)
     perturbation = measure_perturbation(recording, loop)
     contention = _contention(recording, loop, host, steps)
-    wait = settle_input_wait(
-        native_input_wait(recording, loop), split, alone, contention, perturbation
-    )
-    breakdown = _breakdown(steps, wait, split)
+    native = native_input_wait(recording, loop)
+    compiled = compiled_for_lengths(recording, loop, native, alone)
+    wait = settle_input_wait(native, split, alone, contention, perturbation, compiled=compiled)
+    breakdown = _breakdown(steps, wait, split, compiled)
     measured = measure_pipeline(recording, loop, trace)
     sections = LoopSections(
         steps=steps,
@@ -176,13 +178,16 @@ def _contention(
 
 
 def _breakdown(
-    steps: Steps | Missing, wait: SettledInputWait, split: StepSplit | None
+    steps: Steps | Missing,
+    wait: SettledInputWait,
+    split: StepSplit | None,
+    compiled: Measured | None,
 ) -> dict[StepClass, Share] | Missing:
     if isinstance(steps, Missing) or steps.count < FEWEST_STEPS:
         return Missing(f"Fewer than {FEWEST_STEPS} steps were measured without a profiler.")
     if wait.chosen is None:
         return Missing(NO_METHOD)
-    return break_down(steps.mean_ms, wait.chosen, split)
+    return break_down(steps.mean_ms, wait.chosen, split, compiled)
 
 
 def _ceiling(

@@ -7,6 +7,7 @@ the proportions are the best that there is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
@@ -28,12 +29,17 @@ _PROFILE_SEED = 7
 
 
 def break_down(
-    step_ms: float, input_wait: Measured, split: StepSplit | None
+    step_ms: float,
+    input_wait: Measured,
+    split: StepSplit | None,
+    compiled: Measured | None = None,
 ) -> dict[StepClass, Share]:
     """Milliseconds and percent of the mean step for each class, with 95 % intervals.
 
-    Without profiled steps all consumer time is `unattributed`. Percents are whole hundredths that
-    add up to 100; intervals combine resamples of the baseline's and of the profile's steps.
+    Without profiled steps all consumer time is `unattributed`. `compiled` is what the clock shows
+    of steps that are compiled for new lengths, of which a profile has few or none. Percents are
+    whole hundredths that add up to 100; intervals combine resamples of the baseline's and of the
+    profile's steps.
     """
     proportions, drawn = consumer_proportions(split)
     consumer = 100.0 - input_wait.percent
@@ -41,6 +47,8 @@ def break_down(
     draws = dict(
         zip(CONSUMER_CLASSES, ((100.0 - input_wait.draws)[:, None] * drawn).T, strict=True)
     )
+    if compiled is not None:
+        percents, draws = _with_compiling(percents, draws, compiled, input_wait)
     percents["input_wait"], draws["input_wait"] = input_wait.percent, input_wait.draws
     rounded = round_to_hundred(np.array([percents[name] for name in CLASSES]))
     return {
@@ -49,6 +57,27 @@ def break_down(
         )
         for name, percent in zip(CLASSES, rounded, strict=True)
     }
+
+
+def _with_compiling(
+    percents: Mapping[StepClass, float],
+    draws: Mapping[StepClass, Floats],
+    compiled: Measured,
+    input_wait: Measured,
+) -> tuple[dict[StepClass, float], dict[StepClass, Floats]]:
+    """The rest of consumer time in the profile's proportions without its compiling."""
+    rest = max(0.0, 100.0 - input_wait.percent - compiled.percent)
+    others = {name: percent for name, percent in percents.items() if name != "compile"}
+    known = sum(others.values())
+    if not known:
+        others = {name: float(name == "unattributed") for name in others}
+        known = 1.0
+    factor = rest / known
+    scaled: dict[StepClass, float] = {"compile": compiled.percent}
+    scaled.update({name: percent * factor for name, percent in others.items()})
+    drawn: dict[StepClass, Floats] = {"compile": compiled.draws}
+    drawn.update({name: draws[name] * factor for name in others})
+    return scaled, drawn
 
 
 def consumer_proportions(split: StepSplit | None) -> tuple[Floats, Floats]:

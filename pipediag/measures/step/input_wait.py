@@ -12,6 +12,8 @@ consumer alone on a repeated batch settles it. Where nothing is fought for and t
 each other all the same, gap times are believed: they were taken in the steps themselves, while a
 repeated batch has its rows in the caches and is seen for fewer steps. The session then says so.
 Without gap times the repeated batch and the profile settle it: see `without_gap_times`.
+Where steps are traced or compiled, as for each new length, a repeated batch
+says nothing of input: it has one shape, for which nothing is compiled any more.
 """
 
 from __future__ import annotations
@@ -30,9 +32,15 @@ from pipediag.facts.python_work import (
     data_cores,
 )
 from pipediag.measures.bootstrap import Floats, interval, resampled_means
-from pipediag.measures.recorded_windows import blocks_of, gap_waits_ms, next_waits_ms
+from pipediag.measures.recorded_windows import (
+    blocks_of,
+    gap_waits_ms,
+    next_waits_ms,
+    steps_with_gaps,
+)
 from pipediag.measures.step.differential import FEWEST_STEPS, ConsumerAlone
 from pipediag.measures.step.input_share import CLEARLY_POINTS, Measured, clearly_apart
+from pipediag.measures.step.new_lengths import COMPILED_PERCENT
 from pipediag.measures.step.without_gap_times import believed_share
 from pipediag.session.host import Host
 from pipediag.session.recorded_loops import RecordedLoop
@@ -70,9 +78,16 @@ def settle_input_wait(
     alone: ConsumerAlone | None,
     contention: Contention | None,
     perturbation: Perturbation | None,
+    *,
+    compiled: Measured | None = None,
 ) -> SettledInputWait:
-    """Choose the method, and say where the others differ and why."""
+    """Choose the method, and say where the others differ and why; `compiled` is what steps take to
+    be compiled for new lengths."""
     trace = trace_input_wait(split) if split is not None else None
+    repeated = alone
+    compiles = compiled is not None or (split is not None and _compiles(split))
+    if compiles:
+        alone = None
     chosen, method, doubt = native, "native", None
     if native is None and alone is not None:
         believed = believed_share(alone, trace, contention)
@@ -95,7 +110,12 @@ def settle_input_wait(
             else None,
             "disagreement": doubt
             or _disagreement(
-                native, trace, alone, contention if method == "differential" else None, perturbation
+                _nothing_compiled(repeated)
+                if compiles
+                else _differential_sentence(
+                    native, alone, contention if method == "differential" else None
+                ),
+                _trace_sentence(native, trace, perturbation),
             ),
             "unsettled": doubt is not None,
         }
@@ -116,7 +136,7 @@ def native_input_wait(recording: Recording, loop: RecordedLoop) -> Measured | No
     for block in blocks:
         waits = gap_waits_ms(block, batches)
         if len(waits):
-            by_gaps.append((waits, block.durations_ns[-len(waits) :]))
+            by_gaps.append((waits, block.durations_ns[steps_with_gaps(block, batches)]))
         waited = next_waits_ms(block, batches)
         if waited is not None:
             by_next.append((waited, block.durations_ns))
@@ -232,18 +252,22 @@ def _contradict(native: Measured | None, alone: ConsumerAlone | None) -> bool:
     return alone.interval[0] > high + CLEARLY_POINTS or alone.interval[1] < low - CLEARLY_POINTS
 
 
-def _disagreement(
-    native: Measured | None,
-    trace: Measured | None,
-    alone: ConsumerAlone | None,
-    contention: Contention | None,
-    perturbation: Perturbation | None,
-) -> str | None:
-    sentences = [
-        _differential_sentence(native, alone, contention),
-        _trace_sentence(native, trace, perturbation),
-    ]
+def _compiles(split: StepSplit) -> bool:
+    whole_ns = float(split.durations_ns.sum())
+    return whole_ns > 0 and 100.0 * split.column("compile").sum() / whole_ns >= COMPILED_PERCENT
+
+
+def _disagreement(*sentences: str | None) -> str | None:
     return " ".join(sentence for sentence in sentences if sentence) or None
+
+
+def _nothing_compiled(alone: ConsumerAlone | None) -> str | None:
+    if alone is None or alone.differential.input_share_percent < COMPILED_PERCENT:
+        return None
+    return (
+        f"On a repeated batch the step is {alone.differential.input_share_percent:.0f} % shorter: "
+        "it is of one shape, for which nothing is traced or compiled any more."
+    )
 
 
 def _differential_sentence(

@@ -42,7 +42,8 @@ META = Meta(
     cost="Padding computes on padding; drop_remainder leaves out examples; without XLA some steps "
     "are slower.",
     prediction="By the run's ledger, what its traces took without two that remain; without a "
-    "ledger the step over the step without its tracing and compiling.",
+    "ledger the step over the step without its tracing and compiling. None where XLA compiles for "
+    "lengths, once for each: how many are still to come is not known.",
     needs=("loop", "steps"),
     thresholds=(RETRACES, COMPILE),
     severity="warn",
@@ -77,7 +78,7 @@ def check(session: Session) -> list[Finding]:
                 _advice(loop, steps),
                 place=place,
                 evidence=evidence,
-                own_prediction=_prediction(session) if row is None else _of_the_run(row),
+                own_prediction=_prediction(session, loop) if row is None else _of_the_run(row),
                 part="steps" if row is None else "compile",
                 saved_s=None if row is None else row.seconds - _left_s(row),
             )
@@ -111,9 +112,9 @@ def _advice(loop: Loop, steps: Steps) -> str:
             f"TensorFlow, which traced it {steps.trace_count} times."
         )
     return (
-        "XLA compiles for each new shape: pad to a few fixed lengths "
+        "XLA compiles for each new shape, once for each: pad to a few fixed lengths "
         "(`bucket_by_sequence_length(..., pad_to_bucket_boundary=True)`), or compile the model "
-        "with `jit_compile=False`."
+        "with `jit_compile=False`. The fewer lengths are still to come, the less there is to gain."
     )
 
 
@@ -144,7 +145,12 @@ def _made_anew(loop: Loop, steps: Steps) -> bool:
     return first_traces > RETRACES.value and not lengths_vary(loop.element_spec or "")
 
 
-def _prediction(session: Session) -> Prediction:
+def _prediction(session: Session, loop: Loop) -> Prediction:
+    if lengths_vary(loop.element_spec or ""):
+        return Prediction(
+            None,
+            "Each length is traced or compiled once, and how many are still to come is not known.",
+        )
     saved = class_ms(session, ["compile"])
     if not saved:
         return Prediction(None, "How long tracing takes within a step was not measured.")

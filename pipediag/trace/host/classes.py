@@ -19,7 +19,8 @@ The choices, and why:
   multi-device iterator's GetNext is called by a background prefetcher and blocks nobody. A loop
   over a dataset inside a graph waits in the iterator below its scan.
 - A call with `tf_function_call` = `traced-*` is compilation from end to end: the graph's building,
-  its optimisation and XLA's compiler. Other compilation is known by the compilers' event names.
+  its optimisation and XLA's compiler. Other compilation is known by the compilers' event names, on
+  the training thread and on those that execute its graph.
 - Dispatch is any call into TensorFlow, JAX or XLA on the training thread, and on an accelerator
   also what the executor threads do, which is launching. On a CPU it includes the time in which a
   graph function runs but no operation does: executor overhead, or threads that wait for a core.
@@ -167,7 +168,10 @@ def _on_host(
 ) -> dict[StepClass, Intervals]:
     """What the consumer did: on the training thread, or where there is none inside one graph."""
     if line is not None:
-        return {"input_wait": get_next, **_training_thread(line)}
+        thread = _training_thread(line)
+        # XLA compiles a step within a step where an operation of the outer one calls it.
+        compiling = union(thread["compile"], graph.on_executors(_COMPILE))
+        return {"input_wait": get_next, **thread, "compile": compiling}
     return {
         "input_wait": get_next,
         "device_wait": graph.in_body(_SYNCHRONISE),

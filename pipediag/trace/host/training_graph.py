@@ -66,6 +66,12 @@ class TrainingGraph:
         """When a thread executed the graph."""
         return self._part_of(_executor_time)
 
+    def on_executors(self, pattern: re.Pattern[str]) -> Intervals:
+        """When a thread that executed the graph was in an event whose name the pattern matches."""
+        return self._part_of(
+            lambda line: intersect(named_intervals(line, pattern), named_intervals(line, _EXECUTOR))
+        )
+
     def in_body(self, pattern: re.Pattern[str]) -> Intervals:
         """When the body was in an event whose name the pattern matches."""
         return union(

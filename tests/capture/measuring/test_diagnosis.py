@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.loops.loop import Consumer
+from pipediag.capture.loops.loop import Consumer, HandOver
 from pipediag.capture.loops.stand_in import Stage
 from pipediag.capture.measuring import diagnosis as module
 from pipediag.capture.measuring.diagnosis import Diagnosis, Phase
@@ -408,3 +408,15 @@ def test_the_profile_gives_way_to_trials_at_the_last_batch(
     measured.step()
     assert measured.diagnosis.phase is Phase.DONE
     assert measured.instruments.windows[-1] == ("profile", True)
+
+
+@pytest.mark.parametrize(("hand_over", "unknown"), [("call", True), ("next", False)])
+def test_a_step_that_asks_for_its_batch_itself_has_not_asked_when_a_window_ends(
+    measured: Measured, hand_over: HandOver, unknown: bool
+) -> None:
+    measured.runtime.models = [model(0), model(0), model(0)]
+    measured.consumer.hand_over = hand_over
+    measured.until(Phase.STACKS)
+
+    (baseline,) = (one for one in measured.recording.windows if one.kind == "baseline")
+    assert [block.last_gap_unknown for block in baseline.blocks] == [unknown]

@@ -97,3 +97,12 @@ def test_wait_is_absent_where_python_does_not_call_next(window: OpenWindow) -> N
     window.close(complete=True)
 
     assert window.record.blocks[0].waits_ns == []
+
+
+def test_a_block_says_that_its_last_gap_is_to_come(window: OpenWindow) -> None:
+    steps(window, 2)
+    window.close_block(gaps(9, 1, 2), unfinished=0, batches_per_call=1, last_gap_unknown=True)
+    steps(window, 1)
+    window.close(complete=True)
+
+    assert [block.last_gap_unknown for block in window.record.blocks] == [True, False]

@@ -51,3 +51,25 @@ def test_percents_add_up_to_a_hundred_and_none_is_negative(wait: float, ms: list
     assert min(share.percent for share in shares.values()) >= 0.0
     assert min(share.ci95_percent[0] for share in shares.values()) >= 0.0
     assert sum(share.ms for share in shares.values()) == pytest.approx(7.0)
+
+
+def test_what_the_clock_shows_of_compiling_goes_before_the_profiles_share() -> None:
+    split = make_split(input_wait=1.0, device_compute=3.0, dispatch=1.0, compile=4.0)
+    shares = break_down(10.0, measured(20.0), split, measured(60.0))
+    percents = {name: share.percent for name, share in shares.items() if share.percent}
+    assert percents == {
+        "input_wait": 20.0,
+        "compile": 60.0,
+        "device_compute": 15.0,
+        "dispatch": 5.0,
+    }
+
+
+@pytest.mark.parametrize("profile", [True, False])
+def test_what_is_left_beside_compiling_is_unattributed_where_no_profile_tells(
+    profile: bool,
+) -> None:
+    split = make_split(compile=5.0) if profile else None
+    shares = break_down(10.0, measured(20.0), split, measured(70.0))
+    assert shares["compile"].percent == 70.0
+    assert shares["unattributed"].percent == 10.0

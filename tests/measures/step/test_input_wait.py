@@ -281,3 +281,28 @@ def test_what_both_of_the_others_say_is_said_of_both() -> None:
     told = believed((50.0, 52.0), (80.0, 90.0), split=split)
     assert str(told.disagreement).startswith("On a repeated batch the step is 85 % shorter, more ")
     assert str(told.disagreement).endswith(" is no wait in the profile.")
+
+
+@pytest.mark.parametrize(
+    ("split", "compiled"),
+    [(make_split(compile=1.0, python=9.0), None), (None, share(50.0))],
+)
+def test_what_is_compiled_anew_is_no_input_that_a_repeated_batch_is_without(
+    split: StepSplit | None, compiled: Measured | None
+) -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    settled = settle_input_wait(share(9.0), split, alone, "lock", QUIET, compiled=compiled)
+    assert (settled.summary.method, settled.summary.contested_by_percent) == ("native", None)
+    assert settled.chosen is not None
+    assert settled.chosen.percent == 9.0
+    assert (settled.summary.disagreement or "").startswith(
+        "On a repeated batch the step is 70 % shorter: it is of one shape"
+    )
+
+
+def test_where_steps_are_compiled_a_profile_tells_of_input_without_gap_times() -> None:
+    recording = make_recording()
+    alone = measure_differential(recording, recording.loops[0])
+    split = make_split(compile=8.0, input_wait=2.0)
+    assert settle_input_wait(None, split, alone, None, QUIET).summary.method == "trace"

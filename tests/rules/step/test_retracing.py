@@ -85,7 +85,7 @@ def test_what_xla_compiles_without_a_trace_is_in_the_steps() -> None:
     )
     finding = only(retracing, session)
     assert (finding.part, finding.saved_s) == ("steps", None)
-    assert finding.predicted_speedup == pytest.approx(10 / 6, abs=0.001)
+    assert finding.predicted_speedup is None
 
 
 def test_batches_that_vary_in_length_are_said_to() -> None:
@@ -104,3 +104,13 @@ def test_lengths_that_differ_in_a_loop_without_a_dataset_are_said_too() -> None:
     )
     session = make_session(steps=make_steps(retraces=9), loops=[loop], breakdown=COMPILING)
     assert "vary in length" in only(retracing, session).advice
+
+
+def test_lengths_that_are_compiled_once_each_promise_nothing_for_all_steps() -> None:
+    loop = make_loop(element_spec="TensorSpec(shape=(4, None))")
+    session = make_session(steps=make_steps(retraces=0), loops=[loop], breakdown=COMPILING)
+    finding = only(retracing, session)
+    assert finding.predicted_speedup is None
+    assert finding.evidence["prediction_missing"] == (
+        "Each length is traced or compiled once, and how many are still to come is not known."
+    )

@@ -299,3 +299,29 @@ def test_derived_lines_of_2020_have_negative_ids(tmp_path: Path) -> None:
 )
 def test_the_class_of_a_device_event(name: str, expected: StepClass) -> None:
     assert device_class(name) == expected
+
+
+def test_a_step_that_xla_compiles_within_another_one_is_compiled_on_an_executor(
+    tmp_path: Path,
+) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    add_graph_call(host.line("python"), 0, 1000)
+    executor = host.line("tf_Compute/1")
+    executor.event("ExecutorState::Process", 100, 900, id=7)
+    executor.event("CpuCompiler::RunBackend", 200, 800)
+    host.line("tf_xla-cpu-codegen/1").event("FusionCompiler::Compile", 700, 990)
+    activity = classify(builder.events(tmp_path))
+    assert spans(activity, "compile") == [[200, 800]]
+
+
+def test_what_tf_data_compiles_is_none_of_the_steps(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    host = builder.host()
+    add_graph_call(host.line("python"), 0, 1000)
+    producer = host.line("tf_data_iterator_resource/1")
+    producer.event("InstantiatedCapturedFunction::RunAsync", 0, 10, id=-55)
+    shared = host.line("tf_Compute/1")
+    shared.event("ExecutorState::Process", 0, 400, id=-55)
+    shared.event("CpuCompiler::RunBackend", 10, 390)
+    assert spans(classify(builder.events(tmp_path)), "compile") == []

@@ -1,0 +1,54 @@
+"""What XLA takes to compile a step anew for each length of its batches, by the clock.
+
+Nothing is traced for such a length, so no call tells of it, and a profile of a few steps may hold
+none that compiles. A repeated batch is of one length, which is compiled by then: what a step takes
+more than on it is compiling, as far as it is no wait for the batch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipediag.facts.shapes import lengths_vary
+from pipediag.measures.recorded_windows import step_ms
+from pipediag.measures.step.differential import ConsumerAlone
+from pipediag.measures.step.input_share import Measured
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recording import Recording
+
+COMPILED_PERCENT = 5.0
+"""Of the step, from which on it counts. Own choice, equal to the limit below which input wait is
+fine."""
+
+FASTEST_PERCENT = 25.0
+ALIKE = 1.5
+"""Where so many of the steps take hardly longer than on a repeated batch, nothing slows all of
+them, as a fight for CPUs or for the interpreter lock does. Own choices."""
+
+
+def compiled_for_lengths(
+    recording: Recording,
+    loop: RecordedLoop,
+    native: Measured | None,
+    alone: ConsumerAlone | None,
+) -> Measured | None:
+    """That share of the step; None where nothing shows it.
+
+    Args:
+        recording: of the run.
+        loop: whose steps they are.
+        native: the input wait by tf.data's own gap times.
+        alone: the step on a repeated batch.
+    """
+    keras = loop.keras
+    if native is None or alone is None or keras is None or not keras.jit_compile:
+        return None
+    if not lengths_vary(loop.element_spec or ""):
+        return None
+    fastest_ms = np.percentile(step_ms(recording, loop, "baseline"), FASTEST_PERCENT)
+    if fastest_ms > ALIKE * alone.differential.step_ms:
+        return None
+    percent = alone.differential.input_share_percent - native.percent
+    if percent < COMPILED_PERCENT:
+        return None
+    return Measured(percent, (alone.share_draws - native.draws).clip(min=0.0))

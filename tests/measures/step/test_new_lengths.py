@@ -1,0 +1,84 @@
+"""Steps that XLA compiles for lengths it has not met."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipediag.measures.step.differential import measure_differential
+from pipediag.measures.step.input_share import Measured
+from pipediag.measures.step.input_wait import native_input_wait
+from pipediag.measures.step.new_lengths import compiled_for_lengths
+from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
+from tests.records import MS
+
+LENGTHS = "TensorSpec(shape=(None, None, 12))"
+NEW = [2, 2, 600, 2, 2, 2, 2, 2, 700, 2]
+"""Milliseconds; two lengths are new."""
+
+
+def found(
+    durations_ms: list[int] = NEW,
+    gap_ms: float | None = None,
+    *,
+    jit_compile: bool = True,
+    **of_loop: Any,
+) -> Measured | None:
+    gaps_ms = durations_ms if gap_ms is None else [gap_ms] * len(durations_ms)
+    block = make_block(
+        len(durations_ms),
+        durations_ns=[one * MS for one in durations_ms],
+        gaps_us=[round(1000 * one) for one in gaps_ms],
+    )
+    repeated = make_block(50, 2.0, None, start_ms=9000.0)
+    windows = [make_window("baseline", block), make_window("repeat", repeated)]
+    loop = make_recorded_loop(**{"element_spec": LENGTHS, **of_loop})
+    if loop.keras is not None:
+        loop.keras = replace(loop.keras, jit_compile=jit_compile)
+    recording = make_recording(windows=windows, loops=[loop])
+    native = native_input_wait(recording, loop)
+    return compiled_for_lengths(recording, loop, native, measure_differential(recording, loop))
+
+
+def test_it_is_what_a_step_takes_more_than_on_a_length_that_is_compiled() -> None:
+    compiled = found()
+    assert compiled is not None
+    assert compiled.percent == pytest.approx(100.0 * (1.0 - 20 / 1316))
+    assert len(compiled.draws) > 100
+
+
+def test_a_wait_for_the_batch_is_none_of_it() -> None:
+    assert found(gap_ms=2.0) is None
+
+
+def test_what_slows_all_steps_is_none_of_it() -> None:
+    assert found([20] * 10) is None
+
+
+@pytest.mark.parametrize(
+    "otherwise",
+    [
+        {"jit_compile": False},
+        {"keras": None},
+        {"element_spec": "TensorSpec(shape=(None, 12))"},
+        {"element_spec": None},
+    ],
+)
+def test_only_xla_compiles_for_each_length(otherwise: dict[str, Any]) -> None:
+    assert found(**otherwise) is None
+
+
+def test_steps_that_are_as_short_as_that_hold_none() -> None:
+    assert found([2] * 10) is None
+
+
+def test_it_needs_both_clocks() -> None:
+    loop = make_recorded_loop(element_spec=LENGTHS)
+    recording = make_recording(loops=[loop])
+    assert (
+        compiled_for_lengths(recording, loop, None, measure_differential(recording, loop)) is None
+    )
+    native = native_input_wait(recording, loop)
+    assert compiled_for_lengths(recording, loop, native, None) is None
