@@ -249,8 +249,10 @@ class _Watch:
         try:
             self._on_trials(waiting, self.ask)
         finally:
-            with suppress(OSError):
-                self._commands.write(EndTrials())
+            # A child that has ended them reads no more until it waits anew, and would end those.
+            if self._last(TrialsOver) is None:
+                with suppress(OSError):
+                    self._commands.write(EndTrials())
             self._lookout.trials_over()
             if waiting.alone:
                 self._patience.stopping()

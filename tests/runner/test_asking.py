@@ -65,6 +65,7 @@ class Conversation:
                 self.answers.append(ask(RunBlock("base", 0.4), limit_s))
             except ChildGone as gone:
                 self.gone.append(str(gone))
+                (self._directory / "gone").touch()
 
         return supervise(
             settings,
@@ -133,6 +134,22 @@ def test_a_script_that_ends_by_itself_after_its_trials_were_over_has_its_own_sta
     )
 
     assert (result.outcome, result.script_status, result.detail) == ("exited", 7, None)
+
+
+def test_trials_that_the_child_ended_do_not_end_the_next_ones(conversation: Conversation) -> None:
+    conversation.hold(
+        """
+        hear()
+        tell("TrialsOver", reason="another thread trains")
+        while not (pathlib.Path(__file__).parent / "gone").exists():
+            pass
+        tell("TrialsAwaited", loop_id="loop1", alone=False, goes_on=True, since_ns=0)
+        asked = hear()
+        tell("BlockRun", arm=asked.get("arm", asked["is"]), batches=3, examples=96, elapsed_ns=7)
+        """
+    )
+
+    assert conversation.answers == [BlockRun("base", 3, 96, 7)]
 
 
 def test_a_child_that_hangs_is_ended(conversation: Conversation) -> None:
