@@ -71,6 +71,8 @@ class Answering:
         self.over = False
         self.unheard = False
         """Whether the parent may still ask for what nobody waits for any more."""
+        self.ends: str | None = None
+        """Why they end as soon as they can; another thread than that of the loop may say so."""
         self._commands = commands
         self._tell = tell
         self._pull = loop.runtime.pull
@@ -113,6 +115,9 @@ class Answering:
     def boundary(self, consumer: Consumer, now_ns: int, continuous: bool) -> None:
         """A step ended and the next one begins."""
         self._adopt(consumer)
+        if self.ends is not None:
+            self.stop(self.ends)
+            return
         if self._failure is not None:
             failure, self._failure = self._failure, None
             self._tell(ArmRefused(self._arm, failure))
@@ -185,6 +190,9 @@ class Answering:
                 return
             if command is None or isinstance(command, EndTrials):
                 self._end()
+                return
+            if self.ends is not None:
+                self.stop(self.ends)
                 return
             try:
                 if self._begin(command):

@@ -17,7 +17,7 @@ from pipediag.capture.trying.answering import Answering
 from pipediag.capture.trying.fidelity import reading_leaves_traces, step_leaves_traces
 from pipediag.capture.trying.step_limit import StepLimit
 from pipediag.session.messages import TrialsAwaited
-from pipediag.vocabulary import WindowKind
+from pipediag.vocabulary import LoopRole, WindowKind
 
 _NOT_HELD = (
     "This Keras walks over its data in a way that does not let a step be repeated, so nothing was "
@@ -36,6 +36,8 @@ _UNHEARD = (
     "No trial was made: the process that says what to try had left a loop without a word for too "
     "long, and after that nothing more is tried. Analyse again with fewer programs beside it."
 )
+_JOINED = "a step of another thread came between, which may train as well"
+_WRITING: tuple[LoopRole, ...] = ("training", "adapt")
 _BEFORE_THE_STEP_IS_KNOWN: tuple[WindowKind, ...] = ("warmup", "baseline")
 
 
@@ -67,6 +69,8 @@ class HeldLoops:
         self._seen: set[str] = set()
         self._no_more: str | None = None
         """Why no other loop is held: one was left in the middle of trials."""
+        self._shared = False
+        """Whether another thread made a step while the loop has been held."""
         self._epochs = 0
 
     @property
@@ -163,6 +167,7 @@ class HeldLoops:
         trials = Answering(loop, commands, self._with.tell, goes_on=goes_on)
         self._thread = threading.get_ident()
         self._trials, self.loop = trials, loop
+        self._shared = False
         return trials
 
     def boundary(self, consumer: Consumer, now_ns: int, continuous: bool) -> bool:
@@ -170,6 +175,21 @@ class HeldLoops:
         assert self._trials is not None
         self._trials.boundary(consumer, now_ns, continuous)
         return not self._released()
+
+    def step_beside(self, loop: Loop | None = None) -> None:
+        """A step begins of another loop, or of a function that trains: one of another thread must
+        not be undone with what trials change, and where it may train the trials end."""
+        trials = self._trials
+        if trials is None or not trials.goes_on or self._thread == threading.get_ident():
+            return
+        with self._begins:  # the held thread may be giving the training back
+            if trials is not self._trials:
+                return
+            if loop is None or _may_train(loop):
+                trials.ends = _JOINED
+            if not self._shared:
+                self._shared = True
+                self._with.state.forget_others(_reached_by(trials.loop))
 
     def traced(self, loop: Loop) -> None:
         """A training function was traced in the step that is running."""
@@ -281,3 +301,15 @@ class HeldLoops:
         """What the parent still asks would pass for what it asks of the next loop."""
         if trials.unheard:
             self._no_more = _UNHEARD
+
+
+def _may_train(loop: Loop) -> bool:
+    """Whether its steps may write variables for good: what they do is known after two of them."""
+    role = loop.record.role
+    return role in _WRITING or (role == "other" and not loop.started_up)
+
+
+def _reached_by(loop: Loop) -> set[int]:
+    """Ids of what its steps can change."""
+    functions = [function for ref in loop.step_functions if (function := ref()) is not None]
+    return loop.runtime.captured_by(functions)

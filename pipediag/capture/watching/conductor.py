@@ -296,6 +296,8 @@ class Conductor:
             return
         loop = consumer.loop
         record = loop.record
+        if self._held.loop is not None and self._held.loop is not loop:
+            self._held.step_beside(loop)
         turn = self._turns.here
         self._learn_role(turn)
         if turn.last is not consumer:
@@ -311,8 +313,7 @@ class Conductor:
             self._with.timeline.passed("aside", loop.last_ns, now_ns - (wait_ns or 0))
         if not continuous:  # and where the steps that the trials came in go on, this does nothing
             self._with.timeline.steps_begin(record.id, now_ns, wait_ns)
-        if not self.diagnosing.repeats(loop):
-            self._count(consumer, now_ns, continuous)
+        self._count(consumer, now_ns, continuous)
         loop.last_ns = now_ns
         loop.clock.hand_over(now_ns, wait_ns, continuous)
         if record.first_step_ns is None:
@@ -390,6 +391,8 @@ class Conductor:
 
     def _count(self, consumer: Consumer, now_ns: int, continuous: bool) -> None:
         """A step of the script's begins, and one is over where nothing came between."""
+        if self.diagnosing.repeats(consumer.loop):
+            return
         if continuous:
             self._step_over(consumer, now_ns - consumer.loop.last_ns)
         consumer.loop.record.steps += consumer.loop.record.batches_per_call

@@ -46,6 +46,17 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 # What the parent hears.
 
 
+def test_trials_that_another_thread_ends_are_over_with_what_is_asked_next(stage: Stage) -> None:
+    stage.parent.prepare("base")
+    stage.parent.looks = lambda: setattr(trials, "ends", "a step of another thread came between")
+    trials = stage.trials(goes_on=True)
+    trials.begin(stage.consumer)
+
+    assert stage.told == [TrialsOver("a step of another thread came between")]
+    assert trials.over
+    assert stage.handed_out is None
+
+
 def test_an_arm_is_prepared_when_it_has_taken_two_steps(stage: Stage) -> None:
     stage.parent.prepare("base")
     trials = stage.begun()

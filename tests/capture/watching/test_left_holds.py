@@ -16,6 +16,7 @@ from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import TrialsAwaited, TrialsOver
 from pipediag.session.settings import RunSettings
+from pipediag.vocabulary import LoopRole
 from tests.capture.instruments import FakeInstruments, consumer_of, training_loop
 from tests.capture.trying.conversation import Parent
 from tests.capture.trying.pipelines import Model, Pipeline, Pipelines, played
@@ -137,6 +138,38 @@ def test_another_thread_has_its_callbacks_and_its_training_while_a_loop_is_held(
     assert not other.submit(lambda: script.held.silent).result()
     assert shown == []
     assert script.held.silent
+
+
+@pytest.mark.parametrize(
+    ("role", "steps", "ends"),
+    [("training", 0, True), ("other", 0, True), ("other", 9, False), ("validation", 0, False)],
+)
+def test_what_another_thread_trains_ends_the_hold_and_is_not_undone(
+    script: Script, role: LoopRole, steps: int, ends: bool
+) -> None:
+    held, beside = script.held_fit(), script.fit()
+    held.loop.runtime.captured = {7}  # type: ignore[attr-defined]
+    beside.loop.record.role, beside.loop.record.steps = role, steps
+    ThreadPoolExecutor(1).submit(script.step, beside).result()
+    assert script.instruments.state.kept_alone == {7}, "what the held loop's steps can change"
+    assert script.held.silent, "until its own step is over"
+    script.step(held)
+
+    assert (script.held.loop is None) is ends
+    over = [message for message in script.instruments.told if isinstance(message, TrialsOver)]
+    assert ["another thread" in message.reason for message in over] == [True] * ends
+    assert script.instruments.state.kept is not ends
+
+
+def test_so_does_a_function_of_another_thread_that_trains_without_a_loop(script: Script) -> None:
+    held = script.held_fit()
+    script.held.step_beside()
+    script.step(held)
+    assert script.held.loop is held.loop, "its own thread's steps are those of the trials"
+    ThreadPoolExecutor(1).submit(script.held.step_beside).result()
+    script.step(held)
+
+    assert script.held.loop is None
 
 
 def test_no_loop_is_held_while_another_thread_trains(script: Script) -> None:

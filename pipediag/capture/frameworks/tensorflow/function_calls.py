@@ -105,6 +105,8 @@ class FunctionCalls:
         """None for what is called inside another call, or by tf.data for its pipeline."""
         if self._updates.busy:
             return None
+        if self._held.loop is not None and self._updates.trains(function):
+            self._held.step_beside()
         loops_itself = self._in_graph.runs(function)
         if loops_itself and self._in_graph.enough:
             self._conductor.stop()

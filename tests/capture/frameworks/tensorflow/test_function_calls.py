@@ -76,7 +76,7 @@ def function() -> Any:
         conductor=conductor,
         updates=UpdateWatch(),
         in_graph=in_graph,
-        held=None,
+        held=SimpleNamespace(loop=None),
         timeline=FakeTimeline(),
         other_uses=None,
     )
@@ -244,7 +244,7 @@ class Tracing:
             timeline=self.timeline,
             updates=UpdateWatch(),
             in_graph=in_graph,
-            held=None,
+            held=SimpleNamespace(loop=None),
             other_uses=None,
         )
         calls = FunctionCalls(watchers, ToyRuntime(), lambda args: (None, None))
