@@ -203,9 +203,24 @@ class Conductor:
                 turn.nested.ended(last.loop)
                 turn.joined.ended(last)
 
+    def epoch_over(self) -> None:
+        """Keras tells callbacks of a `fit` that its epoch has ended, held or not.
+
+        Raises:
+            StopScript: it ended in the middle of trials, after which the script is to be stopped.
+        """
+        held = self._held_here
+        if held is not None and not self._held.silent:
+            self._leave(held)
+            self._stopping.go_on_or_stop(held)
+        self.epoch_ended()
+
     def fit_over(self) -> None:
-        """A call of `fit` on this thread has ended, by itself or by what it raised."""
-        self.fit_left()
+        """A call of `fit` on this thread has ended, by itself or by what it raised: whatever the
+        script does about that it does with the model and the callbacks that are its own."""
+        held = self._held_here
+        if held is not None and held.fit_begun:
+            self._leave(held)
         self._loops.let_go_of_fits()
 
     def fit_left(self) -> None:
@@ -213,10 +228,19 @@ class Conductor:
 
         By then they are over, unless the script was told to stop, by itself or by Ctrl-C.
         """
+        held = self._held_here
+        if held is not None and self._held.silent:
+            self._leave(held)
+
+    @property
+    def _held_here(self) -> Loop | None:
+        """The loop that this thread runs, where that is held."""
         last, held = self._turns.here.last, self._held.loop
-        if held is not None and self._held.silent and last is not None and last.loop is held:
-            self._holding = False
-            self.diagnosing.left(held)
+        return held if last is not None and last.loop is held else None
+
+    def _leave(self, held: Loop) -> None:
+        self._holding = False
+        self.diagnosing.left(held)
 
     def function_traced(self, function: Any, *, again: bool, lengths_differ: bool = False) -> None:
         """A tf.function was traced in a call; `again` where it had been before that call, and

@@ -113,7 +113,7 @@ class Diagnosing:
         self._stopping.go_on_or_stop(loop)
 
     def left(self, loop: Loop) -> None:
-        """The script, which goes on, has left a held loop before its trials were over."""
+        """The script has left a held loop before its trials were over."""
         self._held.leave("the script left its training loop in the middle of them")
         self._trials_over(loop)
 

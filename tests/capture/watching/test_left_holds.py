@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.stop_script import StopScript
 from pipediag.capture.trying import answering, held_loops
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
@@ -25,9 +26,9 @@ SECOND = 1_000_000_000
 
 
 class Script:
-    """Goes on after trials, the first loop of which is held once it has started up."""
+    """Goes on after trials or is stopped; its first loop is held once it has started up."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, goes_on: bool = True) -> None:
         self.instruments = FakeInstruments(directory)
         self.parent = Parent()
         self.parent.prepare("base")
@@ -41,9 +42,9 @@ class Script:
             let_go_of_fits=lambda: [setattr(loop, "fit_frame", None) for loop in self.loops],
         )
         commands: Any = self.parent
-        self.held = held_loops.HeldLoops(commands, self.instruments.all, run_to_end=True)
+        self.held = held_loops.HeldLoops(commands, self.instruments.all, run_to_end=goes_on)
         settings = RunSettings(
-            "train.py", (), False, str(directory), run_to_end=True, hold_loop="loop1"
+            "train.py", (), False, str(directory), run_to_end=goes_on, hold_loop="loop1"
         )
         self.conductor = Conductor(
             registry, UpdateWatch(), self.instruments.all, settings, lambda: None, self.held
@@ -53,7 +54,9 @@ class Script:
         loop = training_loop(len(self.loops) + 1)
         loop.runtime, loop.dataset = Pipelines(), Pipeline()
         loop.fit_frame = object()
-        model: Any = SimpleNamespace(variants=lambda *_: Model())
+        loop.record.kind = "keras"
+        self.model = Model()
+        model: Any = SimpleNamespace(variants=lambda *_: self.model)
         loop.trainer = model
         self.loops.append(loop)
         return consumer_of(loop)
@@ -65,9 +68,10 @@ class Script:
 
     def held_fit(self) -> Consumer:
         consumer = self.fit()
-        for _ in range(4):
-            self.step(consumer)
-        assert self.held.silent
+        with self.held.in_epoch():
+            for _ in range(4):
+                self.step(consumer)
+        assert self.held.loop is consumer.loop
         assert self.instruments.state.kept
         assert consumer.stand_in.iterator is not None
         return consumer
@@ -172,13 +176,56 @@ def test_so_does_a_function_of_another_thread_that_trains_without_a_loop(script:
     assert script.held.loop is None
 
 
+def test_a_fit_that_is_left_in_a_script_that_is_stopped_later_is_held_no_more(
+    tmp_path: Path, script: Script
+) -> None:
+    script = Script(tmp_path, goes_on=False)
+    fit = script.held_fit()
+    assert not script.held.silent
+    script.conductor.fit_over()
+
+    assert (script.held.loop, script.held.skipped) == (None, ())
+    assert not script.instruments.state.kept
+    assert script.model.used[-1] == {}, "the model is compiled as the script has it"
+    assert fit.stand_in.iterator is None
+    steps = fit.loop.record.steps
+    script.step(fit)
+    assert fit.loop.record.steps == steps + 1
+
+
+def test_an_epoch_that_ends_in_trials_stops_the_script_that_was_to_be_stopped(
+    tmp_path: Path, script: Script
+) -> None:
+    script = Script(tmp_path, goes_on=False)
+    script.held_fit()
+    with pytest.raises(StopScript):
+        script.conductor.epoch_over()
+
+    assert script.held.loop is None
+    assert script.model.used[-1] == {}
+    assert not script.instruments.state.kept
+
+
+def test_what_a_callback_does_with_other_loops_leaves_such_a_hold(
+    tmp_path: Path, script: Script
+) -> None:
+    script = Script(tmp_path, goes_on=False)
+    fit = script.held_fit()
+    script.conductor.epoch_ended()
+    script.step(script.fit())
+    script.conductor.fit_over()
+
+    assert script.held.loop is fit.loop
+
+
 def test_no_loop_is_held_while_another_thread_trains(script: Script) -> None:
     fit, beside = script.fit(), script.fit()
     other = ThreadPoolExecutor(1)
     beside.loop.thread = other.submit(threading.current_thread).result()
     other.submit(script.step, beside).result()
-    for _ in range(4):
-        script.step(fit)
+    with script.held.in_epoch():
+        for _ in range(4):
+            script.step(fit)
 
     assert script.held.loop is None
     assert "trains or is tried on another thread" in (fit.loop.record.untried or "")
@@ -187,6 +234,7 @@ def test_no_loop_is_held_while_another_thread_trains(script: Script) -> None:
 def test_a_second_loop_is_not_held_beside_the_first(script: Script) -> None:
     held, second = script.held_fit(), script.fit()
 
-    assert not script.held.hold(second.loop, second, goes_on=True)
+    with script.held.in_epoch():
+        assert not script.held.hold(second.loop, second, goes_on=True)
     assert script.held.loop is held.loop
-    assert second.loop.record.untried
+    assert "tried on another thread" in (second.loop.record.untried or "")

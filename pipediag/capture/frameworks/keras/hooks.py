@@ -147,10 +147,11 @@ class KerasHooks:
         if module.CallbackList.__module__ != module.__name__:
             return
         conductor, held, guard = self._conductor, self._held, self._guard
-        at_epoch = guard.entry(
-            "telling epochs apart", lambda *_, **__: conductor.epoch_ended(), vital=True
-        )
-        for name in ("on_epoch_begin", "on_epoch_end"):
+        for name, told in (
+            ("on_epoch_begin", conductor.epoch_ended),
+            ("on_epoch_end", conductor.epoch_over),
+        ):
+            at_epoch = guard.entry("telling epochs apart", _without_arguments(told), vital=True)
             original = getattr(module.CallbackList, name)
             setattr(module.CallbackList, name, guard.before(original, at_epoch))
         skipped = SkippedCallbacks(lambda: held.skipped)
@@ -214,3 +215,7 @@ class KerasHooks:
 
     def _on_legacy_optimizer(self, module: Any) -> None:
         self._updates.install_optimizer(module.OptimizerV2, "apply_gradients", self._guard)
+
+
+def _without_arguments(told: Callable[[], None]) -> Callable[..., None]:
+    return lambda *_, **__: told()

@@ -31,7 +31,7 @@ class Stage:
         self.held = SimpleNamespace(loop="loop1", silent=False, skipped=[])
         self.guard = Guard(self.notes.append)
         timeline: Any = FakeTimeline()
-        nobody: Any = SimpleNamespace(epoch_ended=lambda *_: None)
+        nobody: Any = SimpleNamespace(epoch_ended=lambda: None, epoch_over=lambda: None)
         held: Any = self.held
         timed = TimedCalls(timeline, self.guard)
         hooks = KerasHooks(nobody, nobody, held, timed, self.guard)
