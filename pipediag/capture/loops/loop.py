@@ -94,13 +94,12 @@ class Loop:
             return False
         if consumer.loop is self:
             self.record.iterators -= 1  # as of `zip`: its epochs are counted by one of them
-        for place, one in enumerate(self.joined):
-            if one.loop is consumer.loop and one.iterator() is None:
-                consumer.drawn = one.drawn
-                self.joined[place] = consumer
-                return False
-        self.joined.append(consumer)
-        return True
+        gone = (one for one in self.joined if one.iterator() is None)
+        former = next((one for one in gone if one.loop is consumer.loop), None)
+        if former is not None:
+            consumer.drawn = former.drawn
+        self.joined = [one for one in self.joined if one.iterator() is not None] + [consumer]
+        return former is None
 
     def measured(self, consumer: Consumer) -> Consumer:
         """The one whose pipeline is the loop's, of an iterator of its own and those joined."""

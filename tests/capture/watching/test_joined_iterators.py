@@ -171,3 +171,18 @@ def test_an_iterator_that_is_gone_does_not_lead(stage: Stage) -> None:
     zipped(stage, [later, other], 4, [3, 4])
 
     assert one.loop.record.steps == 8
+
+
+def test_an_iterator_that_was_made_again_elsewhere_takes_the_place_of_the_former(
+    stage: Stage,
+) -> None:
+    """As in `except StopIteration: other = iter(dataset)`."""
+    one, other = stage.consumer(), stage.consumer()
+    zipped(stage, [one, other], 4, [3, 4])
+    other.iterator = weakref.ref(type("Gone", (), {})())
+    made_again = stage.consumer()
+    zipped(stage, [one, made_again], 4, [3, 4])
+
+    assert one.loop.joined == [made_again]
+    assert made_again.loop.record.part_of == one.loop.record.id
+    assert one.loop.record.steps == 8
