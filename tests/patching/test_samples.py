@@ -17,6 +17,7 @@ from pipediag.session.edits import (
     Change,
     Insert,
     Move,
+    MoveLayers,
     Replace,
     SetModel,
     SetOptions,
@@ -87,6 +88,10 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("slow_embedding_basic", "host-overhead"): (SEVERAL,),
     ("slow_embedding_basic", "small-batch"): (BIGGER,),
     ("small_batch", "host-overhead"): (SEVERAL,),
+    ("text_layer_in_model", "host-overhead"): (SEVERAL,),
+    ("text_layer_in_model", "preprocessing-in-model"): (
+        MoveLayers(("to_ids",), "from_tensor_slices", 256, 2560),
+    ),
     ("small_batch", "small-batch"): (BIGGER,),
     ("string_lookup", "missing-cache"): (BEHIND, CACHE),
     ("string_lookup", "serial-stateful-map"): (TUNED,),
@@ -107,6 +112,7 @@ BY_HAND = {
     ("generator_waits", "waiting-generator"),
     ("generator_waits_and_parses", "waiting-generator"),
     ("regularized_table", "regularized-table"),
+    ("text_layer_in_model", "preprocessing-in-model"),
 }
 """What only the author of the script can write."""
 GOAL = 0.8
