@@ -7,6 +7,7 @@ from typing import Any
 
 from pipediag.facts.machine import on_accelerator
 from pipediag.measures.host.of_loop import stacks_of
+from pipediag.measures.loop.cache_fill import cache_filled_meanwhile
 from pipediag.measures.loop.embedding_cost import has_parts, measure_embedding_cost
 from pipediag.measures.loop.time import time_of
 from pipediag.measures.missing import Missing
@@ -200,7 +201,9 @@ def _ceiling(
         return breakdown
     # The breakdown rests on it.
     assert wait.chosen is not None
-    return measure_ceiling(wait.chosen, breakdown, time_of(recording, loop))
+    # What an epoch that fills a cache waits for says nothing of the whole loop.
+    filled = cache_filled_meanwhile(recording, loop) is not None
+    return measure_ceiling(wait.chosen, breakdown, None if filled else time_of(recording, loop))
 
 
 def _devices(
