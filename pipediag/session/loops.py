@@ -42,6 +42,8 @@ class Softmax(Record):
     """Places of an example that have a softmax each; None where that is not fixed."""
     labels: SparseOrDense
     """Whether a label is the class itself, or a number for each."""
+    labels_given: bool = False
+    """Whether the batch has the number for each class, and the step makes it of no class."""
     device: str | None = None
     compiled: bool = False
     """Whether XLA compiles it."""

@@ -110,6 +110,8 @@ class RecordedSoftmax:
     device: str | None
     compiled: bool
     """Whether XLA compiles it."""
+    labels_given: bool = False
+    """Whether the batch has the number for each class, and the step makes it of no class."""
     update_operations: list[str] = field(default_factory=list)
     """What an optimizer does with these weights, where they are no embedding table: a table has
     parts of its own."""

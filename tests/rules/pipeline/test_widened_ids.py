@@ -7,11 +7,14 @@ import pytest
 
 from pipediag.rules.pipeline import one_hot_labels, vectors_in_pipeline, widened_ids
 from pipediag.session.findings import Finding
+from pipediag.session.loops import Softmax
 from pipediag.session.pipeline import Widening
 from tests.factories import make_embedding_cost, make_keras, make_loop
-from tests.records import make_breakdown, make_function, make_operation
+from tests.records import make_breakdown, make_function, make_operation, make_steps
 from tests.rules.limits import Limit, names_of, stands
 from tests.rules.sessions import batch, keeps_up, only, session_of, source
+
+STEPS = make_steps(batch_size=None)
 
 RULES = [(vectors_in_pipeline, "lookup"), (one_hot_labels, "one-hot")]
 LOSS = "categorical_crossentropy"
@@ -90,6 +93,37 @@ def test_one_hot_inputs_are_no_labels() -> None:
 
 def test_another_loss_may_need_one_hot_labels() -> None:
     assert finding_with(one_hot_labels, "one-hot", loss="kl_divergence").status == "not-applicable"
+
+
+def given(batch_size: int | None = 128, **overrides: Any) -> Finding:
+    """Labels that no map makes, of 20,000 classes."""
+    known = {"weights": "w", "classes": 20_000, "features": 8, "labels": "dense"}
+    softmax = Softmax(**{**known, "labels_given": True, **overrides})  # type: ignore[arg-type]
+    loop = make_loop(keras=make_keras(loss=LOSS), softmaxes=[softmax], batch_size=batch_size)
+    return only(one_hot_labels, session_of(source(), batch(), loops=[loop], steps=STEPS))
+
+
+def test_labels_that_the_batch_has_a_number_for_each_class_of() -> None:
+    finding = given()
+
+    assert finding.status == "informative"
+    assert "If each label is one class, as `to_categorical` makes them" in finding.advice
+    assert "20000 classes, 10.2 MB in a step" in finding.advice
+    shipped = given(positions=2).evidence["shipped_megabytes_per_step"]
+    assert shipped == pytest.approx(20.48, abs=0.01)
+
+
+def test_given_labels_that_are_few_or_made_in_the_step() -> None:
+    assert given(classes=10).status == "pass"
+    assert given(batch_size=None).status == "inconclusive"
+    assert given(labels_given=False).status == "not-applicable"
+
+
+def test_labels_that_a_map_makes_are_told_there() -> None:
+    softmax = Softmax(weights="w", classes=9, features=8, labels="dense", labels_given=True)
+    loop = make_loop(keras=make_keras(loss=LOSS), softmaxes=[softmax])
+
+    assert finding_with(one_hot_labels, "one-hot", loops=[loop]).op_id == "map_0"
 
 
 LIMITS = [

@@ -218,7 +218,8 @@ def of_classes(*last, labels="sparse_categorical_crossentropy", **options):
     model = keras.Sequential([*body, *last])
     model.compile("adam", labels, **options)
     model.make_train_function()
-    shape = model.output_shape[:-1] if labels.startswith("sparse") else model.output_shape
+    sparse = isinstance(labels, str) and labels.startswith("sparse")
+    shape = model.output_shape[:-1] if sparse else model.output_shape
     wanted = np.zeros([8, *shape[1:]], "float32")
     model.train_function(iter(tf.data.Dataset.from_tensors((batch[0], wanted)).repeat()))
     seen = [cell.cell_contents for cell in model.train_function.__closure__]
@@ -236,6 +237,14 @@ softmax("activation", of_classes(layers.Flatten(), dense("softmax")))
 softmax("own activation", of_classes(layers.Flatten(), dense(), layers.Softmax()))
 softmax("one-hot", of_classes(
     layers.Flatten(), dense("softmax"), labels="categorical_crossentropy"))
+smoothed = keras.losses.CategoricalCrossentropy(label_smoothing=0.1)
+given = {"one-hot": "categorical_crossentropy", "smoothed": smoothed,
+    "made in the step": lambda y, p: keras.losses.categorical_crossentropy(
+        tf.one_hot(tf.argmax(y, axis=1), 70), p)}
+for name, labels in given.items():
+    step = of_classes(layers.Flatten(), dense("softmax"), labels=labels)
+    print(json.dumps({"name": f"labels {name}",
+        "given": [(one.labels, one.labels_given) for one in step.softmaxes]}))
 softmax("each word", of_classes(dense("softmax")))
 softmax("xla", of_classes(layers.Flatten(), dense("softmax"), jit_compile=True))
 
@@ -708,6 +717,15 @@ def test_logits_and_their_loss_are_the_vocabularys(steps: dict[str, dict[str, An
 
     assert {"MatMul", "SparseSoftmaxCrossEntropyWithLogits"} <= set(found["types"])
     assert not any("adam" in name for name in found["names"])
+
+
+@pytest.mark.parametrize(
+    ("name", "given"), [("one-hot", True), ("smoothed", True), ("made in the step", False)]
+)
+def test_labels_of_each_class_are_given_unless_the_step_makes_them(
+    steps: dict[str, dict[str, Any]], name: str, given: bool
+) -> None:
+    assert steps[f"labels {name}"]["given"] == [["dense", given]]
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def sources_of(step: Unfolded, ids: At) -> Iterator[At]:
     Raises:
         NotFromABatchError: they are computed from more than these.
     """
-    return _upwards(step, ids, lambda at: _is_source(step, at))
+    return _upwards(step, ids, lambda at: is_source(step, at))
 
 
 def outside_functions(step: Unfolded, ids: At) -> Iterator[At]:
@@ -116,11 +116,12 @@ def cast_of(step: Unfolded, ids: At) -> Cast | None:
             return Cast(_narrowest(floats), at)
         before = one_to_one(step, at)
         if before is None:
-            return Cast(_narrowest(floats), None) if floats and _is_source(step, at) else None
+            return Cast(_narrowest(floats), None) if floats and is_source(step, at) else None
         at = step.source(before)
 
 
-def _is_source(step: Unfolded, at: At) -> bool:
+def is_source(step: Unfolded, at: At) -> bool:
+    """Whether it is a part of the batch, or an argument of the step."""
     return (
         at.op.type in (HANDS_OUT, HANDED_OUT)
         or (at.op.type == "Placeholder" and not _captured(step, at))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipediag.capture.frameworks.tensorflow.tables.copies import of_all_devices
+from pipediag.capture.frameworks.tensorflow.tables.ids import is_source
 from pipediag.capture.frameworks.tensorflow.tables.unfolded import At, Unfolded
 from pipediag.session.recorded_tables import RecordedSoftmax
 from pipediag.vocabulary import SparseOrDense
@@ -35,6 +36,8 @@ def softmaxes_in(
         if op.type in _LOSSES:
             found = _of(step, At(frame, op.inputs[0]), _LOSSES[op.type], variables)
             if found is not None:
+                _, softmax = found
+                softmax.labels_given = _are_given(step, At(frame, op.inputs[1]), softmax.classes)
                 yield found
 
 
@@ -58,6 +61,12 @@ def _of(
         device=weights.device or None,
         compiled=way[-1].frame.compiled,
     )
+
+
+def _are_given(step: Unfolded, labels: At, classes: int) -> bool:
+    """Whether the batch has a number for each class, and the step makes them of no class."""
+    *_, first = _back(step, labels, classes)
+    return _last(first) == classes and is_source(step, first)
 
 
 def _weights(step: Unfolded, product: At, classes: int, variables: dict[int, Any]) -> Any:
