@@ -32,6 +32,21 @@ def padded_percent(session: Session) -> float | None:
     return sum((ids.padding_percent or 0.0) * ids.lookups for ids in known) / lookups
 
 
+def zeros_of_padding(session: Session) -> float | None:
+    """Percent of lookups by an id 0 that is known to be padding, of all tables together of which
+    that is known: one masks it, or the table of tokens in front gives it for no token."""
+    known = [table.ids for table in session.embeddings if table.ids and _zero_pads(table)]
+    lookups = sum(ids.lookups for ids in known)
+    if not lookups:
+        return None
+    return sum((ids.zero_percent or 0.0) * ids.lookups for ids in known) / lookups
+
+
+def _zero_pads(table: Embedding) -> bool:
+    given_for_none = table.ids is not None and table.ids.zero_is_a_token is False
+    return (table.mask_zero or given_for_none) and not masks_a_token(table)
+
+
 def masks_a_token(table: Embedding) -> bool:
     """Whether the table masks id 0 although that stands for a token."""
     ids = table.ids

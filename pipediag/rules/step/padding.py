@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold
-from pipediag.facts.padding import padded_percent
+from pipediag.facts.padding import padded_percent, zeros_of_padding
 from pipediag.facts.pipeline import call_name, operations, place_name
 from pipediag.facts.shapes import lengths_vary
 from pipediag.facts.step import class_percent
@@ -34,12 +34,16 @@ META = Meta(
     title_passed="Padding hardly weighs",
     looks_at="padded_batch where the batches' shapes have an unknown dimension behind the first, "
     "in a loop whose time goes to compute; how much of the ids of an Embedding with `mask_zero` is "
-    "padding, in a few batches.",
+    "padding, in a few batches. Where all batches have one length, as `pad_sequences` and "
+    "`output_sequence_length` make them: how many ids are a 0 that is padding, as the Embedding "
+    "masks it or the table of tokens gives it for none.",
     why="A model computes on padding as on data. Batches of similar lengths hold less of it, which "
     "is worth the other order only if lengths differ much: a trial tells.",
-    edit="`bucket_by_sequence_length(...)` in place of `padded_batch`.",
+    edit="`bucket_by_sequence_length(...)` in place of `padded_batch`; where the length is fixed, "
+    "a shorter one.",
     cost="Examples of similar length stand together in a batch, so that batches are mixed less; "
-    "one batch is gathered for each bucket, in memory.",
+    "one batch is gathered for each bucket, in memory. A shorter fixed length cuts "
+    "longer examples.",
     prediction="None: batches of similar length hold less padding, but how much less depends on "
     "the order in which they come.",
     needs=("loop", "pipeline", "steps", "breakdown"),
@@ -53,11 +57,38 @@ BUCKETS = 4
 
 
 def check(session: Session) -> list[Finding]:
-    """One finding on the last padded_batch."""
+    """One finding on the last padded_batch, or on batches that are padded to one fixed length."""
     padded = operations(session, "padded_batch")
-    if not padded:
-        return [META.finding("not-applicable", "The pipeline pads no batches.")]
-    return [_finding(session, padded[-1])]
+    loop = session.diagnosed_loop()
+    spec = loop.element_spec if loop else None
+    if padded and (spec is None or lengths_vary(spec)):
+        return [_finding(session, padded[-1])]
+    zeros = zeros_of_padding(session)
+    if zeros is not None:
+        return [_of_one_length(session, zeros, padded[-1] if padded else None)]
+    if padded:
+        return [_finding(session, padded[-1])]
+    return [META.finding("not-applicable", "The pipeline pads no batches.")]
+
+
+def _of_one_length(session: Session, zeros: float, op: Operation | None) -> Finding:
+    """Nothing is tried: how long examples are without their padding is not recorded."""
+    percent = class_percent(session, ["device_compute"])
+    evidence = {"device_compute_percent": percent, "padding_percent": zeros}
+    if zeros < PADDED.value or percent < COMPUTE.value or input_first(session):
+        return META.finding("pass", "", op=op, evidence=evidence)
+    loop = session.diagnosed_loop()
+    return META.finding(
+        "informative",
+        f"{zeros:.0f} % of the ids are padding, which the model computes on: pad to a shorter "
+        "length (`maxlen`, `output_sequence_length`, `padded_shapes`), which cuts the longest "
+        "examples, so that the model learns from less, or pad each batch to its own longest "
+        "by `bucket_by_sequence_length`, which cuts none.",
+        op=op,
+        place=None if op else (loop.file, loop.line) if loop else None,
+        evidence=evidence,
+        title="Examples are padded to one fixed length",
+    )
 
 
 def _finding(session: Session, op: Operation) -> Finding:

@@ -6,6 +6,7 @@ import pytest
 
 from pipediag.rules.step import padding
 from pipediag.session.edits import Edit, Replace
+from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from tests.factories import make_embedding, make_loop, make_session
 from tests.records import make_breakdown, make_operation
@@ -80,3 +81,42 @@ def test_without_padding_or_a_spec() -> None:
     assert only(padding, session_of(source(), batch())).status == "not-applicable"
     assert only(padding, session_with(None)).status == "inconclusive"
     assert only(padding, make_session(pipeline=None)).status == "inconclusive"
+
+
+def of_one_length(zeros: float = 40.0, compute: float = 80.0, **table: Any) -> Finding:
+    """Batches that no operation of the pipeline pads."""
+    ids = make_ids(zero_percent=zeros, zero_is_a_token=table.pop("zero_is_a_token", None))
+    breakdown = make_breakdown(input_wait=5.0, device_compute=compute)
+    tables = [make_embedding(**{"mask_zero": True, "ids": ids, **table})]
+    return only(padding, session_of(source(), batch(), embeddings=tables, breakdown=breakdown))
+
+
+def test_padding_to_one_fixed_length_is_told_with_its_share() -> None:
+    finding = of_one_length()
+
+    assert (finding.status, finding.title) == (
+        "informative",
+        "Examples are padded to one fixed length",
+    )
+    assert finding.advice.startswith("40 % of the ids are padding, which the model computes on")
+    assert "cuts the longest examples, so that the model learns from less" in finding.advice
+    assert finding.edit is None
+    by_tokens = of_one_length(mask_zero=False, zero_is_a_token=False)
+    assert by_tokens.advice == finding.advice
+
+
+def test_a_fixed_padded_batch_is_one() -> None:
+    ids = make_ids(zero_percent=62.0)
+    tables = [make_embedding(mask_zero=True, ids=ids)]
+    finding = only(padding, session_with(FIXED, embeddings=tables))
+
+    assert (finding.status, finding.line) == ("informative", 7)
+    assert "62 % of the ids are padding" in finding.advice
+
+
+def test_zeros_that_are_few_or_that_nobody_says_are_padding() -> None:
+    assert of_one_length(zeros=9.9).status == "pass"
+    assert of_one_length(compute=20.0).status == "pass"
+    assert of_one_length(mask_zero=False).status == "not-applicable"
+    assert of_one_length(mask_zero=False, zero_is_a_token=True).status == "not-applicable"
+    assert of_one_length(zero_is_a_token=True).status == "not-applicable"
