@@ -25,6 +25,7 @@ from pipediag.capture.step_tables import (
 )
 from pipediag.capture.trainer import Trainer
 from pipediag.session.recorded_tables import RecordedVariable
+from pipediag.tensorflow_names import LOOKUP
 
 _Told = TypeVar("_Told")
 
@@ -47,6 +48,10 @@ _SEVERAL_DRAWS = (
     "out to be looked at."
 )
 _NO_TOKENS = "No table of tokens stands in front of it in the step."
+_IN_PIPELINE = (
+    "Tokens are looked up in the pipeline and not in the step, which so does not tell which ids "
+    "stand for unknown ones."
+)
 
 
 class TableWatch:
@@ -198,13 +203,18 @@ class TableWatch:
                 record.ids = tally.recorded()
                 record.ids.incomplete = table.ids_incomplete
                 if record.ids.out_of_vocabulary is None:
-                    record.ids.out_of_vocabulary_missing = _NO_TOKENS
+                    record.ids.out_of_vocabulary_missing = self._why_no_vocabulary()
                 record.ids.zero_is_a_token = self._zero_is_a_token.get(id(record))
             elif record.ids_missing is None:
                 record.ids_missing = self._why_none()
         self._tallies.clear()
         self._records.clear()
         self._step = None
+
+    def _why_no_vocabulary(self) -> str:
+        above = self._recorder.recording.upstream(self._loop.record.root_op_id)
+        made = (one.function.graph_ops for one in above if one.function is not None)
+        return _IN_PIPELINE if any(LOOKUP & ops.keys() for ops in made) else _NO_TOKENS
 
     def _why_none(self) -> str:
         if self._run_otherwise:

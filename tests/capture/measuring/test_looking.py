@@ -19,6 +19,7 @@ from pipediag.capture.watching.looking import ScriptsOwnError, look_at_next
 from pipediag.session.recorded_tables import RecordedSoftmax, RecordedTableUse, RecordedVariable
 from tests.capture.instruments import FakeSampler
 from tests.capture.measuring.test_diagnosis import Measured
+from tests.recordings import make_recorded_function, make_recorded_operation
 
 TOY_SOFTMAX = RecordedSoftmax("words", 10, 4, 1, "sparse", None, compiled=False)
 
@@ -327,6 +328,30 @@ def test_why_some_lookups_are_not_among_those_that_were_counted_is_written_down(
     measured.diagnosis.finish("the script ended")
 
     assert measured.recording.variables[0].ids.incomplete == "1 of 2"
+
+
+@pytest.mark.parametrize(
+    ("graph_ops", "said"),
+    [
+        ({"LookupTableFindV2": 1, "StringSplit": 1}, "Tokens are looked up in the pipeline"),
+        ({"StringSplit": 1}, "No table of tokens stands in front of it in the step."),
+    ],
+)
+def test_tokens_that_the_pipeline_looks_up_are_not_said_to_be_in_no_table(
+    measured: Measured, graph_ops: dict[str, int], said: str
+) -> None:
+    mapped = make_recorded_operation(
+        "map_0", "map", function=make_recorded_function(graph_ops=graph_ops)
+    )
+    measured.recording.operations.append(mapped)
+    measured.loop.record.root_op_id = "map_0"
+    measured.until(Phase.LOOK)
+    next(look_at_next(measured.consumer, iter([[1, 1]]), print))
+    measured.diagnosis.finish("the script ended")
+
+    missing = measured.recording.variables[0].ids.out_of_vocabulary_missing
+    assert missing is not None
+    assert missing.startswith(said)
 
 
 def test_layers_that_can_not_be_asked_leave_the_steps_own_tables(measured: Measured) -> None:
