@@ -42,6 +42,10 @@ SPENT = 0.8
 """Of the time that is left, by blocks that are longer than the shortest: the rest is for whatever
 takes longer than it did."""
 
+KEPT_FOR_MORE = 0.5
+"""Share of the budget into which no block grows longer while edits may follow that wait for what
+comes of these. Own choice."""
+
 
 @dataclass(frozen=True)
 class Confirmed:
@@ -67,6 +71,8 @@ class Contest:
         self.epochs_need_s: float | None = None
         """Seconds with which edits of whole epochs would not have been turned away."""
         self.confirmed: list[Confirmed] = []
+        self.more_to_come = False
+        """Whether edits may enter once these are decided, which need time as well."""
         self._bench = bench
         self._share = share
         self._waiting: deque[Candidate] = deque()
@@ -121,7 +127,8 @@ class Contest:
         if self._waiting or rounds < LOOKS[0]:
             return BLOCK_S
         to_come_s = (MOST_ROUNDS - rounds) * self._cost_with()
-        stretched = self._last_block_s * SPENT * self._time_s() / to_come_s
+        kept_s = KEPT_FOR_MORE * self._bench.budget_s if self.more_to_come else 0.0
+        stretched = self._last_block_s * SPENT * (self._time_s() - kept_s) / to_come_s
         self._last_block_s = min(max(stretched, BLOCK_S), LONGEST_BLOCK_S)
         return self._last_block_s
 

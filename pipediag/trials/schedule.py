@@ -181,9 +181,11 @@ class _Trials:
     def _measure(self, first: list[Candidate], further: list[Candidate]) -> None:
         ended: str | None = None
         self.contest.enter(first)
+        self.contest.more_to_come = bool(further)
         try:
             self.notes += self._bench.prepare_base()
             self._one_by_one()
+            self.contest.more_to_come = False
             if not self.contest.confirmed:
                 self.contest.enter(self._allowed(further))
                 self._one_by_one()

@@ -405,6 +405,14 @@ def test_further_edits_are_tried_where_the_first_may_not_be() -> None:
     assert outcome.trials["b"].state == "confirmed"
 
 
+def test_an_edit_that_stays_open_leaves_time_to_the_further_ones() -> None:
+    executor = FakeExecutor({"a": 1.05, "b": 2.0}, noise=0.2)
+    outcome = try_edits(executor, [make_finding("a")], 40.0, further=[make_finding("b")])
+
+    assert outcome.trials["a"].state == "inconclusive"
+    assert outcome.trials["b"].state == "confirmed"
+
+
 def test_a_budget_that_is_spent_on_the_first_leaves_the_further_ones_untried() -> None:
     executor = FakeExecutor()
 
