@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePath
 
 from pipediag.facts.limits import Threshold
@@ -28,6 +29,7 @@ COMPILE = Threshold(
     "% of the step",
     "own choice, equal to the limit on input wait",
 )
+_KERAS_STEP = "TensorFlowTrainer.make_train_function"
 META = Meta(
     id="retracing",
     name="Retracing",
@@ -75,7 +77,7 @@ def check(session: Session) -> list[Finding]:
         return [
             META.finding(
                 "fail",
-                _advice(loop, steps),
+                _advice(session, loop, steps),
                 place=place,
                 evidence=evidence,
                 own_prediction=_prediction(session, loop) if row is None else _of_the_run(row),
@@ -89,7 +91,12 @@ def check(session: Session) -> list[Finding]:
     return [META.finding("pass", "", place=place, evidence=evidence)]
 
 
-def _advice(loop: Loop, steps: Steps) -> str:
+def _advice(session: Session, loop: Loop, steps: Steps) -> str:
+    if _keras_retraces(session, loop):
+        return (
+            f"Keras {session.environment.keras} traces its step anew in each call of "
+            "`train_on_batch`, as 3.0 to 3.6 do: use Keras 3.7 or newer, or `fit` on a dataset."
+        )
     functions = ", ".join(PurePath(one).name for one in loop.step_functions)
     functions = functions or "the training function"
     if steps.retraces >= RETRACES.value and (
@@ -116,6 +123,17 @@ def _advice(loop: Loop, steps: Steps) -> str:
         "(`bucket_by_sequence_length(..., pad_to_bucket_boundary=True)`), or compile the model "
         "with `jit_compile=False`. The fewer lengths are still to come, the less there is to gain."
     )
+
+
+def _keras_retraces(session: Session, loop: Loop) -> bool:
+    """Whether the loop calls `train_on_batch` of a Keras that hands its step a generator each time.
+
+    Own measurement, natively, of a model of one layer: 21 to 24 ms a call with Keras 3.0.5, 3.5.0
+    and 3.6.0, and 0.3 to 0.5 ms with 3.7.0, 3.8.0, 3.9.0 and 3.15.1.
+    """
+    version = re.match(r"3\.(\d+)", session.environment.keras or "")
+    of_keras = any(_KERAS_STEP in function for function in loop.step_functions)
+    return loop.from_python and of_keras and version is not None and int(version[1]) < 7
 
 
 def _in_the_run(session: Session, loop: Loop) -> RunPart | None:

@@ -82,7 +82,9 @@ def test_parts_of_two_tables_the_largest_first() -> None:
 
 
 def test_the_update_of_output_weights_bears_their_name() -> None:
-    softmax = RecordedSoftmax("dense/kernel", 5000, 8, 1, "sparse", None, False, ["adam/Mul_2"])
+    softmax = RecordedSoftmax(
+        "dense/kernel", 5000, 8, 1, "sparse", None, False, update_operations=["adam/Mul_2"]
+    )
     loop = make_recorded_loop(vocabulary_operations=["logits/MatMul"], softmaxes=[softmax])
     recorded = make_recording(loops=[loop], variables=[table()])
     found = cost(

@@ -20,6 +20,29 @@ def test_retraces_fail() -> None:
     assert finding.predicted_speedup == pytest.approx(10 / 6, abs=0.001)
 
 
+@pytest.mark.parametrize(
+    ("keras", "from_python", "told"),
+    [
+        ("3.6.0", True, True),
+        ("3.7.0", True, False),
+        ("3.5.0", False, False),
+        ("2.15.0", True, False),
+    ],
+)
+def test_a_keras_that_retraces_each_call_of_train_on_batch_is_named(
+    keras: str, from_python: bool, told: bool
+) -> None:
+    step = "keras/src/backend/tensorflow/trainer.py:117 TensorFlowTrainer.make_train_function.step"
+    session = make_session(
+        steps=make_steps(retraces=90),
+        loops=[make_loop(keras=None, from_python=from_python, step_functions=[step])],
+        breakdown=COMPILING,
+    )
+    environment = session.environment.model_copy(update={"keras": keras})
+    finding = only(retracing, session.model_copy(update={"environment": environment}))
+    assert ("Keras 3.7 or newer" in finding.advice) == told
+
+
 def test_compiling_without_retraces_is_xla() -> None:
     finding = only(retracing, make_session(breakdown=COMPILING))
     assert finding.status == "fail"
