@@ -36,7 +36,7 @@ class LostError(Exception):
 
     def __init__(self, arm: str, label: str, reason: str) -> None:
         self.arm = arm
-        self.sentence = f"The process ended while trying {label}: {reason}"
+        self.sentence = f"The trials ended while trying {label}: {reason}"
         super().__init__(self.sentence)
 
 

@@ -42,7 +42,7 @@ def test_a_pull_that_fails_says_why_and_is_not_tried_again() -> None:
 def test_a_process_that_is_lost_in_a_pull_keeps_what_was_decided() -> None:
     executor = FailingPull({"a": 2.0}, failure=ExecutorLostError("It hangs."))
     outcome = try_edits(executor, [make_finding("a")])
-    said = "The process ended while trying the pipeline as written: It hangs."
+    said = "The trials ended while trying the pipeline as written: It hangs."
     assert (outcome.pipeline_alone, outcome.pipeline_alone_missing) == (None, said)
     assert outcome.run.notes == [said]
     assert outcome.trials["a"].state == "confirmed"
@@ -64,6 +64,6 @@ def test_at_the_end_it_gets_all_the_time_that_is_left(budget_s: float, pulls: in
 def test_a_process_lost_at_the_very_end_is_noted() -> None:
     executor = FailingPull({"a": 2.0}, noise=0.0, failure=ExecutorLostError("It hangs."))
     outcome = try_edits(executor, [make_finding("a")], 8.7)
-    said = "The process ended while trying the pipeline as written: It hangs."
+    said = "The trials ended while trying the pipeline as written: It hangs."
     assert outcome.pipeline_alone_missing == said
     assert outcome.run.notes == [said]

@@ -131,7 +131,7 @@ def test_a_process_lost_while_combining_leaves_what_was_in() -> None:
     # From the rounds in which it was compared with the best alone; base was in them.
     assert found.speedup == pytest.approx(6.0, rel=0.05)
     assert dropped(found) == {
-        "c": "The process ended while trying try c on top of try a and try b: "
+        "c": "The trials ended while trying try c on top of try a and try b: "
         "It was killed by the kernel."
     }
     assert outcome.run.notes == [dropped(found)["c"]]

@@ -87,7 +87,7 @@ def test_a_process_that_is_lost_leaves_open_what_was_open() -> None:
     found = tried(executor)
     assert (found.state, found.blocks) == ("inconclusive", 4)
     assert found.reason == (
-        "The process ended while trying the pipeline as written: It was killed by the kernel."
+        "The trials ended while trying the pipeline as written: It was killed by the kernel."
     )
 
 

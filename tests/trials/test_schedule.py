@@ -105,7 +105,7 @@ def test_a_base_that_fails_on_the_way_keeps_what_was_measured() -> None:
 def test_a_lost_process_keeps_what_was_measured() -> None:
     executor = FakeExecutor({"a": 2.0, "b": 2.0}, lose_block={"b": 4})
     outcome = try_edits(executor, [make_finding("a", 3.0), make_finding("b"), make_finding("c")])
-    said = "The process ended while trying try b: It was killed by the kernel."
+    said = "The trials ended while trying try b: It was killed by the kernel."
     assert (outcome.trials["a"].state, outcome.trials["a"].blocks) == ("confirmed", 3)
     assert (outcome.trials["b"].state, outcome.trials["b"].reason) == ("not_tried", said)
     assert outcome.run.notes == [said]
@@ -116,7 +116,7 @@ def test_a_lost_process_keeps_what_was_measured() -> None:
 def test_a_process_lost_early_leaves_nothing_to_judge() -> None:
     executor = FakeExecutor({"a": 2.0}, lose_prepare={"b"})
     outcome = try_edits(executor, [make_finding("a", 3.0), make_finding("b"), make_finding("c")])
-    said = "The process ended while trying try b: It was killed by the kernel."
+    said = "The trials ended while trying try b: It was killed by the kernel."
     assert {trial.reason for trial in outcome.trials.values()} == {said}
     assert {trial.state for trial in outcome.trials.values()} == {"not_tried"}
     assert sorted(outcome.trials) == ["a", "b", "c"]
@@ -127,7 +127,7 @@ def test_two_confirmed_before_the_process_is_lost_are_not_combined_but_kept() ->
     outcome = try_edits(
         executor, [make_finding("a", 3.0), make_finding("b"), make_finding("c", 1.1)]
     )
-    said = "The process ended while trying try c: It was killed by the kernel."
+    said = "The trials ended while trying try c: It was killed by the kernel."
     assert outcome.combined is not None
     assert outcome.combined.findings == ["a"]
     assert [(one.edit, one.reason) for one in outcome.combined.dropped] == [("b", said)]
