@@ -14,7 +14,7 @@ from pipediag.capture.guard import nothing
 from pipediag.capture.signal_handlers import let_pass
 from pipediag.errors import PipediagError
 from pipediag.library.beside import Beside
-from pipediag.library.one_at_a_time import give_turn_back, take_turn
+from pipediag.library.one_at_a_time import give_turn_back, take_turn, when_turn_is_wanted
 from pipediag.library.own_directory import OwnDirectory
 from pipediag.library.result import Result
 from pipediag.runner.output import OutputDirectory, Refusal, prepare_output
@@ -190,11 +190,16 @@ class Alongside:
         """No hook does anything from here on; `leave` is still to come."""
         self._capture.step_aside()
 
-    def leave(self, ended: Ended, *, tries: bool = True) -> None:
+    def leave(
+        self, ended: Ended, *, tries: bool = True, when_wanted: Callable[[], None] | None = None
+    ) -> None:
         """Take the hooks off, and have the session made meanwhile.
 
         A pipeline that could not be tried while it ran is tried now, but where `tries` is false.
+        `when_wanted` is called when another measurement wants the turn before `finish`.
         """
+        if when_wanted is not None:
+            when_turn_is_wanted(when_wanted)
         teller = self._beside.teller
         try:
             self._capture.script_ended(ended.outcome, ended.status, ended.error, tries=tries)

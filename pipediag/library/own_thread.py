@@ -26,6 +26,7 @@ class OwnThread:
         try:
             self._call()
         finally:
+            del self._call  # and with it all that it holds
             self._ended.release()
 
     def join(self) -> None:

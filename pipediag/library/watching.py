@@ -21,7 +21,6 @@ from pipediag.library.cells import when_cell_ends
 from pipediag.library.exports.exporting import Exports, exports
 from pipediag.library.intervals.duration import seconds_of
 from pipediag.library.intervals.measurements import Measurements
-from pipediag.library.one_at_a_time import when_turn_is_wanted
 from pipediag.library.own_thread import OwnThread
 from pipediag.library.result import Result
 from pipediag.library.telling import tell
@@ -31,6 +30,7 @@ from pipediag.vocabulary import Call
 _LONGEST_ERROR = 10_000
 """Characters of an error that are kept, as the command keeps them."""
 CUT_OFF = Ended("raised", 1, "`fit` did not come to its end.")
+NOT_LEFT = Ended("raised", 1, "The program exited before its `with` block was left.")
 _NOT_LEFT = "It is still measured: there is a result once the `with` block is left."
 
 
@@ -51,8 +51,13 @@ class Measurement(Protocol):
     def step_aside(self) -> None:
         """No hook does anything from here on; `leave` is still to come."""
 
-    def leave(self, ended: Ended, *, tries: bool = True) -> None:
-        """Take the hooks off; nothing is tried any more unless `tries`."""
+    def leave(
+        self, ended: Ended, *, tries: bool = True, when_wanted: Callable[[], None] | None = None
+    ) -> None:
+        """Take the hooks off; nothing is tried any more unless `tries`.
+
+        `when_wanted` is called when another measurement wants its turn before this has finished.
+        """
 
     def finish(self) -> Result: ...
 
@@ -174,9 +179,12 @@ class Watch:
         finish = partial(self._try, "making a session", partial(self._finish, measurement))
 
         def end() -> None:
-            self._leave(measurement, how_it_ended(error), tries=False)
-            when_turn_is_wanted(self._wait)
-            self._meanwhile = OwnThread(finish)
+            self._leave(measurement, how_it_ended(error), tries=False, when_wanted=self._wait)
+            try:
+                self._meanwhile = OwnThread(finish)
+            except BaseException:
+                self._drop(measurement)
+                raise
 
         self._try("making a session", end)
 
@@ -186,10 +194,14 @@ class Watch:
         measurement = self._taken()
         if measurement is not None:
             measurement.step_aside()
-            self._meanwhile = OwnThread(partial(self._end, measurement, CUT_OFF))
+            try:
+                self._meanwhile = OwnThread(partial(self._end, measurement, CUT_OFF))
+            except BaseException:
+                self._measurement = measurement  # the program's exit ends it
+                raise
 
     def _at_exit(self) -> None:
-        self.end(CUT_OFF)
+        self.end(NOT_LEFT if self._entered else CUT_OFF)
         self._wait()
 
     def _taken(self) -> Measurement | None:
@@ -204,13 +216,23 @@ class Watch:
 
         self._try("making a session", end)
 
-    def _leave(self, measurement: Measurement, ended: Ended, *, tries: bool = True) -> None:
+    def _leave(
+        self,
+        measurement: Measurement,
+        ended: Ended,
+        *,
+        tries: bool = True,
+        when_wanted: Callable[[], None] | None = None,
+    ) -> None:
         try:
-            measurement.leave(ended, tries=tries)
+            measurement.leave(ended, tries=tries, when_wanted=when_wanted)
         except BaseException:
-            measurement.give_up()
-            nothing_left(self)
+            self._drop(measurement)
             raise
+
+    def _drop(self, measurement: Measurement) -> None:
+        measurement.give_up()
+        nothing_left(self)
 
     def _finish(self, measurement: Measurement) -> None:
         try:

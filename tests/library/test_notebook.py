@@ -46,7 +46,7 @@ class Measured:
         Measured.wishes = wishes
         assert call == "cell"
 
-    def leave(self, ended: Ended, *, tries: bool) -> None:
+    def leave(self, ended: Ended, *, tries: bool, when_wanted: object) -> None:
         assert tries
         Measured.ended = ended
 

@@ -105,7 +105,7 @@ def test_one_block_in_another_of_the_same_watch_is_one(monkeypatch: pytest.Monke
     class Ends:
         def __init__(self, *_: object) -> None: ...
 
-        def leave(self, how: Ended, *, tries: bool) -> None:
+        def leave(self, how: Ended, **_: object) -> None:
             ended.append(how)
 
         def finish(self) -> Result:
@@ -130,7 +130,9 @@ class Slow:
     def step_aside(self) -> None:
         self.log.append("stepped aside")
 
-    def leave(self, how: Ended, *, tries: bool) -> None:
+    def leave(self, how: Ended, *, tries: bool, when_wanted: Callable[[], None] | None) -> None:
+        if when_wanted is not None:
+            one_at_a_time.when_turn_is_wanted(when_wanted)
         assert self.may_leave.wait(LIMIT_S)
         self.log += [how.outcome, tries]
 

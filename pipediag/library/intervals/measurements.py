@@ -82,13 +82,15 @@ class Measurements:
         if under_way is not None:
             under_way.step_aside()
 
-    def leave(self, ended: Ended, *, tries: bool = True) -> None:
+    def leave(
+        self, ended: Ended, *, tries: bool = True, when_wanted: Callable[[], None] | None = None
+    ) -> None:
         """The training is over: no hook of ours is left."""
         self._over.set()
         with self._lock:
             self._cut, self._under_way = self._under_way, None
         if self._cut is not None:
-            self._cut.leave(ended, tries=tries)
+            self._cut.leave(ended, tries=tries, when_wanted=when_wanted)
 
     def finish(self) -> Result:
         """No thread of ours is left either.
@@ -136,8 +138,10 @@ class Measurements:
             try:
                 measured.leave(_OVER)
                 self._waiting = OwnThread(partial(self._until_next, measured))
-            except Exception as error:  # noqa: BLE001 - the training goes on
+            except BaseException as error:
                 measured.give_up()
+                if not isinstance(error, Exception):
+                    raise
                 let_pass(error)
                 self._failed(sentence("measuring", error))
 
@@ -157,6 +161,8 @@ class Measurements:
     def _has_begun_another(self) -> bool:
         """Where it could not, it is tried again when the next one is due."""
         with self._lock:
+            if self._over.is_set():
+                return True
             try:
                 self._begin()
             except PipediagError as error:

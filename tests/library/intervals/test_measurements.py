@@ -37,7 +37,7 @@ class Measured:
         Measured.made.append(self)
         Measured.begun.release()
 
-    def leave(self, ended: Ended, *, tries: bool = True) -> None:
+    def leave(self, ended: Ended, *, tries: bool = True, when_wanted: object = None) -> None:
         self.log.append(ended.outcome)
 
     def give_up(self) -> None:
