@@ -91,12 +91,11 @@ NO_LOOP_YET = (
     "sooner."
 )
 NOT_WARM_YET = (
-    "{loop} is still warming up: its steps are long, or something comes between them each time. "
-    "--timeout ends the script sooner."
+    "{loop} is still warming up: its steps are long, something comes between them each time, or "
+    "its first epoch fills a cache. --timeout ends the script sooner."
 )
 LOOKS_FURTHER = (
-    "{loop} is measured, and the script goes on: a later training loop would be measured, too. "
-    "--timeout ends it sooner."
+    "{loop} is measured, and the script goes on to what it does next. --timeout ends it sooner."
 )
 NOT_ITS_OWN = "Losses and metrics that it prints afterwards are not those of an undisturbed run."
 

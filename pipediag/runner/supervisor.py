@@ -223,7 +223,7 @@ class _Watch:
                 self._read_messages()
                 raise self._lost(self._why_gone())
             if over := self._last(TrialsOver):
-                ended = f"the training loop ended: {over.reason}."
+                ended = f"they were ended: {over.reason}."
                 # How a script ends that goes on, or is over, is its own doing.
                 raise ChildGone(ended) if self._trials_are_beside else self._lost(ended)
             if time.monotonic() > give_up_at:

@@ -17,6 +17,7 @@ from typing import Any
 from pipediag.capture.capture import Capture
 from pipediag.capture.guard import Entry, Guard
 from pipediag.capture.link import Teller
+from pipediag.capture.watching import diagnosing
 from pipediag.session.settings import RunSettings
 
 
@@ -127,6 +128,27 @@ def fit_of_a_pydataset(keras: Any, **_: Any) -> list[Any]:
     return [history, rows.ends]
 
 
+def fit_that_fails(keras: Any, **_: Any) -> list[Any]:
+    """A `fit` that an error of a callback leaves in the middle of an epoch."""
+    import numpy as np
+
+    keras.utils.set_random_seed(5)
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+
+    def fails(batch: int, logs: Any) -> None:
+        if batch == 1:
+            raise ValueError("of the script's")
+
+    callback = keras.callbacks.LambdaCallback(on_train_batch_end=fails)
+    seen: list[Any] = []
+    try:
+        model.fit(np.ones((8, 2)), np.ones((8, 1)), batch_size=2, callbacks=[callback], verbose=0)
+    except ValueError as error:
+        seen.append(str(error))
+    return [*seen, hashlib.sha256(model.get_weights()[0].tobytes()).hexdigest()]
+
+
 def distributed(tf: Any, **_: Any) -> list[Any]:
     """Steps on a strategy's iterator."""
     strategy = tf.distribute.MirroredStrategy(["CPU:0"])
@@ -192,6 +214,7 @@ PARTS: list[Callable[..., list[Any]]] = [
     loop_in_graph,
     keras_fit,
     fit_of_a_pydataset,
+    fit_that_fails,
     distributed,
     steps_fed_by_python,
     session_of_tensorflow_1,
@@ -221,6 +244,8 @@ class Trial:
 
     def __init__(self, directory: str) -> None:
         settings = RunSettings("script.py", (), False, directory, run_to_end=True)
+        # The same loops come again and again, and are measured by then.
+        diagnosing._SPARE_ONCE_MEASURED = 0
         self.capture = Capture(settings, Teller(None))
         self.guard: Guard = self.capture._guard
         self.capture.install()

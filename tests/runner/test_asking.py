@@ -116,7 +116,7 @@ def test_a_loop_that_ends_is_gone(conversation: Conversation) -> None:
         """
     )
 
-    assert conversation.gone == ["the training loop ended: the script finished."]
+    assert conversation.gone == ["they were ended: the script finished."]
     assert result.outcome == "finished"
 
 

@@ -107,12 +107,13 @@ class Loop:
         drawn = (one for one in self.joined if one.drawn and one.drawn.root_op_id == root)
         return next(drawn, consumer)
 
-    def measures_slowest(self, consumer: Consumer) -> Consumer:
-        """From now on the pipeline is the loop's whose batches were waited for longest."""
+    def measures_slowest(self, consumer: Consumer) -> Consumer | None:
+        """From now on the pipeline is the loop's whose batches were waited for longest; None where
+        that one is not known."""
         slowest = max((consumer, *self.joined), key=lambda one: one.waited_in_all_ns)
         drawn, record = slowest.drawn, self.record
         if drawn is None or drawn.root_op_id is None:
-            return consumer
+            return None
         record.root_op_id, record.dataset_options = drawn.root_op_id, drawn.options
         record.autotune_enabled = drawn.options.get("autotune.enabled") is not False
         if self.dataset is not None:

@@ -29,8 +29,8 @@ class CacheFill:
     def _epochs(self) -> int:
         """That are planned; 1 where nothing says so."""
         record = self._loop.record
-        planned = record.keras.epochs if record.keras is not None else record.planned_rounds
-        return planned or 1
+        each = record.keras.epochs if record.keras is not None else None
+        return (each or 1) * (record.planned_rounds or 1)
 
     @cached_property
     def _reads_a_cache(self) -> bool:

@@ -243,11 +243,16 @@ class Diagnosis:
 
     def _choose_pipeline(self, consumer: Consumer) -> None:
         record, several = self.loop.record, 1 + len(self.loop.joined)
-        slowest = self.loop.measures_slowest(consumer).loop.record
+        slowest = self.loop.measures_slowest(consumer)
+        which = (
+            "one of them, as that waited for longest is not known"
+            if slowest is None
+            else "the one waited for longest, of the iterator made at line "
+            f"{slowest.loop.record.line}"
+        )
         self._with.recorder.note(
             f"Each step of the training loop at line {record.line} takes batches of {several} "
-            "iterators. Its input wait is for all of them; the pipeline that is shown is the one "
-            f"waited for longest, of the iterator made at line {slowest.line}."
+            f"iterators. Its input wait is for all of them; the pipeline that is shown is {which}."
         )
 
     def _close_block(

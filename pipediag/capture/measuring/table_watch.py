@@ -295,6 +295,7 @@ class TableWatch:
         try:
             return ask(self._loop.trainer, model)
         except Exception as error:
+            let_pass(error)
             self._recorder.note(
                 f"The layers of a model could not be asked for their tables: "
                 f"{type(error).__name__}: {error}"

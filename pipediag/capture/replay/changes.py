@@ -207,14 +207,14 @@ def _refuse_random_cache(node: Node) -> None:
 
 
 def _map_layers(graph: Graph, changes: list[MoveLayers]) -> None:
-    """What is moved or added to the same place later stands before it, as before the model."""
+    if not changes:
+        return
     if len(changes) > 1:
         raise NotReplayableError("Two changes move the model's layers, which can be in one place.")
-    for change in changes:
-        if graph.layers is None:
-            raise NotReplayableError("Layers of a model can only be moved while it is trained.")
-        made = partial(_mapped, graph.layers, change)
-        graph.splice_in(Node([], made), _found(graph, change.after))
+    if graph.layers is None:
+        raise NotReplayableError("Layers of a model can only be moved while it is trained.")
+    (change,) = changes
+    graph.splice_in(Node([], partial(_mapped, graph.layers, change)), _found(graph, change.after))
 
 
 def _mapped(layers: OnElements, change: MoveLayers, inputs: list[Any]) -> Any:

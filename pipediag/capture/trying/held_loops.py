@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from pipediag.capture.link import CommandPipe
@@ -36,7 +37,7 @@ _UNHEARD = (
     "No trial was made: the process that says what to try had left a loop without a word for too "
     "long, and after that nothing more is tried. Analyse again with fewer programs beside it."
 )
-_JOINED = "a step of another thread came between, which may train as well"
+_STEP_BESIDE = "a step of another thread came between, which may train as well"
 _WRITING: tuple[LoopRole, ...] = ("training", "adapt")
 _BEFORE_THE_STEP_IS_KNOWN: tuple[WindowKind, ...] = ("warmup", "baseline")
 
@@ -127,7 +128,15 @@ class HeldLoops:
             trials = self._begun(loop, self._commands, goes_on=goes_on)
         if trials is None:
             return False
-        trials.begin(consumer)
+        return self._goes_on(partial(trials.begin, consumer))
+
+    def _goes_on(self, tell: Callable[[], None]) -> bool:
+        """Whether the trials do, once they were told something; what ends them gives all back."""
+        try:
+            tell()
+        except BaseException:
+            self._released()
+            raise
         return not self._released()
 
     def _can_be_held(self, loop: Loop, consumer: Consumer, *, goes_on: bool) -> bool:
@@ -173,8 +182,7 @@ class HeldLoops:
     def boundary(self, consumer: Consumer, now_ns: int, continuous: bool) -> bool:
         """A step of the held loop ended; returns whether the loop goes on being held."""
         assert self._trials is not None
-        self._trials.boundary(consumer, now_ns, continuous)
-        return not self._released()
+        return self._goes_on(partial(self._trials.boundary, consumer, now_ns, continuous))
 
     def step_beside(self, loop: Loop | None = None) -> None:
         """A step begins of another loop, or of a function that trains: one of another thread must
@@ -186,7 +194,7 @@ class HeldLoops:
             if trials is not self._trials:
                 return
             if loop is None or _may_train(loop):
-                trials.ends = _JOINED
+                trials.ends = _STEP_BESIDE
             if not self._shared:
                 self._shared = True
                 self._with.state.forget_others(_reached_by(trials.loop))
@@ -199,10 +207,11 @@ class HeldLoops:
     def failed(self, consumer: Consumer, error: BaseException) -> bool:
         """A step raised; returns whether an arm was to blame, which has stepped aside."""
         trials = self._trials
-        if trials is None or consumer.loop is not self.loop or not trials.failed(error):
+        if trials is None or consumer.loop is not self.loop:
             return False
+        blamed = trials.failed(error)
         self._released()
-        return True
+        return blamed
 
     def step_limit(self, consumer: Consumer) -> StepLimit | None:
         """The context for a step of this consumer where it is only tried and has a limit."""

@@ -47,7 +47,9 @@ class Streak:
         """When the function was called last."""
 
     def begins(self, consumer: Consumer, steps: int) -> None:
-        """So many of the next steps decide nothing."""
+        """So many of the next steps decide nothing; another thread's are told first, by itself."""
+        if self._noted and get_ident() != self._thread:
+            return
         if consumer is not self._consumer:
             self._function, self._noted = None, []
         self._consumer, self._left, self._thread = consumer, steps, get_ident()

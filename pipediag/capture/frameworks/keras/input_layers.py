@@ -104,8 +104,8 @@ def _prepares(layer: Any) -> bool:
 def _row_bytes(layer: Any) -> int | None:
     """Bytes of what the layer gives for one example, where its place in the model fixes that."""
     given = getattr(layer, "output", None) if len(_nodes(layer)) == 1 else None
-    shape, kind = getattr(given, "shape", None), str(getattr(given, "dtype", ""))
-    bits = _BITS.search(kind)
+    shape, kind = getattr(given, "shape", None), getattr(given, "dtype", "")
+    bits = _BITS.search(getattr(kind, "name", str(kind)))  # Keras 2 has TensorFlow's own types
     if not shape or None in shape[1:] or bits is None:
         return None
     return int(prod(shape[1:])) * int(bits[0]) // 8

@@ -64,10 +64,12 @@ class TracedTables:
         """By the operation that hands the step its batch."""
         from tensorflow.python.util import nest
 
-        parts, of_replicas = nest.flatten(batch, expand_composites=True), parts_by_replica(batch)
+        of_replicas = parts_by_replica(batch)
         if len(of_replicas) == 1:
             parts = handed_out(batch)
             of_replicas = [parts]
+        else:
+            parts = nest.flatten(batch, expand_composites=True)
         given: Given = {}
         for step in self._steps:
             given.update(drawn(step.unfolded, parts, of_replicas))
