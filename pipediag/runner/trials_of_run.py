@@ -53,6 +53,9 @@ class TrialsOfRun:
     fault: str | None = None
     """What went wrong on our side."""
 
+    def __post_init__(self) -> None:
+        self._given_s = self.budget_s
+
     def __call__(self, waiting: TrialsAwaited, ask: Ask) -> None:
         """Try what the diagnosis of the waiting loop calls for, in what is left of the budget.
 
@@ -90,7 +93,7 @@ class TrialsOfRun:
             consumer_ms=(consumer_ms(session) or 0.0) if waiting.alone else None,
             epoch_examples=epoch,
             epochs_need_s=None if waiting.alone else _epochs_need_s(session, budget_s),
-            share=budget_s / self.budget_s if self.budget_s > 0.0 else 1.0,
+            share=budget_s / self._given_s if self._given_s > 0.0 else 1.0,
             goes_on=self._why_it_goes_on() if waiting.goes_on else None,
             # The clock is one for all processes of a machine.
             began_s=waiting.since_ns / 1e9,

@@ -127,7 +127,8 @@ class Contest:
         if self._waiting or rounds < LOOKS[0]:
             return BLOCK_S
         to_come_s = (MOST_ROUNDS - rounds) * self._cost_with()
-        kept_s = KEPT_FOR_MORE * self._bench.budget_s if self.more_to_come else 0.0
+        more = self.more_to_come and not self.confirmed
+        kept_s = KEPT_FOR_MORE * self._bench.budget_s if more else 0.0
         stretched = self._last_block_s * SPENT * (self._time_s() - kept_s) / to_come_s
         self._last_block_s = min(max(stretched, BLOCK_S), LONGEST_BLOCK_S)
         return self._last_block_s
@@ -226,9 +227,13 @@ class Contest:
         )
         if not candidate.edit.whole_epoch:
             return reason
-        lacking_s = _MARGIN * (self._bench.budget_s - self._time_s() + needed_s)
+        kept_s = self._kept_for_the_combination_s()
+        used_s = self._bench.budget_s - self._bench.left_s()
+        # What is kept grows with the budget.
+        grows = 1.0 - RESERVE if kept_s else 1.0
+        lacking_s = _MARGIN * max((used_s + needed_s) / grows, used_s + needed_s + kept_s)
         self.epochs_need_s = max(lacking_s, self.epochs_need_s or 0.0)
-        return f"{reason} `--budget {math.ceil(lacking_s / self._share)}` has room for it."
+        return f"{reason} `--budget {math.ceil(lacking_s / self._share)}` should have room for it."
 
     def _judge(self, found: Round) -> None:
         for one in list(self._live):

@@ -167,6 +167,8 @@ class _Trials:
             "It changes how long an epoch's first batch is waited for, and whole epochs were not "
             "tried"
         )
+        if isinstance(self._bench.taken_by, PulledPipeline):
+            return f"{begin}: the pipeline alone could be run here, and no epoch of the training."
         if self._epochs_need_s is None:
             return (
                 f"{begin}: that needs to be known how many steps one has, and a wait that is a "

@@ -162,7 +162,9 @@ def test_what_shortens_a_wait_is_not_held_to_that_wait_in_each_of_its_blocks() -
     assert late.trials["cache"].state == "not_tried"
     needs_s = late.run.epochs_need_s
     assert needs_s is not None
-    assert str(late.trials["cache"].reason).endswith(f"`--budget {needs_s:.0f}` has room for it.")
+    assert str(late.trials["cache"].reason).endswith(
+        f"`--budget {needs_s:.0f}` should have room for it."
+    )
     again = LongFill(step_ms=10.0, fill_s=9.0)
     enough = try_edits(again, [cache], needs_s, epoch_examples=10 * BATCH)
     assert enough.trials["cache"].state == "confirmed"
