@@ -41,7 +41,7 @@ def steps_beside_percent(session: Session) -> float | None:
 
 
 def long_percent(session: Session) -> float | None:
-    """The same, where that is worth speaking of."""
+    """`first_batch_percent`, where that is worth speaking of."""
     percent = first_batch_percent(session)
     return percent if percent >= FIRST_BATCHES.value else None
 
@@ -63,11 +63,14 @@ def later_starts_s(session: Session) -> float | None:
 
 
 def comes_again(session: Session) -> Operation | None:
-    """The shuffle whose fill every epoch's first batch waits for, by the first epoch alone."""
+    """The shuffle whose fill every epoch's first batch waits for, by the first epoch alone; one
+    before a `repeat` need not fill anew."""
     wait_ms = session.steps.fill_ms if session.steps is not None else None
     if wait_ms is None or wait_ms < LONGEST_START_MS:
         return None
     for shuffle in reversed(operations(session, "shuffle")):
+        if any(op.kind == "repeat" for op in downstream(session, shuffle)):
+            continue
         costly = [op for op in upstream(session, shuffle) if op.kind in RUNS_A_FUNCTION]
         behind_ms = sum(delay_ms(session, op) or 0.0 for op in downstream(session, shuffle))
         again = all(reaches_the_loop(session, op, without=CACHES) for op in costly)

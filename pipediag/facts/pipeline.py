@@ -119,8 +119,12 @@ def costlier(session: Session, inner: Operation, outer: Operation | None) -> Ope
 
 def call_name(op: Operation) -> str:
     """How the operation is referred to in advice: `map` at a line, or `map` alone."""
-    made = f"`{op.kind}`" if _is_itself(op) else f"`{op.kind}` of `{op.helper}`"
-    return f"{made} at line {op.line}" if op.line else made
+    return f"{kind_name(op)} at line {op.line}" if op.line else kind_name(op)
+
+
+def kind_name(op: Operation) -> str:
+    """`map`, or `map` of the helper that makes it."""
+    return f"`{op.kind}`" if _is_itself(op) else f"`{op.kind}` of `{op.helper}`"
 
 
 def framework_call(op: Operation) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pipediag.facts.later_epochs import later_starts_s
 from pipediag.facts.run import rows_of_loop
-from pipediag.session.edits import Edit, Insert
+from pipediag.session.edits import Edit, Insert, MoveLayers
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import MAKING, Run, RunGain, RunPart
 from pipediag.session.model import Session
@@ -218,7 +218,11 @@ def _kept(shortened: Taken, run: Run, edit: Edit | None) -> Taken:
 
 
 def _fills_a_cache(edit: Edit) -> bool:
-    return any(isinstance(one, Insert) and one.kind in CACHES for one in edit.changes)
+    return any(
+        (isinstance(one, Insert) and one.kind in CACHES)
+        or (isinstance(one, MoveLayers) and one.kept is not None)
+        for one in edit.changes
+    )
 
 
 def _place_of(session: Session, finding: Finding) -> tuple[str | None, int | None]:

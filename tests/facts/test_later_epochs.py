@@ -73,6 +73,7 @@ def test_a_fill_comes_again_with_each_epoch() -> None:
         in_the_first_epoch(count=None),
         in_the_first_epoch(scope="epoch"),
         in_the_first_epoch().model_copy(update={"run": None}),
+        in_the_first_epoch(*chain(make_operation("repeat", "repeat"))),
     ],
     ids=[
         "no shuffle",
@@ -86,6 +87,7 @@ def test_a_fill_comes_again_with_each_epoch() -> None:
         "epochs that nobody counted",
         "epochs unknown",
         "no ledger",
+        "a repeat behind it",
     ],
 )
 def test_of_other_first_waits_nothing_follows(session: Session) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pipediag.facts.later_epochs import later_starts_s
 from pipediag.facts.run import making_ms, starts_s
 from pipediag.facts.run_gain import gain_for_run, gain_of_all, gain_without
-from pipediag.session.edits import Edit, Insert
+from pipediag.session.edits import Edit, Insert, MoveLayers
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined, Trial
@@ -150,6 +150,17 @@ def test_the_epoch_that_fills_a_cache_takes_what_it_took(
         return
     assert gain is not None
     assert gain.before_s - gain.after_s == pytest.approx(saved_s)
+
+
+def test_layers_whose_work_is_kept_fill_a_cache_as_well() -> None:
+    for kept, saved_s in ((None, 50.0), (64, 40.0)):
+        moved = MoveLayers("op2", "", kept=kept)
+        edit = Edit("preprocessing-in-model:op2", "moved", (moved,))
+        twice = Trial(state="confirmed", reason=None, speedup=2.0)
+        finding = make_finding(part="steps", edit=edit, trial=twice)
+        gain = gain_for_run(make_session(run=make_run(epochs_planned=5)), finding)
+        assert gain is not None
+        assert gain.before_s - gain.after_s == pytest.approx(saved_s)
 
 
 def test_so_it_is_with_other_changes_beside_the_cache() -> None:

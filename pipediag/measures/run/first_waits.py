@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.facts.pipeline import operations, upstream
+from pipediag.facts.pipeline import kind_name, operations, upstream
 from pipediag.session.ledger import MAKING, RunPart
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -26,20 +26,15 @@ def _is_a_wait(row: RunPart, loop_id: str) -> bool:
 
 
 def _meanwhile(session: Session) -> tuple[str, Operation] | None:
-    """A shuffle before what else has to start, as it hands nothing on until it is full."""
-    shuffles = operations(session, "shuffle")
-    if shuffles:
-        shuffle = shuffles[-1]
+    """A shuffle of what is made before what else has to start, as it hands nothing on until it is
+    full. One of names or numbers is full at once."""
+    for shuffle in reversed(operations(session, "shuffle")):
         makers = [op for op in upstream(session, shuffle) if op.kind in RUNS_A_FUNCTION]
-        costliest = max(makers, key=lambda op: op.latency_ms_per_step or 0.0, default=None)
-        made = f" with what {_call(costliest)} makes" if costliest is not None else ""
-        return f"{_call(shuffle)} fills{made}", shuffle
+        if makers:
+            costliest = max(makers, key=lambda op: op.latency_ms_per_step or 0.0)
+            return f"{kind_name(shuffle)} fills with what {kind_name(costliest)} makes", shuffle
     generators = operations(session, "from_generator")
     if generators:
-        return f"the generator of {_call(generators[0])} starts", generators[0]
+        return f"the generator of {kind_name(generators[0])} starts", generators[0]
     readers = operations(session, *READERS)
-    return (f"{_call(readers[0])} opens its files", readers[0]) if readers else None
-
-
-def _call(op: Operation) -> str:
-    return f"`{op.kind}`" if op.helper is None else f"`{op.kind}` of `{op.helper}`"
+    return (f"{kind_name(readers[0])} opens its files", readers[0]) if readers else None

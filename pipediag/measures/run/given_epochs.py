@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from pipediag.measures.loop.cache_fill import cache_filled_meanwhile
 from pipediag.session.ledger import Run
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
@@ -21,12 +22,19 @@ def told_as_given(run: Run, recording: Recording, epochs: int) -> tuple[Run, str
 
     `recording` is the one before, that lacks them.
     """
+    lacking = [loop for loop in recording.loops if _lacks(loop)]
+    if not lacking:
+        return run, f"`--epochs {epochs}` was not used: the script tells how long it trains."
     if run.scope != "run":
+        if any(cache_filled_meanwhile(recording, _given(loop, epochs)) for loop in lacking):
+            return run, (
+                f"`--epochs {epochs}` could not be used: the epoch that was measured fills a "
+                "cache, and how long those take that read it was not seen."
+            )
         return run, (
             f"`--epochs {epochs}` could not be used: no epoch was seen to its end and nothing "
             "tells how many steps one has, or more epochs were seen than that."
         )
-    lacking = [loop for loop in recording.loops if _lacks(loop)]
     made_of = {_in_all(_given(loop, epochs)) for loop in lacking}
     if run.projected_total_s is None or run.epochs_planned not in made_of:
         return run, (

@@ -182,8 +182,8 @@ def _carry_on(
     starts = epochs.starts_ns or _starts_in_calls(loop, amounts)
     later = epochs.later_starts_ns or starts[1:] or starts
     if projection.scope == "run":
-        whole = projected(later, count - 1).plus_ns(starts[0])
-        projection.places[starts_of(loop)] = replace(whole, count=count, projected=count > 1)
+        waits = projected(later, count - 1).plus_ns(starts[0])
+        projection.places[starts_of(loop)] = replace(waits, count=count, projected=count > 1)
     else:
         projection.places[starts_of(loop)] = projected(later, count)
     if not epochs.ends_seen and not epochs.usual_ends_ns:
@@ -196,7 +196,8 @@ def _carry_on(
             projection.not_seen += [doubt for doubt in [made.doubt()] if doubt]
         elif few and place in epochs.let_go:
             projection.places[place] = carried_on_from_few(times, count)
-            projection.not_seen += [SLOW_ONES] if are_doubtful(times, usual_ns(times)) else []
+            doubtful = are_doubtful(times, usual_ns(times)) and SLOW_ONES not in projection.not_seen
+            projection.not_seen += [SLOW_ONES] if doubtful else []
         else:
             projection.places[place] = projected(times, count)
 

@@ -70,8 +70,16 @@ def _with_compiling(
     others = {name: percent for name, percent in percents.items() if name != "compile"}
     known = sum(others.values())
     if not known:
-        others = {name: float(name == "unattributed") for name in others}
-        known = 1.0
+        unknown = (100.0 - input_wait.draws - compiled.draws).clip(0.0)
+        nothing = np.zeros_like(unknown)
+        told = {name: float(name == "unattributed") for name in others}
+        return (
+            {"compile": compiled.percent, **{name: rest * one for name, one in told.items()}},
+            {
+                "compile": compiled.draws,
+                **{name: unknown if one else nothing for name, one in told.items()},
+            },
+        )
     factor = rest / known
     scaled: dict[StepClass, float] = {"compile": compiled.percent}
     scaled.update({name: percent * factor for name, percent in others.items()})

@@ -110,7 +110,7 @@ def settle_input_wait(
             else None,
             "disagreement": doubt
             or _disagreement(
-                _nothing_compiled(repeated)
+                _nothing_compiled(native, repeated)
                 if compiles
                 else _differential_sentence(
                     native, alone, contention if method == "differential" else None
@@ -261,12 +261,17 @@ def _disagreement(*sentences: str | None) -> str | None:
     return " ".join(sentence for sentence in sentences if sentence) or None
 
 
-def _nothing_compiled(alone: ConsumerAlone | None) -> str | None:
-    if alone is None or alone.differential.input_share_percent < COMPILED_PERCENT:
+def _nothing_compiled(native: Measured | None, alone: ConsumerAlone | None) -> str | None:
+    if alone is None:
         return None
+    shorter = alone.differential.input_share_percent
+    waits = native.percent if native is not None else 0.0
+    if shorter - waits < COMPILED_PERCENT:
+        return None
+    more = f", of which {waits:.0f} points are the input wait" if waits >= 1.0 else ""
     return (
-        f"On a repeated batch the step is {alone.differential.input_share_percent:.0f} % shorter: "
-        "it is of one shape, for which nothing is traced or compiled any more."
+        f"On a repeated batch the step is {shorter:.0f} % shorter{more}: it is of one shape, for "
+        "which nothing is traced or compiled any more."
     )
 
 

@@ -65,7 +65,7 @@ def first_batches_of_run_sentence(
 def _meanwhile(row: RunPart | None) -> str:
     if row is None or row.waits_for is None:
         return ""
-    at = place(row.waits_for_file, row.waits_for_line).removeprefix(" at ")
+    at = place(row.waits_for_file, row.waits_for_line).strip().removeprefix("at ")
     return f", while {row.waits_for}{f' ({at})' if at else ''}"
 
 

@@ -55,8 +55,10 @@ def check(session: Session) -> list[Finding]:
     loop = session.diagnosed_loop()
     found = list(widened(session, "one-hot", labels_alone=True))
     of_this_loss = loop is not None and loop.keras is not None and loop.keras.loss == _LOSS
-    if not found and loop is not None and (given := [s for s in loop.softmaxes if s.labels_given]):
-        return [_given(session, loop, one) for one in given]
+    if loop is not None and not (found and of_this_loss):
+        given = [softmax for softmax in loop.softmaxes if softmax.labels_given]
+        if given:
+            return [_given(session, loop, one) for one in given]
     if not found or not of_this_loss:
         return [META.finding("not-applicable", f"No one-hot labels are made for `{_LOSS}`.")]
     missing = "Labels of another form were not measured."

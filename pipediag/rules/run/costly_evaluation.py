@@ -216,6 +216,7 @@ def _by(session: Session, row: RunPart) -> str:
         _validates(session, row)
         and loop is not None
         and loop.pipeline is not None
+        and bool(loop.pipeline.ops)
         and all(op.made_by_framework for op in loop.pipeline.ops)
         and not any(op.kind == "from_generator" for op in loop.pipeline.ops)
     )

@@ -97,10 +97,8 @@ def _finding(session: Session, run: Run, block: Block) -> Finding:
 
 
 def _left(count: int | None) -> float:
-    """The part of the times that remains where every fifth does; all of few."""
-    if count is None:
-        return 1.0 / EVERY
-    return count // EVERY / count if count >= EVERY else 1.0
+    """The part of the times that remains where the first and every fifth behind it do."""
+    return 1.0 / EVERY if count is None else -(-count // EVERY) / max(1, count)
 
 
 def _without(run: Run, block: Block) -> str:

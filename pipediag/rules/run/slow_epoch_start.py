@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.facts.graph_ops import differs_by_pass
+from pipediag.facts.graph_ops import calls_python, differs_by_pass
 from pipediag.facts.later_epochs import later_starts_s, time_of_epochs
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.pipeline import call_name, operations, reshuffles, upstream
@@ -208,6 +208,8 @@ def _one_order(session: Session, shuffle: Operation) -> str:
     keep what differs from epoch to epoch, or would be too large."""
     above, size = upstream(session, shuffle), cache_bytes(session, shuffle)
     if not reshuffles(shuffle) or any(map(differs_by_pass, above)):
+        return ""
+    if any(op.kind in ("from_generator", "repeat") or calls_python(op) for op in above):
         return ""
     if size is not None and not fits_in_memory(session, size):
         return ""

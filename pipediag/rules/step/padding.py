@@ -64,7 +64,7 @@ def check(session: Session) -> list[Finding]:
     if padded and (spec is None or lengths_vary(spec)):
         return [_finding(session, padded[-1])]
     zeros = zeros_of_padding(session)
-    if zeros is not None:
+    if zeros is not None and spec is not None and not lengths_vary(spec):
         return [_of_one_length(session, zeros, padded[-1] if padded else None)]
     if padded:
         return [_finding(session, padded[-1])]

@@ -46,6 +46,18 @@ def filled(
     return op.id if op is not None else None
 
 
+@pytest.mark.parametrize(("rounds", "fills"), [(20, "cache"), (1, None), (None, None)])
+def test_a_fit_of_one_epoch_that_comes_again_reads_what_the_first_one_filled(
+    rounds: int | None, fills: str | None
+) -> None:
+    keras = replace(make_recorded_loop().keras, epochs=1)  # type: ignore[type-var]
+    assert filled(keras=keras, planned_rounds=rounds) == fills
+
+
+def test_what_another_run_may_have_written_is_not_said_to_be_filled() -> None:
+    assert filled(chain("from_tensor_slices", "snapshot", "batch")) is None
+
+
 def ended(at_ms: int) -> dict[str, Any]:
     seam = RecordedSeam(start_ns=at_ms * MS, asked_ns=at_ms * MS, handed_ns=None)
     return {"seams": 1, "epoch_seams": [seam]}
@@ -55,7 +67,7 @@ def test_steps_before_the_first_epoch_has_ended_fill_its_cache() -> None:
     assert filled() == "cache"
     assert filled(planned_rounds=None) == "cache"
     assert filled(**ended(4390)) == "cache"
-    assert filled(chain("range", "snapshot", "batch")) == "snapshot"
+    assert filled(chain("range", "cache", "batch")) == "cache"
     keras = make_recorded_loop().keras
     assert filled(keras=keras, planned_rounds=None) == "cache"
 

@@ -36,7 +36,12 @@ def told(*ops: Operation, row: RunPart | None = None) -> list[tuple[str | None, 
             "`shuffle` fills with what `interleave` makes",
             14,
         ),
-        ((source(), SHUFFLE, COSTLY, batch()), "`shuffle` fills", 14),
+        ((READER, SHUFFLE, COSTLY, batch()), "`TFRecordDataset` of `read_all` opens its files", 5),
+        (
+            (source(), COSTLY, SHUFFLE, make_operation("late", "shuffle", line=19), batch()),
+            "`shuffle` fills with what `interleave` makes",
+            19,
+        ),
         ((GENERATOR, SHUFFLE, batch()), "`shuffle` fills with what `from_generator` makes", 14),
         ((GENERATOR, COSTLY, batch()), "the generator of `from_generator` starts", 3),
         ((READER, batch()), "`TFRecordDataset` of `read_all` opens its files", 5),
@@ -46,6 +51,10 @@ def test_a_wait_is_told_by_what_has_to_start(
     ops: tuple[Operation, ...], words: str, line: int
 ) -> None:
     assert told(*ops) == [(words, line), (None, None)]
+
+
+def test_of_numbers_that_are_shuffled_nothing_is_told() -> None:
+    assert told(source(), SHUFFLE, COSTLY, batch()) == [(None, None), (None, None)]
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,7 @@ def test_what_the_script_tells_goes_before_it() -> None:
     run, note = told(of_unknown_length(3), loop)
 
     assert (run.epochs_planned, run.epochs_given) == (10, False)
-    assert note == (
-        "`--epochs 20` was not used: the script tells how long it trains, or was seen to its end."
-    )
+    assert note == "`--epochs 20` was not used: the script tells how long it trains."
 
 
 def test_a_fit_has_several_in_each_round() -> None:

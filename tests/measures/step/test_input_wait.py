@@ -297,7 +297,8 @@ def test_what_is_compiled_anew_is_no_input_that_a_repeated_batch_is_without(
     assert settled.chosen is not None
     assert settled.chosen.percent == 9.0
     assert (settled.summary.disagreement or "").startswith(
-        "On a repeated batch the step is 70 % shorter: it is of one shape"
+        "On a repeated batch the step is 70 % shorter, of which 9 points are the input wait: it is "
+        "of one shape"
     )
 
 

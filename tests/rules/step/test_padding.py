@@ -87,8 +87,10 @@ def of_one_length(zeros: float = 40.0, compute: float = 80.0, **table: Any) -> F
     """Batches that no operation of the pipeline pads."""
     ids = make_ids(zero_percent=zeros, zero_is_a_token=table.pop("zero_is_a_token", None))
     breakdown = make_breakdown(input_wait=5.0, device_compute=compute)
+    loop = make_loop(element_spec=table.pop("element_spec", "TensorSpec(shape=(64, 200))"))
     tables = [make_embedding(**{"mask_zero": True, "ids": ids, **table})]
-    return only(padding, session_of(source(), batch(), embeddings=tables, breakdown=breakdown))
+    session = session_of(source(), batch(), embeddings=tables, breakdown=breakdown, loops=[loop])
+    return only(padding, session)
 
 
 def test_padding_to_one_fixed_length_is_told_with_its_share() -> None:
@@ -103,6 +105,12 @@ def test_padding_to_one_fixed_length_is_told_with_its_share() -> None:
     assert finding.edit is None
     by_tokens = of_one_length(mask_zero=False, zero_is_a_token=False)
     assert by_tokens.advice == finding.advice
+
+
+@pytest.mark.parametrize("spec", ["TensorSpec(shape=(64, None))", "TensorSpec(shape=(None, None))"])
+def test_lengths_that_vary_without_a_padded_batch_are_no_fixed_one(spec: str) -> None:
+    assert of_one_length(element_spec=spec).status == "not-applicable"
+    assert of_one_length(element_spec=None).status == "not-applicable"
 
 
 def test_a_fixed_padded_batch_is_one() -> None:
