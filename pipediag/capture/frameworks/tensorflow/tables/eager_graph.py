@@ -20,7 +20,9 @@ _IN_GRADIENTS = "gradient_tape/"
 class EagerGraph:
     """Of operations in the order in which they ran; nothing is run, and no number is drawn.
 
-    What none of them has made is an input, as a batch is; a few integers are constants.
+    What none of them has made is an input, as a batch is; a few integers are constants. Iterators
+    are inputs too: a graph lives until Python collects its garbage, and a process that was forked
+    by then hangs or aborts where it frees one, as the threads of its pipeline are not there.
     """
 
     def __init__(self, operations: Sequence[EagerOperation]) -> None:
@@ -29,7 +31,7 @@ class EagerGraph:
         self.graph: Any = func_graph.FuncGraph("eager_step")
         self._tensors: dict[int, Any] = {}
         self._places: dict[tuple[str, int], Place] = {}
-        variables, functions = _of_process(operations)
+        variables, functions, self._iterators = _of_process(operations)
         self.graph.variables = variables
         self.variables = variables
         """Those that the operations read or write."""
@@ -70,7 +72,7 @@ class EagerGraph:
 
         if tensor.id not in self._tensors:
             handle = None if tensor.handle is None else tensor.handle()
-            if handle is not None:
+            if handle is not None and id(handle) not in self._iterators:
                 made = self.graph.capture(handle)
             elif tensor.integers is not None:
                 made = constant_op.constant(tensor.integers, tensor.dtype)
@@ -112,8 +114,12 @@ def _of_call(operation: EagerOperation, function: Any) -> Mapping[str, Any]:
     }
 
 
-def _of_process(operations: Iterable[EagerOperation]) -> tuple[list[Any], dict[str, Any]]:
-    """The variables whose handles the operations have, and the functions that they call."""
+def _of_process(
+    operations: Iterable[EagerOperation],
+) -> tuple[list[Any], dict[str, Any], frozenset[int]]:
+    """The variables whose handles the operations have, the functions that they call, and the ids of
+    the handles of iterators."""
+    from tensorflow.python.data.ops import iterator_ops
     from tensorflow.python.eager.polymorphic_function import atomic_function
     from tensorflow.python.ops import resource_variable_ops
 
@@ -123,14 +129,17 @@ def _of_process(operations: Iterable[EagerOperation]) -> tuple[list[Any], dict[s
     kinds = resource_variable_ops.BaseResourceVariable
     variables: dict[int, Any] = {}
     functions: dict[str, Any] = {}
-    for thing in _living((kinds, atomic_function.AtomicFunction)):
-        if not issubclass(type(thing), kinds):
+    iterators: set[int] = set()
+    for thing in _living((kinds, atomic_function.AtomicFunction, iterator_ops.OwnedIterator)):
+        if issubclass(type(thing), iterator_ops.OwnedIterator):
+            iterators.add(id(thing.__dict__.get("_iterator_resource")))
+        elif not issubclass(type(thing), kinds):
             functions[_text(thing.name)] = thing
         elif issubclass(type(thing), resource_variable_ops._UnreadVariable):
             continue  # what a write returns, which has the handle, too
         elif id(handle := thing.__dict__.get("_handle")) in handles:
             variables[id(handle)] = thing
-    return list(variables.values()), functions
+    return list(variables.values()), functions, frozenset(iterators)
 
 
 def _living(kinds: tuple[type, ...]) -> Iterator[Any]:
