@@ -69,22 +69,14 @@ def _with_compiling(
     rest = max(0.0, 100.0 - input_wait.percent - compiled.percent)
     others = {name: percent for name, percent in percents.items() if name != "compile"}
     known = sum(others.values())
-    if not known:
-        unknown = (100.0 - input_wait.draws - compiled.draws).clip(0.0)
-        nothing = np.zeros_like(unknown)
-        told = {name: float(name == "unattributed") for name in others}
-        return (
-            {"compile": compiled.percent, **{name: rest * one for name, one in told.items()}},
-            {
-                "compile": compiled.draws,
-                **{name: unknown if one else nothing for name, one in told.items()},
-            },
-        )
-    factor = rest / known
+    factor = rest / known if known else 0.0
     scaled: dict[StepClass, float] = {"compile": compiled.percent}
     scaled.update({name: percent * factor for name, percent in others.items()})
     drawn: dict[StepClass, Floats] = {"compile": compiled.draws}
     drawn.update({name: draws[name] * factor for name in others})
+    if not known:
+        scaled["unattributed"] = rest
+        drawn["unattributed"] = (100.0 - input_wait.draws - compiled.draws).clip(0.0)
     return scaled, drawn
 
 
