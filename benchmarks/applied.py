@@ -1,11 +1,12 @@
-"""What a confirmed edit promises for the run, and what the edited script then takes.
+"""What a finding promises for the run, and what the edited script then takes.
 
     python -m benchmarks.applied [--rounds N] [--budget S] [--table FILE] [NAME...]
 
 For each sample in applied.toml: `pipediag analyze` once; the edits that it confirmed are written
 into a copy of the script, as a person would; then script and copy run natively, to their ends, in
 turn. Promised is the gain of the whole run, obtained is the ratio of the two processes' wall times.
-A promise is kept where its interval and that of the ratio overlap.
+A promise is kept where its interval and that of the ratio overlap. What no trial can try, the
+ledger predicts, or bounds; a bound is kept where no more is obtained.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ SAMPLES = Path(__file__).parents[1] / "sample_pipelines"
 LIMIT_S = 400
 CLOSE = 0.15
 """Goal for the median error of what is promised for a run."""
+_BY = {"measured": "trials", "predicted": "the ledger", "at most": "the ledger, as the most"}
 
 
 @dataclass(frozen=True)
@@ -44,20 +46,24 @@ class Applied:
 
     name: str
     promised: RunGain | None
-    """None where an edit that was written was not confirmed."""
+    """None where an edit that was written was not confirmed, or not predicted."""
     obtained: Estimate
 
     @property
     def error(self) -> float | None:
-        """How far the promise is off, as a part of what was obtained."""
-        if self.promised is None:
+        """How far the promise is off, as a part of what was obtained; a bound says no size."""
+        if self.promised is None or self.promised.basis == "at most":
             return None
         return abs(self.promised.speedup / self.obtained.value - 1.0)
 
     @property
     def kept(self) -> bool:
-        """Whether the two intervals overlap."""
-        return self.promised is not None and kept(self.promised, self.obtained)
+        """Whether the two intervals overlap, or no more was obtained than was called the most."""
+        if self.promised is None:
+            return False
+        if self.promised.basis == "at most":
+            return self.obtained.low <= self.promised.speedup
+        return kept(self.promised, self.obtained)
 
 
 def edited(name: str, changes: Sequence[dict[str, str]]) -> str:
@@ -74,8 +80,12 @@ def edited(name: str, changes: Sequence[dict[str, str]]) -> str:
     return text
 
 
-def promise(session: Session, rules: Sequence[str]) -> RunGain | None:
-    """What the session says of the run with the confirmed edits of these rules."""
+def promise(session: Session, rules: Sequence[str], by: str = "measured") -> RunGain | None:
+    """What the session says of the run with the edits of these rules, where it says so by that."""
+    if by != "measured":
+        gains = [finding.for_run for finding in session.findings if finding.rule in rules]
+        told = [gain for gain in gains if gain is not None and gain.basis == by]
+        return max(told, key=lambda gain: gain.speedup, default=None)
     confirmed = [f for f in session.findings if f.trial.state == "confirmed" and f.edit is not None]
     chosen = [finding for finding in confirmed if finding.rule in rules]
     if {finding.rule for finding in chosen} != set(rules):
@@ -101,28 +111,35 @@ def apply(
     session = analyze(script, folder / name, budget_s)
     quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     native = obtained((script, copy), rounds, env=quiet, timeout_s=LIMIT_S)
-    promised = gain_of_whole(promise(session, known["rules"]), session.run, native.script_s)
+    told = promise(session, known["rules"], known.get("by", "measured"))
+    promised = gain_of_whole(told, session.run, native.script_s)
     return Applied(name, promised, native.gain), machine_of(session.environment)
 
 
 def line(one: Applied) -> str:
     """One script, for the terminal."""
     if one.promised is None:
-        return f"none {one.name}: not confirmed; obtained {one.obtained}"
-    low, high = one.promised.ci95 or (one.promised.speedup, one.promised.speedup)
+        return f"none {one.name}: not promised; obtained {one.obtained}"
     word = "kept" if one.kept else "MISS"
-    return (
-        f"{word} {one.name}: promised {one.promised.speedup:.2f} [{low:.2f}, {high:.2f}], obtained "
-        f"{one.obtained}, error {one.error:.1%}"
-    )
+    told = f"{word} {one.name}: {one.promised.basis} {interval(one.promised)}, obtained"
+    error = "" if one.error is None else f", error {one.error:.1%}"
+    return f"{told} {one.obtained}{error}"
+
+
+def interval(gain: RunGain) -> str:
+    """A promise with its interval, where it has one."""
+    if gain.ci95 is None:
+        return f"{gain.speedup:.2f}"
+    return f"{gain.speedup:.2f} [{gain.ci95[0]:.2f}, {gain.ci95[1]:.2f}]"
 
 
 def summary(found: Sequence[Applied]) -> str:
     """How many promises were made, and kept."""
+    promised = sum(one.promised is not None for one in found)
     errors = [one.error for one in found if one.error is not None]
     middle = f"{median(errors):.1%}" if errors else "-"
     return (
-        f"{len(errors)} of {len(found)} promised, {sum(one.kept for one in found)} kept; median "
+        f"{promised} of {len(found)} promised, {sum(one.kept for one in found)} kept; median "
         f"error of the run's gain {middle}, goal {CLOSE:.0%}."
     )
 
@@ -130,23 +147,22 @@ def summary(found: Sequence[Applied]) -> str:
 def markdown(found: Sequence[Applied], machine: str, rounds: int) -> str:
     """The table to commit."""
     rows = [
-        "# Confirmed edits, applied",
+        "# What was promised, applied",
         "",
         f"`python -m benchmarks.applied --rounds {rounds}`. {machine}.",
         "Promised and obtained are of the whole run, from the start of Python to its exit.",
         "",
-        "| script | promised | obtained | error | kept |",
-        "|---|---|---|---|---|",
+        "| script | promised | by | obtained | error | kept |",
+        "|---|---|---|---|---|---|",
     ]
     for one in found:
         if one.promised is None:
-            rows.append(f"| `{one.name}` | not confirmed | {one.obtained} | - | - |")
+            rows.append(f"| `{one.name}` | nothing | - | {one.obtained} | - | - |")
             continue
-        low, high = one.promised.ci95 or (one.promised.speedup, one.promised.speedup)
-        kept = "yes" if one.kept else "no"
+        error = "-" if one.error is None else f"{one.error:.1%}"
         rows.append(
-            f"| `{one.name}` | {one.promised.speedup:.2f} [{low:.2f}, {high:.2f}] | {one.obtained} "
-            f"| {one.error:.1%} | {kept} |"
+            f"| `{one.name}` | {interval(one.promised)} | {_BY[one.promised.basis]} "
+            f"| {one.obtained} | {error} | {'yes' if one.kept else 'no'} |"
         )
     return "\n".join([*rows, "", summary(found), ""])
 

@@ -55,7 +55,18 @@ def test_a_promise_is_kept_where_the_intervals_meet(
 def test_what_was_not_confirmed_promises_nothing() -> None:
     one = Applied("one", None, Estimate(1.6, 1.5, 1.7, rounds=3))
     assert (one.kept, one.error) == (False, None)
-    assert line(one).startswith("none one: not confirmed")
+    assert line(one).startswith("none one: not promised")
+
+
+def test_a_bound_is_kept_where_no_more_is_obtained() -> None:
+    bound = gain(1.5, 1.5, 1.5).model_copy(update={"basis": "at most", "ci95": None})
+    less = Applied("one", bound, Estimate(1.2, 1.1, 1.3, rounds=3))
+    more = Applied("two", bound, Estimate(1.7, 1.6, 1.8, rounds=3))
+
+    assert (less.kept, more.kept) == (True, False)
+    assert less.error is None
+    assert line(less) == f"kept one: at most 1.50, obtained {less.obtained}"
+    assert summary([less, more]).startswith("2 of 2 promised, 1 kept; median error of the run's ga")
 
 
 def test_the_totals() -> None:
@@ -66,7 +77,7 @@ def test_the_totals() -> None:
         Applied("three", None, value),
     ]
     assert summary(found).startswith("2 of 3 promised, 1 kept; median error of the run's gain 30.0")
-    assert "| `two` | 1.00 [0.90, 1.10] | 2.00 [1.90, 2.10] | 50.0% | no |" in markdown(
+    assert "| `two` | 1.00 [0.90, 1.10] | trials | 2.00 [1.90, 2.10] | 50.0% | no |" in markdown(
         found, "A machine", 3
     )
 
@@ -82,6 +93,15 @@ def test_one_edit_promises_what_its_finding_says() -> None:
 
     assert promise(session, ["one"]) == whole
     assert promise(session, ["two"]) is None
+
+
+def test_what_no_trial_can_try_promises_what_is_predicted() -> None:
+    whole = gain(1.5, 1.4, 1.6).model_copy(update={"basis": "predicted"})
+    session = make_session(findings=[make_finding("one", for_run=whole)])
+
+    assert promise(session, ["one"], "predicted") == whole
+    assert promise(session, ["one"], "at most") is None
+    assert promise(session, ["one"]) is None
 
 
 def test_several_edits_promise_what_they_came_to_together() -> None:
