@@ -12,16 +12,14 @@ from statistics import median
 
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.stand_in import Stage, StandIn
+from pipediag.capture.measuring.blocks import Blocks
 from pipediag.capture.measuring.cache_fill import CacheFill
 from pipediag.capture.measuring.callback_clock import CALLBACK_CLOCK
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.measuring.looking import Looking
 from pipediag.capture.measuring.open_window import OpenWindow
-from pipediag.capture.measuring.snapshots import Snapshots
 from pipediag.capture.measuring.stacks import StackSampler, ThreadCpu
-from pipediag.capture.measuring.stock import Stock
 from pipediag.capture.other_processes import train_along
-from pipediag.capture.runtime import IteratorModel
 from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.vocabulary import WindowKind
 
@@ -55,8 +53,7 @@ class Diagnosis:
         self._decided_at = 0
         self._steps_in_epoch = 0
         self._since_trace: list[int] = []
-        self._snapshots = Snapshots(instruments.recorder)
-        self._stock = Stock()
+        self._blocks = Blocks(loop, instruments.recorder)
         self._cache_fill = CacheFill(loop, instruments.recorder)
         self._fills = False
         self._stacks: StackSampler | None = None
@@ -149,12 +146,7 @@ class Diagnosis:
         if self.phase is Phase.LOOK:
             self.looking.interrupted()
         if self.measuring and self._window.block.durations_ns:
-            model = self.loop.runtime.model_of(consumer.iterator())
-            self._close_block(
-                model,
-                unfinished=1 if exhausted else 0,
-                last_gap_unknown=exhausted and consumer.hand_over == "call",
-            )
+            self._blocks.interrupted(self._window, consumer, exhausted)
 
     def finish(self, reason: str) -> None:
         """The loop will not go on: close what is open, and save it."""
@@ -228,8 +220,7 @@ class Diagnosis:
         self._with.tell(WindowBegun("baseline"))
         if self.loop.joined:
             self._choose_pipeline(consumer)
-        measured = self.loop.measured(consumer)
-        self._stock.begin(self._snapshots.take(self.loop, measured), measured.batches)
+        self._blocks.begin(consumer)
         self._with.recorder.save()
         self._begin_baseline()
         return True
@@ -255,17 +246,6 @@ class Diagnosis:
             f"iterators. Its input wait is for all of them; the pipeline that is shown is {which}."
         )
 
-    def _close_block(
-        self, model: IteratorModel | None, *, unfinished: int = 0, last_gap_unknown: bool
-    ) -> None:
-        """With tf.data's gap times, but where they hold the waits for another iterator."""
-        self._window.close_block(
-            None if self.loop.joined else model,
-            unfinished,
-            self.loop.record.batches_per_call,
-            last_gap_unknown=last_gap_unknown,
-        )
-
     def _decision_is_due(self) -> bool:
         """Every so many steps, of a block so that it ends before tf.data forgets its gap times.
 
@@ -285,8 +265,7 @@ class Diagnosis:
             window.block_elapsed_ns(),
             self.loop.record.batches_per_call,
         ):
-            model = self._snapshots.take(self.loop, self.loop.measured(consumer))
-            self._close_block(model, last_gap_unknown=_asks_itself(consumer))
+            self._blocks.end(window, consumer)
             self._skip = pace.steps_to_skip(self._typical_ns())
             return True
         return False
@@ -296,10 +275,7 @@ class Diagnosis:
         return None if left is None else left // 2
 
     def _end_baseline(self, consumer: Consumer) -> bool:
-        measured = self.loop.measured(consumer)
-        model = self._snapshots.take(self.loop, measured)
-        self._close_block(model, last_gap_unknown=_asks_itself(consumer))
-        if self._stock.used_up(model, measured.batches):
+        if self._blocks.end_last(self._window, consumer):
             self._window.record.kind = "warmup"
             self._window.close(
                 complete=True, reason="batches stocked up earlier were being used up"
@@ -446,8 +422,3 @@ class Diagnosis:
     def _typical_ns(self) -> float:
         recent = self._since_trace[-20:]
         return median(recent) if recent else 0.0
-
-
-def _asks_itself(consumer: Consumer) -> bool:
-    """Whether a step that begins has not asked for its batch yet."""
-    return consumer.hand_over == "call"

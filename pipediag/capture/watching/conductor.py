@@ -21,6 +21,7 @@ from pipediag.capture.watching import roles
 from pipediag.capture.watching.diagnosing import Diagnosing
 from pipediag.capture.watching.fed_steps import FedSteps
 from pipediag.capture.watching.held_batch import HeldBatch
+from pipediag.capture.watching.joining import Joining
 from pipediag.capture.watching.looking import look_at_next
 from pipediag.capture.watching.repeating import repeat, repeat_next
 from pipediag.capture.watching.startup import EarlySteps
@@ -30,11 +31,6 @@ from pipediag.capture.watching.turns import Turn, Turns
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.settings import RunSettings
 from pipediag.session.timeline import Span
-
-_JOINED = (
-    "Each step draws from several iterators, and trials would use up the others' batches, so "
-    "nothing was tried in the running loop."
-)
 
 
 class Conductor:
@@ -59,6 +55,7 @@ class Conductor:
         self.streak = Streak(self._noted)
         self._holding = False
         self._fed = FedSteps(loops)
+        self._joining = Joining(loops, instruments)
         self._turns = Turns(Turn)
         self.diagnosing = Diagnosing(
             updates, instruments, settings, held, self._stopping, self._turns
@@ -343,7 +340,7 @@ class Conductor:
         if record.first_step_ns is None:
             self._updates.tracing_ns = 0  # the step that begins may be the first to be complete
         if loop.joined:
-            wait_ns = self._waited_for_all(turn, consumer, wait_ns, continuous)
+            wait_ns = self._joining.waited_for_all(turn.joined, consumer, wait_ns, continuous)
         self.diagnosing.step(consumer, now_ns, wait_ns, continuous)
 
     def _is_part_of_step(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> bool:
@@ -356,7 +353,9 @@ class Conductor:
         if loop.only_evaluates:
             part = turn.nested.belongs_to_step(consumer)
         else:
-            part = consumer.hand_over != "fed" and self._joins(turn, consumer, now_ns, wait_ns)
+            part = consumer.hand_over != "fed" and self._joining.joins(
+                turn.joined, consumer, now_ns, wait_ns
+            )
             called = not part and turn.nested.step_begins(loop)
             # Keras' `predict` writes nothing: the step went on that had called it.
             if called and turn.last is not consumer and self._updates.take_updated():
@@ -364,54 +363,6 @@ class Conductor:
         if part and (turn.joined.lead is None or loop is not turn.joined.lead.loop):
             loop.record.steps += loop.record.batches_per_call
         return part
-
-    def _joins(self, turn: Turn, consumer: Consumer, now_ns: int, wait_ns: int | None) -> bool:
-        """Whether the step that is running takes a batch of this iterator, too."""
-        if not turn.joined.joins(consumer, now_ns, wait_ns):
-            return False
-        lead = turn.joined.lead
-        assert lead is not None
-        if lead.loop.joins(consumer):
-            self._join(lead.loop, consumer)
-        if consumer.batches == lead.batches == 1:
-            self._begins_later(turn, lead, now_ns, wait_ns)
-        else:
-            consumer.waited_in_all_ns += wait_ns or 0
-        return True
-
-    def _join(self, loop: Loop, consumer: Consumer) -> None:
-        """The loop's steps draw from another iterator as well, which was not known until now."""
-        record = loop.record
-        record.untried = _JOINED
-        if consumer.loop is loop:
-            record.steps -= (consumer.batches - 1) * record.batches_per_call
-        else:
-            roles.join(loop, consumer.loop)
-        note = self._with.recorder.note
-        attempt(note, "describing a second pipeline", self._loops.describe_joined, consumer)
-
-    def _begins_later(self, turn: Turn, lead: Consumer, now_ns: int, wait_ns: int | None) -> None:
-        """With the first batch of an epoch that the last of its iterators hands over."""
-        loop, asked_ns = lead.loop, now_ns - (wait_ns or 0)
-        turn.joined.take_waited()
-        self._with.timeline.steps_ended(asked_ns)
-        self._with.timeline.steps_begin(loop.record.id, now_ns, wait_ns)
-        loop.clock.began_later(now_ns)
-        loop.last_ns = now_ns
-        if loop.diagnosis is not None:
-            loop.diagnosis.boundary(lead, now_ns, wait_ns, continuous=False)
-
-    def _waited_for_all(
-        self, turn: Turn, lead: Consumer, wait_ns: int | None, continuous: bool
-    ) -> int | None:
-        """What the step that is over has waited for batches of all its iterators; None where that
-        is not known."""
-        joined_ns = turn.joined.take_waited()
-        if wait_ns is None or joined_ns is None:
-            return None
-        if continuous:
-            lead.waited_in_all_ns += wait_ns
-        return wait_ns + joined_ns
 
     def _count(self, consumer: Consumer, now_ns: int, continuous: bool) -> None:
         """A step of the script's begins, and one is over where nothing came between."""
