@@ -261,6 +261,8 @@ class Conductor:
         """The script's code has ended or is being stopped."""
         self.streak.settle()
         self._over = True
+        note = self._with.recorder.note
+        attempt(note, "counting the last steps of another thread", self._count_left)
         for turn in self._turns.all():
             self._interrupt(turn, exhausted=False)
         self.diagnosing.script_over(reason)
@@ -334,9 +336,7 @@ class Conductor:
             self._with.timeline.passed("aside", loop.last_ns, now_ns - (wait_ns or 0))
         if not continuous:  # and where the steps that the trials came in go on, this does nothing
             self._with.timeline.steps_begin(record.id, now_ns, wait_ns)
-        self._count(consumer, now_ns, continuous)
-        loop.last_ns = now_ns
-        loop.clock.hand_over(now_ns, wait_ns, continuous)
+        self._count(consumer, now_ns, wait_ns, continuous)
         if record.first_step_ns is None:
             self._updates.tracing_ns = 0  # the step that begins may be the first to be complete
         if loop.joined:
@@ -364,13 +364,28 @@ class Conductor:
             loop.record.steps += loop.record.batches_per_call
         return part
 
-    def _count(self, consumer: Consumer, now_ns: int, continuous: bool) -> None:
-        """A step of the script's begins, and one is over where nothing came between."""
-        if self.diagnosing.repeats(consumer.loop):
+    def _count_left(self) -> None:
+        """Steps of a streak that its own thread will not tell of: it is gone, or the script ends in
+        the middle of them. Nothing is decided at them."""
+        consumer, noted = self.streak.left()
+        if consumer is None:
             return
-        if continuous:
-            self._step_over(consumer, now_ns - consumer.loop.last_ns)
-        consumer.loop.record.steps += consumer.loop.record.batches_per_call
+        for began_ns, wait_ns in noted:
+            self._count(consumer, began_ns, wait_ns, continuous=True)
+            consumer.loop.diagnosis.boundary(consumer, began_ns, wait_ns, continuous=True)
+            consumer.batches += consumer.loop.record.batches_per_call
+
+    def _count(
+        self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool
+    ) -> None:
+        """A step begins, and one is over where nothing came between."""
+        loop = consumer.loop
+        if not self.diagnosing.repeats(loop):  # else it is ours, not the script's
+            if continuous:
+                self._step_over(consumer, now_ns - loop.last_ns)
+            loop.record.steps += loop.record.batches_per_call
+        loop.last_ns = now_ns
+        loop.clock.hand_over(now_ns, wait_ns, continuous)
 
     def _step_over(self, consumer: Consumer, duration_ns: int) -> None:
         loop, record = consumer.loop, consumer.loop.record

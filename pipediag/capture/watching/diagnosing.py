@@ -23,8 +23,7 @@ from pipediag.session.settings import RunSettings
 
 _MOST_DIAGNOSED = 6
 _SPARE_ONCE_MEASURED = 64
-"""Own choice: what is noted and not told yet is lost where the process is killed, or the thread
-that noted it is gone."""
+"""Own choice: what is noted and not told yet is lost where the process is killed."""
 # A loop that has not come back for so long, while another trains, is over.
 _ABANDONED_NS = 3_000_000_000
 

@@ -101,6 +101,13 @@ class Streak:
         for began_ns, wait_ns in noted:
             self._tell(self._consumer, began_ns, wait_ns)
 
+    def left(self) -> tuple[Consumer | None, list[tuple[int, int | None]]]:
+        """What was noted and will be told by nobody, as its thread is gone or has no more time: the
+        iterator, and as `Tell` takes them the steps."""
+        consumer, noted = self._consumer, self._noted
+        self._noted, self._left = [], 0
+        return consumer, noted
+
     def let_go(self) -> None:
         """Forget it all."""
         self._noted, self._left = [], 0
