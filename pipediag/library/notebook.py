@@ -42,6 +42,8 @@ class CellMagic:
     def __call__(self, line: str, cell: str) -> Result | None:
         """Options are those of `pipediag.watch`, as the command writes them.
 
+        A cell that raises is not kept waiting: its session is made meanwhile.
+
         Raises:
             BaseException: what the cell raises.
         """
@@ -54,20 +56,19 @@ class CellMagic:
         watch.begin()
         if watch.is_open:
             tell("measuring this cell, which runs to its end.")
-        error: BaseException | None = None
         try:
             # A magic of its own has to be the first line.
             own = cell if cell.lstrip().startswith("%%") else _FIRST_LINE + cell
             with _counted_as_the_cell(self._shell):
                 ran = self._shell.run_cell(own)
-            error = ran.error_before_exec or ran.error_in_exec
         except BaseException as passing:
-            error = passing
+            watch.end_by(passing)
             raise
-        finally:
-            watch.end(how_it_ended(error))
+        error = ran.error_before_exec or ran.error_in_exec
         if error is not None:
+            watch.end_by(error)
             _raise_again(error)
+        watch.end(how_it_ended(None))
         return watch.result
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import pipediag
-from pipediag.library import notebook, watching
+from pipediag.library import before_exit, notebook, watching
 from pipediag.session.messages import Ended
 
 
@@ -41,16 +43,18 @@ class Measured:
 
     wishes: Any = None
     ended: Any = None
+    finishes: Callable[[], object] = staticmethod(lambda: None)
 
     def __init__(self, wishes: Any, call: str, *_: object) -> None:
         Measured.wishes = wishes
         assert call == "cell"
 
     def leave(self, ended: Ended, *, tries: bool, when_wanted: object) -> None:
-        assert tries
+        assert tries == (ended.outcome == "finished")
         Measured.ended = ended
 
     def finish(self) -> str:
+        Measured.finishes()
         return "the result"
 
 
@@ -88,6 +92,20 @@ def test_a_cell_that_raises_fails_and_shows_its_traceback_once(shell: Shell) -> 
     assert raised.value._render_traceback_() == []  # type: ignore[attr-defined]
     assert not hasattr(raised.value, "_render_traceback_"), "%tb would show nothing"
     assert Measured.ended == Ended("raised", 1, "ValueError: mine")
+
+
+def test_a_cell_that_raises_is_not_kept_waiting_for_its_session(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = threading.Event()
+    waited: list[bool] = []
+    monkeypatch.setattr(Measured, "finishes", lambda: waited.append(failed.wait(60)))
+    shell.fails = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        shell.magic("", "interrupted()")
+    failed.set()
+    before_exit._end_all()
+    assert waited == [True]
 
 
 def test_options_are_the_commands(shell: Shell) -> None:
