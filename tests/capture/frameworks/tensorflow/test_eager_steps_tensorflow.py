@@ -98,6 +98,21 @@ for optimizer in ("adam", "sgd", "adagrad", "by hand"):
             "same": results[0] == results[1], "ids": ids, "last": last,
             "left": len(op_callbacks.context.context().op_callbacks)}))
 
+table = tf.Variable(tf.random.normal((40, 4)), name="user")
+
+def reads_a_dataset_of_its_own():
+    within = tf.data.Dataset.from_tensor_slices([1, 2, 3, 4]).map(lambda one: one + 1)
+    within = within.shuffle(4).interleave(tf.data.Dataset.from_tensors, cycle_length=2)
+    for ids in within.filter(lambda one: one > 0).batch(2).cache().repeat(2).prefetch(2):
+        table.scatter_sub(tf.IndexedSlices(0.1 * tf.gather(table, ids), ids))
+
+steps = EagerSteps()
+steps.begin()
+reads_a_dataset_of_its_own()
+steps.end()
+tables = [of(one) for one in steps.read().tables]
+print(json.dumps({"name": "a dataset of its own", "tables": tables}))
+
 class Strange:
     def told(self, *_):
         raise RuntimeError("ours")
@@ -150,6 +165,11 @@ def test_ids_are_those_that_were_looked_up(told: dict[str, Any], kind: str) -> N
 def test_training_and_random_numbers_are_the_same(told: dict[str, Any], kind: str) -> None:
     assert told[kind]["same"]
     assert told[kind]["left"] == 0
+
+
+def test_a_step_may_read_a_dataset_of_its_own(told: dict[str, Any]) -> None:
+    [table] = told["a dataset of its own"]["tables"]
+    assert (table["rows"], table["lookups"], table["writes"]) == (40, 4, [True, False])
 
 
 def test_an_error_of_ours_is_no_error_of_the_step(told: dict[str, Any]) -> None:

@@ -87,7 +87,8 @@ class EagerGraph:
 
 
 def _attributes(operation: EagerOperation) -> Mapping[str, Any]:
-    """As a graph has them."""
+    """As a graph has them, but for those that are left to TensorFlow's defaults: run by itself, an
+    operation may be given None for one, as a dataset's prefetch is for its slack."""
     from tensorflow.python.framework import op_def_library, op_def_registry
 
     definition = op_def_registry.get(operation.type)
@@ -96,7 +97,7 @@ def _attributes(operation: EagerOperation) -> Mapping[str, Any]:
     return {
         name: op_def_library.value_to_attr_value(value, kinds[name], name)
         for name, value in zip(names, values, strict=True)
-        if name in kinds
+        if name in kinds and value is not None
     }
 
 
