@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pipediag.facts.callbacks import per_batch_callbacks
 from pipediag.facts.machine import available_bytes
+from pipediag.facts.undivided import on_torch
 from pipediag.rules.embedding.optimizer_arguments import updates_whole_tables
 from pipediag.session.edits import Edit, SetModel
 from pipediag.session.model import Session
@@ -18,11 +19,6 @@ NO_MODEL_EDIT = (
     "Your own training loop, or a model that is compiled that way already: no setting of a Keras "
     "model is left to try."
 )
-
-
-def on_torch(session: Session) -> bool:
-    """Whether Keras runs on PyTorch, where it refuses several steps a call and has no XLA."""
-    return session.environment.keras_backend == "torch"
 
 
 def several_steps_a_call(session: Session, rule: str) -> Edit | None:

@@ -61,8 +61,8 @@ NO_METHOD = (
 
 
 BESIDE_TENSORFLOW = (
-    "PyTorch computes the model's step on the CPU, which TensorFlow's profiler does not see: only "
-    "the input wait is told apart."
+    "PyTorch computes the model's step, which TensorFlow's profiler does not see: only the input "
+    "wait is told apart."
 )
 
 

@@ -16,6 +16,7 @@ from pipediag.facts.later_epochs import later_starts_s, time_of_epochs
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
 from pipediag.facts.run import where
 from pipediag.facts.step import group_percents, uneven
+from pipediag.facts.undivided import limits_within, only_input_is_told
 from pipediag.measures.step.differential import FEWEST_STEPS
 from pipediag.measures.verdict.confidence import (
     Doubt,
@@ -39,6 +40,7 @@ from pipediag.measures.verdict.no_loop import no_loop_sentence
 from pipediag.measures.verdict.run_wording import first_batches_of_run_sentence, run_sentence
 from pipediag.measures.verdict.wording import (
     balanced_sentence,
+    beside_tensorflow_sentence,
     call_sentence,
     input_sentence,
     missing_sentence,
@@ -113,10 +115,7 @@ def _of_its_epoch(session: Session, verdict: Verdict) -> Verdict:
 
 def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> Verdict:
     share = breakdown["input_wait"]
-    low, high = share.ci95_percent
-    straddled = [
-        limit for limit in (INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT) if low < limit <= high
-    ]
+    straddled = limits_within(share.ci95_percent)
     if len(straddled) == 2:
         return _too_wide(session, share.ci95_percent, straddled)
     if share.percent >= INPUT_BOUND_PERCENT:
@@ -230,11 +229,14 @@ def _too_wide(session: Session, interval: Interval, straddled: list[float]) -> V
 
 
 def _unattributed(session: Session, wait: Share, unknown: float, straddled: list[float]) -> Verdict:
-    fine = "Not input-bound" if wait.percent < INPUT_FINE_PERCENT else "Not mainly input-bound"
-    summary = (
-        f"{fine} (input wait {wait.percent:.0f} % of the step), but what the rest is bound by is "
-        f"not known: {unknown:.0f} % of the step could not be attributed."
-    )
+    if only_input_is_told(session):
+        summary = beside_tensorflow_sentence(wait)
+    else:
+        fine = "Not input-bound" if wait.percent < INPUT_FINE_PERCENT else "Not mainly input-bound"
+        summary = (
+            f"{fine} (input wait {wait.percent:.0f} % of the step), but what the rest is bound by "
+            f"is not known: {unknown:.0f} % of the step could not be attributed."
+        )
     return _inconclusive(summary, doubts(session, None, straddled), session)
 
 

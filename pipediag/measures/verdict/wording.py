@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from pipediag.facts.amounts import exact_time
 from pipediag.facts.free_input import FreeInput
+from pipediag.facts.limits import INPUT_FINE_PERCENT
 from pipediag.facts.step import GROUPS
 from pipediag.measures.verdict.culprits import Culprit
 from pipediag.session.loops import NestedCall
@@ -143,6 +144,17 @@ def balanced_sentence(first: Group, most: float, second: Group, next_most: float
     return (
         f"Balanced: {first} takes {most:.0f} % of each step and {second} {next_most:.0f} %: "
         "neither alone limits it."
+    )
+
+
+def beside_tensorflow_sentence(wait: Share) -> str:
+    """PyTorch computes the step, of which the input wait alone is told."""
+    low, high = wait.ci95_percent
+    little = "does not wait" if wait.percent < INPUT_FINE_PERCENT else "does not mainly wait"
+    return (
+        f"The loop {little} for input, which takes {wait.percent:.0f} % of each step (95 % "
+        f"interval {low:.0f} to {high:.0f} %). What is in the rest is not divided on this backend: "
+        "PyTorch computes it, which TensorFlow's profiler does not see."
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from pipediag.facts.order import worth_doing
 from pipediag.facts.report_directory import default_directory
 from pipediag.facts.second_run import edits_for_second_run
+from pipediag.facts.undivided import only_input_is_told
 from pipediag.reporters.words.ways_on import longer_budget, longer_run, too_long_to_try
 from pipediag.session.model import Session
 
@@ -23,8 +24,9 @@ def next_command(session: Session, output_directory: Path | None) -> NextCommand
     """What to run next: again with more steps, again with trials, the patch of the confirmed edits,
     again after an edit, or the gate.
 
-    None where no step was measured: the same command would end the same way. Of an analysis that a
-    program called there is the patch alone, once it is saved: no command would make it again.
+    None where no step was measured, or where more of them would tell no more: the same command
+    would end the same way. Of an analysis that a program called there is the patch alone, once it
+    is saved: no command would make it again.
     """
     if session.steps is None:
         return None
@@ -37,8 +39,8 @@ def _of_a_call(session: Session, directory: Path | None) -> NextCommand | None:
     return None if directory is None else _patch(session, directory)
 
 
-def _of_a_script(session: Session, output_directory: Path | None) -> NextCommand:
-    if session.verdict.bottleneck == "inconclusive":
+def _of_a_script(session: Session, output_directory: Path | None) -> NextCommand | None:
+    if session.verdict.bottleneck == "inconclusive" and not only_input_is_told(session):
         more = str(longer_run(session))
         return NextCommand(
             "To measure longer", _analyze(session, output_directory, "--steps", more)
@@ -59,9 +61,11 @@ def _of_a_script(session: Session, output_directory: Path | None) -> NextCommand
     return _without_advice(session, output_directory)
 
 
-def _without_advice(session: Session, output_directory: Path | None) -> NextCommand:
+def _without_advice(session: Session, output_directory: Path | None) -> NextCommand | None:
     budget = longer_budget(session)
     if budget is None:
+        if session.verdict.bottleneck == "inconclusive":
+            return None  # no gate has a verdict to keep
         return NextCommand("To keep it so in CI", _of_session(session, output_directory, "check"))
     return NextCommand(
         "To decide what is open", _analyze(session, output_directory, "--budget", str(budget))

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from pipediag.facts.order import worth_doing
 from pipediag.facts.python_work import hot_line
+from pipediag.facts.undivided import only_input_is_told
 from pipediag.reporters.words import labels, run_parts, step_parts
 from pipediag.reporters.words.pipeline_rows import operation_title
 from pipediag.reporters.words.quantities import counted, percent, seconds
@@ -24,6 +25,11 @@ LONGER_RUN_STEPS = 200
 _MORE_TIME = 3.0
 """Times the budget that trials had: an interval gets narrower by the root of that."""
 
+_BY_TORCH = (
+    "PyTorch's own profiler divides the rest of the step: put `with torch.profiler.profile() as "
+    "profile:` around a `fit` of a few steps, and "
+    '`print(profile.key_averages().table(sort_by="self_cpu_time_total"))` behind it.'
+)
 _NONE = "No rule has a change worth making"
 
 _OF_A_PART: dict[RunPartName, str] = {
@@ -57,7 +63,8 @@ def _ways(session: Session) -> Iterator[str]:
             f"trials: `--budget {budget}` gives them more."
         )
     if verdict.bottleneck == "inconclusive":
-        yield f"Measure longer: `--steps {longer_run(session)}`."
+        told = only_input_is_told(session)
+        yield _BY_TORCH if told else f"Measure longer: `--steps {longer_run(session)}`."
     if verdict.severity not in ("high", "moderate"):
         return
     yield from _in_the_run(session)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pipediag.facts.callbacks import callbacks_percent, per_batch_callbacks
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.step import CALL_CLASSES, class_percent
+from pipediag.facts.undivided import on_torch
 from pipediag.rules.model_edits import (
     OWN_LOOP,
     STEPS_PER_CALL,
-    on_torch,
     several_steps_a_call,
     shared_calls_effect,
 )

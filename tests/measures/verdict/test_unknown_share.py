@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipediag.measures.verdict.decision import decide
 from tests.measures.verdict.test_decision import session, with_interval
-from tests.records import make_breakdown
+from tests.records import make_breakdown, make_environment
 
 
 def test_as_much_unknown_as_known_still_names_the_known() -> None:
@@ -38,6 +38,21 @@ def test_input_that_is_not_fine_is_not_said_to_be() -> None:
     assert decide(session(breakdown=at_the_limit)).summary.startswith(
         "Not mainly input-bound (input wait 5 % of the step)"
     )
+
+
+def test_on_pytorch_what_is_known_is_said_and_why_no_more_is() -> None:
+    torch = make_environment(keras_backend="torch")
+    shares = make_breakdown(input_wait=1.0)
+    wait = shares["input_wait"].model_copy(update={"ci95_percent": (0.4, 2.0)})
+    verdict = decide(session(breakdown={**shares, "input_wait": wait}, environment=torch))
+    assert (verdict.bottleneck, verdict.confidence) == ("inconclusive", "low")
+    assert verdict.summary == (
+        "The loop does not wait for input, which takes 1 % of each step (95 % interval 0 to 2 %). "
+        "What is in the rest is not divided on this backend: PyTorch computes it, which "
+        "TensorFlow's profiler does not see."
+    )
+    more = decide(session(breakdown=make_breakdown(input_wait=12.0), environment=torch))
+    assert more.summary.startswith("The loop does not mainly wait for input, which takes 12 %")
 
 
 def test_much_that_is_unknown_does_not_hide_input() -> None:

@@ -56,6 +56,16 @@ def test_a_clean_run_leads_to_the_gate() -> None:
     assert next_command(session, None).command == "pipediag check reports/train"
 
 
+def test_a_step_that_pytorch_computes_leads_to_no_longer_run() -> None:
+    session = factories.make_compute_bound_session(
+        verdict=factories.make_verdict(bottleneck="inconclusive", severity="unknown"),
+        environment=records.make_environment(keras_backend="torch"),
+        breakdown=records.make_breakdown(input_wait=1.0),
+    )
+
+    assert next_command(session, None) is None
+
+
 @pytest.mark.parametrize(("seen", "asked"), [(10, 200), (300, 1200)])
 def test_an_inconclusive_run_leads_to_a_longer_one(seen: int, asked: int) -> None:
     session = factories.make_session(

@@ -100,6 +100,15 @@ def test_an_inconclusive_run_is_measured_longer() -> None:
     assert ways == ["Measure longer: `--steps 200`."]
 
 
+def test_on_pytorch_its_own_profiler_says_more_than_more_steps() -> None:
+    torch = factories.make_session().environment.model_copy(update={"keras_backend": "torch"})
+    unknown = {"bottleneck": "inconclusive", "severity": "unknown"}
+    shares = records.make_breakdown(input_wait=1.0)
+    [way] = said(unknown, environment=torch, breakdown=shares)
+    assert "torch.profiler" in way
+    assert "--steps" not in way
+
+
 def test_nothing_where_there_is_something_to_do_or_nothing_to_gain() -> None:
     assert ways_on(factories.make_session()) == []
     assert ways_on(factories.make_compute_bound_session()) == []
