@@ -133,7 +133,9 @@ def _options(_session: Session, change: SetOptions) -> list[str]:
 def _model(session: Session, change: SetModel) -> list[str]:
     settings = dict(change.settings)
     policy = settings.pop("dtype_policy", None)
-    lines = [f'keras.config.set_dtype_policy("{policy}")'] if isinstance(policy, str) else []
+    lines = (
+        [f'keras.mixed_precision.set_global_policy("{policy}")'] if isinstance(policy, str) else []
+    )
     for name, written in _IN_THE_MODEL.items():
         lines += written if settings.pop(name, False) else []
     row_wise = _row_wise(session) if settings.get("optimizer") == "row_wise" else None

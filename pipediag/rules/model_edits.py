@@ -83,7 +83,7 @@ def in_sixteen_bits(session: Session, rule: str, policy: str) -> Edit | None:
 def in_single_precision(session: Session, rule: str) -> Edit | None:
     """Layers under a policy for 16 bits in 32; None where the loop is not Keras'."""
     loop = session.diagnosed_loop()
-    if loop is None or loop.keras is None or session.environment.legacy_keras:
+    if loop is None or loop.keras is None:
         return None
     return Edit(
         id=rule,

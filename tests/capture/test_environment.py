@@ -116,3 +116,24 @@ def test_legacy_keras(environment: RecordedEnvironment, monkeypatch: pytest.Monk
 
     assert (environment.keras, environment.legacy_keras) == ("2.21.0", True)
     assert environment.keras_backend == "tensorflow"
+
+
+@pytest.mark.parametrize("package", ["keras", "tf_keras"])
+@pytest.mark.parametrize(
+    ("policy", "mixed"), [("float32", None), ("mixed_float16", "mixed_float16")]
+)
+def test_the_policy_of_keras_2(
+    environment: RecordedEnvironment,
+    monkeypatch: pytest.MonkeyPatch,
+    package: str,
+    policy: str,
+    mixed: str | None,
+) -> None:
+    pretend(
+        monkeypatch,
+        f"{package}.src.mixed_precision.policy",
+        global_policy=lambda: SimpleNamespace(name=policy),
+    )
+    describe_environment(environment, DESCRIPTIONS)
+
+    assert environment.mixed_precision == mixed

@@ -35,7 +35,8 @@ def compile_settings_of(model: Any) -> CompileSettings | None:
     modules = {base.__module__ for base in type(model).__mro__}
     if _KERAS_3 in modules:
         return Keras3Settings(model)
-    return None if modules.isdisjoint(_KERAS_2) else Keras2Settings(model)
+    of_keras_2 = next((one for one in _KERAS_2 if one in modules), None)
+    return None if of_keras_2 is None else Keras2Settings(model, of_keras_2.partition(".")[0])
 
 
 class Keras3Settings:
@@ -68,8 +69,9 @@ class Keras2Settings:
     The number of steps is a variable: a compiled function of several reads it at each call.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, package: str) -> None:
         self._model = model
+        self.package = package
 
     def read(self) -> Settings:
         return {

@@ -8,9 +8,11 @@ from typing import Any
 from pipediag.capture.frameworks.keras.compile_settings import (
     NAMES,
     CompileSettings,
+    Keras2Settings,
     Keras3Settings,
     compile_settings_of,
 )
+from pipediag.capture.frameworks.keras.keras_2_policies import Keras2LayerPolicies
 from pipediag.capture.frameworks.keras.layer_policies import LayerPolicies
 from pipediag.capture.frameworks.keras.leaves_traces import compiling_runs_the_scripts_code
 from pipediag.capture.frameworks.keras.other_optimizers import OptimizerInPlace
@@ -26,8 +28,9 @@ _POLICY = "dtype_policy"
 _OPTIMIZER = "optimizer"
 _TERMS_LEFT_OUT = "table_terms_left_out"
 _UNIQUE_IDS = "unique_ids"
-_KERAS_3_ONLY = (_POLICY, _OPTIMIZER, _TERMS_LEFT_OUT, _UNIQUE_IDS, MOVED_LAYERS)
-_SETTINGS = (*NAMES, ANEW, *_KERAS_3_ONLY)
+_KERAS_3_ONLY = (_OPTIMIZER, _TERMS_LEFT_OUT, _UNIQUE_IDS, MOVED_LAYERS)
+_OF_KERAS_2 = (*NAMES, _POLICY)
+_SETTINGS = (*_OF_KERAS_2, ANEW, *_KERAS_3_ONLY)
 
 
 class CompiledVariants:
@@ -47,6 +50,8 @@ class CompiledVariants:
             self._own = {**self._kept.read(), ANEW: False, _POLICY: None, _OPTIMIZER: None}
             self._own |= {_TERMS_LEFT_OUT: False, _UNIQUE_IDS: False, MOVED_LAYERS: ()}
             self._functions[_key(self._own)] = model.train_function
+        if isinstance(self._kept, Keras2Settings):
+            self._policies: LayerPolicies = Keras2LayerPolicies(model, self._kept.package)
         if isinstance(self._kept, Keras3Settings):
             self._policies = LayerPolicies(model)
             self._optimizer = OptimizerInPlace(model)
@@ -70,10 +75,10 @@ class CompiledVariants:
         if unknown:
             raise NotReplayableError(f"A model can't be compiled with other {', '.join(unknown)}.")
         if not isinstance(self._kept, Keras3Settings):
-            if not settings.keys() <= {*NAMES, ANEW}:
+            if not settings.keys() <= {*_OF_KERAS_2, ANEW}:
                 raise NotReplayableError(
                     "It is tried in Keras 3 only: of a model of Keras 2 no more than "
-                    f"{', '.join(NAMES)} is changed."
+                    f"{', '.join(_OF_KERAS_2)} is changed."
                 )
             return
         if _OPTIMIZER in settings:
@@ -110,8 +115,8 @@ class CompiledVariants:
         assert self._kept is not None
         model, key = self.model, _key(wanted)
         self._kept.write(wanted)
+        self._policies.use(wanted[_POLICY])
         if isinstance(self._kept, Keras3Settings):
-            self._policies.use(wanted[_POLICY])
             self._optimizer.use(wanted[_OPTIMIZER])
             self._terms.leave_out(bool(wanted[_TERMS_LEFT_OUT]))
             self._ids.use(bool(wanted[_UNIQUE_IDS]))

@@ -7,6 +7,13 @@ import sys
 from pipediag.capture.environment import version_of
 from pipediag.session.recording import RecordedEnvironment
 
+_POLICIES = (
+    ("tf_keras.src.mixed_precision.policy", "global_policy"),
+    ("keras.src.mixed_precision.policy", "global_policy"),
+    ("keras.src.dtype_policies.dtype_policy", "dtype_policy"),
+)
+"""Of Keras 2 first: where it is imported, Keras 3 may be imported beside it and train nothing."""
+
 
 def describe(environment: RecordedEnvironment) -> None:
     """Fill in version, backend and precision."""
@@ -17,7 +24,15 @@ def describe(environment: RecordedEnvironment) -> None:
         environment.keras_backend = configuration.backend()
     elif environment.legacy_keras:
         environment.keras_backend = "tensorflow"
-    policies = sys.modules.get("keras.src.dtype_policies.dtype_policy")
-    if policies is not None:
-        name = policies.dtype_policy().name
+    name = _policy()
+    if name is not None:
         environment.mixed_precision = name if name.startswith("mixed") else None
+
+
+def _policy() -> str | None:
+    """What layers compute in that were not given a policy of their own."""
+    for module, function in _POLICIES:
+        policies = sys.modules.get(module)
+        if policies is not None:
+            return str(getattr(policies, function)().name)
+    return None

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pipediag.capture.frameworks.keras import compiled
 from pipediag.capture.frameworks.keras.compile_settings import compile_settings_of
 from pipediag.capture.frameworks.keras.compiled import CompiledVariants
 from pipediag.capture.frameworks.keras.leaves_traces import step_leaves_traces
@@ -57,6 +58,26 @@ class Model:
         return train
 
 
+class Policies:
+    """The layers' number format."""
+
+    made: list[Policies]
+
+    def __init__(self, _: Any, package: str) -> None:
+        self.package = package
+        self.used: list[str | None] = []
+        Policies.made.append(self)
+
+    def use(self, policy: str | None) -> None:
+        self.used.append(policy)
+
+
+@pytest.fixture(autouse=True)
+def _policies(monkeypatch: pytest.MonkeyPatch) -> None:
+    Policies.made = []
+    monkeypatch.setattr(compiled, "Keras2LayerPolicies", Policies)
+
+
 @pytest.fixture(params=KERAS_2)
 def model(request: pytest.FixtureRequest) -> Any:
     return type("Model", (type("Model", (Model,), {"__module__": request.param}),), {})()
@@ -88,13 +109,29 @@ def test_a_model_of_keras_2_is_tried_otherwise_and_back_again(model: Any) -> Non
 
 
 @pytest.mark.parametrize(
-    "settings", [{"dtype_policy": "mixed_bfloat16"}, {"optimizer": "sgd", "jit_compile": True}]
+    "settings", [{"unique_ids": True}, {"optimizer": "sgd", "jit_compile": True}]
 )
 def test_what_is_tried_in_keras_3_only_is_refused_with_that_reason(
     model: Any, settings: dict[str, Any]
 ) -> None:
     with pytest.raises(NotReplayableError, match="Keras 3 only"):
         CompiledVariants(model, fails).check(settings)
+
+
+def test_layers_of_keras_2_compute_in_another_format_and_back_again(model: Any) -> None:
+    variants, own = CompiledVariants(model, fails), model.train_function
+    short = {"dtype_policy": "mixed_bfloat16"}
+    variants.check(short)
+
+    variants.use(short)
+    assert model.train_function is not own
+    variants.use({"jit_compile": True})
+    variants.use({})
+
+    [policies] = Policies.made
+    assert policies.package in ("keras", "tf_keras")
+    assert policies.used == ["mixed_bfloat16", None, None]
+    assert model.train_function is own
 
 
 def test_steps_of_keras_2_can_be_taken_back(model: Any) -> None:
