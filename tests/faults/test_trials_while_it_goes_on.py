@@ -6,44 +6,9 @@ import pytest
 
 from .case import Run
 from .conftest import MakeCase
+from .slow_fits import HELPERS
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.faults]
-
-HELPERS = """
-    import hashlib
-    import os
-    import random
-    import time
-
-    import keras
-    import numpy as np
-    import tensorflow as tf
-
-    keras.utils.set_random_seed(7)
-    x = np.random.rand(600, 16).astype("float32")
-    y = x.sum(1)
-
-    def waits(row):
-        time.sleep(0.001)
-        return row
-
-    def slowly(dataset, function=waits):
-        def read(row, label):
-            return tf.ensure_shape(tf.numpy_function(function, [row], tf.float32), [16]), label
-        return dataset.map(read)
-
-    def mlp(**compiled):
-        dropout = keras.layers.Dropout(0.3)
-        model = keras.Sequential([keras.layers.Dense(8), dropout, keras.layers.Dense(1)])
-        model.compile(**({"optimizer": "adam", "loss": "mse"} | compiled))
-        return model
-
-    def tell(model, history):
-        weights = b"".join(np.ascontiguousarray(w).tobytes() for w in model.get_weights())
-        print("FACT losses", history.history)
-        print("FACT weights", hashlib.sha256(weights).hexdigest(), int(model.optimizer.iterations))
-        print("FACT draws", np.random.rand(), random.random(), float(tf.random.uniform([])))
-"""
 
 TRIED = """
     from helpers import *
