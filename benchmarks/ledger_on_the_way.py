@@ -3,6 +3,10 @@
 Two runs differ by more than a projection does, where the machine changes its speed from one to the
 next. So a run that goes on to its end is carried on from what was on disk when its loop had been
 measured, and held against the rest of the same run.
+
+A `fit` that a loop of the script's calls again and again is not stopped then: where it soon ends,
+the script goes on for a while, as another training may follow, and is stopped in a later round. So
+it is carried on from there, with what is on disk of the whole run as far as it was known by then.
 """
 
 from __future__ import annotations
@@ -18,18 +22,21 @@ from benchmarks.ledger_stamps import Stamps
 from pipediag.measures.run.ledger import RunBounds, measure_run
 from pipediag.session.ledger import Run
 from pipediag.session.reading import read_recording, read_timeline
+from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
-from pipediag.session.settings import RECORDING_FILE, TIMELINE_FILE
+from pipediag.session.settings import RECORDING_FILE, TIMELINE_FILE, RunSettings
 from pipediag.session.timeline import Timeline
 
 _LOOK_EVERY_S = 0.005
 _LAST_WINDOW = "profile"
 """Of those that are measured in each run."""
+_GOES_ON_NS = int(RunSettings.look_ahead_s * 1e9)
+"""From when a loop was measured that ends within that time."""
 
 
 @dataclass(frozen=True)
 class OnTheWay:
-    """A run at the moment at which its first loop had been measured."""
+    """A run at the moment at which it would have been stopped."""
 
     run: Run
     at_ns: int
@@ -63,15 +70,65 @@ def kept_on_the_way(output: Path, folder: Path) -> Iterator[None]:
 
 
 def read_on_the_way(folder: Path) -> OnTheWay | None:
-    """None where no loop was measured, or no step of it."""
-    for path in sorted(folder.glob(f"*-{RECORDING_FILE}")):
+    """None where no loop was measured, or no step of it, and where the script would have been over
+    before it was stopped."""
+    paths = sorted(folder.glob(f"*-{RECORDING_FILE}"))
+    for path in paths:
         recording = read_recording(path)
         if recording is None:
             continue
-        ends = [one.end_ns for one in recording.windows if one.kind == _LAST_WINDOW]
-        if ends:
-            return _carried_on(recording, read_timeline(folder / TIMELINE_FILE), ends[0])
+        measured = [one for one in recording.windows if one.kind == _LAST_WINDOW]
+        if not measured:
+            continue
+        loop = next(one for one in recording.loops if one.id == measured[0].loop_id)
+        timeline, at_ns = read_timeline(folder / TIMELINE_FILE), measured[0].end_ns
+        rounds = loop.planned_rounds or 1
+        if rounds == 1 or not _ends_soon(loop):
+            return _carried_on(recording, timeline, at_ns, rounds)
+        whole, stop_ns = read_recording(paths[-1]), first_step_after(timeline, at_ns + _GOES_ON_NS)
+        if whole is None or stop_ns is None:
+            return None
+        return _carried_on(known_by(whole, stop_ns), timeline, stop_ns, rounds)
     return None
+
+
+def _ends_soon(loop: RecordedLoop) -> bool:
+    """Whether what follows a `fit` that was measured is looked at as well."""
+    if loop.kind != "keras" or loop.planned_steps is None or not loop.steps:
+        return False
+    left = max(0, loop.planned_steps - loop.steps)
+    return left * loop.elapsed_ns / loop.steps <= _GOES_ON_NS
+
+
+def first_step_after(timeline: Timeline, at_ns: int) -> int | None:
+    """When a step begins at or after that moment, as far as it can be told: within steps, at once,
+    unless the one that runs builds its function; None where none begins."""
+    building = [one for one in timeline.spans if one.kind == "first_call"]
+    begins: list[int] = []
+    for steps in (one for one in timeline.spans if one.kind == "steps"):
+        begin = steps.start_ns
+        if begin < at_ns:
+            ends = [one.end_ns for one in building if one.start_ns < at_ns]
+            begin = max([at_ns, *(end for end in ends if end is not None)])
+        if steps.end_ns is None or begin < steps.end_ns:
+            begins.append(begin)
+    return min(begins, default=None)
+
+
+def known_by(recording: Recording, at_ns: int) -> Recording:
+    """As it was at that moment, but for how many steps its loops had made, which only counts of
+    rows tell."""
+    loops = [
+        replace(
+            one,
+            last_ns=None if one.last_ns is None else min(one.last_ns, at_ns),
+            epoch_seams=[seam for seam in one.epoch_seams if seam.asked_ns <= at_ns],
+        )
+        for one in recording.loops
+        if one.started_ns <= at_ns
+    ]
+    windows = [one for one in recording.windows if one.end_ns <= at_ns]
+    return replace(recording, loops=loops, windows=windows)
 
 
 def until(timeline: Timeline, at_ns: int) -> Timeline:
@@ -86,12 +143,12 @@ def until(timeline: Timeline, at_ns: int) -> Timeline:
     )
 
 
-def _carried_on(recording: Recording, timeline: Timeline, at_ns: int) -> OnTheWay | None:
-    measured = {one.loop_id for one in recording.windows if one.kind == _LAST_WINDOW}
-    rounds = [one.planned_rounds or 1 for one in recording.loops if one.id in measured]
+def _carried_on(
+    recording: Recording, timeline: Timeline, at_ns: int, rounds: int
+) -> OnTheWay | None:
     bounds = RunBounds(recording.started_ns, at_ns, "stopped")
     run = measure_run(until(timeline, at_ns), recording, bounds)
-    return OnTheWay(run, at_ns, max(rounds, default=1)) if isinstance(run, Run) else None
+    return OnTheWay(run, at_ns, rounds) if isinstance(run, Run) else None
 
 
 def _look(output: Path, folder: Path, over: threading.Event) -> None:

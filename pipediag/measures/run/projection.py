@@ -119,13 +119,14 @@ def _why_not_the_run(scope: RunScope, *, filled: bool) -> str:
 def _go_round(projection: Projection, amounts: Amounts, rounds: Rounds) -> None:
     """What no epoch of the training holds comes with each round as it came in those seen."""
     for place, again in rounds.others.items():
-        if place in projection.places or not again.times:
+        if place in projection.places or again.to_come <= 0:
             continue
         count, took = amounts.count.get(place), amounts.ns.get(place, 0)
-        counted = None if count is None else round(count + again.count * again.times)
+        whole_rounds = again.times - bool(again.begun)
+        counted = None if count is None else round(count + again.count * whole_rounds)
         to_come = projected(again.rounds_ns, again.times)
         # What hooks can't tell apart is divided in `amounts`, and is in no round by itself.
-        to_come = to_come.share(took * again.share * again.times / to_come.ns)
+        to_come = to_come.share(took * again.share * again.to_come / to_come.ns)
         projection.places[place] = replace(to_come.plus_ns(took), count=counted)
 
 

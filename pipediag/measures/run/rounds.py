@@ -20,9 +20,16 @@ class Again:
     """Of all that was seen there."""
     count: float
     times: int
-    """Rounds to come that hold it."""
+    """Rounds to come that hold it, among them one that was stopped before it was over there."""
+    begun: float = 0.0
+    """Of that one, the part of it that was seen."""
     rounds_ns: tuple[int, ...] = ()
     """What it took in each of those that tell of them."""
+
+    @property
+    def to_come(self) -> float:
+        """So many times what it takes in a round."""
+        return self.times - self.begun
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,11 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop) -> Rounds:
             # What the round that was stopped has not built anew, none of those to come will.
             tell = [[one for one in here if one.start_ns >= begun[-1]]]
         within = any(one.in_fit(stretch) for one in whole for stretch in here)
-        again = _again(here, tell, left if within else planned - len(whole))
+        if within and len(fits) == len(entered):
+            again = _again(here, tell, left)
+        else:
+            now = [one for one in here if one.start_ns >= begun[-1]]
+            again = _again(here, tell, planned - len(whole), now)
         if again is not None:
             others[place] = again
     return Rounds(planned, left, others)
@@ -119,11 +130,15 @@ class _Round:
         return self.begun_ns <= one.start_ns < self.ended_ns
 
 
-def _again(here: Sequence[Spent], tell: Sequence[Sequence[Spent]], times: int) -> Again | None:
+def _again(
+    here: Sequence[Spent], tell: Sequence[Sequence[Spent]], times: int, now: Sequence[Spent] = ()
+) -> Again | None:
+    """`now`: what was seen there of a round that is one of those to come as well."""
     whole_ns = sum(one.ns for one in here)
     rounds_ns = tuple(sum(one.ns for one in stretches) for stretches in tell)
     each_ns = sum(rounds_ns) / len(rounds_ns)
     if not whole_ns or not each_ns:
         return None
     count = sum(len({one.time for one in stretches}) for stretches in tell) / len(tell)
-    return Again(each_ns / whole_ns, count, times, rounds_ns)
+    begun = min(1.0, sum(one.ns for one in now) / each_ns) if times else 0.0
+    return Again(each_ns / whole_ns, count, times, begun, rounds_ns)

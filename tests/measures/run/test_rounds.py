@@ -148,6 +148,42 @@ def test_a_round_without_a_step_tells_that_the_one_before_it_was_whole() -> None
     assert found["steps", None] == pytest.approx(6 * 2.0)
 
 
+@pytest.mark.parametrize(("tested_s", "whole_s"), [(1.0, 9.0), (3.0, 9.0), (4.0, 10.0)])
+def test_what_a_round_has_begun_is_not_all_to_come(tested_s: float, whole_s: float) -> None:
+    run = Written()
+    for number in range(3):
+        begun = 10.0 * number
+        run.span("fit", begun, begun + 3.0, "fit", FIT_LINE)
+        run.epoch(begun + 0.5, begun + 1.0, begun + 3.0)
+        took_s = tested_s if number == 2 else 3.0
+        run.span("evaluation", begun + 4.0, begun + 4.0 + took_s, "evaluate", TESTED)
+    end_s = 24.0 + tested_s
+    run.span("script", 0.0, end_s)
+    found = ledger(
+        run, recording_of(fit_loop(epochs=1, iterators=3, planned_rounds=3)), end_s, "stopped"
+    )
+
+    assert rows(found)["evaluation", "`evaluate`"] == pytest.approx(whole_s)
+    assert row(found, "evaluation", "`evaluate`").count == 3
+
+
+def test_a_round_that_was_stopped_in_its_building_builds_once() -> None:
+    run = Written()
+    run.span("script", 0.0, 21.0)
+    for number in range(3):
+        begun = 10.0 * number
+        last = number == 2
+        run.span("fit", begun, begun + (1.0 if last else 6.0), "fit", FIT_LINE)
+        run.span("tracing", begun, begun + (0.4 if last else 0.5), "one_step", FIT_LINE)
+        if not last:
+            run.epoch(begun + 0.5, begun + 1.0, begun + 6.0)
+    loop = fit_loop(epochs=1, iterators=2, planned_rounds=8)
+    found = ledger(run, recording_of(loop), 21.0, "stopped")
+
+    assert rows(found)["compile", "the step of `fit`"] == pytest.approx(8 * 0.5)
+    assert row(found, "compile", "the step of `fit`").count == 8
+
+
 @pytest.mark.parametrize("planned", [None, 2])
 def test_rounds_that_the_source_does_not_tell_of_are_named_as_missing(planned: int | None) -> None:
     run = rounds(2, planned_rounds=planned)
