@@ -76,7 +76,7 @@ def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
         (_ahead_ns(seam) - ns) / 1e6 for seam, ns in zip(loop.epoch_seams, making, strict=True)
     ]
     total_ms = (loop.last_ns - loop.warm_ns - loop.set_aside_ns) / 1e6
-    total_ms -= sum(disturbed.values())
+    total_ms -= sum(disturbed.values()) / 1e6
     steps = loop.warm_steps - len(disturbed) * loop.batches_per_call
     if steps <= 0 or total_ms <= 0:
         return None
@@ -101,12 +101,15 @@ def seen_s(loop: RecordedLoop) -> float:
 
 def steady_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:
     """Mean milliseconds per batch in the baseline, without those that wait for a first batch."""
+    steady: Floats = np.array(list(steady_steps_ns(recording, loop).values()), dtype=float)
+    return float(steady.mean()) / 1e6 / loop.batches_per_call if len(steady) else None
+
+
+def steady_steps_ns(recording: Recording, loop: RecordedLoop) -> dict[int, int]:
+    """Nanoseconds of the same steps, which may be calls of several batches, by their begin."""
     first = {seam.asked_ns for seam in loop.epoch_seams if seam.handed_ns is None}
     measured = _steps_in(recording, loop, ("baseline",))
-    steady: Floats = np.array([ms for start, ms in measured.items() if start not in first])
-    if not len(steady):
-        return None
-    return float(steady.mean()) / loop.batches_per_call
+    return {start: ns for start, ns in measured.items() if start not in first}
 
 
 def _as_planned(loop: RecordedLoop, seen: LoopTime, means: _Means) -> LoopTime:
@@ -163,10 +166,10 @@ def _wait_ms(seam: RecordedSeam, step_ms: float) -> float | None:
 
 def _steps_in(
     recording: Recording, loop: RecordedLoop, kinds: Iterable[WindowKind]
-) -> dict[int, float]:
-    """Milliseconds of every recorded interval in those windows, by its begin."""
+) -> dict[int, int]:
+    """Nanoseconds of every recorded interval in those windows, by its begin."""
     return {
-        start: duration / 1e6
+        start: duration
         for kind in kinds
         for block in blocks_of(recording, loop, kind)
         for start, duration in zip(block.starts_ns, block.durations_ns, strict=True)

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipediag.measures.bootstrap import interval, resampled_means
-from pipediag.measures.loop.loops import median_step_ms
-from pipediag.measures.loop.time import steady_step_ms
 from pipediag.measures.missing import Missing
-from pipediag.measures.recorded_windows import blocks_of, step_ms
 from pipediag.measures.run.amounts import Amounts, amounts_of
 from pipediag.measures.run.cache_fill import settle_cache_fill
 from pipediag.measures.run.epochs import Epochs, epochs_of
 from pipediag.measures.run.places import EXIT, PIPEDIAG, Place, Spent, spent_on
 from pipediag.measures.run.projected import Projected
-from pipediag.measures.run.projection import Projection, SteadyStep, project
+from pipediag.measures.run.projection import Projection, project
 from pipediag.measures.run.rounds import rounds_of
 from pipediag.measures.run.rows import without_the_smallest
 from pipediag.measures.run.script_lines import (
@@ -26,6 +22,7 @@ from pipediag.measures.run.script_lines import (
     line_shares,
 )
 from pipediag.measures.run.spans import run_spans
+from pipediag.measures.run.steady import steady_step
 from pipediag.measures.run.sweep import segments_of
 from pipediag.measures.run.within_epochs import rejoined
 from pipediag.session.ledger import Run, RunPart
@@ -41,7 +38,6 @@ UNMEASURED = (
 )
 UNWRITTEN = "what the script did after pipediag had stopped writing down where its time goes"
 
-_FEWEST_STEPS_FOR_INTERVAL = 5
 _OURS = ("profile", "repeat")
 
 
@@ -74,7 +70,7 @@ def measure_run(
     steady = {
         loop.id: step
         for loop in trainings
-        if (step := _steady(timeline, recording, loop)) is not None
+        if (step := steady_step(timeline, recording, loop)) is not None
     }
     amounts = amounts_of(spent, recording, {key: step.ns for key, step in steady.items()})
     if all(place == PIPEDIAG for place in amounts.ns):
@@ -137,42 +133,6 @@ def _at_the_edges(one: Spent, script: Span) -> Spent:
     if one.span is None and script.end_ns is not None and one.start_ns >= script.end_ns:
         return replace(one, place=EXIT)
     return one
-
-
-def _steady(timeline: Timeline, recording: Recording, loop: RecordedLoop) -> SteadyStep | None:
-    """A call of the loop's, without tracing: of the baseline, or else of what there is."""
-    calls = loop.batches_per_call * 1e6
-    mean = steady_step_ms(recording, loop)
-    if mean is None:
-        median = median_step_ms(recording, loop)
-        return SteadyStep(median * calls) if median else None
-    mean = max(0.0, mean - _traced_ms(timeline, recording, loop))
-    samples = step_ms(recording, loop, "baseline")
-    if len(samples) < _FEWEST_STEPS_FOR_INTERVAL:
-        return SteadyStep(mean * calls)
-    low, high = interval(resampled_means(samples))
-    center = float(samples.mean())
-    return SteadyStep(mean * calls, ((mean + low - center) * calls, (mean + high - center) * calls))
-
-
-def _traced_ms(timeline: Timeline, recording: Recording, loop: RecordedLoop) -> float:
-    """Of a steady step per batch, what was traced in it."""
-    first = {seam.asked_ns for seam in loop.epoch_seams if seam.handed_ns is None}
-    steps = [
-        (start, start + duration)
-        for block in blocks_of(recording, loop, "baseline")
-        for start, duration in zip(block.starts_ns, block.durations_ns, strict=True)
-        if start not in first
-    ]
-    traced = [
-        (span.start_ns, span.end_ns)
-        for span in timeline.spans
-        if span.kind == "tracing" and span.end_ns is not None
-    ]
-    within = sum(
-        max(0, min(end, last) - max(start, begun)) for start, end in steps for begun, last in traced
-    )
-    return within / 1e6 / loop.batches_per_call / len(steps) if steps else 0.0
 
 
 def _last_training(

@@ -20,8 +20,8 @@ from pipediag.measures.run.projected import (
     projected,
 )
 from pipediag.measures.run.rounds import Rounds
+from pipediag.measures.run.steady import SteadyStep
 from pipediag.session.ledger import MAKING
-from pipediag.session.record import Interval
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.vocabulary import RunScope
@@ -47,14 +47,6 @@ class Projection:
     """Of those planned, in rounds that were over."""
     epoch_ns: float | None = None
     """The steps of an epoch, where the number of epochs is known."""
-
-
-@dataclass(frozen=True)
-class SteadyStep:
-    """Mean of a step, and its limits, in nanoseconds."""
-
-    ns: float
-    limits_ns: Interval | None = None
 
 
 def project(
