@@ -13,6 +13,7 @@ pytestmark = pytest.mark.tensorflow
 
 EPOCHS = 6
 FILL_NS = 64 * 4_000_000
+SLEEP_NS = 100_000_000
 """A sleep is never shorter than asked for."""
 
 SCRIPT = """
@@ -35,6 +36,13 @@ SCRIPT = """
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
     model.compile("adam", "mse")
     model.fit(dataset, epochs=6, verbose=0)  # fit
+
+    class Sleeps(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            time.sleep(0.1)
+
+    again = tf.data.Dataset.from_tensor_slices((rows, rows.sum(-1))).batch(4)
+    model.fit(again, epochs=6, steps_per_epoch=16, verbose=0, callbacks=[Sleeps()])  # given
 
     weight = tf.Variable(tf.ones((3, 1)))
 
@@ -77,6 +85,14 @@ def test_a_loop_that_asks_by_itself_waits_before_its_first_step(epochs: Captured
         # What is read ahead while the iterator is made is not waited for.
         assert seam.handed_ns - seam.start_ns >= FILL_NS
     taken(epochs, loop)
+
+
+def test_a_callback_behind_the_next_epoch_s_iterator_is_no_making_of_it(epochs: Captured) -> None:
+    loop = epochs.loop("given")
+    assert len(loop.epoch_seams) == EPOCHS - 1
+    for seam in loop.epoch_seams:
+        assert seam.making_ns > 0
+        assert seam.asked_ns - seam.start_ns - seam.making_ns >= SLEEP_NS
 
 
 def test_every_step_but_the_first_lies_between_the_first_ones_end_and_the_last_hand_over(

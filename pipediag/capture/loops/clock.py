@@ -18,6 +18,7 @@ class LoopClock:
         self._first_step_of: RecordedSeam | None = None
         self._making_ns = 0
         self._made_ns: int | None = None
+        self._made_ahead = False
 
     def hand_over(self, now_ns: int, wait_ns: int | None, continuous: bool) -> None:
         """A step begins, after a wait; None where the step itself asks for its batch."""
@@ -31,7 +32,7 @@ class LoopClock:
             self._gone_on(asked_ns, None if wait_ns is None else now_ns, record.last_ns)
         record.last_ns = now_ns
         self._interrupted_ns = None
-        self._making_ns, self._made_ns = 0, None
+        self._making_ns, self._made_ns, self._made_ahead = 0, None, False
 
     def began_later(self, now_ns: int) -> None:
         """The step that has begun had to wait for the first batch of another iterator as well."""
@@ -44,6 +45,17 @@ class LoopClock:
         """An iterator was made for what comes next."""
         self._making_ns += made_ns - began_ns
         self._made_ns = made_ns
+
+    def left(self, began_ns: int, left_ns: int) -> None:
+        """Keras has left an epoch: it makes the next one's iterator, or lets the last one's go."""
+        self._made_ahead = self._made_ns is not None
+        self._making_ns, self._made_ns = left_ns - began_ns, None
+
+    def epoch_begins(self, now_ns: int | None) -> None:
+        """Keras turned to an epoch's batches then, behind validation and callbacks; None where it
+        is not known to."""
+        if self._made_ahead and self._made_ns is None:
+            self._made_ns = now_ns
 
     def interrupted(self, now_ns: int, *, ended_a_step: bool) -> None:
         """Something else than a step follows; a call that found no batch has ended no step."""
@@ -93,8 +105,7 @@ class LoopClock:
             self._first_step_of = seam
 
     def _making_until(self, asked_ns: int) -> int:
-        if self._made_ns is None:
-            return 0
+        if self._made_ns is None or self._record.kind != "keras":
+            return self._making_ns
         # Keras asks as soon as the former iterator, which waits for its threads, is gone.
-        goes_ns = asked_ns - self._made_ns if self._record.kind == "keras" else 0
-        return self._making_ns + max(0, goes_ns)
+        return self._making_ns + max(0, asked_ns - self._made_ns)

@@ -186,6 +186,10 @@ class Conductor:
             self._interrupt(turn, exhausted=consumer is turn.last)
             turn.nested.ended(consumer.loop)
 
+    def epoch_begins(self) -> None:
+        """Keras turns to an epoch's batches."""
+        self._turns.here.epoch_ns = time.monotonic_ns()
+
     def epoch_ended(self, at_ns: int | None = None) -> None:
         """Keras says that an epoch begins or ends: what follows that moment, or now, is no step."""
         self.streak.settle()
@@ -295,6 +299,8 @@ class Conductor:
             loop = turn.last.loop
             now_ns = at_ns or time.monotonic_ns()
             loop.clock.interrupted(now_ns, ended_a_step=not found_nothing)
+            if at_ns is not None:
+                loop.clock.left(at_ns, time.monotonic_ns())
             self._with.timeline.steps_ended(now_ns)
             if loop.diagnosis is not None:
                 loop.diagnosis.seam(turn.last, exhausted)
@@ -336,6 +342,7 @@ class Conductor:
             self._with.timeline.passed("aside", loop.last_ns, now_ns - (wait_ns or 0))
         if not continuous:  # and where the steps that the trials came in go on, this does nothing
             self._with.timeline.steps_begin(record.id, now_ns, wait_ns)
+            loop.clock.epoch_begins(turn.epoch_ns)
         self._count(consumer, now_ns, wait_ns, continuous)
         if record.first_step_ns is None:
             self._updates.tracing_ns = 0  # the step that begins may be the first to be complete

@@ -18,6 +18,8 @@ class Turn:
     """The iterator that handed over a batch last."""
     seam: bool = False
     """Whether the step that it began has been interrupted."""
+    epoch_ns: int | None = None
+    """When Keras turned to the batches of an epoch last."""
     nested: NestedCalls = field(default_factory=NestedCalls)
     joined: JoinedIterators = field(default_factory=JoinedIterators)
 

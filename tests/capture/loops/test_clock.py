@@ -48,6 +48,30 @@ def test_iterators_made_ahead_of_an_epoch_are_told_apart(kind: str, making: int)
     assert [seam.making_ns for seam in record.epoch_seams] == [making, 0]
 
 
+def test_what_keras_does_as_it_leaves_an_epoch_is_none_of_what_lies_between_two() -> None:
+    """The next iterator is made then, which waits behind validation, or the last one goes."""
+    record = make_recorded_loop(kind="keras", steps=0, elapsed_ns=0)
+    clock = LoopClock(record)
+    for now in (100, 200, 210):
+        clock.hand_over(now, None, continuous=now > 100)
+    clock.made(213, 218)
+    clock.interrupted(211, ended_a_step=True)
+    clock.left(211, 221)
+    clock.epoch_begins(290)
+    clock.hand_over(300, None, continuous=False)
+    clock.interrupted(311, ended_a_step=True)
+    clock.left(311, 314)
+    clock.epoch_begins(380)
+    clock.made(382, 384)
+    clock.hand_over(400, None, continuous=False)
+    clock.interrupted(411, ended_a_step=True)
+    clock.left(411, 412)
+    clock.epoch_begins(490)
+    clock.hand_over(500, None, continuous=False)
+
+    assert [seam.making_ns for seam in record.epoch_seams] == [10 + 10, 3 + 2 + 16, 1]
+
+
 def test_a_call_that_asks_for_its_batch_holds_the_wait(record: RecordedLoop) -> None:
     clock = LoopClock(record)
     for now in (100, 200, 210, 220):

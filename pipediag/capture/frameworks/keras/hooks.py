@@ -96,12 +96,14 @@ class KerasHooks:
             "holding an epoch", lambda: conductor.holds_epoch, lambda: False, vital=True
         )
 
+        begins = guard.entry("telling epochs apart", conductor.epoch_begins, vital=True)
         walked = guard.entry("telling epochs apart", conductor.epoch_ended, vital=True)
 
         def enumerate_and_hold(*args: Any, **kwargs: Any) -> Any:
             with held.in_epoch():
                 here = self._here
                 here.over_ns = None
+                begins()
                 for step in original(*args, **kwargs):
                     yield step
                     while holds():
