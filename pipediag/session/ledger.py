@@ -16,6 +16,9 @@ FURTHER_ROUNDS = (
 )
 BETWEEN_ROUNDS = "what else lies between two rounds of the loop around it"
 """What `Run.not_seen` has where the run takes longer than its projection says."""
+COMES_ONCE = "what comes once: start-up, and all before and after the training"
+"""What `Run.not_seen` has where the ledger is of an epoch, or of 1,000 steps; as far as it was
+seen, `Run.seen` holds it."""
 EVALUATING_LOOP = "a loop that evaluates"
 MAKING = "making the iterator"
 """What a row of an epoch's start is that is no wait for a batch."""

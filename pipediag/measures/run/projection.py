@@ -21,7 +21,7 @@ from pipediag.measures.run.projected import (
 )
 from pipediag.measures.run.rounds import Rounds
 from pipediag.measures.run.steady import SteadyStep
-from pipediag.session.ledger import MAKING
+from pipediag.session.ledger import COMES_ONCE, MAKING
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.vocabulary import RunScope
@@ -87,7 +87,7 @@ def project(
     else:
         _scale(projection, loop, epochs, amounts, step, steps / calls)
     _build_again(projection, loop, epochs, amounts, step, steps / calls)
-    projection.not_seen.append("what comes once: start-up, and all before and after the training")
+    projection.not_seen.append(COMES_ONCE)
     return projection
 
 

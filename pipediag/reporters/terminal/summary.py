@@ -141,7 +141,9 @@ class _Summary:
         yield Text(run_parts.whole(run), "bold")
         if self._limits.phases:
             limit = self._limits.leading_characters
-            yield _indented(self._paragraph(run_parts.in_one_line(run), limit=limit))
+            for line in (run_parts.in_one_line(run), run_parts.seen_in_one_line(run)):
+                if line is not None:
+                    yield _indented(self._paragraph(line, limit=limit))
 
     def _breakdown(self) -> Iterator[RenderableType]:
         session = self._session

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipediag.facts.run_gain import worth
@@ -15,7 +16,14 @@ from pipediag.reporters.words.quantities import (
     speedup,
     speedup_interval,
 )
-from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS, Run, RunGain, RunPart
+from pipediag.session.ledger import (
+    BETWEEN_ROUNDS,
+    COMES_ONCE,
+    FURTHER_ROUNDS,
+    Run,
+    RunGain,
+    RunPart,
+)
 from pipediag.vocabulary import RUN_PARTS, PartBasis, RunPartName, RunScope
 
 RUN_PART: dict[RunPartName, str] = {
@@ -67,13 +75,12 @@ class Part:
 
 def parts_of(run: Run) -> list[Part]:
     """The parts that take any time, in the order in which a run comes to them."""
-    found = ((name, [row for row in run.parts if row.part == name]) for name in RUN_PARTS)
+    return _parts(run.parts)
+
+
+def _parts(all_rows: Sequence[RunPart]) -> list[Part]:
+    found = ((name, [row for row in all_rows if row.part == name]) for name in RUN_PARTS)
     return [_part(name, rows) for name, rows in found if rows]
-
-
-def largest_first(run: Run) -> list[Part]:
-    """The same, what takes most at the head."""
-    return sorted(parts_of(run), key=lambda part: -part.seconds)
 
 
 def row_title(row: RunPart) -> str:
@@ -103,8 +110,13 @@ def whole(run: Run) -> str:
 def remarks(run: Run) -> list[str]:
     """What to know of the ledger, as sentences."""
     said = [run.projected_missing] if run.projected_missing else []
-    if run.not_seen:
-        said.append(f"Not in it, as it was not seen: {'; '.join(run.not_seen)}.")
+    unseen = [what for what in run.not_seen if what != COMES_ONCE]
+    if unseen:
+        said.append(f"Not in it, as it was not seen: {'; '.join(unseen)}.")
+    if COMES_ONCE in run.not_seen:
+        said.append("Not in it: what comes once, as start-up and what is before and after it.")
+    if run.seen:
+        said.append(f"{seen_in_one_line(run)}.")
     if run.pipediag_s >= 0.1:
         said.append(f"What pipediag took beside, {seconds(run.pipediag_s)}, is not in it.")
     return said
@@ -147,10 +159,22 @@ def scope(found: RunGain) -> str:
 
 
 def in_one_line(run: Run) -> str:
-    """`steps 19.0 %, evaluation 27.7 %, ...`, what takes most first."""
+    """`evaluation 27.7 %, steps 19.0 %, ...`, what takes most first."""
+    return _in_one_line(run.parts)
+
+
+def seen_in_one_line(run: Run) -> str | None:
+    """`All that was seen of the run, 41.2 s: before training 52.0 %, ...`; None where the ledger
+    speaks of the run itself."""
+    if not run.seen:
+        return None
+    return f"All that was seen of the run, {seconds(run.total_s)}: {_in_one_line(run.seen)}"
+
+
+def _in_one_line(rows: Sequence[RunPart]) -> str:
     named = [
         f"{RUN_PART[part.name].lower()}{NO_BREAK}{percent(part.percent)}"
-        for part in largest_first(run)
+        for part in sorted(_parts(rows), key=lambda part: -part.seconds)
         if part.percent >= 1.0
     ]
     return ", ".join(named)

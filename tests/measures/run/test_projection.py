@@ -10,7 +10,7 @@ from pipediag.measures.run.ledger import UNMEASURED
 from pipediag.measures.run.projected import Projected, as_often
 from pipediag.measures.run.projection import SteadyStep, project
 from pipediag.measures.run.rounds import Rounds
-from pipediag.session.ledger import FURTHER_ROUNDS
+from pipediag.session.ledger import COMES_ONCE, FURTHER_ROUNDS
 from pipediag.session.recorded_loops import RecordedSeam
 from tests.measures.run.runs import (
     FIT_LINE,
@@ -28,7 +28,6 @@ from tests.recordings import make_block, make_recorded_operation, make_window
 
 AFTER = "what the script does after this training"
 NO_END = "the end of an epoch, with its validation and callbacks"
-ONCE = "what comes once: start-up, and all before and after the training"
 
 
 @pytest.mark.parametrize("collection_ms", [None, 200])
@@ -255,7 +254,7 @@ def test_without_a_known_end_it_is_an_epoch_where_its_length_is_known() -> None:
     )
     assert report.projected_total_s == pytest.approx(4.0)
     assert report.total_s == pytest.approx(16.0)
-    assert report.not_seen == [ONCE]
+    assert report.not_seen == [COMES_ONCE]
     assert (report.epochs_seen, report.epochs_planned) == (3.0, None)
     line = row(report, "epoch_end", "the script's own line")
     assert (line.line, line.basis) == (40, "projected")
@@ -283,7 +282,7 @@ def test_without_any_length_it_is_a_thousand_steps(cardinality: int | None) -> N
         "Nothing says how long the script would train, and it was stopped: these are 1,000 steps."
     )
     assert row(report, "steps").count == 1000
-    assert report.not_seen == [ONCE]
+    assert report.not_seen == [COMES_ONCE]
 
 
 def test_a_call_of_several_batches_is_one_step_of_them() -> None:

@@ -111,6 +111,13 @@ def test_where_the_loops_time_goes_is_said() -> None:
     assert "The loop would take 20 s from its first step on: 15.0 % in steps; 80 % is wait" in text
 
 
+def test_of_an_epoch_what_was_seen_of_the_run_is_said_beside_it() -> None:
+    seen = [factories.make_part("startup", 3.0, 4.0), factories.make_part("steps", 1.0, 4.0)]
+    run = factories.make_run(scope="epoch", seen=seen, total_s=4.0)
+    text = " ".join(shown(factories.make_session(run=run), width=120).split())
+    assert "All that was seen of the run, 4.00 s: start-up and imports 75.0 %, steps" in text
+
+
 def test_says_why_nothing_was_measured() -> None:
     text = shown(sessions.nothing_measured())
 

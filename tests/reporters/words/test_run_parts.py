@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pipediag.reporters.words import run_parts
-from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS, RunGain
+from pipediag.session.ledger import BETWEEN_ROUNDS, COMES_ONCE, FURTHER_ROUNDS, RunGain
 from tests import factories
 
 
@@ -68,6 +68,27 @@ def test_remarks_say_what_is_not_in_it() -> None:
     assert second == "Not in it, as it was not seen: what the script does after this training."
     assert third.replace("\u00a0", " ") == "What pipediag took beside, 1.50 s, is not in it."
     assert run_parts.remarks(factories.make_run(not_seen=[], pipediag_s=0.05)) == []
+
+
+def test_of_an_epoch_all_that_was_seen_of_the_run_is_told_beside_it() -> None:
+    seen = [
+        factories.make_part("before_training", 6.0, 8.0),
+        factories.make_part("startup", 1.0, 8.0),
+        factories.make_part("steps", 0.96, 8.0),
+        factories.make_part("epoch_end", 0.04, 8.0),
+    ]
+    run = factories.make_run(
+        scope="epoch", not_seen=[COMES_ONCE], seen=seen, total_s=8.0, pipediag_s=0.0
+    )
+
+    once, told = run_parts.remarks(run)
+
+    assert once == "Not in it: what comes once, as start-up and what is before and after it."
+    assert told.replace("\u00a0", " ") == (
+        "All that was seen of the run, 8.00 s: before training 75.0 %, start-up and imports "
+        "12.5 %, steps 12.0 %."
+    )
+    assert run_parts.seen_in_one_line(factories.make_run()) is None
 
 
 def test_a_gain_for_the_run_has_its_seconds() -> None:
