@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,15 +36,29 @@ _COLORS = {"+": "green", "-": "red", "@": "cyan"}
     metavar="N",
     help="With --verify: runs of each.",
 )
+@click.option(
+    "--with",
+    "rules",
+    multiple=True,
+    metavar="RULE",
+    help="Put in a confirmed edit that the run does not gain by, too; may be repeated.",
+)
 @click.pass_context
 def command(
-    ctx: click.Context, session: Path | None, apply: bool, verify: bool, rounds: int
+    ctx: click.Context,
+    session: Path | None,
+    apply: bool,
+    verify: bool,
+    rounds: int,
+    rules: tuple[str, ...],
 ) -> None:
     """Print the confirmed edits of a session as a patch of the script.
 
     SESSION is a session.json or the directory that holds it; without it, the newest report below
-    reports/. Nothing is changed without --apply.
+    reports/. Nothing is changed without --apply. An edit that the run as a whole does not gain by
+    is left out, unless its rule is named.
     """
+    from pipediag.runner.wider_patch import with_rules
     from pipediag.session.store import load_session
 
     path = session or _newest()
@@ -53,15 +67,17 @@ def command(
     if patch is None:
         say("No edit was confirmed, so there is nothing to change.")
         return
+    loaded = with_rules(loaded, patch, rules)
+    patch = loaded.patch or patch
     if patch.diff is not None:
         deliver(_shown(patch.diff, ctx.color))
         _say_effects(loaded, patch)
         for sentence in patch.shared:
             say(sentence)
     for each in patch.left_out:
-        _say_left_out(loaded, each)
+        _say_left_out(loaded, each, rules)
     if patch.diff is None:
-        say("None of the confirmed edits can be written by a patch.")
+        say("None of the confirmed edits is written by the patch.")
         return
     if not (apply or verify):
         return
@@ -132,9 +148,14 @@ def _say_effects(session: Session, patch: Patch) -> None:
             say(f"{edit.label}: {effect}.")
 
 
-def _say_left_out(session: Session, left: LeftOut) -> None:
+def _say_left_out(session: Session, left: LeftOut, named: Collection[str]) -> None:
+    from pipediag.runner.wider_patch import too_costly
+
     labels = {f.edit.id: f.edit.label for f in session.findings if f.edit is not None}
-    say(f"Not in the patch: {labels.get(left.edit, left.edit)}. {left.reason}")
+    costly = {f.edit.id: f.rule for f in too_costly(session) if f.edit is not None}
+    rule = costly.get(left.edit)
+    anyway = f" `--with {rule}` puts it in all the same." if rule and rule not in named else ""
+    say(f"Not in the patch: {labels.get(left.edit, left.edit)}. {left.reason}{anyway}")
     if left.snippet:
         say("\n".join(f"    {line}" for line in left.snippet.split("\n")))
 

@@ -111,6 +111,11 @@ def worth_doing(finding: Finding) -> bool:
     return _group(finding) <= _UNTRIED
 
 
+def costs_the_run(finding: Finding) -> bool:
+    """Whether the run takes as long as before with what makes a part of it faster, or longer."""
+    return finding.for_run is not None and finding.for_run.speedup <= 1.0
+
+
 def _place(finding: Finding) -> tuple[int, int, int, float]:
     group = _group(finding)
     if group == _CONFIRMED:
@@ -130,8 +135,7 @@ def _group(finding: Finding) -> int:
     if finding.subject == "precondition":
         return _PRECONDITION
     if finding.trial.state == "confirmed" and not finding.about_results:
-        run = finding.for_run
-        return _CONFIRMED if run is None or run.speedup > 1.0 else _TOO_LITTLE
+        return _TOO_LITTLE if costs_the_run(finding) else _CONFIRMED
     known = known_gain(finding)
     return _UNTRIED if known is None or known >= WORTH_DOING else _TOO_LITTLE
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pipediag.facts.order import costs_the_run
 from pipediag.patching.making import make_patch
 from pipediag.patching.refusal import NotPatchableError
+from pipediag.reporters.words.quantities import NO_BREAK
+from pipediag.reporters.words.run_parts import gain
 from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -31,15 +34,30 @@ def with_patches(session: Session, began_s: float) -> Session:
         for finding in session.findings
     ]
     confirmed = confirmed_edits(session)
+    costly = [
+        LeftOut(edit=finding.edit.id, reason=_no_gain(finding))
+        for finding in confirmed_findings(session)
+        if finding.edit is not None and costs_the_run(finding)
+    ]
     together = _patch(session, confirmed, began_s) if confirmed else None
+    if costly:
+        together = together or Patch()
+        together = together.model_copy(update={"left_out": [*together.left_out, *costly]})
     return session.model_copy(update={"findings": findings, "patch": together})
 
 
 def confirmed_edits(session: Session) -> list[Edit]:
-    """What to change: all that were confirmed and, as far as they were tried so, help together."""
+    """What to change: all that were confirmed and, as far as they were tried so, help together, but
+    for those that the run is too short for."""
+    found = confirmed_findings(session)
+    return [one.edit for one in found if one.edit is not None and not costs_the_run(one)]
+
+
+def confirmed_findings(session: Session) -> list[Finding]:
+    """Those whose edits were confirmed and, as far as they were tried so, help together."""
     dropped = {each.edit for each in session.combined.dropped} if session.combined else set()
     return [
-        finding.edit
+        finding
         for finding in session.findings
         if finding.edit is not None and _to_apply(finding) and finding.edit.id not in dropped
     ]
@@ -47,6 +65,11 @@ def confirmed_edits(session: Session) -> list[Edit]:
 
 def _to_apply(finding: Finding) -> bool:
     return finding.trial.state == "confirmed" and finding.effect_on_results != "not safe here"
+
+
+def _no_gain(finding: Finding) -> str:
+    comes_to = (gain(finding.for_run) or "").replace(NO_BREAK, " ")
+    return f"Its part of the run gets faster by it, the run does not: {comes_to}."
 
 
 def _patch(session: Session, edits: list[Edit], began_s: float) -> Patch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,47 @@ def test_what_can_not_be_written_comes_with_code_to_paste(script: Path) -> None:
     assert (result.exit_code, result.stdout) == (0, "")
     assert "only you know" in result.stderr
     assert "    if batch % 100:" in result.stderr
+
+
+def costly(script: Path, *, beside: bool = False) -> Path:
+    """The cache's removal makes the run longer; the others, where there are any, do not."""
+    made = session(script, Remove("cache"), speedup=0.8)
+    longer = made.findings[0].model_copy(update={"rule": "too-costly"})
+    helps = session(script, Insert("cache", "prefetch", {"buffer_size": 2})).findings[0]
+    helps = helps.model_copy(update={"edit": replace(helps.edit, id="other"), "rule": "helps"})
+    findings = [longer, helps] if beside else [longer]
+    made = with_patches(made.model_copy(update={"findings": findings}), LATER)
+    return save_session(made, script.parent)
+
+
+def test_what_makes_the_run_longer_is_left_out_and_said(script: Path) -> None:
+    result = fix(costly(script), "--apply")
+    assert (result.exit_code, result.stdout) == (0, "")
+    said = "the run does not: 0.80x [0.73, 0.88] for the run (10.0 s to 12.5 s)."
+    assert said in result.stderr
+    assert "`--with too-costly` puts it in all the same" in result.stderr
+    assert script.read_bytes() == TEXT.encode()
+
+
+def test_it_is_written_where_its_rule_is_named(script: Path) -> None:
+    result = fix(costly(script), "--with", "too-costly", "--apply")
+    assert "-ds = ds.cache()" in result.stdout
+    assert "Not in the patch" not in result.stderr
+    assert script.read_bytes() == REMOVED.encode()
+
+
+def test_the_others_are_written_without_it(script: Path) -> None:
+    path = costly(script, beside=True)
+    assert "+ds = ds.prefetch(2)" in fix(path).stdout
+    both = fix(path, "--with", "too-costly").stdout.splitlines()
+    changed = [line for line in both if line.startswith(("-ds", "+ds"))]
+    assert changed == ["-ds = ds.cache()", "+ds = ds.prefetch(2)"]
+
+
+def test_a_rule_of_which_nothing_was_confirmed_is_refused(script: Path) -> None:
+    result = fix(costly(script), "--with", "cache")
+    assert isinstance(result.exception, PipediagError)
+    assert "Confirmed: too-costly." in str(result.exception)
 
 
 def test_what_changes_results_is_said_beside_the_patch(script: Path) -> None:

@@ -17,6 +17,7 @@ from pipediag.runner.source_patches import (
     without_source,
 )
 from pipediag.session.edits import Edit, Insert, SetParameters
+from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined, DroppedEdit, Trial
 from tests.factories import make_finding, make_session
@@ -76,6 +77,30 @@ def test_what_does_not_help_beside_the_others_is_left_out(script: Path) -> None:
     )
     given = session(script, (CALLS, "confirmed"), (CACHE, "confirmed"), combined=combined)
     assert confirmed_edits(given) == [CALLS]
+
+
+def test_what_the_run_does_not_gain_by_is_left_out_with_what_it_comes_to(script: Path) -> None:
+    def gained(speedup: float) -> RunGain:
+        return RunGain(
+            speedup=speedup,
+            before_s=10.0,
+            after_s=10.0 / speedup,
+            basis="measured",
+            scope="run",
+        )
+
+    findings = [
+        make_finding(edit=edit, trial=trial("confirmed"), for_run=gained(speedup))
+        for edit, speedup in ((CALLS, 0.5), (CACHE, 1.25))
+    ]
+    found = with_patches(session(script, findings=findings), LATER)
+    assert found.patch is not None
+    assert found.patch.edits == ["cache"]
+    (left,) = found.patch.left_out
+    assert left.edit == "calls"
+    assert left.reason.endswith("the run does not: 0.50x for the run (10.0 s to 20.0 s).")
+    # The finding has its own all the same.
+    assert [one.patch.edits for one in found.findings if one.patch] == [["calls"], ["cache"]]
 
 
 def test_what_is_not_safe_is_left_out(script: Path) -> None:
