@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
-from pipediag.session.ledger import MAKING, Run, RunPart
+from pipediag.session.ledger import EXITING, MAKING, Run, RunPart
 from pipediag.session.model import Session
 from pipediag.vocabulary import RunPartName, RunScope
 
@@ -16,6 +16,7 @@ HAD_BACK: tuple[RunPartName, ...] = (
     "evaluation",
     "epoch_end",
     "between_loops",
+    "after_training",
 )
 """Parts that a change of the script could shorten; of steps, what is not the device's computing.
 To start Python and import a framework, and to exit, takes what it takes."""
@@ -40,6 +41,11 @@ class Where:
     row: RunPart | None
 
 
+def rows_to_have_back(run: Run, part: RunPartName) -> list[RunPart]:
+    """What a part consists of, but for the exit."""
+    return [row for row in run.parts if row.part == part and row.what != EXITING]
+
+
 def where(session: Session) -> Where | None:
     """Where the run's time goes; the steps where no other part weighs more.
 
@@ -51,7 +57,7 @@ def where(session: Session) -> Where | None:
     run = session.run
     if run is None or session.diagnosed_loop() is None:
         return None
-    weights = {part: run.percent_of(part) for part in HAD_BACK}
+    weights = {part: sum(one.percent for one in rows_to_have_back(run, part)) for part in HAD_BACK}
     part = max(weights, key=lambda name: weights[name])
     if weights[part] < WHERE_PERCENT or weights[part] <= run.percent_of("steps") * _idle(session):
         return Where("steps", run.percent_of("steps"), None)
@@ -59,8 +65,9 @@ def where(session: Session) -> Where | None:
 
 
 def costliest_row(run: Run, part: RunPartName) -> RunPart | None:
-    """The row of a part that takes most; one that has a place goes before one that has none."""
-    rows = [row for row in run.parts if row.part == part]
+    """The row of a part that takes most, the exit left out; one that has a place goes before one
+    that has none."""
+    rows = rows_to_have_back(run, part)
     placed = [row for row in rows if row.line is not None]
     return max(placed or rows, key=lambda row: row.seconds, default=None)
 

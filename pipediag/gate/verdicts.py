@@ -9,6 +9,7 @@ from dataclasses import replace
 from operator import itemgetter
 from statistics import median
 
+from pipediag.facts.run import rows_to_have_back
 from pipediag.facts.run_parts import LABELS
 from pipediag.facts.step import GROUPS, class_percent
 from pipediag.gate.majority import merged
@@ -84,7 +85,8 @@ def _percent(session: Session, what: _What) -> float | None:
     """Of the step in the bottleneck, or of the run in the part that the verdict is about."""
     bottleneck, part = what
     if part is not None:
-        return None if session.run is None else session.run.percent_of(part)
+        run = session.run
+        return None if run is None else sum(row.percent for row in rows_to_have_back(run, part))
     classes = _CLASSES.get(bottleneck, ())
     return class_percent(session, classes) if classes and session.breakdown is not None else None
 

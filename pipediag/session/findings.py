@@ -36,7 +36,7 @@ class Verdict(Record):
     where: RunPartName | None = None
     """The part of the run that costs most of what could be had back; None without a ledger."""
     where_percent: float | None = None
-    """Of the whole that the ledger speaks of."""
+    """Of the whole that the ledger speaks of; what it takes to exit is none of it."""
     where_file: str | None = None
     where_line: int | None = None
     source: SourceExcerpt | None = None

@@ -24,6 +24,8 @@ MAKING = "making the iterator"
 """What a row of an epoch's start is that is no wait for a batch."""
 READING = "reading a data set"
 """What a row is where a loop takes data before a training."""
+EXITING = "exit"
+"""What a row is where Python and the framework end, behind the script's last line."""
 
 
 def callback_words(name: str) -> str:

@@ -46,12 +46,32 @@ def test_a_part_under_a_fifth_of_the_run_is_not_where() -> None:
 
 
 def test_start_up_and_exit_are_no_place_to_look() -> None:
-    parts = [factories.make_part("startup", 15.0), factories.make_part("steps", 5.0)]
+    parts = [
+        factories.make_part("startup", 7.0),
+        factories.make_part("steps", 5.0),
+        factories.make_part("after_training", 8.0, what="exit"),
+    ]
 
     found = facts.where(session(run=factories.make_run(parts=parts)))
 
     assert found is not None
     assert found.part == "steps"
+
+
+def test_what_the_script_does_after_its_training_is_one_without_the_exit() -> None:
+    parts = [
+        factories.make_part("steps", 6.0),
+        factories.make_part("after_training", 5.0, what="exit"),
+        factories.make_part("after_training", 7.0, what="in `export`", line=40),
+        factories.make_part("after_training", 2.0),
+    ]
+
+    found = facts.where(session(run=factories.make_run(parts=parts)))
+
+    assert found is not None
+    assert (found.part, found.percent) == ("after_training", 45.0)
+    assert found.row is not None
+    assert found.row.line == 40
 
 
 def test_nothing_is_said_without_a_ledger_or_a_training() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipediag.measures.run.sweep import Segment
-from pipediag.session.ledger import EVALUATING_LOOP, MAKING, READING, callback_words
+from pipediag.session.ledger import EVALUATING_LOOP, EXITING, MAKING, READING, callback_words
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import Span
 from pipediag.vocabulary import LoopRole, RunPartName, SpanKind
@@ -30,7 +30,7 @@ class Place:
 
 
 PIPEDIAG = Place(None)
-EXIT = Place("after_training", "exit")
+EXIT = Place("after_training", EXITING)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.facts.run import Where, whole_in_words
+from pipediag.facts.run import Where, rows_to_have_back, whole_in_words
 from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
 from pipediag.measures.verdict.loop_wording import behind_in_words, length
 from pipediag.measures.verdict.wording import place
@@ -34,7 +34,7 @@ _STEPS: dict[Bottleneck, str] = {
 
 def run_sentence(run: Run, where: Where, bottleneck: Bottleneck) -> str:
     """How much of the run it is, in what, and at which line; what limits the steps."""
-    seconds = run.seconds_of(where.part)
+    seconds = sum(row.seconds for row in rows_to_have_back(run, where.part))
     text = (
         f"{where.percent:.0f} % of {whole_in_words(run)} ({length(seconds)} of "
         f"{length(run.whole_s)}) {_SPENT[where.part]}"

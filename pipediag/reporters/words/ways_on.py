@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from pipediag.facts.order import worth_doing
 from pipediag.facts.python_work import hot_line
+from pipediag.facts.run import rows_to_have_back
 from pipediag.facts.undivided import only_input_is_told
 from pipediag.reporters.words import labels, run_parts, step_parts
 from pipediag.reporters.words.pipeline_rows import operation_title
@@ -43,7 +44,8 @@ _OF_A_PART: dict[RunPartName, str] = {
     "epoch_end": "See its places in the ledger: what is done there can be done less often.",
     "between_loops": "See its places in the ledger: what is made anew for each training can be "
     "kept.",
-    "after_training": "See its places in the ledger.",
+    "after_training": "See its places in the ledger: what reads a saved model can be done beside "
+    "the next training.",
 }
 
 
@@ -118,7 +120,7 @@ def _in_the_run(session: Session) -> Iterator[str]:
     place = SourceNames(session).at(verdict.where_file, verdict.where_line)
     at = f", most of it at {place}" if place else ""
     part = labels.in_sentence(run_parts.RUN_PART[verdict.where])
-    taken = seconds(run.seconds_of(verdict.where))
+    taken = seconds(sum(row.seconds for row in rows_to_have_back(run, verdict.where)))
     yield f"{_NONE} for {part} ({taken}{at}). {_OF_A_PART[verdict.where]}"
 
 

@@ -40,6 +40,26 @@ def test_part_of_a_part_says_how_much_of_it() -> None:
     )
 
 
+def test_a_run_that_goes_on_for_long_after_its_training_says_so() -> None:
+    parts = [
+        factories.make_part("steps", 4.0),
+        factories.make_part("after_training", 12.0, what="in `export`", line=40),
+        factories.make_part("after_training", 4.0, what="exit"),
+    ]
+
+    verdict = decide(factories.make_session(run=factories.make_run(parts=parts)))
+
+    assert verdict.summary == (
+        "60 % of the run (12 s of 20 s) comes after the training: in `export` at train.py:40. Its "
+        "steps are input-bound."
+    )
+    assert (verdict.where, verdict.where_percent, verdict.where_line) == (
+        "after_training",
+        60.0,
+        40,
+    )
+
+
 def test_where_steps_weigh_most_the_verdict_is_theirs() -> None:
     run = factories.make_run(parts=[factories.make_part("steps", 20.0)])
 
