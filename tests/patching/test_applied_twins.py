@@ -112,7 +112,8 @@ def test_a_nested_map_is_made_parallel_where_the_trial_did_so() -> None:
 
 def test_every_edit_that_a_person_wrote_is_compared() -> None:
     apart = {"waiting_generators", "disabled_defaults", "nested_map"}
-    assert set(EDITED) | apart == set(KNOWN)
+    tried = {name for name, known in KNOWN.items() if "by" not in known}
+    assert set(EDITED) | apart == tried
 
 
 def test_a_cache_goes_before_the_shuffle_that_stood_above_the_map() -> None:
