@@ -41,7 +41,7 @@ class Scale(keras.layers.Layer):
         self.count = self.add_weight("count", (), dtype="int32", trainable=False)
 
     def call(self, inputs):
-        self.seen.assign_add(tf.reduce_mean(inputs))
+        self.seen.assign_add(tf.cast(tf.reduce_mean(inputs), tf.float32))
         return inputs * self.scale
 
 def made(policy):
