@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from pipediag.capture.frameworks.keras.compiled_alike import compile_alike
 from pipediag.capture.frameworks.keras.input_layers import front_of, graph_of, unsplit
+from pipediag.capture.frameworks.keras.places_kept import places_kept
 from pipediag.capture.replay import NotReplayableError
 
 Layers = tuple[str, ...]
@@ -47,7 +48,7 @@ class WithoutInputLayers:
     def train_function(self, layers: Layers) -> Callable[[Any], Any]:
         """A step of the rest, compiled as the user's model is at this moment."""
         _, rest = self._split(layers)
-        _compile_alike(rest, self._model)
+        compile_alike(rest, self._model)
         rest.make_train_function(force=True)
         function: Callable[[Any], Any] = rest.train_function
         return function
@@ -73,44 +74,12 @@ def _split(model: Any, layers: Layers) -> tuple[Any, Any]:
         raise NotReplayableError("Behind these layers the model has nothing that is trained.")
     from keras.src.models.functional import Functional
 
-    with _places_kept(graph), warnings.catch_warnings():
+    with places_kept(graph), warnings.catch_warnings():
         # About names of inputs given as a dict, which are the user's own.
         warnings.simplefilter("ignore")
         ahead = Functional(graph._inputs_struct, list(front.tensors), name=f"{model.name}_inputs")
         rest = Functional(_one_or_all(front.tensors), graph._outputs_struct, name=model.name)
     return ahead, rest
-
-
-def _compile_alike(rest: Any, model: Any) -> None:
-    from keras.src.utils.tracking import DotNotTrackScope
-
-    rest.compile(
-        optimizer=model.optimizer,
-        run_eagerly=model.run_eagerly,
-        steps_per_execution=model.steps_per_execution,
-        jit_compile=model.jit_compile,
-        auto_scale_loss=False,
-    )
-    with DotNotTrackScope():
-        # Shared, as other ways to compile the model count into them too.
-        for name in ("loss", "_compile_loss", "_compile_metrics", "_loss_tracker"):
-            setattr(rest, name, getattr(model, name))
-
-
-@contextmanager
-def _places_kept(graph: Any) -> Iterator[None]:
-    """A layer that is used again lists its new place; the user's code may look at that list."""
-    lists = [
-        listed
-        for operation in graph._operations
-        for listed in (operation._inbound_nodes, operation._outbound_nodes)
-    ]
-    lengths = [len(listed) for listed in lists]
-    try:
-        yield
-    finally:
-        for listed, length in zip(lists, lengths, strict=True):
-            del listed[length:]
 
 
 def _one_or_all(tensors: Sequence[Any]) -> Any:
