@@ -193,6 +193,9 @@ class Edit:
     """Whether its pipeline is one of all epochs, so that only steps beyond an end show it."""
     loop_id: str | None = None
     """The loop whose pipeline it changes, where that is not the diagnosed one."""
+    instead_of: str | None = None
+    """Id of another edit against the same cause: this one is only tried where that is not
+    confirmed."""
 
 
 _BY_NAME = {kind.do: kind.made for kind in KINDS}

@@ -182,10 +182,14 @@ class _Trials:
 
     def _measure(self, first: list[Candidate], further: list[Candidate]) -> None:
         ended: str | None = None
-        self.contest.enter(first)
-        self.contest.more_to_come = bool(further)
+        alternatives = [one for one in first if one.edit.instead_of is not None]
+        self.contest.enter(one for one in first if one.edit.instead_of is None)
+        self.contest.more_to_come = bool(alternatives or further)
         try:
             self.notes += self._bench.prepare_base()
+            self._one_by_one()
+            self.contest.more_to_come = bool(further)
+            self.contest.enter(self._needed(alternatives))
             self._one_by_one()
             self.contest.more_to_come = False
             if not self.contest.confirmed:
@@ -197,12 +201,31 @@ class _Trials:
         except LostError as lost:
             ended = str(lost)
             self.contest.end(ended, culprit=lost.arm)
+        for one in alternatives:
+            if ended is not None and one.edit.id not in self.contest.trials:
+                self.contest.refuse(one, ended)
         self.combined = combine(self._bench, self.contest.confirmed, ended)
         if ended is None:
             ended = self._pull_with_what_is_left()
         self.alone.close(ended or "No time was left for it.")
         if ended:
             self.notes.append(ended)
+
+    def _needed(self, alternatives: list[Candidate]) -> list[Candidate]:
+        """Without those in whose place another one was confirmed, which are told so."""
+        labels = {
+            edit: one.candidate.edit.label
+            for one in self.contest.confirmed
+            for edit in (one.candidate.edit.id, *one.candidate.same_as)
+        }
+        needed = []
+        for one in alternatives:
+            label = labels.get(one.edit.instead_of or "")
+            if label is None:
+                needed.append(one)
+            else:
+                self.contest.refuse(one, f"Another change against the same is confirmed: {label}.")
+        return needed
 
     def _one_by_one(self) -> None:
         while self.contest.step():

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipediag.session.findings import Finding
 from pipediag.trials.contest import MOST_AT_ONCE
 from pipediag.trials.events import Decided, TrialEvent, Trying
 from pipediag.trials.statistics import FEWEST_ROUNDS, LOOKS, MOST_ROUNDS
@@ -425,3 +426,34 @@ def test_a_budget_that_is_spent_on_the_first_leaves_the_further_ones_untried() -
     assert outcome.trials["a"].state == "refuted"
     assert outcome.trials["b"].state == "not_tried"
     assert str(outcome.trials["b"].reason).startswith("No time left")
+
+
+def in_place_of_a() -> Finding:
+    return make_finding(make_edit("b", instead_of="a"))
+
+
+def test_an_alternative_is_tried_where_the_other_is_not_confirmed() -> None:
+    executor = FakeExecutor({"a": 0.9, "b": 2.0, "c": 2.0})
+    outcome = try_edits(executor, [make_finding("a"), in_place_of_a(), make_finding("c")])
+    states = {edit: trial.state for edit, trial in outcome.trials.items()}
+
+    assert states == {"a": "refuted", "b": "confirmed", "c": "confirmed"}
+    first_of_b = min(block.round for block in outcome.run.blocks if block.arm == "b")
+    assert first_of_b > max(block.round for block in outcome.run.blocks if block.arm == "a")
+
+
+def test_an_alternative_to_what_is_confirmed_is_not_tried() -> None:
+    executor = FakeExecutor({"a": 2.0, "b": 3.0})
+    outcome = try_edits(executor, [make_finding("a"), in_place_of_a()])
+
+    assert outcome.trials["b"].state == "not_tried"
+    assert outcome.trials["b"].reason == "Another change against the same is confirmed: try a."
+    assert outcome.combined is not None
+    assert outcome.combined.findings == ["a"]
+
+
+def test_an_alternative_is_told_what_ended_the_trials() -> None:
+    executor = FakeExecutor({"a": 2.0}, lose_prepare={"a"})
+    outcome = try_edits(executor, [make_finding("a"), in_place_of_a()])
+
+    assert outcome.trials["b"].reason == outcome.trials["a"].reason
