@@ -57,6 +57,10 @@ def compiled(
         raise NotPatchableError(
             "The policy holds for all layers but the last, which only their author can name."
         )
+    if settings.get("optimizer") == "sgd_for_tables":
+        raise NotPatchableError(
+            "Keras gives one optimizer to all variables, so a class of its own is to be written."
+        )
     _refuse_set_elsewhere(source, settings)
     changes: list[Change] = []
     plain = {name: repr(value) for name, value in settings.items() if name in _PLAIN}

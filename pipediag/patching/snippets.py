@@ -7,6 +7,7 @@ from typing import Any
 
 from pipediag.patching.dataset_options import attribute
 from pipediag.patching.helper_made import called_otherwise
+from pipediag.patching.model_code import sgd_for_tables
 from pipediag.session.edits import (
     AUTOTUNE,
     Change,
@@ -138,6 +139,9 @@ def _model(session: Session, change: SetModel) -> list[str]:
     )
     for name, written in _IN_THE_MODEL.items():
         lines += written if settings.pop(name, False) else []
+    if settings.get("optimizer") == "sgd_for_tables":
+        del settings["optimizer"]
+        lines += sgd_for_tables(_own_optimizer(session))
     row_wise = _row_wise(session) if settings.get("optimizer") == "row_wise" else None
     if row_wise is not None:
         del settings["optimizer"]
@@ -162,9 +166,12 @@ _IN_THE_MODEL = {
 
 def _row_wise(session: Session) -> str | None:
     """The row-wise optimizer in place of the diagnosed loop's own."""
+    return ROW_WISE_OPTIMIZERS.get(_own_optimizer(session) or "")
+
+
+def _own_optimizer(session: Session) -> str | None:
     loop = session.diagnosed_loop()
-    own = loop.keras.optimizer if loop and loop.keras else None
-    return ROW_WISE_OPTIMIZERS.get(own or "")
+    return loop.keras.optimizer if loop and loop.keras else None
 
 
 def _arguments(values: dict[str, Scalar]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pipediag.facts.callbacks import per_batch_callbacks
 from pipediag.facts.machine import available_bytes
 from pipediag.facts.undivided import on_torch
-from pipediag.rules.embedding.optimizer_arguments import updates_whole_tables
+from pipediag.rules.embedding.optimizer_arguments import SCALES_THE_LOSS, updates_whole_tables
 from pipediag.session.edits import Edit, SetModel
 from pipediag.session.model import Session
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, EffectOnResults, Scalar
@@ -117,7 +117,8 @@ choice: what else an arm needs comes on top."""
 
 
 def row_wise_update(session: Session, rule: str) -> Edit | None:
-    """The same optimizer row by row, or plain SGD where there is none or no memory for its slots.
+    """The same optimizer row by row, or `sgd_for_tables` where there is none or no memory for its
+    slots.
 
     None where the loop is not Keras', or uses another Keras or backend than its model can be
     compiled otherwise in.
@@ -131,14 +132,7 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
         row_wise = None
     slots = sum(table.slot_bytes or 0 for table in session.embeddings)
     if row_wise is None or slots > SLOTS_TWICE * available_bytes(session):
-        return Edit(
-            id=rule,
-            label="plain SGD in place of the optimizer",
-            changes=(SetModel({"optimizer": "sgd"}),),
-            caveat="It shows what the update costs; how well the model learns with another "
-            "optimizer is not measured. SGD updates the other layers as well.",
-            once=True,
-        )
+        return sgd_for_tables(session, rule)
     averages = "use_ema" in loop.keras.optimizer_settings
     return Edit(
         id=rule,
@@ -149,6 +143,36 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
         "another way; how well the model then learns is not measured.",
         once=True,
     )
+
+
+def sgd_for_tables(session: Session, rule: str) -> Edit | None:
+    """Plain SGD for the embeddings, and the model's own optimizer for all else; None where the loop
+    is not Keras 3's."""
+    loop = session.diagnosed_loop()
+    if loop is None or loop.keras is None or session.environment.legacy_keras:
+        return None
+    left_out = [said for name, said in _PASSES if name in loop.keras.optimizer_settings]
+    if loop.keras.optimizer == SCALES_THE_LOSS:
+        left_out.append("The loss is not scaled.")
+    return Edit(
+        id=rule,
+        label="plain SGD for the embeddings, the model's own optimizer for all else",
+        changes=(SetModel({"optimizer": "sgd_for_tables"}),),
+        caveat=" ".join([_PLAIN_STEPS, *left_out]),
+        once=True,
+    )
+
+
+_PLAIN_STEPS = (
+    "Rows of embeddings take plain steps, of a learning rate that is yet to be found: how well the "
+    "model then learns is not measured."
+)
+_PASSES = (
+    ("global_clipnorm", "The norm over all gradients leaves embeddings out."),
+    ("weight_decay", "Embeddings do not decay."),
+    ("use_ema", "Embeddings are not averaged."),
+)
+"""What passes over whole tables by an argument of the optimizer, and what becomes of it."""
 
 
 def without_table_terms(session: Session, rule: str) -> Edit | None:

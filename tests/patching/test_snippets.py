@@ -43,6 +43,13 @@ def test_plain_sgd_is_an_argument() -> None:
     assert by_hand(optimizer="sgd") == "model.compile(..., optimizer='sgd')"
 
 
+def test_sgd_for_embeddings_is_a_class_of_the_optimizer_s_own() -> None:
+    code = by_hand(optimizer="sgd_for_tables")
+
+    assert code.startswith("class SgdForTables(keras.optimizers.Adam):\n")
+    assert code.endswith("model.compile(SgdForTables(...), ...)  # with the arguments that it had")
+
+
 def of_a_pipeline(*changes: Change) -> str:
     ops = [
         make_operation("shuffle", "shuffle", line=37),

@@ -45,7 +45,7 @@ FIT = """
 EDITS: dict[str, dict[str, Scalar]] = {
     "different ids": {"unique_ids": True},
     "rows alone": {"optimizer": "row_wise"},
-    "plain": {"optimizer": "sgd"},
+    "sgd for rows": {"optimizer": "sgd_for_tables"},
     "no regulariser": {"table_terms_left_out": True},
     "float32": {"dtype_policy": "float32"},
 }

@@ -12,7 +12,8 @@ Read from traced steps on Keras 3.15: Adagrad writes rows, too, but scans its su
 _STAY = ("use_ema", "gradient_accumulation_steps")
 """Those that let a row-wise optimizer pass over the whole table, too."""
 
-_SCALES_THE_LOSS = "LossScaleOptimizer"
+SCALES_THE_LOSS = "LossScaleOptimizer"
+"""What Keras puts around an optimizer under `mixed_float16`."""
 
 _INSTEAD = {
     "momentum": "leave `momentum` out, or take `pipediag.optimizers.LazySGD`",
@@ -47,7 +48,7 @@ def to_add(keras: KerasUse) -> str:
     """What else to leave out, where another optimizer alone would still pass over the table."""
     named = [f"`{name}`" for name in _STAY if name in keras.optimizer_settings]
     said = f" Leave {' and '.join(named)} out, too." if named else ""
-    if keras.optimizer == _SCALES_THE_LOSS:
+    if keras.optimizer == SCALES_THE_LOSS:
         said += (
             " The scaling of the loss looks for numbers that are not finite in a tensor as large "
             "as the table: `mixed_bfloat16` needs none."

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipediag.facts.embedding_cost import parts_ms, percent_of_step
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
 from pipediag.facts.table_sizes import LARGE, large
 from pipediag.rules.embedding.computed_tables import computed_percent, judged_by_compute
 from pipediag.rules.embedding.optimizer_arguments import arguments_named, to_add, to_drop
 from pipediag.rules.embedding.sizes import names_of
-from pipediag.rules.model_edits import NO_MODEL_EDIT, row_wise_update
+from pipediag.rules.model_edits import NO_MODEL_EDIT, row_wise_update, sgd_for_tables
 from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
@@ -41,9 +43,11 @@ META = Meta(
     "an average of the weights or a norm over all gradients passes over every row too: each step "
     "then reads and writes the table several times, in time that grows with the table and not with "
     "the batch.",
-    edit="A row-wise Adam, as `pipediag.optimizers.LazyAdam`, or SGD without momentum.",
+    edit="A row-wise Adam, as `pipediag.optimizers.LazyAdam`; or SGD without momentum for "
+    "the tables alone, which is tried where the former is not confirmed.",
     cost="Rows are no longer updated in steps that don't look them up: another optimisation, to be "
-    "tuned again.",
+    "tuned again. SGD also takes steps of one length for rare rows and frequent ones, and needs a "
+    "learning rate of its own; it keeps no averages, so it saves the memory of them.",
     prediction="None: the sparse update was not measured. At most what gradient and update of the "
     "tables take is saved.",
     needs=("loop", "steps", "breakdown"),
@@ -51,6 +55,7 @@ META = Meta(
     severity="warn",
     effect_on_results="changes a hyper-parameter",
     frees=("device_compute",),
+    tried_when_informing=True,
 )
 _PARTS: tuple[TablePart, ...] = ("gradient", "update")
 _ROW_WISE_IN_A_LOOP = (
@@ -58,19 +63,22 @@ _ROW_WISE_IN_A_LOOP = (
     "up: `pipediag.optimizers` has such for the common rules of Keras."
 )
 _SGD_TOO = " SGD without momentum, weight decay or a norm over all gradients does so, too."
+_BY_SGD = "SGD for embeddings alone is another way to update rows only"
 _SMALL = "Embedding tables that are updated as a whole are small"
 _LITTLE = "To update whole embedding tables takes little of the step"
 
 
 def check(session: Session) -> list[Finding]:
-    """One finding on all tables whose update matters, as one optimizer updates them all."""
+    """One finding on all tables whose update matters, as one optimizer updates them all; a second
+    one where there is another way than the row-wise one to try."""
     tables = [table for table in session.embeddings if table.trainable]
     if not tables:
         return [META.finding("not-applicable", "The model has no trainable embedding table.")]
     whole = [table for table in tables if table.update == "dense"]
     from_rows = [table for table in whole if table.gradient == "sparse"]
     if _matter(session, from_rows):
-        return [_finding(session, from_rows)]
+        found = _finding(session, from_rows)
+        return [found, *_by_sgd(session, found, from_rows)]
     if _matter(session, whole):
         return [_dense_gradient(whole[0])]
     unknown = [table for table in large(tables) if table.update is None]
@@ -119,6 +127,27 @@ def _finding(session: Session, tables: list[Embedding]) -> Finding:
         edit=row_wise_update(session, META.id),
         untried=NO_MODEL_EDIT,
     )
+
+
+def _by_sgd(session: Session, found: Finding, tables: list[Embedding]) -> list[Finding]:
+    """The tables updated by SGD, where something else is tried before that."""
+    edit = sgd_for_tables(session, f"{META.id}:sgd")
+    if found.edit is None or edit is None or found.edit.changes == edit.changes:
+        return []
+    edit = replace(edit, instead_of=found.edit.id)
+    finding = META.finding(
+        "informative",
+        f"Where a row-wise optimizer is not enough, update {names_of(tables)} by SGD without "
+        "momentum, and all other variables by the optimizer that they have. SGD writes the rows "
+        "that are looked up and keeps no averages of them. What is learned differs more than with "
+        "a row-wise optimizer: rare rows take no longer steps than frequent ones, and their "
+        "learning rate has to be found anew.",
+        place=(found.file, found.line),
+        evidence=_evidence(tables),
+        title=_BY_SGD,
+        edit=edit,
+    )
+    return [finding]
 
 
 def _advice(session: Session, tables: list[Embedding]) -> str:

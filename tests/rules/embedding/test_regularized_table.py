@@ -69,7 +69,7 @@ def test_it_stands_where_the_layer_was_made_or_else_at_the_loop() -> None:
     ("optimizer", "said", "used"),
     [
         ("Adam", "by `pipediag.optimizers.LazyAdam`", "row_wise"),
-        ("Ftrl", "by SGD", "sgd"),
+        ("Ftrl", "by SGD", "sgd_for_tables"),
     ],
 )
 def test_an_optimizer_that_passes_over_the_table_too_gives_way_with_it(

@@ -16,7 +16,7 @@ from tests.factories import (
     make_session,
 )
 from tests.records import make_breakdown, make_environment
-from tests.rules.sessions import keeps_up, only
+from tests.rules.sessions import keeps_up, run
 
 LARGE = {
     "rows": 500_000,
@@ -37,8 +37,13 @@ def session_with(*tables: dict[str, Any], **overrides: Any) -> Session:
     return make_session(embeddings=made, **{**usual, **overrides})
 
 
+def first_of(session: Session) -> Finding:
+    """That of the way which is tried first."""
+    return run(dense_embedding_update, session)[0]
+
+
 def finding_with(**overrides: Any) -> Finding:
-    return only(dense_embedding_update, session_with(overrides))
+    return first_of(session_with(overrides))
 
 
 def test_a_large_table_under_adam_fails_and_is_tried_row_by_row() -> None:
@@ -64,16 +69,52 @@ def test_a_large_table_under_adam_fails_and_is_tried_row_by_row() -> None:
 
 
 @pytest.mark.parametrize("overrides", [{"optimizer": "Ftrl"}, {"slot_bytes": 8 << 30}])
-def test_plain_sgd_shows_what_the_update_costs_where_no_other_can(
+def test_sgd_for_the_table_is_tried_alone_where_no_row_wise_one_can_be(
     overrides: dict[str, Any],
 ) -> None:
     """No row-wise optimizer of that rule, or no memory for its slots."""
     keras = make_keras(optimizer=overrides.pop("optimizer", "Adam"))
     session = session_with(overrides, loops=[make_loop(keras=keras)])
-    edit = only(dense_embedding_update, session).edit
+    (finding,) = run(dense_embedding_update, session)
+
+    assert finding.status == "fail"
+    assert finding.edit is not None
+    assert finding.edit.changes == (SetModel({"optimizer": "sgd_for_tables"}),)
+
+
+def test_sgd_for_the_table_is_tried_behind_the_row_wise_one() -> None:
+    adam = make_keras(optimizer="Adam", optimizer_settings={"weight_decay": 0.01})
+    row_wise, sgd = run(dense_embedding_update, session_with({}, loops=[make_loop(keras=adam)]))
+
+    assert row_wise.status == "fail"
+    assert (sgd.status, sgd.effect_on_results) == ("informative", "changes a hyper-parameter")
+    assert (sgd.file, sgd.line) == (row_wise.file, row_wise.line)
+    assert row_wise.edit is not None
+    assert sgd.edit is not None
+    assert (row_wise.edit.id, sgd.edit.id) == (
+        "dense-embedding-update",
+        "dense-embedding-update:sgd",
+    )
+    assert (row_wise.edit.instead_of, sgd.edit.instead_of) == (None, row_wise.edit.id)
+    assert sgd.edit.changes == (SetModel({"optimizer": "sgd_for_tables"}),)
+    assert sgd.edit.caveat is not None
+    assert sgd.edit.caveat.endswith("is not measured. Embeddings do not decay.")
+    assert "What is learned differs more" in sgd.advice
+
+
+def test_a_scaled_loss_is_not_scaled_under_sgd() -> None:
+    scaled = make_keras(optimizer="LossScaleOptimizer")
+    edit = first_of(session_with({}, loops=[make_loop(keras=scaled)])).edit
 
     assert edit is not None
-    assert edit.changes == (SetModel({"optimizer": "sgd"}),)
+    assert edit.caveat is not None
+    assert edit.caveat.endswith("The loss is not scaled.")
+
+
+def test_nothing_is_tried_behind_what_is_not() -> None:
+    waits = session_with({}, breakdown=make_breakdown(input_wait=50.0, device_compute=40.0))
+
+    assert [one.edit for one in run(dense_embedding_update, waits)] == [None]
 
 
 def test_small_and_sparse_tables_pass() -> None:
@@ -84,9 +125,7 @@ def test_small_and_sparse_tables_pass() -> None:
 def test_a_small_table_whose_update_takes_a_part_of_the_step_that_matters_fails() -> None:
     """7.68 MB are less than are large; of a step of 10 ms."""
     cost = make_embedding_cost(("update", 5.0), ("gradient", 0.5), ("rest", 3.5))
-    finding = only(
-        dense_embedding_update, session_with({"table_bytes": 7_680_000}, embedding_cost=cost)
-    )
+    finding = first_of(session_with({"table_bytes": 7_680_000}, embedding_cost=cost))
     assert finding.status == "fail"
     assert finding.advice.endswith("That takes 5.5 ms of each step, 55 % of it.")
 
@@ -95,7 +134,7 @@ def test_a_pass_does_not_deny_that_small_tables_are_updated_as_a_whole() -> None
     small = {"table_bytes": 7_680_000}
     cost = make_embedding_cost(("update", 0.1), ("rest", 8.9))
     unknown = finding_with(**small)
-    little = only(dense_embedding_update, session_with(small, embedding_cost=cost))
+    little = first_of(session_with(small, embedding_cost=cost))
 
     assert unknown.title == "Embedding tables that are updated as a whole are small"
     assert little.title == "To update whole embedding tables takes little of the step"
@@ -107,8 +146,8 @@ def test_a_pass_does_not_deny_that_small_tables_are_updated_as_a_whole() -> None
 
 def test_tables_that_are_large_together_count() -> None:
     half = {"table_bytes": 6_000_000}
-    assert only(dense_embedding_update, session_with(half)).status == "pass"
-    finding = only(dense_embedding_update, session_with(half, {**half, "layer": "other"}))
+    assert first_of(session_with(half)).status == "pass"
+    finding = first_of(session_with(half, {**half, "layer": "other"}))
 
     assert finding.status == "fail"
     assert "`embedding`, `other`" in finding.advice
@@ -116,7 +155,7 @@ def test_tables_that_are_large_together_count() -> None:
 
 def test_a_small_table_beside_a_large_one_with_a_dense_gradient_does_not_fail() -> None:
     small = {"layer": "other", "table_bytes": 5_000}
-    finding = only(dense_embedding_update, session_with({"gradient": "dense"}, small))
+    finding = first_of(session_with({"gradient": "dense"}, small))
 
     assert finding.status == "informative"
     assert finding.evidence["layer"] == "embedding"
@@ -127,7 +166,7 @@ def test_from_which_size_on_what_the_profile_tells_counts(megabytes: float, stat
     """The update of smaller tables is no longer because of their rows."""
     cost = make_embedding_cost(("update", 5.0), ("rest", 4.0))
     table = {"table_bytes": int(megabytes * 1e6)}
-    finding = only(dense_embedding_update, session_with(table, embedding_cost=cost))
+    finding = first_of(session_with(table, embedding_cost=cost))
 
     assert finding.status == status
     if status == "pass":
@@ -136,7 +175,7 @@ def test_from_which_size_on_what_the_profile_tells_counts(megabytes: float, stat
 
 def test_one_finding_speaks_of_all_tables_of_the_optimizer() -> None:
     names = [{"layer": name, "temporary_bytes": 0} for name in "abcd"]
-    finding = only(dense_embedding_update, session_with(*names))
+    finding = first_of(session_with(*names))
 
     assert "all 2000000 rows of `a`, `b`, `c` and 1 more" in finding.advice
     assert "looks up 10008" in finding.advice
@@ -163,8 +202,8 @@ def test_where_compute_or_input_decides_it_only_informs() -> None:
     little = session_with({}, breakdown=make_breakdown(input_wait=1.0, device_compute=20.0))
     waits = session_with({}, breakdown=make_breakdown(input_wait=50.0, device_compute=40.0))
 
-    assert "Here only 20 % of the step" in only(dense_embedding_update, little).advice
-    finding = only(dense_embedding_update, waits)
+    assert "Here only 20 % of the step" in first_of(little).advice
+    finding = first_of(waits)
     assert (finding.status, finding.edit) == ("informative", None)
     assert "deal with the input first" in finding.advice
 
@@ -184,12 +223,12 @@ def test_an_update_that_was_not_seen_is_inconclusive(missing: str | None, said: 
 
 
 def test_without_tables() -> None:
-    assert only(dense_embedding_update, make_session()).status == "not-applicable"
+    assert first_of(make_session()).status == "not-applicable"
 
 
 def test_a_loop_of_one_s_own_has_an_optimizer_without_a_name_and_no_trial() -> None:
     own = [make_loop(kind="eager", keras=None)]
-    finding = only(dense_embedding_update, session_with({}, loops=own))
+    finding = first_of(session_with({}, loops=own))
 
     assert finding.advice.startswith("Make the optimizer of your loop a row-wise one")
     assert "The optimizer passes over all 500000 rows" in finding.advice
@@ -201,7 +240,7 @@ def test_a_loop_of_one_s_own_has_an_optimizer_without_a_name_and_no_trial() -> N
 def test_another_keras_is_not_compiled_otherwise() -> None:
     session = session_with({}, environment=make_environment(legacy_keras=True))
 
-    assert only(dense_embedding_update, session).edit is None
+    assert first_of(session).edit is None
 
 
 @pytest.mark.parametrize(
@@ -218,7 +257,7 @@ def test_an_argument_that_alone_makes_sgd_pass_over_the_table_is_named(
     argument: str, said: str
 ) -> None:
     sgd = make_keras(optimizer="SGD", optimizer_settings={argument: 2})
-    finding = only(dense_embedding_update, session_with({}, loops=[make_loop(keras=sgd)]))
+    finding = first_of(session_with({}, loops=[make_loop(keras=sgd)]))
 
     assert ": SGD then updates only rows of the batch. " in finding.advice
     assert said in finding.advice
@@ -227,7 +266,7 @@ def test_an_argument_that_alone_makes_sgd_pass_over_the_table_is_named(
 
 def test_adam_with_such_an_argument_is_still_adam() -> None:
     adam = make_keras(optimizer="Adam", optimizer_settings={"weight_decay": 0.01})
-    finding = only(dense_embedding_update, session_with({}, loops=[make_loop(keras=adam)]))
+    finding = first_of(session_with({}, loops=[make_loop(keras=adam)]))
 
     assert "LazyAdam" in finding.advice
     assert "Adam alone" not in finding.advice
@@ -236,7 +275,7 @@ def test_adam_with_such_an_argument_is_still_adam() -> None:
 
 def test_a_scaled_loss_passes_over_the_table_too() -> None:
     scaled = make_keras(optimizer="LossScaleOptimizer")
-    finding = only(dense_embedding_update, session_with({}, loops=[make_loop(keras=scaled)]))
+    finding = first_of(session_with({}, loops=[make_loop(keras=scaled)]))
 
     assert "LossScaleOptimizer passes over all 500000 rows" in finding.advice
     assert "`mixed_bfloat16` needs none" in finding.advice
@@ -244,7 +283,7 @@ def test_a_scaled_loss_passes_over_the_table_too() -> None:
 
 def test_averages_of_the_weights_are_left_out_with_another_optimizer() -> None:
     adam = make_keras(optimizer="Adam", optimizer_settings={"use_ema": True})
-    finding = only(dense_embedding_update, session_with({}, loops=[make_loop(keras=adam)]))
+    finding = first_of(session_with({}, loops=[make_loop(keras=adam)]))
 
     assert "Leave `use_ema` out, too." in finding.advice
     assert finding.edit is not None
@@ -253,8 +292,7 @@ def test_averages_of_the_weights_are_left_out_with_another_optimizer() -> None:
 
 def test_the_measured_share_says_what_it_takes_and_the_most_that_it_can_buy() -> None:
     """Of a step of 10 ms; on a CPU its dispatch goes along with the compute."""
-    finding = only(
-        dense_embedding_update,
+    finding = first_of(
         session_with(
             {},
             embedding_cost=make_embedding_cost(("update", 5.0), ("gradient", 1.0), ("rest", 3.0)),
@@ -270,14 +308,14 @@ def test_the_measured_share_says_what_it_takes_and_the_most_that_it_can_buy() ->
 def test_an_update_that_takes_little_only_informs_however_much_is_computed() -> None:
     cost = make_embedding_cost(("update", 0.3), ("rest", 8.7))
     busy = make_breakdown(device_compute=90.0)
-    finding = only(dense_embedding_update, session_with({}, embedding_cost=cost, breakdown=busy))
+    finding = first_of(session_with({}, embedding_cost=cost, breakdown=busy))
     assert finding.status == "informative"
     assert "Here that takes only 3.0 % of the step." in finding.advice
 
 
 def test_where_the_update_is_not_told_apart_all_compute_counts() -> None:
     cost = make_embedding_cost(("not_told", 9.0))
-    finding = only(dense_embedding_update, session_with({}, embedding_cost=cost))
+    finding = first_of(session_with({}, embedding_cost=cost))
 
     assert finding.status == "fail"
     assert "took_ms_per_step" not in finding.evidence

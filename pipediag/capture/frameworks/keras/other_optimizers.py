@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from pipediag.capture.frameworks.keras.optimizers_alike import alike, check_alike
+from pipediag.capture.frameworks.keras.sgd_for_tables import SgdForTables
+from pipediag.capture.frameworks.keras.tables import embeddings_of
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS
 
-SGD = "sgd"
-"""Plain, which keeps no averages and writes the rows it was given: the least an update can cost."""
+SGD_FOR_TABLES = "sgd_for_tables"
+"""Plain for embeddings, which keeps no averages and writes the rows it was given: the least that
+their update can cost. All else keeps the model's own."""
 ROW_WISE = "row_wise"
 """The same rule as the model's own, for the rows of the batch alone."""
 
@@ -33,8 +37,12 @@ class OptimizerInPlace:
         Raises:
             NotReplayableError: there is none.
         """
-        if name not in (SGD, ROW_WISE):
+        if name not in (SGD_FOR_TABLES, ROW_WISE):
             raise NotReplayableError(f"No model is trained with {name} here.")
+        if name == SGD_FOR_TABLES:
+            if not self._tables():
+                raise NotReplayableError("The model has no embedding of Keras' that is trained.")
+            check_alike(self._without_scaling())
         if name == ROW_WISE and type(self._own).__name__ not in ROW_WISE_OPTIMIZERS:
             raise NotReplayableError(
                 f"There is no row-wise optimizer in place of {type(self._own).__name__}."
@@ -53,7 +61,7 @@ class OptimizerInPlace:
 
     def _other(self, name: str) -> Any:
         if name not in self._made:
-            other = self._row_wise() if name == ROW_WISE else self._plain()
+            other = self._row_wise() if name == ROW_WISE else self._sgd_for_tables()
             other.build(self._model.trainable_variables)
             if name == ROW_WISE:
                 # It goes on from the averages that there are, as the model's own would.
@@ -62,11 +70,20 @@ class OptimizerInPlace:
             self._made[name] = other
         return self._made[name]
 
-    def _plain(self) -> Any:
+    def _sgd_for_tables(self) -> Any:
         from keras.src import optimizers
 
+        others = alike(self._without_scaling(), "pipediag_others")
         # A name, as Keras numbers those that have none.
-        return optimizers.SGD(self._rate(), name="pipediag_sgd")
+        sgd = optimizers.SGD(self._rate(), name="pipediag_sgd")
+        return SgdForTables(sgd, others, self._tables())
+
+    def _without_scaling(self) -> Any:
+        """What scales the loss looks through the whole gradient of a table."""
+        return getattr(self._own, "inner_optimizer", self._own)
+
+    def _tables(self) -> list[Any]:
+        return [layer._embeddings for layer in embeddings_of(self._model) if layer.trainable]
 
     def _row_wise(self) -> Any:
         # Found as the script would find it, so that it is what the script can have.

@@ -22,6 +22,7 @@ class Trainer:
         self.jit_compile: Any = "auto"
         self.run_eagerly = False
         self.steps_per_execution = 1
+        self.layers: list[Any] = []
         self.made = 0
         self.fails: BaseException | None = None
         self.meanwhile: Callable[[], None] = lambda: None
@@ -131,13 +132,14 @@ def test_what_is_no_keras_model_on_tensorflow_stays_as_it_is(model: Any) -> None
 def test_only_what_is_known_can_be_set() -> None:
     variants, _ = variants_of(Model())
     variants.check({"steps_per_execution": 8, "dtype_policy": "mixed_bfloat16"})
-    variants.check({"optimizer": "sgd"})
     with pytest.raises(NotReplayableError, match="no row-wise optimizer in place of"):
         variants.check({"optimizer": "row_wise"})
     with pytest.raises(NotReplayableError, match="other loss, metrics"):
         variants.check({"metrics": "mae", "loss": "mse"})
     with pytest.raises(NotReplayableError, match="trained with lion"):
         variants.check({"optimizer": "lion"})
+    with pytest.raises(NotReplayableError, match="no embedding of Keras'"):
+        variants.check({"optimizer": "sgd_for_tables"})
 
 
 def test_a_layer_without_xla_is_not_compiled_with_it(supports_xla: dict[str, bool]) -> None:

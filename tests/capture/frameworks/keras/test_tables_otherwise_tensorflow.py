@@ -71,6 +71,10 @@ told("regulariser under adam", optimizers.Adam(), both, embeddings_regularizer="
 told("averaged", optimizers.Adam(use_ema=True), {"optimizer": "row_wise"})
 told("decayed", optimizers.SGD(weight_decay=0.1), {"optimizer": "row_wise"})
 told("norm of all", optimizers.Adam(global_clipnorm=1.0), {"optimizer": "row_wise"})
+by_sgd = {"optimizer": "sgd_for_tables"}
+told("sgd beside adam", optimizers.Adam(), by_sgd)
+told("sgd outside of a norm", optimizers.AdamW(global_clipnorm=1.0), by_sgd)
+told("sgd beside ftrl", optimizers.Ftrl(), by_sgd)
 
 # A trained step by different ids ends at the same weights as one by all of them.
 def trained(settings, **options):
@@ -125,6 +129,9 @@ def models() -> dict[str, dict[str, Any]]:
         "averaged",
         "decayed",
         "norm of all",
+        "sgd beside adam",
+        "sgd outside of a norm",
+        "sgd beside ftrl",
     ],
 )
 def test_a_trial_leaves_nothing_that_passes_over_the_table(
