@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pipediag.session.embeddings import Embedding, EmbeddingIds
-from pipediag.session.memory_plan import WayName, WayOut
+from pipediag.session.memory_plan import WayOut
+from pipediag.vocabulary import WayName
 
 _SCALE_BYTES = 4
 """A float32 for each row of 8-bit numbers."""
 _ID_BYTES = 4
+_NO_HITS = "One batch alone was seen, which tells nothing of the next one's hits."
 _THERE_AND_BACK = 2
 """Vectors go to where they are used, and their gradients come back."""
 
@@ -132,7 +134,7 @@ def _fewer_rows(table: Embedding, now: InMemory, shares: Shares) -> Iterator[Way
 
 def _sharded(table: Embedding, now: InMemory, shares: Shares) -> WayOut:
     """Each device asks the others for all rows but its own share."""
-    part = now.scaled(math.ceil(table.rows / shares.devices) / table.rows)
+    part = now.scaled(math.ceil(table.rows / shares.devices) / max(1, table.rows))
     exchanged = None
     if (ids := _all_ids(table)) is not None:
         away = ids.unique_per_step * (1 - 1 / shares.devices)
@@ -143,6 +145,7 @@ def _sharded(table: Embedding, now: InMemory, shares: Shares) -> WayOut:
         part.peak,
         f"Rows divided over {shares.devices} devices.",
         exchanged=exchanged,
+        exchanged_missing=_why_no_ids(table),
     )
 
 
@@ -163,6 +166,7 @@ def _on_host(table: Embedding, now: InMemory) -> WayOut:
         "One row in a hundred on the device, the most frequent ones, by code of your own.",
         host=now.peak,
         exchanged=exchanged,
+        exchanged_missing=_why_no_ids(table) or (_NO_HITS if hit is None else None),
         hit=hit,
     )
 
@@ -183,12 +187,20 @@ def _mapped(table: Embedding, now: InMemory) -> WayOut:
         "were read.",
         host=touched,
         exchanged=exchanged,
+        exchanged_missing=_why_no_ids(table),
     )
 
 
 def _all_ids(table: Embedding) -> EmbeddingIds | None:
     """None where some lookups are not among those that were told, so that a step needs more."""
     return None if table.ids is None or table.ids.incomplete else table.ids
+
+
+def _why_no_ids(table: Embedding) -> str | None:
+    """Why `_all_ids` has none."""
+    if table.ids is None:
+        return table.ids_missing or "Its ids were not seen."
+    return table.ids.incomplete
 
 
 def _vectors(table: Embedding) -> int:
@@ -208,6 +220,7 @@ def _way(
     note: str,
     host: int = 0,
     exchanged: int | None = None,
+    exchanged_missing: str | None = None,
     hit: float | None = None,
 ) -> WayOut:
     return WayOut(
@@ -216,6 +229,7 @@ def _way(
         host_bytes=host,
         saved_bytes=now.peak - device,
         exchanged_bytes_per_step=exchanged,
+        exchanged_missing=exchanged_missing,
         hit_percent=hit,
         note=note,
     )

@@ -5,21 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 from pipediag.session.record import Record
+from pipediag.session.way_times import TableTimes
+from pipediag.vocabulary import WayName
 
 MEMORY_PLAN_VERSION = "1"
 """A major alone: pipediag writes plans and reads none."""
-
-WayName = Literal[
-    "bfloat16",
-    "row-wise update",
-    "sgd",
-    "8-bit rows",
-    "hashing",
-    "quotient-remainder",
-    "sharding",
-    "host with hot rows on the device",
-    "memory-mapped and frozen",
-]
 
 
 class WayOut(Record):
@@ -33,6 +23,12 @@ class WayOut(Record):
     """Of the device; negative where it takes more."""
     exchanged_bytes_per_step: int | None = None
     """Between devices, or device and host; None where nothing is, or no ids were seen."""
+    exchanged_missing: str | None = None
+    """Why that is not known of a way that exchanges something."""
+    link_ms: float | None = None
+    """What the exchange of a step takes at least, at the rate of the link as given."""
+    link_missing: str | None = None
+    """Why that is not known of a way that exchanges something."""
     hit_percent: float | None = None
     """Share of lookups that rows on the device answer; None where no ids were seen."""
     note: str
@@ -59,6 +55,9 @@ class TablePlan(Record):
     checkpoint_bytes: int
     """Table and slots in a file."""
     ways: list[WayOut] = []
+    times: TableTimes | None = None
+    """Steps and look-ups of it alone, as it is and each way, timed on this machine."""
+    times_missing: str | None = None
 
 
 class ModelRest(Record):
@@ -104,4 +103,6 @@ class MemoryPlan(Record):
     process_peak_bytes: int | None = None
     """What the process took at its peak as far as the run was seen; None where nobody looked."""
     rooms: list[Room] = []
+    link_bytes_per_s: int | None = None
+    """Of the link between devices, or device and host, as given."""
     warnings: list[str] = []

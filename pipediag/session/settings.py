@@ -63,6 +63,8 @@ class RunSettings:
     """The function of pipediag's that a program called; None where the command runs a script."""
     interval: int | None = None
     """Which measurement this is of a training that is measured again and again."""
+    ids_directory: str | None = None
+    """Where ids of embedding tables are kept; None where nobody wants them afterwards."""
     safe_path: bool = False
     """Whether the interpreter was told (`-P`, `-I`) not to prepend the script's directory."""
 

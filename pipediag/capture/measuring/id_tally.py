@@ -1,6 +1,6 @@
 """Counts the ids that a table was looked up by, batch by batch. NumPy is there: TensorFlow has it.
 
-Ids are kept until they are counted, and none goes into the recording but as an example.
+Ids are held until they are counted, and none goes into the recording but as an example.
 """
 
 from __future__ import annotations
@@ -36,6 +36,10 @@ class IdTally:
     def lookups(self) -> int:
         """Ids so far."""
         return sum(len(ids) for ids in self._ids)
+
+    def inside(self) -> list[Any]:
+        """The ids of each batch that are rows of the table."""
+        return [ids[(ids >= 0) & (ids < self._rows)] for ids in self._ids]
 
     def add(self, batch: int, looked_up: list[LookedUp]) -> None:
         """Count the lookups of one batch."""
