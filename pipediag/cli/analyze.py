@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pipediag.errors import ExitStatus
     from pipediag.gate import GateConfig
     from pipediag.runner.analysis import AnalysisResult
+    from pipediag.runner.timed_ways import TimedWays
     from pipediag.session.settings import WantedLoop
 
 POSITIVE = click.IntRange(min=1)
@@ -90,6 +91,13 @@ SECONDS = click.FloatRange(min=0)
     metavar="N",
     help="How many epochs the script would train, where it does not tell: its run is carried on "
     "to them.",
+)
+@click.option(
+    "--time-ways",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="After the run, time the largest embedding tables and their ways out of memory for this "
+    "long; TensorFlow's start in a process of its own comes on top.  [default: not timed]",
 )
 @click.option("--run-to-end", is_flag=True, help="Let the script finish; end with its status.")
 @click.option(
@@ -253,6 +261,7 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         rerun=options["rerun"],
         script_output_to_stderr=options["json_mode"],
         fold_log=_folds(options),
+        time_ways=_time_ways(options["time_ways"]),
         source=not options["no_source"],
     )
     if options["quiet"]:
@@ -265,6 +274,15 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         raise
     progress.end()
     return result
+
+
+def _time_ways(budget_s: float | None) -> TimedWays | None:
+    if budget_s is None:
+        return None
+    from pipediag.facts.table_ways import Shares
+    from pipediag.runner.timed_ways import TimedWays
+
+    return TimedWays(budget_s, Shares().buckets)
 
 
 def _folds(options: dict[str, Any]) -> bool:

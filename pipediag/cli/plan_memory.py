@@ -12,8 +12,10 @@ import click
 from pipediag.cli.analyze import script_arguments
 from pipediag.cli.byte_size import ByteSize
 from pipediag.cli.say import deliver, say
+from pipediag.cli.transfer_rate import TransferRate
 
 if TYPE_CHECKING:
+    from pipediag.runner.progress import Shown
     from pipediag.session.memory_plan import MemoryPlan
     from pipediag.session.model import Session
 
@@ -56,6 +58,19 @@ _WARMUP = 2
     help="Ids that share a row in hashing.",
 )
 @click.option(
+    "--link",
+    type=TransferRate(),
+    metavar="RATE",
+    help="Between devices, or device and host, such as 16GB/s: what crosses it gets its time.",
+)
+@click.option(
+    "--time-ways",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Time the largest tables and their ways out on this machine, for this long after the run; "
+    "TensorFlow's start in a process of its own comes on top.  [default: not timed]",
+)
+@click.option(
     "--session",
     type=click.Path(path_type=Path),
     metavar="SESSION",
@@ -96,7 +111,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         ctx.exit(ExitStatus.SCRIPT_FAILED)
     plan = plan_memory(
         session,
-        Given(options["device_memory"], options["host_memory"]),
+        Given(options["device_memory"], options["host_memory"], options["link"]),
         Shares(devices=options["devices"], buckets=options["buckets"]),
     )
     _show(plan, ctx.color, options)
@@ -115,6 +130,12 @@ def _session(ctx: click.Context, options: dict[str, Any]) -> Session:
             "--session.",
             ctx,
         )
+    if recorded is not None and options["time_ways"] is not None:
+        raise click.UsageError(
+            "--time-ways takes the ids of a run, which no session holds. Name the SCRIPT instead; "
+            "what `pipediag analyze --time-ways` has timed, --session shows without it.",
+            ctx,
+        )
     if recorded is not None:
         from pipediag.session.store import load_session
 
@@ -125,7 +146,11 @@ def _session(ctx: click.Context, options: dict[str, Any]) -> Session:
 def _first_steps(ctx: click.Context, options: dict[str, Any]) -> Session:
     from pipediag.cli.folded_log import say_folded, say_last
     from pipediag.runner.analysis import AnalysisRequest, analyse
+    from pipediag.runner.timed_ways import TimedWays
 
+    time_ways = None
+    if options["time_ways"] is not None:
+        time_ways = TimedWays(options["time_ways"], options["buckets"])
     own = [
         name for one in ctx.command.params if one.param_type_name == "option" for name in one.opts
     ]
@@ -144,14 +169,22 @@ def _first_steps(ctx: click.Context, options: dict[str, Any]) -> Session:
             look_ahead_s=0.0,
             timeout_s=options["timeout"],
             budget_s=0.0,
+            time_ways=time_ways,
             script_output_to_stderr=True,
             fold_log=not options["verbose"],
         )
-        result = analyse(request, lambda _event: None)
+        result = analyse(request, _say_what_takes_long)
     # Behind the block: its directory is no place to look into.
     say_folded(result)
     say_last(result)
     return result.session
+
+
+def _say_what_takes_long(event: Shown) -> None:
+    from pipediag.runner.progress import TIMES_TABLES, TimesTables
+
+    if isinstance(event, TimesTables):
+        say(f"pipediag: {TIMES_TABLES.format(budget_s=event.budget_s)}")
 
 
 def _failure(session: Session) -> str | None:

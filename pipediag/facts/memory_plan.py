@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pipediag import __version__
 from pipediag.facts.machine import gpu_memory_bytes
 from pipediag.facts.table_ways import Shares, as_it_is, ways_out
+from pipediag.facts.trained_loop import trained_loop
+from pipediag.facts.way_costs import over_link, times_of
 from pipediag.session.embeddings import Embedding
 from pipediag.session.loops import KerasUse
 from pipediag.session.memory_plan import MemoryPlan, ModelRest, Room, TablePlan
@@ -28,10 +30,12 @@ _NOT_BUILT = "The model could not say how large its variables are, so what is no
 
 @dataclass(frozen=True)
 class Given:
-    """Memory as the user gives it; None is what was measured."""
+    """Memory as the user gives it, None is what was measured; and the link."""
 
     device_bytes: int | None = None
     host_bytes: int | None = None
+    link_bytes_per_s: int | None = None
+    """Between devices, or device and host: none is assumed where none is given."""
 
 
 def plan_memory(
@@ -45,9 +49,12 @@ def plan_memory(
         shares: into how many parts tables are divided in the ways out.
     """
     given, shares = given or Given(), shares or Shares()
-    keras = _keras(session)
+    loop = trained_loop(session)
+    keras = loop.keras if loop else None
     compiled = keras is not None and bool(keras.jit_compile)
-    tables = [_table(table, shares, compiled=compiled) for table in session.embeddings]
+    tables = [
+        _table(session, table, given, shares, compiled=compiled) for table in session.embeddings
+    ]
     rest = _rest(keras, tables)
     held = sum(one.table_bytes + one.slot_bytes for one in tables)
     held += rest.variable_bytes + rest.slot_bytes if rest else 0
@@ -71,19 +78,16 @@ def plan_memory(
         checkpoint_bytes=held,
         process_peak_bytes=session.host.rss_peak_bytes if session.host else None,
         rooms=_rooms(session, given, peak),
+        link_bytes_per_s=given.link_bytes_per_s,
         warnings=list(_warnings(session, tables, compiled=compiled)),
     )
 
 
-def _keras(session: Session) -> KerasUse | None:
-    loop = session.diagnosed_loop()
-    if loop is None:
-        loop = next((one for one in session.loops if one.role == "training"), None)
-    return loop.keras if loop else None
-
-
-def _table(table: Embedding, shares: Shares, *, compiled: bool) -> TablePlan:
+def _table(
+    session: Session, table: Embedding, given: Given, shares: Shares, *, compiled: bool
+) -> TablePlan:
     found = as_it_is(table, compiled=compiled)
+    times, times_missing = times_of(session, table, shares)
     return TablePlan(
         layer=table.layer,
         rows=table.rows,
@@ -97,7 +101,12 @@ def _table(table: Embedding, shares: Shares, *, compiled: bool) -> TablePlan:
         copy_bytes=found.copy,
         peak_bytes=found.peak,
         checkpoint_bytes=found.table + found.slots,
-        ways=ways_out(table, shares, compiled=compiled),
+        ways=[
+            over_link(way, given.link_bytes_per_s)
+            for way in ways_out(table, shares, compiled=compiled)
+        ],
+        times=times,
+        times_missing=times_missing,
     )
 
 

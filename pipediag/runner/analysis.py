@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol
 
 from pipediag.errors import PipediagError, add_note
@@ -19,6 +21,7 @@ from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import OnProgress, Shown
 from pipediag.runner.supervisor import ChildResult, child_that_waits, supervise
 from pipediag.runner.target import check_script
+from pipediag.runner.timed_ways import TimedWays
 from pipediag.session.messages import TrialsAwaited, WindowBegun
 from pipediag.session.settings import RunSettings, WantedLoop
 
@@ -59,6 +62,8 @@ class AnalysisRequest:
     script_output_to_stderr: bool = False
     fold_log: bool = False
     """Whether the framework's own log is kept from standard error."""
+    time_ways: TimedWays | None = None
+    """How long ways out of tables are timed after the run; None times none."""
     source: bool = True
     """Whether the session may hold code of the script; without it there is no patch."""
 
@@ -104,19 +109,30 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
     settings = _settings(request, output)
     folded = FoldedLog() if request.fold_log else None
     try:
-        start = partial(
-            supervise,
-            settings,
-            timeout_s=request.timeout_s,
-            json_mode=request.script_output_to_stderr,
-            folded=folded,
-        )
-        run = _run(request, output, settings, on_progress, start)
-        session = _conclude(request, settings, run, output, on_progress, folded)
+        with _directory_for_ids(request) as ids:
+            settings = replace(settings, ids_directory=ids)
+            start = partial(
+                supervise,
+                settings,
+                timeout_s=request.timeout_s,
+                json_mode=request.script_output_to_stderr,
+                folded=folded,
+            )
+            run = _run(request, output, settings, on_progress, start)
+            session = _conclude(request, settings, run, output, on_progress, folded)
+            if request.time_ways is not None and ids is not None:
+                session = _with_way_times(session, request.time_ways, ids, output, on_progress)
         _report(session, output)
     finally:
         output.release()
     return AnalysisResult(session, output.path, output.kept_aside, run.child, folded)
+
+
+def _directory_for_ids(request: AnalysisRequest) -> AbstractContextManager[str | None]:
+    """Where the child keeps ids of tables, for as long as they are wanted."""
+    if request.time_ways is None:
+        return nullcontext()
+    return TemporaryDirectory(prefix="pipediag-ids-")
 
 
 def analyse_followed(
@@ -256,6 +272,22 @@ def _conclude(
     if not request.rerun:
         return recorded.session
     return _run_again(request, settings, recorded, run, output, on_progress, folded)
+
+
+def _with_way_times(
+    session: Session,
+    request: TimedWays,
+    ids_directory: str,
+    output: OutputDirectory,
+    on_progress: OnProgress,
+) -> Session:
+    from pipediag.runner.way_times import with_way_times
+    from pipediag.session.files import SESSION_FILE
+    from pipediag.session.store import save_session
+
+    timed = with_way_times(session, request, Path(ids_directory), on_progress)
+    save_session(timed, output.path / SESSION_FILE)
+    return timed
 
 
 def _run_again(

@@ -37,6 +37,7 @@ from pipediag.session.recording import Recording
 from pipediag.session.run import Environment, OtherProcesses, OtherUse, ProfilerConflict, Script
 from pipediag.session.settings import JOURNAL_FILE, RECORDING_FILE, TIMELINE_FILE, RunSettings
 from pipediag.session.steps import Window
+from pipediag.session.way_times import NOT_ASKED
 
 NO_RECORDING = "The script ended before TensorFlow was seen, so nothing was recorded."
 NO_LOOP = "No training loop was seen."
@@ -111,6 +112,7 @@ def diagnose(
         run_missing=run.run_missing,
         embeddings=run.embeddings,
         embeddings_missing=run.embeddings_missing,
+        way_times_missing=NOT_ASKED,
         loops=run.loops,
         windows=run.windows,
         host_samples=run.host_samples,

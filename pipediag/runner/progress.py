@@ -60,8 +60,23 @@ class RunsAgain:
     """How many there are to try."""
 
 
+@dataclass(frozen=True)
+class TimesTables:
+    """The script is over, and its embedding tables are timed by themselves."""
+
+    budget_s: float
+
+
 Shown = (
-    FromChild | TrialEvent | Busy | NoLoopYet | NotWarmYet | LooksFurther | Diagnosing | RunsAgain
+    FromChild
+    | TrialEvent
+    | Busy
+    | NoLoopYet
+    | NotWarmYet
+    | LooksFurther
+    | Diagnosing
+    | RunsAgain
+    | TimesTables
 )
 OnProgress = Callable[[Shown], None]
 
@@ -96,6 +111,10 @@ NOT_WARM_YET = (
 )
 LOOKS_FURTHER = (
     "{loop} is measured, and the script goes on to what it does next. --timeout ends it sooner."
+)
+TIMES_TABLES = (
+    "timing the largest tables and their ways out, for up to {budget_s:.0f} s and TensorFlow's "
+    "start in a process of its own."
 )
 NOT_ITS_OWN = "Losses and metrics that it prints afterwards are not those of an undisturbed run."
 
@@ -186,6 +205,14 @@ def _on_any_stream(message: Shown) -> str | None:
         case RunsAgain(changes):
             several = "" if changes == 1 else "s"
             return RUNS_AGAIN.format(changes=f"{changes} change{several}")
+        case TimesTables(budget_s):
+            return TIMES_TABLES.format(budget_s=budget_s)
+    return _long_wait(message)
+
+
+def _long_wait(message: Shown) -> str | None:
+    """What the script is waited for."""
+    match message:
         case NoLoopYet():
             return NO_LOOP_YET
         case NotWarmYet(line):

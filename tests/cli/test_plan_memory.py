@@ -12,6 +12,8 @@ from pipediag.session.model import Session
 from pipediag.session.store import save_session
 from tests.factories import make_embedding, make_session
 from tests.reporters.sessions import nothing_measured
+from tests.rules.embedding.sessions import make_ids
+from tests.way_times import make_way_time, timed_session
 
 
 def plan_of(session: Session, directory: Path, *args: str) -> Result:
@@ -53,6 +55,26 @@ def test_a_script_that_failed_before_a_step_gives_no_plan(tmp_path: Path) -> Non
     assert result.exit_code == ExitStatus.SCRIPT_FAILED
     assert "nothing to plan with" in result.stderr
     assert result.stdout == ""
+
+
+def test_what_crosses_the_link_gets_its_time(tmp_path: Path) -> None:
+    session = make_session(embeddings=[make_embedding(ids=make_ids())])
+    result = plan_of(session, tmp_path, "--link", "1MB/s")
+
+    assert result.exit_code == 0
+    # 300 vectors of 256 bytes there, gradients back, and ids of 4 bytes.
+    (sharding,) = [line for line in result.stdout.splitlines() if "  sharding" in line]
+    assert sharding.split()[-2:] == ["155", "ms"]
+    assert "as given, allows" in " ".join(result.stdout.split())
+
+
+def test_times_of_a_session_are_shown_and_none_are_taken_of_it(tmp_path: Path) -> None:
+    shown = plan_of(timed_session(make_way_time()), tmp_path)
+    refused = plan_of(timed_session(make_way_time()), tmp_path, "--time-ways", "5")
+
+    assert "6.43x [6.31, 6.57]" in shown.stdout.replace("\N{NO-BREAK SPACE}", " ")
+    assert refused.exit_code == 2
+    assert "Name the SCRIPT instead" in " ".join(refused.stderr.split())
 
 
 @pytest.mark.parametrize("args", [[], ["--session", "reports/train", "train.py"]])

@@ -46,6 +46,7 @@ from pipediag.reporters.words import (
     step_parts,
     step_words,
     verdict_words,
+    way_words,
     ways_on,
 )
 from pipediag.reporters.words import trial_outcomes as trials
@@ -204,6 +205,7 @@ def environment() -> Environment:
         embeddings=embedding_rows,
         step_parts=step_parts,
         memory=memory_words,
+        ways=way_words,
         interval=quantities.interval,
         evidence=evidence,
         whisker=charts.whisker,

@@ -9,10 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from pipediag.reporters.words import embedding_rows as words
-from pipediag.reporters.words import step_parts
+from pipediag.reporters.words import step_parts, way_words
 from pipediag.reporters.words.quantities import byte_count, milliseconds, number, percent
 from pipediag.session.embedding_cost import EmbeddingCost
 from pipediag.session.embeddings import Embedding
+from pipediag.session.way_times import WayTimes
 
 
 def embedding_table(tables: list[Embedding], shown: int) -> Iterator[RenderableType]:
@@ -41,6 +42,17 @@ def embedding_table(tables: list[Embedding], shown: int) -> Iterator[RenderableT
             yield Text(f"  {table.layer}: {said}", "red", no_wrap=True, overflow="ellipsis")
         if table.ids is not None and table.ids.incomplete:
             yield Text(f"  {table.layer}: {table.ids.incomplete}", "dim")
+
+
+def times_lines(timed: WayTimes | None, shown: int) -> Iterator[RenderableType]:
+    """How many times as fast each way out of a table's memory is, where that was timed."""
+    if timed is None or not shown:
+        return
+    yield Text()
+    yield Text("Ways out of memory, times as fast as the table is; all by plan-memory", "bold")
+    for table in timed.tables[:shown]:
+        told = way_words.in_a_line(table)
+        yield Text(f"  {table.layer}: {told}", no_wrap=True, overflow="ellipsis")
 
 
 def cost_table(cost: EmbeddingCost | None, tables: int) -> Iterator[RenderableType]:

@@ -1,4 +1,4 @@
-"""A memory plan on the terminal: what is needed and what is there, the tables, the ways out."""
+"""A memory plan on the terminal: what is needed, the tables, the ways out, their times."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from rich.table import Table
 from rich.text import Text
 
 from pipediag.reporters.terminal.encoded import Encoded, held, prose
-from pipediag.reporters.words import memory_words
-from pipediag.reporters.words.quantities import NOTHING, byte_count, number, percent
+from pipediag.reporters.words import memory_words, way_words
+from pipediag.reporters.words.quantities import (
+    NOTHING,
+    byte_count,
+    duration,
+    number,
+    percent,
+)
 from pipediag.session.memory_plan import MemoryPlan, TablePlan, WayOut
 
 _MAX_WIDTH = 120
@@ -53,7 +59,10 @@ def _sections(plan: MemoryPlan, shown: list[TablePlan]) -> Iterator[RenderableTy
             f"Ways out for {prose(table.layer)}, {held(byte_count(table.peak_bytes))} as it is",
             "bold",
         )
-        yield _ways(table)
+        yield _ways(table, linked=plan.link_bytes_per_s is not None)
+        yield from _times(table)
+    yield from _remarks(plan, shown)
+    yield from _not_timed(shown)
     yield from _notes(shown)
     for warning in plan.warnings:
         yield Text()
@@ -99,11 +108,50 @@ def _parts(plan: MemoryPlan) -> Table:
     return grid
 
 
-def _ways(table: TablePlan) -> Table:
-    grid = _grid("", "device", "saved", "host", "a step", "hits")
+def _ways(table: TablePlan, *, linked: bool) -> Table:
+    link = ["on the link"] if linked else []
+    grid = _grid("", "device", "saved", "host", "a step", "hits", *link)
     for way in table.ways:
-        grid.add_row(f"  {way.name}", *_way(way))
+        crossing = [Text(held(duration(way.link_ms)))] if linked else []
+        grid.add_row(f"  {way.name}", *_way(way), *crossing)
     return grid
+
+
+def _times(table: TablePlan) -> Iterator[RenderableType]:
+    """What was timed of it, where anything was."""
+    if table.times is None:
+        return
+    yield Text()
+    yield Text.assemble(
+        (f"Time of {prose(table.layer)}", "bold"), f", {prose(way_words.how(table.times))}"
+    )
+    rows = way_words.timed_rows(table.times)
+    if rows:
+        grid = _grid("", "timed", "as it is", "this way", "times as fast")
+        for row in rows:
+            cells = (row.timed, row.as_it_is, row.this_way, row.ratio)
+            grid.add_row(f"  {row.way}", *(Text(held(cell)) for cell in cells))
+        yield grid
+
+
+def _remarks(plan: MemoryPlan, shown: list[TablePlan]) -> Iterator[RenderableType]:
+    timed = [table.times for table in shown if table.times is not None]
+    said = [*way_words.remarks(timed), *way_words.exchange(plan, shown)]
+    if said:
+        yield Text()
+    yield from map(_prose, said)
+
+
+def _not_timed(shown: list[TablePlan]) -> Iterator[RenderableType]:
+    """Why tables have no times, each reason once."""
+    reasons = dict.fromkeys(table.times_missing for table in shown if table.times_missing)
+    for reason in reasons:
+        yield Text()
+        yield _prose(f"Without times: {_named(shown, reason)}. {reason}")
+
+
+def _named(shown: list[TablePlan], reason: str) -> str:
+    return ", ".join(table.layer for table in shown if table.times_missing == reason)
 
 
 def _way(way: WayOut) -> list[Text]:

@@ -13,9 +13,10 @@ _WORTH_A_PLAN = 10_000_000
 
 
 def plan_of(session: Session) -> MemoryPlan | None:
-    """The plan of a run that has a table worth one."""
+    """The plan of a run that has a table worth one, or whose tables were timed for it."""
     largest = max((table.table_bytes for table in session.embeddings), default=0)
-    return plan_memory(session) if largest >= _WORTH_A_PLAN else None
+    worth_it = largest >= _WORTH_A_PLAN or session.way_times is not None
+    return plan_memory(session) if worth_it else None
 
 
 def peak(plan: MemoryPlan) -> str:

@@ -21,6 +21,7 @@ from tests import factories, records
 from tests.reporters import devices, sessions, trial_sessions
 from tests.reporters.html.pages import Element, Page
 from tests.rules.embedding.sessions import make_ids
+from tests.way_times import make_way_time, timed_session
 
 SESSIONS: dict[str, Callable[[], Session]] = {
     "input-bound": factories.make_session,
@@ -473,6 +474,8 @@ def test_a_large_table_has_its_memory_and_the_ways_out() -> None:
 
     assert "Memory" in [heading.text for heading in page.find("h3")]
     assert "Training takes " in page.root.words()
+    assert "--time-ways" in page.root.words()
+
     captions = [caption.text for caption in page.find("caption")]
     assert any("What would be left of items on the device" in caption for caption in captions)
     small = page_of(factories.make_session(embeddings=[factories.make_embedding()]))
@@ -491,3 +494,13 @@ def test_a_wait_for_first_batches_shows_what_goes_on_meanwhile_and_where() -> No
     )
     text = html.render(factories.make_session(run=factories.make_run(parts=[row])))
     assert re.search(r", while <code>shuffle</code> fills with what .*train\.py:14", text)
+
+
+def test_timed_ways_stand_with_their_intervals_and_the_others_with_reasons() -> None:
+    lacking = make_way_time(
+        way="sharding", timed=None, speedup=None, ci95=None, missing="Not here."
+    )
+    words = page_of(timed_session(make_way_time(), lacking)).root.words()
+
+    assert "6.43x [6.31,\N{NO-BREAK SPACE}6.57]" in words
+    assert "Not timed: sharding. Not here." in words

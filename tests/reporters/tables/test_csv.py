@@ -20,6 +20,7 @@ NAMES = [
     "steps.csv",
     "pipeline.csv",
     "embeddings.csv",
+    "ways_out.csv",
     "findings.csv",
     "evidence.csv",
     "trials.csv",

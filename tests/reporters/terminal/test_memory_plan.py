@@ -11,6 +11,7 @@ from pipediag.session.memory_plan import MemoryPlan
 from tests.factories import make_embedding, make_session
 from tests.reporters.sessions import HOSTILE
 from tests.rules.embedding.sessions import make_ids
+from tests.way_times import make_way_time, timed_session
 
 
 def shown(plan: MemoryPlan, *, verbose: bool = False, width: int = 100) -> str:
@@ -51,6 +52,25 @@ def test_the_ways_of_the_largest_tables_alone_unless_asked_for() -> None:
 
     assert "Ways out for d" not in shown(plan)
     assert "Ways out for d" in shown(plan, verbose=True)
+
+
+def test_times_stand_below_the_bytes_with_what_has_none() -> None:
+    lacking = make_way_time(
+        way="sharding", timed=None, speedup=None, ci95=None, missing="Not here."
+    )
+    text = shown(plan_memory(timed_session(make_way_time(), lacking)))
+
+    (row,) = [line for line in text.splitlines() if "6.43x" in line]
+    assert row.split() == "row-wise update step 66.4 ms 10.3 ms 6.43x [6.31, 6.57]".split()
+    assert "Not timed: sharding. Not here." in text
+    assert "on the link" not in text
+
+
+def test_tables_without_times_say_how_they_get_some_once() -> None:
+    text = " ".join(shown(planned("a", "b")).split())
+
+    assert text.count("--time-ways") == 1
+    assert "Without times: a, b." in text
 
 
 def test_a_run_without_tables() -> None:

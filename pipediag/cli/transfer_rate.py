@@ -1,0 +1,30 @@
+"""A rate as people write it: `16GB/s`, `900MiB/s`."""
+
+from __future__ import annotations
+
+import click
+
+from pipediag.cli.byte_size import ByteSize
+
+
+class TransferRate(click.ParamType[int]):
+    """Bytes a second: a size of memory with `/s` behind it."""
+
+    name = "rate"
+
+    def convert(
+        self,
+        value: str | int,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> int:
+        if isinstance(value, int):
+            return value
+        size, slash, unit = value.rpartition("/")
+        if not slash or unit.strip().lower() != "s":
+            self.fail(
+                f"{value!r} is no rate. Write a size and `/s`, such as 16GB/s; of bits, an eighth.",
+                param,
+                ctx,
+            )
+        return ByteSize().convert(size, param, ctx)
