@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
+from pipediag.session.embedding_cost import EmbeddingCost
 from pipediag.session.embeddings import Embedding
 from pipediag.session.model import Session
 from pipediag.vocabulary import StepPart, TablePart
+
+_Name = tuple[StepPart, str | None, str | None]
+
+_NOTICED_PERCENT = 1.0
+"""Of the compute: what XLA fused with other parts hides a part from there on. Own choice: less
+changes no figure that is shown."""
 
 
 def parts_ms(
@@ -17,12 +24,13 @@ def parts_ms(
         return None
     wanted, found = set(parts), 0.0
     for table in tables:
+        names = {(part, table.layer, table.variable) for part in wanted}
         own = [
             one
             for one in session.embedding_cost.parts
             if (one.layer, one.variable) == (table.layer, table.variable)
         ]
-        if not own:
+        if not own or _hidden(session.embedding_cost, names):
             return None
         found += sum(one.ms for one in own if one.part in wanted)
     return found
@@ -30,9 +38,20 @@ def parts_ms(
 
 def part_ms(session: Session, part: StepPart) -> float | None:
     """Milliseconds of a step in what is no table's; None where the profile does not tell."""
-    if session.embedding_cost is None:
+    cost = session.embedding_cost
+    if cost is None or _hidden(cost, {(part, None, None)}):
         return None
-    return sum(one.ms for one in session.embedding_cost.parts if one.part == part)
+    return sum(one.ms for one in cost.parts if one.part == part)
+
+
+def _hidden(cost: EmbeddingCost, wanted: Set[_Name]) -> bool:
+    """Whether XLA fused any of these with other parts."""
+    fused = (
+        one.percent
+        for one in cost.fused
+        if any((part.part, part.layer, part.variable) in wanted for part in one.parts)
+    )
+    return sum(fused) >= _NOTICED_PERCENT
 
 
 def percent_of_step(session: Session, ms: float | None) -> float | None:

@@ -118,9 +118,11 @@ class Session(Record):
     embedding_cost: EmbeddingCost | None = None
     """The compute of a step by part: of each table `lookup`, `copy`, `gradient`, `update` and
     `regularizer`; `vocabulary` for logits and loss over many classes; `rest` for the other
-    operations of the model; `not_told` for what the profile does not name, as where XLA fuses.
-    From the profile's operations, which the traced step's graph tells apart. The parts add up to
-    the breakdown's `device_compute`."""
+    operations of the model; `not_told` for what the profile does not name. From the profile's
+    operations, which the traced step's graph tells apart; of what XLA compiled, from the programs
+    that the profile keeps, where what is fused counts as the part that it ends in. `fused` has what
+    XLA made of several parts, of which none is told: `not_told` holds it. The parts add up to the
+    breakdown's `device_compute`."""
     embedding_cost_missing: str | None = None
     way_times: WayTimes | None = None
     """What the largest tables cost in time as they are and each way out of memory, with

@@ -5,7 +5,7 @@ Times are nanoseconds (int64) on one clock for the whole profile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ _FIRST_LOOK = 1 << 12
 
 HOST_PLANE = "/host:CPU"
 ACCELERATOR_PREFIX = "/device:GPU:"
+PROGRAMS_PLANE = "/host:metadata"
 
 StatValue = int | float | str | bytes
 Times = NDArray[np.int64]
@@ -48,6 +49,24 @@ class Statistics(Protocol):
 
         An event that does not have it, or has it as something else, has the empty text.
         """
+        ...
+
+
+@dataclass(frozen=True)
+class CompiledWork:
+    """What XLA made one instruction of, as operations of the graph: `scope/name:Type`."""
+
+    ends_in: frozenset[str]
+    """Those whose results it gives; of what XLA put in between, those beside it."""
+    holds: frozenset[str]
+    """All that were fused into it, and these."""
+
+
+class Program(Protocol):
+    """What XLA compiled."""
+
+    def work(self, instruction: str) -> CompiledWork | None:
+        """What the instruction of that name does; None where that is not known."""
         ...
 
 
@@ -133,6 +152,8 @@ class Plane:
     stats: dict[str, StatValue] = field(default_factory=dict, repr=False)
     """What the profile says of the device: vendor, name, compute capability."""
     lines: list[Line] = field(default_factory=list, repr=False)
+    programs: Mapping[int, Program] = field(default_factory=dict, repr=False)
+    """What XLA compiled, on the plane that tells of that, by the number that events give."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +182,11 @@ class TraceEvents:
             for plane in self.planes
             if plane.name.startswith(ACCELERATOR_PREFIX) and any(map(len, plane.lines))
         ]
+
+    @property
+    def programs(self) -> dict[int, Program]:
+        """What XLA compiled, by the number that events give."""
+        return {number: one for plane in self.planes for number, one in plane.programs.items()}
 
     @property
     def first_ns(self) -> int:

@@ -50,7 +50,7 @@ class PlaneBuilder:
             entry.value.name = name.encode()
         return self._events[name]
 
-    def metadata_stat(self, event: str, key: str, value: int | float | str) -> None:
+    def metadata_stat(self, event: str, key: str, value: int | float | str | bytes) -> None:
         """A statistic that every event of that name shares."""
         wanted = self.event_key(event)
         entry = next(item for item in self._message.event_metadata if item.key == wanted)
@@ -60,10 +60,12 @@ class PlaneBuilder:
         """A statistic of the plane itself."""
         self.add_stat(self._message.stats, key, value)
 
-    def add_stat(self, stats: Any, key: str, value: int | float | str) -> None:
+    def add_stat(self, stats: Any, key: str, value: int | float | str | bytes) -> None:
         stat = stats.add(metadata_id=self._stat_key(key))
         if isinstance(value, str):
             stat.ref_value = self._stat_key(value)
+        elif isinstance(value, bytes):
+            stat.bytes_value = value
         elif isinstance(value, float):
             stat.double_value = value
         else:

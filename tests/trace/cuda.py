@@ -9,6 +9,7 @@ from pipediag.trace.device.traces import DeviceTrace, device_traces
 from pipediag.trace.host.classes import classify
 from pipediag.trace.pipeline.records import pipeline_records
 from tests.trace.builder import LineBuilder, PlaneBuilder, TraceBuilder
+from tests.trace.programs import add_programs
 
 US = 1_000
 Span = tuple[int, int]
@@ -48,7 +49,7 @@ class CudaProfile:
         device: int = 0,
         stream: int = 13,
         line: LineBuilder | None = None,
-        **stats: str,
+        **stats: str | int,
     ) -> None:
         """A kernel, and the call that launched it."""
         details = "regs:32 static_shared:0 dynamic_shared:0 grid:1,1,1 block:128,1,1 occ_pct:100"
@@ -78,6 +79,10 @@ class CudaProfile:
         if launch is not None:
             self._launch(f"Memcpy{kind}", launch, device, None)
 
+    def programs(self, programs: dict[int, bytes]) -> None:
+        """What XLA compiled, by the numbers that kernels give."""
+        add_programs(self._builder, programs)
+
     def devices(self, directory: Path, window: Span | None = None) -> list[DeviceTrace]:
         """What the engine says of every device."""
         events = self._builder.events(directory)
@@ -87,7 +92,9 @@ class CudaProfile:
     def save(self, directory: Path) -> Path:
         return self._builder.save(directory)
 
-    def _activity(self, name: str, span: Span, device: int, stream: int, **stats: str) -> None:
+    def _activity(
+        self, name: str, span: Span, device: int, stream: int, **stats: str | int
+    ) -> None:
         self._correlation += 1
         self._stream(device, stream).event(
             name,

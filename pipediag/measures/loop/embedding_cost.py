@@ -7,16 +7,18 @@ the unprofiled breakdown has for compute.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 
 from pipediag.measures.missing import Missing
 from pipediag.measures.step.breakdown import round_to_hundred
-from pipediag.session.embedding_cost import CostPart, EmbeddingCost
+from pipediag.session.embedding_cost import CostPart, EmbeddingCost, FusedParts, PartName
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recorded_tables import RecordedVariable
 from pipediag.session.recording import Recording
 from pipediag.session.steps import Share
+from pipediag.trace.events import CompiledWork
 from pipediag.trace.host.compute import ComputeTimes
 from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import StepClass, StepPart
@@ -28,7 +30,11 @@ _NO_NAMES = (
     "they are not told apart."
 )
 _NO_COMPUTE = "The profile shows no compute in its steps."
-_FUSED = "XLA fuses operations and gives them names of its own: what it compiled is not told apart."
+_BY_RESULT = "XLA fuses operations: what it fused counts as the part that its result is of."
+_NO_PROGRAM = (
+    "The profile does not keep every program that XLA compiled, so that what those computed is not "
+    "told apart."
+)
 
 _IN_A_BODY = re.compile(r"/(body|cond|then|else|branch\d*)/_\d+(?=/)")
 """What TensorFlow puts into the names of operations in a loop or a branch."""
@@ -78,9 +84,16 @@ def _tables(recording: Recording, loop: RecordedLoop) -> list[RecordedVariable]:
 
 def _divided(names: _Names, times: ComputeTimes, steps: int, compute_ms: float) -> EmbeddingCost:
     ns: dict[_Part, float] = {_REST: 0.0, _NOT_TOLD: times.compiled_ns + times.unnamed_ns}
+    fused_ns: dict[frozenset[_Part], float] = {}
     for operation, took in times.by_operation.items():
         part = names.part_of(operation)
         ns[part] = ns.get(part, 0.0) + took
+    for work, took in times.by_instruction.items():
+        found = names.parts_of(work)
+        part = next(iter(found)) if len(found) == 1 else _NOT_TOLD
+        ns[part] = ns.get(part, 0.0) + took
+        if len(found) > 1:
+            fused_ns[found] = fused_ns.get(found, 0.0) + took
     percents = round_to_hundred(np.array(list(ns.values())))
     rows = [
         CostPart(
@@ -99,8 +112,30 @@ def _divided(names: _Names, times: ComputeTimes, steps: int, compute_ms: float) 
         parts=sorted(
             (row for row in rows if row.percent), key=lambda row: (-row.percent, row.layer is None)
         ),
-        notes=[_FUSED] if times.compiled_ns else [],
+        fused=[
+            _fused(parts, took / times.total_ns, compute_ms)
+            for parts, took in sorted(fused_ns.items(), key=lambda one: -one[1])
+        ],
+        notes=list(_notes(times)),
     )
+
+
+def _fused(parts: frozenset[_Part], share: float, compute_ms: float) -> FusedParts:
+    known = sorted(parts, key=lambda one: (one == _REST, one[0], one[1] or ""))
+    return FusedParts(
+        parts=[
+            PartName(part=part, layer=layer, variable=variable) for part, layer, variable in known
+        ],
+        ms=compute_ms * share,
+        percent=100.0 * share,
+    )
+
+
+def _notes(times: ComputeTimes) -> Iterator[str]:
+    if times.by_instruction:
+        yield _BY_RESULT
+    if times.compiled_ns:
+        yield _NO_PROGRAM
 
 
 class _Names:
@@ -122,3 +157,13 @@ class _Names:
         """The part of an operation, given as `scope/name:Type`."""
         name = _IN_A_BODY.sub("", operation.rpartition(":")[0])
         return self._parts.get(name, _REST)
+
+    def parts_of(self, work: CompiledWork) -> frozenset[_Part]:
+        """The part that the result of what XLA compiled is of; several where none is told.
+
+        What ends in the rest of the model may be a lookup above all, as rows that are gathered and
+        added up at once.
+        """
+        result = frozenset(map(self.part_of, work.ends_in))
+        held = frozenset(map(self.part_of, work.holds))
+        return held if len(result) > 1 or result == {_REST} else result

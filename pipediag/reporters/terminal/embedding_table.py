@@ -73,3 +73,5 @@ def cost_table(cost: EmbeddingCost | None, tables: int) -> Iterator[RenderableTy
             Text(part.layer or "", no_wrap=True, overflow="ellipsis"),
         )
     yield grid
+    for said in step_parts.fused(cost):
+        yield Text(f"  {said}", "dim", no_wrap=True, overflow="ellipsis")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pipediag.reporters.words.quantities import measured, milliseconds
-from pipediag.session.embedding_cost import CostPart, EmbeddingCost
+from pipediag.session.embedding_cost import EmbeddingCost, PartName
 from pipediag.session.model import Session
 from pipediag.vocabulary import StepPart
 
@@ -24,9 +26,25 @@ _AT_ONCE = 1.05
 """From how many operations at once on it is worth a word that their times overlap: own choice."""
 
 
-def name(part: CostPart) -> str:
+_MOST_FUSED, _LEAST_FUSED_PERCENT = 3, 1.0
+"""Own choice: what is less would be shown as a part of 0 %."""
+
+
+def name(part: PartName) -> str:
     """`lookup`, `rest of the model`."""
     return _NAMES[part.part]
+
+
+def fused(cost: EmbeddingCost) -> Iterator[str]:
+    """What of the time that is not told apart XLA computes as one, the largest first."""
+    for one in cost.fused[:_MOST_FUSED]:
+        if one.percent >= _LEAST_FUSED_PERCENT:
+            together = ", ".join(map(_of_table, one.parts))
+            yield f"Fused by XLA, not told apart: {together}; {one.percent:.0f} % of the compute."
+
+
+def _of_table(part: PartName) -> str:
+    return f"{_NAMES[part.part]} of `{part.layer}`" if part.layer else _NAMES[part.part]
 
 
 def largest(session: Session) -> str | None:
@@ -37,9 +55,8 @@ def largest(session: Session) -> str | None:
     part = max(cost.parts, key=lambda one: one.ms, default=None)
     if part is None or part.part in _OF_NO_TABLE or part.percent < LEAST_PERCENT:
         return None
-    of_table = f" of `{part.layer}`" if part.layer else ""
     share = f"{milliseconds(part.ms)}, {part.percent:.0f} % of the compute"
-    return f"Most of that is the {_NAMES[part.part]}{of_table}: {share}."
+    return f"Most of that is the {_of_table(part)}: {share}."
 
 
 def basis(cost: EmbeddingCost) -> str:

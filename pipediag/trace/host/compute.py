@@ -4,26 +4,32 @@ Without an accelerator these are the operations of the training graph on the hos
 one the kernels of its devices by the operation that launched them. Where several run at once, each
 gets an equal part of that time: so they add up to the time in which any ran, which is the step's
 compute, and not to the longer sum over the threads.
+
+What XLA runs are instructions of a program that it compiled; the profile keeps the program, which
+tells of which operations each was made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipediag.trace.device.streams import device_events
-from pipediag.trace.events import Plane, TraceEvents
+from pipediag.trace.events import CompiledWork, Indices, Line, Plane, Program, TraceEvents
 from pipediag.trace.host.classes import Activity
 
 _OPERATION_STAT = "tf_op"
-_OF_XLA = ("hlo_op", "hlo_module")
+_INSTRUCTION, _PROGRAM = "hlo_op", "program_id"
+_OF_XLA = (_INSTRUCTION, "hlo_module")
 _EAGER = "eager:"
 """In place of a name: what runs between the calls of graphs is no operation of one."""
-_COMPILED = None
-"""In place of a name: XLA fuses operations into others, which bear names of its own."""
+_Work = str | CompiledWork | None
+"""By its name in the graph, empty where it has none; what XLA made of several; or None for what XLA
+compiled to a program that the profile does not keep."""
+_Programs = Mapping[int, Program]
 
 
 @dataclass(frozen=True)
@@ -37,22 +43,24 @@ class ComputeTimes:
     by_operation: dict[str, float]
     """Operations as `scope/name:Type`; all eager ones together as `eager:`."""
     compiled_ns: float
-    """What XLA has compiled, which no operation of the graph has a name for."""
+    """What XLA has compiled and no program in the profile tells of."""
+    by_instruction: dict[CompiledWork, float] = field(default_factory=dict)
+    """What else XLA has compiled."""
 
     @property
     def unnamed_ns(self) -> float:
         """What else no operation is known for."""
-        return max(0.0, self.total_ns - self.compiled_ns - sum(self.by_operation.values()))
+        told = sum(self.by_operation.values()) + sum(self.by_instruction.values())
+        return max(0.0, self.total_ns - self.compiled_ns - told)
 
 
 @dataclass(frozen=True)
 class _Pieces:
     """Spans in which an operation ran."""
 
-    names: list[str | None]
-    """Empty where none is known."""
-    name_of: NDArray[np.intp]
-    """Of each span, the place of its name."""
+    works: list[_Work]
+    work_of: Indices
+    """Of each span, the place of what ran."""
     spans: NDArray[np.int64]
 
 
@@ -60,47 +68,83 @@ def compute_times(
     events: TraceEvents, activity: Activity, windows: NDArray[np.int64], total_ns: int
 ) -> ComputeTimes:
     """Divides the compute of the steps, whose windows are given, among operations."""
-    found = _on_devices(events.accelerators) if events.accelerators else _on_host(activity)
-    pieces = list(found)
+    programs = events.programs
+    if events.accelerators:
+        pieces = list(_on_devices(events.accelerators, programs))
+    else:
+        pieces = list(_on_host(activity, programs))
     spans = np.concatenate([np.empty((0, 2), np.int64), *(one.spans for one in pieces)])
     took, summed_ns = shares(spans, windows)
-    times: dict[str | None, float] = {}
+    times: dict[_Work, float] = {}
     behind = np.cumsum([len(one.spans) for one in pieces])
     for one, its in zip(pieces, np.split(took, behind[:-1]), strict=True):
-        sums = np.bincount(one.name_of, its, minlength=len(one.names))
+        sums = np.bincount(one.work_of, its, minlength=len(one.works))
         for place in np.flatnonzero(sums).tolist():
-            name = one.names[place]
-            times[name] = times.get(name, 0.0) + float(sums[place])
-    named = {name: ns for name, ns in times.items() if name}
-    return ComputeTimes(total_ns, summed_ns, named, times.get(_COMPILED, 0.0))
+            work = one.works[place]
+            times[work] = times.get(work, 0.0) + float(sums[place])
+    return ComputeTimes(
+        total_ns,
+        summed_ns,
+        {work: ns for work, ns in times.items() if isinstance(work, str) and work},
+        times.get(None, 0.0),
+        {work: ns for work, ns in times.items() if isinstance(work, CompiledWork)},
+    )
 
 
-def _on_host(activity: Activity) -> Iterator[_Pieces]:
+def _on_host(activity: Activity, programs: _Programs) -> Iterator[_Pieces]:
     yield _Pieces([_EAGER], np.zeros(len(activity.eager), np.intp), activity.eager)
     graph = activity.graph
     for line, indices, spans in graph.operation_pieces():
-        compiled = graph.compiled(line)
-        names = enumerate(line.plane.names)
-        shown = [_COMPILED if key in compiled else name for key, name in names]
-        yield _Pieces(shown, line.name_ids[indices].astype(np.intp), spans)
+        by_xla = line.named(graph.compiled(line))[indices]
+        names = line.name_ids[indices].astype(np.intp)
+        yield _pieces(line, indices, spans, (list(line.plane.names), names), by_xla, programs)
 
 
-def _on_devices(planes: list[Plane]) -> Iterator[_Pieces]:
+def _on_devices(planes: list[Plane], programs: _Programs) -> Iterator[_Pieces]:
     for plane in planes:
         device = device_events(plane)
         computing = device.of_class("device_compute")
         for place, line in enumerate(device.lines):
             chosen = computing & (device.line_ids == place)
             indices = device.indices[chosen]
-            texts, text_of = line.statistics.texts(_OPERATION_STAT, indices)
             by_xla = np.zeros(len(indices), np.bool_)
             for stat in _OF_XLA:
                 modules, module_of = line.statistics.texts(stat, indices)
                 by_xla |= np.array([bool(text) for text in modules], np.bool_)[module_of]
-            names = [*texts, _COMPILED]
-            name_of = np.where(by_xla, len(texts), text_of)
             spans = np.column_stack((device.start_ns[chosen], device.end_ns[chosen]))
-            yield _Pieces(names, name_of, spans)
+            named = line.statistics.texts(_OPERATION_STAT, indices)
+            yield _pieces(line, indices, spans, named, by_xla, programs)
+
+
+def _pieces(
+    line: Line,
+    indices: Indices,
+    spans: NDArray[np.int64],
+    named: tuple[list[str], Indices],
+    by_xla: NDArray[np.bool_],
+    programs: _Programs,
+) -> _Pieces:
+    """Events of a line by the names that are given, but what XLA ran by its programs."""
+    names, name_of = named
+    works, work_of = _compiled(line, indices[by_xla], programs)
+    all_of = name_of.copy()
+    all_of[by_xla] = work_of + len(names)
+    return _Pieces([*names, *works], all_of, spans)
+
+
+def _compiled(
+    line: Line, indices: Indices, programs: _Programs
+) -> tuple[list[CompiledWork | None], Indices]:
+    """What these events of XLA did: the different works, and the place of each event's."""
+    instructions, instruction_of = line.statistics.texts(_INSTRUCTION, indices)
+    numbers, number_of = np.unique(line.integers(_PROGRAM, indices), return_inverse=True)
+    pairs, pair_of = np.unique(number_of * len(instructions) + instruction_of, return_inverse=True)
+    works: list[CompiledWork | None] = []
+    for pair in pairs.tolist():
+        number, instruction = divmod(pair, len(instructions))
+        program = programs.get(int(numbers[number]))
+        works.append(None if program is None else program.work(instructions[instruction]))
+    return works, pair_of
 
 
 def shares(spans: NDArray[np.int64], windows: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:

@@ -58,9 +58,9 @@ class TrainingGraph:
             chosen = inside if aside else ~inside
             yield line, nesting.indices[owners[chosen]], spans[chosen]
 
-    def compiled(self, line: Line) -> set[int]:
+    def compiled(self, line: Line) -> list[int]:
         """Names of the line, by their places, of what XLA ran."""
-        return set(names_with(line, _THUNK))
+        return names_with(line, _THUNK)
 
     def executing(self) -> Intervals:
         """When a thread executed the graph."""

@@ -45,12 +45,18 @@ class EventNames:
 
     def shared(self, place: int) -> dict[str, StatValue]:
         """What all events of that name have in common. Raises MalformedError."""
+        if place not in self._decoded:
+            if place not in self._described:
+                return {}
+            self._decoded[place] = self.described(place)
+        return self._decoded[place]
+
+    def described(self, place: int) -> dict[str, StatValue]:
+        """The same where it is large and asked for once: it is not kept."""
         if place not in self._described:
             return {}
-        if place not in self._decoded:
-            entry = parsed("EventMetadataEntry", self._data, [self._described[place]])
-            self._decoded[place] = self._stat_names.decode(entry.value.stats)
-        return self._decoded[place]
+        entry = parsed("EventMetadataEntry", self._data, [self._described[place]])
+        return self._stat_names.decode(entry.value.stats)
 
     def shared_integers(self, stat: str, places: NDArray[np.int32]) -> IntegerColumn:
         """A shared statistic of many events, given the places of their names."""

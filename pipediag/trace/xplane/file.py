@@ -18,7 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from pipediag.trace.events import SINCE_1970_NS, Line, Plane, Times, TraceEvents
+from pipediag.trace.events import (
+    PROGRAMS_PLANE,
+    SINCE_1970_NS,
+    Line,
+    Plane,
+    Times,
+    TraceEvents,
+)
 from pipediag.trace.file_bytes import Release
 from pipediag.trace.malformed import MalformedError, TooLargeError
 from pipediag.trace.xplane.columns import (
@@ -32,6 +39,7 @@ from pipediag.trace.xplane.columns import (
 from pipediag.trace.xplane.event_names import EventNames
 from pipediag.trace.xplane.fields import LENGTH_DELIMITED, Field, Span, divided, field_at
 from pipediag.trace.xplane.messages import parsed, text
+from pipediag.trace.xplane.programs import programs_in
 from pipediag.trace.xplane.stat_names import StatNames
 from pipediag.trace.xplane.statistics import WireStatistics
 
@@ -102,7 +110,13 @@ def _plane(source: _Source, part: Field) -> Plane:
     message = parsed("XPlane", data, rest)
     stat_names = StatNames({entry.key: text(entry.value.name) for entry in message.stat_metadata})
     names = _Names(EventNames(data, metadata, stat_names), stat_names)
-    plane = Plane(text(message.name), names.of_events.names, stat_names.decode(message.stats))
+    name = text(message.name)
+    plane = Plane(
+        name,
+        names.of_events.names,
+        stat_names.decode(message.stats),
+        programs=programs_in(names.of_events) if name == PROGRAMS_PLANE else {},
+    )
     # No thread shall begin with a long one when the others are done.
     longest_first = sorted(lines, key=lambda line: line.payload - line.end)
     # Most of the work is numpy's, which lets other threads run meanwhile.

@@ -1,6 +1,7 @@
 """The XSpace message classes, made at run time, so that TensorFlow need not be installed.
 
-Field numbers follow `tsl/profiler/protobuf/xplane.proto`. Text fields are declared as bytes: on the
+Field numbers follow `tsl/profiler/protobuf/xplane.proto`, and `xla/service/hlo.proto` for as much
+as is read of the programs that XLA compiled. Text fields are declared as bytes: on the
 wire the two are the same, and a kernel name that is not valid UTF-8 then costs a replacement
 character instead of the whole profile. The classes live in a descriptor pool of their own, so that
 they never meet TensorFlow's registration of the same file.
@@ -85,6 +86,22 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str, bool], ...]] = {
         ("name", 2, "bytes", False),
         ("description", 3, "bytes", False),
     ),
+    "HloProto": (("hlo_module", 1, "HloModuleProto", False),),
+    "HloModuleProto": (("computations", 3, "HloComputationProto", True),),
+    "HloComputationProto": (
+        ("instructions", 2, "HloInstructionProto", True),
+        ("id", 5, "int64", False),
+        ("root_id", 6, "int64", False),
+    ),
+    "HloInstructionProto": (
+        ("name", 1, "bytes", False),
+        ("opcode", 2, "bytes", False),
+        ("metadata", 7, "OpMetadata", False),
+        ("id", 35, "int64", False),
+        ("operand_ids", 36, "int64", True),
+        ("called_computation_ids", 38, "int64", True),
+    ),
+    "OpMetadata": (("op_type", 1, "bytes", False), ("op_name", 2, "bytes", False)),
 }
 
 # The members of a oneof: exactly one is set, also when its value is 0.

@@ -11,6 +11,7 @@ from pipediag.measures.missing import Missing
 from pipediag.session.embedding_cost import EmbeddingCost
 from pipediag.session.recorded_tables import RecordedSoftmax, RecordedVariable
 from pipediag.session.recording import Recording
+from pipediag.trace.events import CompiledWork
 from pipediag.trace.host.compute import ComputeTimes
 from pipediag.vocabulary import TablePart
 from tests.measures.loop.test_embeddings import TABLE, USE
@@ -116,12 +117,58 @@ def test_operations_in_the_body_of_a_loop_bear_its_round_in_their_names() -> Non
     assert parts(found) == [("update", "words", 100.0)]
 
 
-def test_what_xla_has_compiled_is_not_told_and_no_time_without_a_name_is_lost() -> None:
+def fused(*ends_in: str, holds: tuple[str, ...] = ()) -> CompiledWork:
+    return CompiledWork(frozenset(ends_in), frozenset((*ends_in, *holds)))
+
+
+ROWS, SCALED, LOGITS = "embedding/GatherV2:GatherV2", "adam/Mul:Mul", "dense/MatMul:MatMul"
+
+
+@pytest.mark.parametrize(
+    ("work", "part"),
+    [
+        (fused(ROWS), ("lookup", "words")),
+        # What is fused belongs to what it ends in, where that is a table's.
+        (fused(SCALED, holds=("gradients/Neg:Neg",)), ("update", "words")),
+        (fused(LOGITS, "loss/Sum:Sum", holds=("loss/Square:Square",)), ("rest", None)),
+        (fused("adam/Mul:Mul", "while/adam/Sub:Sub"), ("update", "words")),
+    ],
+)
+def test_what_xla_fused_is_the_part_that_its_result_is_of(
+    work: CompiledWork, part: tuple[str, str | None]
+) -> None:
+    found = cost(recording(table()), ComputeTimes(100, 100, {}, 0.0, {work: 100.0}))
+
+    assert parts(found) == [(*part, 100.0)]
+    assert isinstance(found, EmbeddingCost)
+    assert (len(found.fused), len(found.notes)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "work", [fused("mean/Sum:Sum", holds=(ROWS,)), fused(ROWS, "mean/Sum:Sum")]
+)
+def test_a_lookup_that_is_fused_with_what_uses_its_rows_is_not_told(work: CompiledWork) -> None:
+    found = cost(
+        recording(table()), ComputeTimes(400, 400, {}, 0.0, {work: 100.0, fused(SCALED): 300})
+    )
+
+    assert parts(found) == [("update", "words", 75.0), ("not_told", None, 25.0)]
+    assert isinstance(found, EmbeddingCost)
+    [together] = found.fused
+    assert [(one.part, one.layer) for one in together.parts] == [
+        ("lookup", "words"),
+        ("rest", None),
+    ]
+    assert together.percent == pytest.approx(25.0)
+    assert together.ms == pytest.approx(COMPUTE_MS / 4)
+
+
+def test_what_no_program_tells_is_not_told_and_no_time_without_a_name_is_lost() -> None:
     found = cost(recording(table()), ComputeTimes(1000, 1000, {"adam/Mul:Mul": 100.0}, 600.0))
 
     assert parts(found) == [("not_told", None, 90.0), ("update", "words", 10.0)]
     assert isinstance(found, EmbeddingCost)
-    assert "XLA fuses" in found.notes[0]
+    assert "does not keep every program" in found.notes[0]
 
 
 def test_an_operation_of_the_same_end_is_another() -> None:

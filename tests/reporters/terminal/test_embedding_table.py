@@ -4,6 +4,7 @@ from rich.console import Console, Group
 
 from pipediag.reporters.terminal.embedding_table import cost_table, embedding_table
 from pipediag.reporters.words.quantities import percent
+from pipediag.session.embedding_cost import FusedParts, PartName
 from pipediag.session.embeddings import Embedding
 from tests.factories import make_embedding, make_embedding_cost
 from tests.rules.embedding.sessions import make_ids
@@ -73,6 +74,16 @@ def test_the_parts_of_a_step_the_largest_first() -> None:
     assert first.split() == ["optimizer's", "update", "40.0", "ms", "80.0", "%", "embedding"]
     assert second.split() == ["rest", "of", "the", "model", "8.00", "ms", "16.0", "%"]
     assert third.split()[0] == "lookup"
+
+
+def test_what_xla_fused_stands_below_the_parts() -> None:
+    fused = FusedParts(parts=[PartName(part="lookup", layer="words")], ms=2.0, percent=20.0)
+    cost = make_embedding_cost(("rest", 8.0), ("not_told", 2.0), fused=[fused])
+    console = Console(width=100, color_system=None)
+    with console.capture() as captured:
+        console.print(Group(*cost_table(cost, 1)))
+
+    assert captured.get().splitlines()[-1].startswith("  Fused by XLA, not told apart: lookup of")
 
 
 def test_without_parts_or_room_nothing_is_said_of_them() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import get_args
 
 from pipediag.reporters.words import step_parts
-from pipediag.session.embedding_cost import EmbeddingCost
+from pipediag.session.embedding_cost import EmbeddingCost, FusedParts, PartName
 from pipediag.vocabulary import StepPart
 from tests.factories import make_compute_bound_session, make_embedding_cost, make_session
 
@@ -43,3 +43,20 @@ def test_a_compute_bound_step_says_which_table_takes_most_of_it() -> None:
     assert said(shared) is None
     assert step_parts.largest(make_compute_bound_session()) is None
     assert step_parts.largest(make_session(embedding_cost=update)) is None
+
+
+def test_what_xla_fused_is_named_the_largest_and_no_trifle() -> None:
+    parts = [PartName(part="lookup", layer="words"), PartName(part="rest")]
+    shares = [30.0, 12.4, 5.0, 2.0, 0.9]
+    cost = make_embedding_cost(
+        ("rest", 1.0),
+        fused=[FusedParts(parts=parts, ms=1.0, percent=percent) for percent in shares],
+    )
+
+    said = list(step_parts.fused(cost))
+
+    assert said[1] == (
+        "Fused by XLA, not told apart: lookup of `words`, rest of the model; 12 % of the compute."
+    )
+    assert len(said) == 3
+    assert not list(step_parts.fused(cost.model_copy(update={"fused": cost.fused[4:]})))

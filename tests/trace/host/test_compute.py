@@ -8,15 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.trace.events import TraceEvents
+from pipediag.trace.events import CompiledWork, TraceEvents
 from pipediag.trace.host.compute import ComputeTimes, shares
 from pipediag.trace.intervals import intersect, normalise, total
 from pipediag.trace.reader import read
 from pipediag.trace.summary import summarise_events
 from tests.trace.builder import LineBuilder, PlaneBuilder, TraceBuilder, add_graph_call, add_steps
 from tests.trace.cuda import CudaProfile
+from tests.trace.programs import ProgramBuilder, add_programs
 
 RECORDED = Path(__file__).parents[1] / "data" / "fit.xplane.pb.gz"
+COMPILED = RECORDED.with_name("xla.xplane.pb.gz")
 
 
 def times(events: TraceEvents) -> ComputeTimes:
@@ -77,7 +79,55 @@ def test_operations_of_the_pipeline_and_outside_of_steps_are_left_out(
     assert times(builder.events(tmp_path)).by_operation == {"dense/MatMul:MatMul": 100.0}
 
 
-def test_what_xla_has_compiled_has_no_name_of_the_graph(
+def fused_update() -> bytes:
+    """A program of two instructions: a dot, and an update that is fused."""
+    program = ProgramBuilder()
+    fused = program.computation()
+    root = fused.add("Mul.0", "multiply", "adam/Mul:Mul")
+    fused.add("Sub.0", "subtract", "adam/AssignSub:AssignSubVariableOp", [root])
+    entry = program.computation()
+    entry.add("dot.1", "dot", "dense/MatMul:MatMul")
+    entry.add("fusion", "fusion", calls=fused)
+    return program.serialised()
+
+
+DOT = CompiledWork(frozenset({"dense/MatMul:MatMul"}), frozenset({"dense/MatMul:MatMul"}))
+UPDATE = CompiledWork(
+    frozenset({"adam/AssignSub:AssignSubVariableOp"}),
+    frozenset({"adam/AssignSub:AssignSubVariableOp", "adam/Mul:Mul"}),
+)
+
+
+def test_what_xla_runs_is_of_the_operations_that_its_program_was_made_of(
+    builder: TraceBuilder, host: PlaneBuilder, tmp_path: Path
+) -> None:
+    for thread in (1, 2):
+        line = host.line(f"tf_Compute/{thread}")
+        line.event("fusion", 200, 300, hlo_op="fusion", hlo_module="cluster", program_id=844)
+        line.event("dot.1", 300, 350, hlo_op="dot.1", hlo_module="cluster", program_id=844)
+        line.event("fusion", 400, 430, hlo_op="fusion", hlo_module="cluster", program_id=845)
+    add_programs(builder, {844: fused_update()})
+    found = times(builder.events(tmp_path))
+
+    assert found.by_instruction == {UPDATE: 100.0, DOT: 50.0}
+    assert (found.compiled_ns, found.unnamed_ns, found.total_ns) == (30.0, 0.0, 180)
+
+
+def test_kernels_of_xla_are_told_in_the_same_way(tmp_path: Path) -> None:
+    profile = CudaProfile()
+    profile.steps(0, 100)
+    profile.kernel((10, 30), tf_op="XlaModule:", hlo_op="fusion", program_id=3)
+    profile.kernel((30, 40), hlo_op="dot.1", hlo_module="cluster", program_id=3)
+    profile.kernel((40, 45), hlo_module="cluster", program_id=3)
+    profile.kernel((50, 60), tf_op="f/adam/Mul:Mul")
+    profile.programs({3: fused_update()})
+    found = times(read(profile.save(tmp_path)))
+
+    assert found.by_instruction == {UPDATE: 20_000.0, DOT: 10_000.0}
+    assert (found.by_operation, found.compiled_ns) == ({"f/adam/Mul:Mul": 10_000.0}, 5_000.0)
+
+
+def test_what_xla_compiled_to_a_program_that_is_not_kept_has_no_name(
     builder: TraceBuilder, host: PlaneBuilder, tmp_path: Path
 ) -> None:
     line = host.line("tf_Compute/1")
@@ -126,6 +176,22 @@ def test_operations_of_a_real_fit_add_up_to_its_compute(tmp_path: Path) -> None:
     assert summary.compute.total_ns == summary.steps.column("device_compute").sum()
     assert named == pytest.approx(summary.compute.total_ns, rel=1e-6)
     assert any(name.endswith(":AssignSubVariableOp") for name in summary.compute.by_operation)
+
+
+def test_what_xla_compiled_of_a_real_step_is_told_by_the_names_of_its_graph(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "xla.xplane.pb"
+    path.write_bytes(gzip.decompress(COMPILED.read_bytes()))
+    found = times(read(path))
+
+    told = sum(found.by_instruction.values())
+    assert found.compiled_ns == 0.0
+    assert told + sum(found.by_operation.values()) == pytest.approx(found.total_ns, rel=1e-6)
+    largest = max(found.by_instruction, key=lambda one: found.by_instruction[one])
+    assert all(name.startswith("adam/") for name in largest.holds)
+    [rows] = [one for one in found.by_instruction if any("GatherV2" in name for name in one.holds)]
+    assert {name.rpartition("/")[2] for name in rows.ends_in} == {"Mean:Mean"}
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), max_size=8)
