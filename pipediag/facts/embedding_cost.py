@@ -9,8 +9,6 @@ from pipediag.session.embeddings import Embedding
 from pipediag.session.model import Session
 from pipediag.vocabulary import StepPart, TablePart
 
-_Name = tuple[StepPart, str | None, str | None]
-
 _NOTICED_PERCENT = 1.0
 """Of the compute: what XLA fused with other parts hides a part from there on. Own choice: less
 changes no figure that is shown."""
@@ -30,7 +28,7 @@ def parts_ms(
             for one in session.embedding_cost.parts
             if (one.layer, one.variable) == (table.layer, table.variable)
         ]
-        if not own or _hidden(session.embedding_cost, names):
+        if not own or hidden(session.embedding_cost, names):
             return None
         found += sum(one.ms for one in own if one.part in wanted)
     return found
@@ -39,13 +37,13 @@ def parts_ms(
 def part_ms(session: Session, part: StepPart) -> float | None:
     """Milliseconds of a step in what is no table's; None where the profile does not tell."""
     cost = session.embedding_cost
-    if cost is None or _hidden(cost, {(part, None, None)}):
+    if cost is None or hidden(cost, {(part, None, None)}):
         return None
     return sum(one.ms for one in cost.parts if one.part == part)
 
 
-def _hidden(cost: EmbeddingCost, wanted: Set[_Name]) -> bool:
-    """Whether XLA fused any of these with other parts."""
+def hidden(cost: EmbeddingCost, wanted: Set[tuple[StepPart, str | None, str | None]]) -> bool:
+    """Whether XLA fused any of these parts, given with layer and variable, with others."""
     fused = (
         one.percent
         for one in cost.fused

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pipediag.facts.embedding_cost import parts_ms
 from pipediag.reporters.tables.device_rows import Row
-from pipediag.session.embedding_cost import CostPart, EmbeddingCost
 from pipediag.session.embeddings import Embedding, EmbeddingIds
 from pipediag.session.model import Session
 from pipediag.vocabulary import TABLE_PARTS
@@ -64,7 +64,7 @@ def embedding_rows(session: Session) -> Iterator[Row]:
             **row,
             "lookup_places": table.lookups,
             **_copied(table),
-            **_parts(session.embedding_cost, table),
+            **{f"{part}_ms": parts_ms(session, [table], [part]) for part in TABLE_PARTS},
             **_ids(table.ids),
         }
 
@@ -76,17 +76,6 @@ def _copied(table: Embedding) -> Row:
         "read_whole_on_lookup": table.copied_on_lookup,
         "copied_on_lookup": None if copied is None else copied > 0,
     }
-
-
-def _parts(cost: EmbeddingCost | None, table: Embedding) -> Row:
-    """Milliseconds of the step's compute; 0 for a part that a table has not, nothing for a table of
-    which no part was told."""
-    own = {one.part: one.ms for one in cost.parts if _is_of(one, table)} if cost else {}
-    return {f"{part}_ms": own.get(part, 0.0) for part in TABLE_PARTS} if own else {}
-
-
-def _is_of(part: CostPart, table: Embedding) -> bool:
-    return (part.layer, part.variable) == (table.layer, table.variable)
 
 
 def _ids(ids: EmbeddingIds | None) -> Row:

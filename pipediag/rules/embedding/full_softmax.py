@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.facts.embedding_cost import part_ms
+from pipediag.facts.embedding_cost import hidden, part_ms
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import cpus
 from pipediag.facts.step import class_ms
@@ -155,7 +155,9 @@ def _gone_ms(session: Session, softmax: Softmax, took_ms: float | None) -> float
         and {table.rows, table.dim} == {softmax.classes, softmax.features}
     }
     own = [one.ms for one in cost.parts if (one.layer, one.variable) in names and one.part in _ROWS]
-    return took_ms + sum(own) if own else class_ms(session, ["device_compute"])
+    if not own or hidden(cost, {(part, *name) for part in _ROWS for name in names}):
+        return class_ms(session, ["device_compute"])
+    return took_ms + sum(own)
 
 
 def _least_percent(session: Session, loop: Loop, softmax: Softmax) -> float:

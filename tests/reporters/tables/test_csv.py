@@ -6,6 +6,7 @@ import io
 import pytest
 
 from pipediag.reporters.tables import csv as tables
+from pipediag.session.embedding_cost import FusedParts, PartName
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from tests import factories
@@ -97,6 +98,19 @@ def test_what_each_part_of_a_table_takes_stands_beside_it() -> None:
 
     assert (first["update_ms"], first["lookup_ms"], first["copy_ms"]) == ("4.0", "1.0", "0.0")
     assert second["update_ms"] == second["copy_ms"] == ""
+
+
+def test_what_xla_fused_with_other_parts_is_no_zero() -> None:
+    fused = FusedParts(
+        parts=[PartName(part="lookup", layer="embedding"), PartName(part="rest")],
+        ms=2.0,
+        percent=20.0,
+    )
+    cost = factories.make_embedding_cost(("update", 6.0), ("not_told", 2.0), fused=[fused])
+    session = factories.make_session(embeddings=[factories.make_embedding()], embedding_cost=cost)
+    (row,) = read(session, "embeddings.csv")
+
+    assert (row["update_ms"], row["lookup_ms"], row["copy_ms"]) == ("6.0", "", "0.0")
 
 
 def test_the_ledger_is_a_table() -> None:

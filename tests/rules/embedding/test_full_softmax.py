@@ -1,14 +1,16 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from pipediag.facts.machine import cpus
 from pipediag.rules.embedding import full_softmax as rule
+from pipediag.session.embedding_cost import EmbeddingCost, FusedParts, PartName
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Softmax
 from pipediag.session.model import Session
+from pipediag.vocabulary import TablePart
 from tests.factories import make_embedding, make_embedding_cost, make_loop, make_session
 from tests.records import make_breakdown
 from tests.rules.limits import Limit, names_of, stands
@@ -91,10 +93,29 @@ def test_the_most_that_it_can_buy_has_the_update_of_the_weights_in_it(
     assert finding.evidence["took_ms_per_step"] == 6.0
 
 
-def test_where_the_update_of_the_weights_was_not_told_all_compute_bounds_it() -> None:
+def fused_update() -> EmbeddingCost:
+    """What is told of the update is not all of it: XLA fused more with other parts."""
+    own = [
+        PartName(part=part, layer="dense/kernel", variable="dense/kernel")
+        for part in get_args(TablePart)
+    ]
+    cost = make_embedding_cost(("vocabulary", 6.0), ("update", 1.0), layer="dense/kernel")
+    told = [
+        part.model_copy(update={"variable": part.layer and "dense/kernel"}) for part in cost.parts
+    ]
+    fused = FusedParts(parts=[*own, PartName(part="rest")], ms=2.0, percent=20.0)
+    return cost.model_copy(update={"parts": told, "fused": [fused]})
+
+
+@pytest.mark.parametrize(
+    "cost", [make_embedding_cost(("vocabulary", 6.0), ("rest", 2.0)), fused_update()]
+)
+def test_where_the_update_of_the_weights_was_not_told_all_compute_bounds_it(
+    cost: EmbeddingCost,
+) -> None:
     session = session_with(
         {},
-        embedding_cost=make_embedding_cost(("vocabulary", 6.0), ("rest", 2.0)),
+        embedding_cost=cost,
         breakdown=make_breakdown(device_compute=80.0),
     )
 
