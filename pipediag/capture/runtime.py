@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pipediag.capture.step_tables import EagerSteps, KeptBatch, StepTables
+from pipediag.capture.step_tables import EagerSteps, KeptBatch, StepTables, Tokens
 from pipediag.session.recorded_model import ModelNode
 from pipediag.vocabulary import Scalar
 
@@ -103,6 +103,14 @@ class Runtime(Protocol):
 
         Raises:
             UnreadableStepError: they tell nothing of them.
+        """
+
+    def tokens_behind(self, dataset: Any, part: int) -> Tokens | None:
+        """What a table of tokens makes in a part of the dataset's elements, given by its place
+        among their tensors; None where none makes it.
+
+        Raises:
+            UntoldTokensError: that can't be told.
         """
 
     def eager_steps(self) -> EagerSteps | None:

@@ -37,6 +37,20 @@ class Vocabulary:
     """Whether id 0 stands for a token, known or not, and not for padding."""
 
 
+class UntoldTokensError(Exception):
+    """Why a pipeline does not tell which ids stand for unknown tokens, as a sentence."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What a table of tokens in the pipeline makes of them."""
+
+    out_of_vocabulary: frozenset[int]
+    """The ids of tokens that are not in it, which no other token has."""
+    zero_is_a_token: bool | None
+    """As of `Vocabulary`; None where a token has that id which may stand for padding."""
+
+
 @dataclass(frozen=True)
 class LookedUp:
     """The ids of one lookup in one batch, as NumPy has them."""
@@ -67,6 +81,9 @@ class Passage:
     """The narrowest float type that they pass on their way."""
     vocabularies: tuple[Any, ...] = ()
     """Handles of the tables of tokens that give them."""
+    parts: tuple[int, ...] = ()
+    """Of each lookup, which of the batch's tensors has its ids as they are; empty where those of
+    one come in another way."""
 
 
 class StepTable(Protocol):

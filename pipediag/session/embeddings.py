@@ -39,7 +39,8 @@ class EmbeddingIds(Record):
     """Whether the model says which id is padding, or it is the most frequent one, which may as well
     be a token."""
     out_of_vocabulary_percent: float | None = None
-    """Share of lookups that stand for tokens unknown to the table of tokens in front."""
+    """Share of lookups by tokens that are unknown to the table of tokens in front, which the step
+    has or the pipeline."""
     out_of_vocabulary_missing: str | None = None
     hot_rows: int
     """One in a hundred of the table's rows."""
@@ -61,7 +62,8 @@ class EmbeddingIds(Record):
     zeros_within: int = 0
     """Zeros with other ids before and behind them in one row of ids, where no padding stands."""
     zero_is_a_token: bool | None = None
-    """Whether the table of tokens in front gives 0 for a token; None where there is none."""
+    """Whether the table of tokens in front gives 0 for a token; None where there is none, or that
+    token may be a name for padding."""
     cast_through: str | None = None
     """The narrowest float type that the ids pass on their way."""
     cast_from: str | None = None

@@ -8,7 +8,13 @@ from contextlib import nullcontext
 from typing import Any
 
 from pipediag.capture.runtime import DatasetFacts, IteratorModel
-from pipediag.capture.step_tables import EagerSteps, StepTables, UnreadableStepError
+from pipediag.capture.step_tables import (
+    EagerSteps,
+    StepTables,
+    Tokens,
+    UnreadableStepError,
+    UntoldTokensError,
+)
 
 
 class ToyCancellation:
@@ -32,6 +38,9 @@ class ToyRuntime:
         """What pipelines will tell, in turn."""
         self.tables: StepTables | None = None
         self.eager: EagerSteps | None = None
+        self.tokens: dict[int, Tokens] = {}
+        """What makes the parts of an element, by their places."""
+        self.untold: str | None = None
         self.others: str | None = None
         self.captured: set[int] = set()
 
@@ -54,6 +63,11 @@ class ToyRuntime:
         if self.tables is None:
             raise UnreadableStepError("A toy has no tables.")
         return self.tables
+
+    def tokens_behind(self, dataset: Any, part: int) -> Tokens | None:
+        if self.untold is not None:
+            raise UntoldTokensError(self.untold)
+        return self.tokens.get(part)
 
     def eager_steps(self) -> EagerSteps | None:
         return self.eager

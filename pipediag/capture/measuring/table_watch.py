@@ -13,15 +13,19 @@ from typing import Any, TypeVar
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.id_tally import IdTally
 from pipediag.capture.measuring.kept_ids import KeptIds
+from pipediag.capture.measuring.pipeline_tokens import tokens_behind
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import Keeper
 from pipediag.capture.signal_handlers import let_pass
 from pipediag.capture.step_tables import (
     EagerSteps,
     KnownTable,
+    Passage,
     StepTable,
     StepTables,
+    Tokens,
     UnreadableStepError,
+    UntoldTokensError,
     Vocabulary,
 )
 from pipediag.capture.trainer import Trainer
@@ -76,6 +80,10 @@ class TableWatch:
         self._records: list[tuple[StepTable, RecordedVariable]] = []
         self._tallies: list[tuple[StepTable, RecordedVariable, IdTally]] = []
         self._zero_is_a_token: dict[int, bool] = {}
+        self._dataset: Any = None
+        """What hands out the batches, while that is asked for tables of tokens."""
+        self._untold: dict[int, str] = {}
+        """Why it does not tell of one, by the records."""
         self._any_step = False
         """Whether one ended since batches are looked at."""
         self.seen = 0
@@ -103,7 +111,10 @@ class TableWatch:
             return
         self._read(lambda: runtime.step_tables(functions))
         if self._step is not None:
+            if consumer is not None and not consumer.distributed:
+                self._dataset = consumer.dataset
             self._expect_ids(self._lack(consumer))
+            self._dataset = None
 
     def begin_inside(self, lack: str | None) -> None:
         """Read the tables of a loop inside a function, which keeps the batches that it is at.
@@ -205,7 +216,7 @@ class TableWatch:
                 record.ids = tally.recorded()
                 record.ids.incomplete = table.ids_incomplete
                 if record.ids.out_of_vocabulary is None:
-                    record.ids.out_of_vocabulary_missing = self._why_no_vocabulary()
+                    record.ids.out_of_vocabulary_missing = self._why_no_vocabulary(record)
                 record.ids.zero_is_a_token = self._zero_is_a_token.get(id(record))
                 if self._kept is not None:
                     self._kept.keep(record, tally)
@@ -215,10 +226,12 @@ class TableWatch:
         self._records.clear()
         self._step = None
 
-    def _why_no_vocabulary(self) -> str:
+    def _why_no_vocabulary(self, record: RecordedVariable) -> str:
         above = self._recorder.recording.upstream(self._loop.record.root_op_id)
         made = (one.function.graph_ops for one in above if one.function is not None)
-        return _IN_PIPELINE if any(LOOKUP & ops.keys() for ops in made) else _NO_TOKENS
+        if not any(LOOKUP & ops.keys() for ops in made):
+            return _NO_TOKENS
+        return self._untold.get(id(record), _IN_PIPELINE)
 
     def _why_none(self) -> str:
         if self._run_otherwise:
@@ -277,12 +290,28 @@ class TableWatch:
             if table.passage is None or lack is not None:
                 record.ids_missing = table.ids_missing or lack
             else:
-                tokens = [one for one in vocabularies if _is_in(one, table.passage.vocabularies)]
-                if tokens:
-                    self._zero_is_a_token[id(record)] = any(one.zero_is_a_token for one in tokens)
+                tokens: list[Vocabulary | Tokens] = [
+                    one for one in vocabularies if _is_in(one, table.passage.vocabularies)
+                ]
+                if not table.passage.vocabularies:
+                    tokens += self._tokens_of_pipeline(record, table.passage)
+                zeros = [one.zero_is_a_token for one in tokens]
+                if tokens and None not in zeros:
+                    self._zero_is_a_token[id(record)] = any(zeros)
                 unknown = {id for one in tokens for id in one.out_of_vocabulary}
                 tally = IdTally(record.rows, table.passage, tuple(unknown) if tokens else None)
                 self._tallies.append((table, record, tally))
+
+    def _tokens_of_pipeline(self, record: RecordedVariable, passage: Passage) -> list[Tokens]:
+        """What gives the ids, where a table of tokens in the pipeline does; else says why not."""
+        if self._dataset is None:
+            return []
+        try:
+            found = tokens_behind(self._loop.runtime, self._dataset, passage)
+        except UntoldTokensError as lack:
+            self._untold[id(record)] = str(lack)
+            return []
+        return [] if found is None else [found]
 
     def _known(self) -> list[KnownTable]:
         return self._told_by_trainer(lambda trainer, model: trainer.known_tables(model))

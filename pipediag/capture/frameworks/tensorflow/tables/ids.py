@@ -14,7 +14,11 @@ from pipediag.capture.frameworks.tensorflow.tables.draws import (
     HANDS_OUT,
     hands_out_to_all,
 )
-from pipediag.capture.frameworks.tensorflow.tables.lookups import Lookup, one_to_one
+from pipediag.capture.frameworks.tensorflow.tables.lookups import (
+    Lookup,
+    one_to_one,
+    same_ids_before,
+)
 from pipediag.capture.frameworks.tensorflow.tables.unfolded import At, Unfolded
 from pipediag.tensorflow_names import LOOKUP
 
@@ -118,6 +122,18 @@ def cast_of(step: Unfolded, ids: At) -> Cast | None:
         if before is None:
             return Cast(_narrowest(floats), None) if floats and is_source(step, at) else None
         at = step.source(before)
+
+
+def part_of_batch(step: Unfolded, ids: At) -> int | None:
+    """Which of the tensors that the step is handed has these ids as they are; None where they come
+    in another way."""
+    before: At | None = ids
+    while before is not None:
+        at = step.source(before)
+        if at.op.type in (HANDS_OUT, HANDED_OUT):
+            return int(at.tensor.value_index)
+        before = same_ids_before(step, at)
+    return None
 
 
 def is_source(step: Unfolded, at: At) -> bool:

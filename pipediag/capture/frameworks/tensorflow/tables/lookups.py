@@ -17,6 +17,8 @@ _IN_GRADIENTS = ("gradient_tape/", "gradients/")
 _SAME_VALUES = ("Identity", "StopGradient", "PreventGradient", "CheckNumerics", "Snapshot")
 _SAME_IDS = (*_SAME_VALUES, "Reshape", "ExpandDims", "Squeeze")
 """What leaves each id as it is, and in its place."""
+_NO_OTHER_IDS = (*_SAME_IDS, "EnsureShape", "Slice", "StridedSlice", "Transpose")
+"""What may leave some out, or move them, but makes none."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,19 @@ def one_to_one(step: Unfolded, at: At) -> At | None:
     """What a tensor was made of by an operation that keeps each id in its place, or None."""
     at = step.source(at)
     return At(at.frame, at.op.inputs[0]) if at.op.type in (*_SAME_IDS, "Cast") else None
+
+
+def same_ids_before(step: Unfolded, at: At) -> At | None:
+    """What has the same integers, or more of them, where an operation makes no others."""
+    at = step.source(at)
+    if at.op.type in _NO_OTHER_IDS or _between_integers(at):
+        return At(at.frame, at.op.inputs[0])
+    # The values of ragged ones stand behind their splits.
+    if at.op.type == "RaggedTensorToVariant":
+        return At(at.frame, at.op.inputs[-1])
+    if at.op.type == "RaggedTensorFromVariant" and at.tensor is at.op.outputs[-1]:
+        return At(at.frame, at.op.inputs[0])
+    return None
 
 
 def _gathers(step: Unfolded) -> Iterator[Lookup]:

@@ -12,6 +12,7 @@ from pipediag.capture.frameworks.tensorflow.tables.ids import (
     cast_of,
     compute,
     handed_out_there,
+    part_of_batch,
     sources_of,
 )
 from pipediag.capture.frameworks.tensorflow.tables.lookups import Lookup
@@ -229,7 +230,13 @@ def _passage(step: Unfolded, lookups: list[Lookup], dtype: str) -> Passage:
     """How the ids come; of several ways any float on one of them."""
     vocabularies = [found for one in lookups for found in _vocabularies(step, one.ids)]
     casts = [cast.through for one in lookups if (cast := cast_of(step, one.ids)) is not None]
-    return Passage(dtype, casts[0] if casts else None, tuple(vocabularies))
+    parts = [part_of_batch(step, one.ids) for one in lookups]
+    return Passage(
+        dtype,
+        casts[0] if casts else None,
+        tuple(vocabularies),
+        tuple(part for part in parts if part is not None) if None not in parts else (),
+    )
 
 
 def _dtype_of(source: At, ids: At) -> str:
