@@ -55,8 +55,8 @@ from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import Contention, StepClass
 
 NO_METHOD = (
-    "Input wait could not be measured: tf.data's gap times were not to be had, the loop does not "
-    "call `next` in Python, and there is no profile."
+    f"Input wait could not be measured: tf.data gave no gap times for {FEWEST_STEPS} steps, the "
+    "loop does not call `next` in Python, and there is no profile."
 )
 
 

@@ -141,7 +141,8 @@ def native_input_wait(recording: Recording, loop: RecordedLoop) -> Measured | No
         if waited is not None:
             by_next.append((waited, block.durations_ns))
     gaps, nexts = _joined(by_gaps, batches), _joined(by_next, batches)
-    if len(gaps) >= FEWEST_STEPS:
+    # Of the fewest steps that are a measurement one has no gap where the loop ends with them.
+    if len(gaps) >= FEWEST_STEPS - any(block.last_gap_unknown for block in blocks):
         return _share(gaps)
     return _share(nexts) if len(nexts) >= FEWEST_STEPS else None
 

@@ -45,6 +45,17 @@ def test_a_gap_longer_than_the_step_is_no_negative_wait() -> None:
     assert (native.draws == 0.0).all()
 
 
+def test_the_last_of_the_fewest_steps_needs_no_gap() -> None:
+    block = make_block(5, 10.0, 3.0, gaps_us=[3000] * 4, last_gap_unknown=True)
+    recording = make_recording(windows=[make_window("baseline", block)])
+    native = native_input_wait(recording, recording.loops[0])
+    assert native is not None
+    assert native.percent == pytest.approx(70.0)
+    fewer = make_block(4, 10.0, 3.0, gaps_us=[3000] * 3, last_gap_unknown=True)
+    recording = make_recording(windows=[make_window("baseline", fewer)])
+    assert native_input_wait(recording, recording.loops[0]) is None
+
+
 def test_without_gaps_the_time_in_next_is_taken() -> None:
     block = make_block(10, 10.0, None, waits_ns=[4 * MS] * 10)
     recording = make_recording(windows=[make_window("baseline", block)])
