@@ -125,12 +125,12 @@ def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | Missing)
     steps = measure_steps(recording, loop) or Missing(steps_missing(recording, loop))
     alone = measure_differential(recording, loop)
     perturbation = measure_perturbation(recording, loop)
-    contention = _contention(recording, loop, host, steps)
+    measured = measure_pipeline(recording, loop, trace)
+    contention = _contention(recording, loop, host, steps, measured.pipeline)
     native = native_input_wait(recording, loop)
     compiled = compiled_for_lengths(recording, loop, native, alone)
     wait = settle_input_wait(native, split, alone, contention, perturbation, compiled=compiled)
     breakdown = _breakdown(steps, wait, split, compiled)
-    measured = measure_pipeline(recording, loop, trace)
     sections = LoopSections(
         steps=steps,
         breakdown=breakdown,
@@ -162,7 +162,11 @@ def _split_of(recording: Recording, trace: TraceSummary | None) -> StepSplit | N
 
 
 def _contention(
-    recording: Recording, loop: RecordedLoop, host: Host | Missing, steps: Steps | Missing
+    recording: Recording,
+    loop: RecordedLoop,
+    host: Host | Missing,
+    steps: Steps | Missing,
+    pipeline: Pipeline | Missing,
 ) -> Contention | None:
     if isinstance(steps, Missing):
         return None
@@ -175,7 +179,16 @@ def _contention(
         steps.mean_ms,
         calls_python=calls_python,
         accelerated=environment is not None and on_accelerator(environment.devices),
+        pipeline_ms=_pipeline_ms(pipeline),
     )
+
+
+def _pipeline_ms(pipeline: Pipeline | Missing) -> float | None:
+    """What all operations whose time is known take for a step."""
+    if isinstance(pipeline, Missing):
+        return None
+    known = [op.self_ms_per_step for op in pipeline.ops if op.self_ms_per_step is not None]
+    return sum(known) if known else None
 
 
 def _breakdown(

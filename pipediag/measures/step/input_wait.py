@@ -57,6 +57,12 @@ same CPUs. Own choice: on the labelled scripts a repeated batch is up to 28 % fa
 more, caches bought in trials 0.8 to 1.14 times what the repeated batch promises, and 1.6 to 3.0
 times what gap times allow (seven scripts)."""
 
+PIPELINE_COMPUTES_PERCENT = 25.0
+"""What the pipeline's operations take of a step, below which busy threads of tf.data are not the
+pipeline's: a metric over a dataset of its own ran them at 70 %, beside a pipeline of 3 % of the
+step. Own choice: half of what the threads' use must be, as operations without a measured time count
+for nothing."""
+
 _FIGHTS: dict[Contention, str] = {
     "lock": "Python threads that make the input fight with the training loop for the interpreter "
     "lock",
@@ -162,6 +168,7 @@ def contention_of(
     *,
     calls_python: bool | None,
     accelerated: bool,
+    pipeline_ms: float | None = None,
 ) -> Contention | None:
     """What the pipeline and the training loop fight for, if anything.
 
@@ -173,10 +180,12 @@ def contention_of(
             that does not makes its batches without the interpreter lock: Python threads seen beside
             it are a validation's, or serve something else.
         accelerated: whether the model computes elsewhere than on the CPUs.
+        pipeline_ms: what the pipeline's operations take for a step; None where that is not known.
     """
     if calls_python is not False and _fights_for_the_lock(host, stacks, step_ms, calls_python):
         return "lock"
-    if not accelerated and 100.0 * data_cores(host) >= PIPELINE_CPU_PERCENT:
+    idles = pipeline_ms is not None and 100.0 * pipeline_ms < PIPELINE_COMPUTES_PERCENT * step_ms
+    if not accelerated and not idles and 100.0 * data_cores(host) >= PIPELINE_CPU_PERCENT:
         return "cpu"
     return None
 

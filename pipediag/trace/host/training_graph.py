@@ -1,7 +1,9 @@
 """What the training step's graph does on the host's threads: its operations and its executor.
 
 tf.data runs functions of its own on the same kinds of threads; they are told apart by step id. Of a
-loop inside a graph the body is one of tf.data's functions, and counts as the training step.
+loop inside a graph the body is one of tf.data's functions, and counts as the training step. So does
+a reduction over a dataset that the step itself holds, as a metric over all candidates makes it:
+tf.data runs it, and the step waits for nothing else.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from pipediag.trace.host.threads import (
     function_time,
     is_pipeline_thread,
     named_intervals,
+    step_ids,
 )
-from pipediag.trace.intervals import Intervals, covered, intersect, subtract, union
+from pipediag.trace.intervals import Intervals, covered, intersect, normalise, subtract, union
 
 OPERATION = re.compile(r"[^\s:]+:(?!:)[A-Za-z_][\w>]*$")
 _WRAPPER_OPERATION = re.compile(
@@ -29,6 +32,7 @@ _WRAPPER_OPERATION = re.compile(
     r"|(Xla|_Xla)(\w*Launch\w*|Run|Compile\w*)|IteratorGetNext\w*|MultiDeviceIterator\w*)$"
 )
 _THUNK = "hlo_op"
+_REDUCTION = re.compile(r"ReduceDatasetOp::DoCompute$")
 _EXECUTOR = re.compile(r"ExecutorState::|FunctionRun$|Executor(Done|Propagate)")
 
 
@@ -44,8 +48,12 @@ class TrainingGraph:
     """The body of a loop inside a graph; empty for other loops."""
 
     def operations(self) -> Intervals:
-        """When an operation or an XLA thunk ran."""
-        return self._part_of(_operations)
+        """When an operation or an XLA thunk ran, or a reduction over the step's own dataset."""
+        reductions = ((line, self._reductions(line)) for line in self.lines)
+        return union(
+            self._part_of(_operations),
+            *(normalise(line.start_ns[i], line.end_ns[i]) for line, i in reductions),
+        )
 
     def operation_pieces(self) -> Iterator[tuple[Line, Indices, NDArray[np.int64]]]:
         """The same one by one: of each thread events, and spans in which each was the innermost."""
@@ -57,6 +65,9 @@ class TrainingGraph:
             inside = covered(function_time(line, ids), spans) > 0
             chosen = inside if aside else ~inside
             yield line, nesting.indices[owners[chosen]], spans[chosen]
+            reductions = self._reductions(line)
+            whole = np.column_stack((line.start_ns[reductions], line.end_ns[reductions]))
+            yield line, reductions, whole
 
     def compiled(self, line: Line) -> list[int]:
         """Names of the line, by their places, of what XLA ran."""
@@ -80,6 +91,14 @@ class TrainingGraph:
                 for line in self.lines
             )
         )
+
+    def _reductions(self, line: Line) -> Indices:
+        """Reductions over datasets that are neither the input pipeline's nor the loop itself."""
+        keys = [key for key, name in line.used_names.items() if _REDUCTION.match(name)]
+        if not keys or self.body_ids:
+            return np.empty(0, np.intp)
+        found = np.flatnonzero(line.named(keys))
+        return found[~np.isin(step_ids(line, found), list(self.pipeline_ids))]
 
     def _part_of(self, activity: Callable[[Line], Intervals]) -> Intervals:
         return union(*(self._of_training(line, activity) for line in self.lines))

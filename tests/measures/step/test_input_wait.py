@@ -171,6 +171,12 @@ def test_a_busy_pipeline_takes_cpus_from_a_consumer_that_computes_on_them() -> N
     assert contention(90.0, calls_python=False, accelerated=True) is None
 
 
+def test_busy_threads_of_tf_data_are_not_those_of_a_pipeline_that_does_little() -> None:
+    """A metric over a dataset of its own runs them within the step."""
+    assert contention(90.0, calls_python=False, pipeline_ms=2.4) is None
+    assert contention(90.0, calls_python=False, pipeline_ms=2.5) == "cpu"
+
+
 def test_python_beside_a_pipeline_without_python_is_not_its_own() -> None:
     """A validation's threads, say; where no pipeline was recorded, it may be."""
     assert contention(60.0, source=80, calls_python=False) == "cpu"

@@ -55,6 +55,20 @@ def test_operations_of_tf_data_are_not_the_steps_compute(tmp_path: Path) -> None
     assert spans(classify(builder.events(tmp_path)), "device_compute") == [[510, 590]]
 
 
+def test_a_dataset_that_the_step_goes_over_by_itself_is_its_compute(tmp_path: Path) -> None:
+    """As a top-K metric over all candidates does; one that the input pipeline reduces is not."""
+    builder = TraceBuilder()
+    host = builder.host()
+    add_graph_call(host.line("python"), 0, 1000)
+    producer = host.line("tf_data_iterator_resource/1")
+    producer.event("InstantiatedCapturedFunction::RunAsync", 0, 10, id=-55)
+    reduction = host.line("tf_data_reduce_dataset/1")
+    reduction.event("ReduceDatasetOp::DoCompute", 100, 700, id=7)
+    reduction.event("ReduceIterator::Root::ParallelMapV2", 110, 690, id=8)
+    reduction.event("ReduceDatasetOp::DoCompute", 800, 900, id=-55)
+    assert spans(classify(builder.events(tmp_path)), "device_compute") == [[100, 700]]
+
+
 def test_a_graph_that_a_py_function_of_tf_data_calls_is_not_the_steps_compute(
     tmp_path: Path,
 ) -> None:
