@@ -242,8 +242,14 @@ def mostly_hidden(session: Session) -> bool | None:
 
 
 def source_cpu_ms(session: Session) -> float | None:
-    """CPU time per step that making batches takes: a generator runs on a thread of tf.data."""
+    """CPU time per step that making batches takes: a generator runs on a thread of tf.data.
+
+    None too where threads of Python's were not told from TensorFlow's, so that tf.data's count as
+    others, and others compute more.
+    """
     if session.host is None or session.steps is None:
         return None
-    own = session.host.python_source_cpu_ms_per_step or 0.0
-    return max(own, session.steps.mean_ms * data_cores(session.host))
+    own, cores = session.host.python_source_cpu_ms_per_step, data_cores(session.host)
+    if own is None and session.host.threads.get("others", 0.0) > 100.0 * cores:
+        return None
+    return max(own or 0.0, session.steps.mean_ms * cores)
