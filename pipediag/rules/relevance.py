@@ -30,10 +30,16 @@ def weigh_input(session: Session) -> Weight:
     if low >= INPUT_WAIT.value:
         return Weight("fail", "", evidence)
     if high < INPUT_WAIT.value or share.percent < INPUT_WAIT.value:
-        sentence = (
-            f"The step waits for input only {share.percent:.1f} % of its time, so changing this "
-            "would gain nothing now."
-        )
+        seldom = f"The step waits for input only {share.percent:.1f} % of its time"
+        wait = session.input_wait
+        contested = wait.contested_by_percent if wait is not None else None
+        if contested is not None and contested >= INPUT_WAIT.value:
+            sentence = (
+                f"{seldom}, but on a repeated batch it is {contested:.0f} % shorter: whether "
+                "changing this would gain anything is not settled."
+            )
+        else:
+            sentence = f"{seldom}, so changing this would gain nothing now."
         return Weight("informative", sentence, evidence)
     sentence = (
         f"Input wait is {share.percent:.1f} % with an interval of {low:.1f} to {high:.1f} %, which "
