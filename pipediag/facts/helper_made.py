@@ -16,6 +16,9 @@ FROM_FILES_OR_ARRAYS = frozenset(
 )
 """Keras' helpers: without a batch size they give single examples, for operations of one's own."""
 
+_BATCHES_ALONE = frozenset({"make_batched_features_dataset", "make_csv_dataset"})
+"""They refuse to be called without a batch size."""
+
 TENSORFLOW_DATASETS = frozenset({"tfds.load", "as_dataset"})
 """They give single examples, for operations of one's own, where they are given no batch size."""
 READ_CONFIG = "read_config."
@@ -55,6 +58,11 @@ _CALLS = {"make_csv_dataset": "`tf.data.experimental.CsvDataset`"}
 def argument_of(op: Operation, parameter: str) -> str | None:
     """The argument of the helper that becomes a parameter of the operation that it makes."""
     return _ARGUMENTS.get(op.helper or "", {}).get((op.kind, parameter))
+
+
+def gives_batches_alone(op: Operation) -> bool:
+    """Whether the helper that makes the operation can't be told to give single examples."""
+    return op.helper in _BATCHES_ALONE
 
 
 def by_hand(op: Operation) -> str | None:

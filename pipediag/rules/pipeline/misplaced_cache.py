@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipediag.facts.graph_ops import draws_random
+from pipediag.facts.helper_made import gives_batches_alone
 from pipediag.facts.pipeline import (
     between,
     call_name,
@@ -168,6 +169,12 @@ def _remedy(session: Session, shuffle: Operation, cache: Operation) -> _Remedy:
 
 
 def _framework_s_shuffle(shuffle: Operation, cache: Operation) -> _Remedy:
+    if gives_batches_alone(shuffle):
+        return _Remedy(
+            f"Pass `shuffle=False` to {framework_call(shuffle)}, which shuffles by itself, and put "
+            f"`.unbatch()` above {call_name(cache)}, `.shuffle(...)` and `.batch(...)` behind it",
+            untried=_FRAMEWORKS_OWN,
+        )
     return _Remedy(
         f"Pass `batch_size=None` to {framework_call(shuffle)}, which shuffles by itself, and put "
         f"`.shuffle(...)` and `.batch(...)` behind {call_name(cache)}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipediag.facts.helper_made import gives_batches_alone
 from pipediag.facts.limits import Threshold
 from pipediag.facts.pipeline import call_name, following_batch, framework_call, operations, upstream
 from pipediag.rules.rule import Meta, Prediction
@@ -72,10 +73,14 @@ def _problem(session: Session, op: Operation, buffer: int, count: int | None) ->
     batch = next((other for other in upstream(session, op) if other.kind in BATCHING), None)
     if batch is not None and not any(o.kind == "unbatch" for o in upstream(session, op)):
         if batch.made_by_framework:
+            single = (
+                f"Put `.unbatch()` behind {framework_call(batch)}"
+                if gives_batches_alone(batch)
+                else f"Pass `batch_size=None` to {framework_call(batch)}"
+            )
             return (
-                f"Pass `batch_size=None` to {framework_call(batch)}, and put {call_name(op)} and "
-                "then a `batch` behind it: as it is, whole batches change places and their "
-                "examples stay together."
+                f"{single}, and put {call_name(op)} and then a `batch` behind it: as it is, whole "
+                "batches change places and their examples stay together."
             )
         return (
             f"Move {call_name(op)} above {call_name(batch)}: behind it, whole batches change "

@@ -207,6 +207,18 @@ def test_a_shuffle_of_the_framework_is_not_the_user_s_to_move() -> None:
     assert "within a call of its own" in str(finding.trial.reason)
 
 
+def test_a_call_that_gives_batches_alone_is_unbatched() -> None:
+    """As `make_csv_dataset`, which needs a batch size."""
+    made = {"made_by_framework": True, "line": 2, "helper": "make_csv_dataset"}
+    own = [op.model_copy(update=made) for op in (shuffle(), batch())]
+    finding = only(misplaced_cache, session_of(source(), *own, cache()))
+    assert "batch_size=None" not in finding.advice
+    assert finding.advice.startswith(
+        "Pass `shuffle=False` to the call at line 2, which shuffles by itself, and put "
+        "`.unbatch()` above `cache` at line 5, `.shuffle(...)` and `.batch(...)` behind it:"
+    )
+
+
 def test_an_order_that_was_asked_for_passes() -> None:
     fixed = shuffle().model_copy(
         update={"parameters": {"buffer_size": 10, "reshuffle_each_iteration": False}}

@@ -33,6 +33,9 @@ def test_a_batch_of_the_framework_is_not_the_user_s_to_move() -> None:
     made = batch(32, cardinality=313, made_by_framework=True)
     advice = only(small_shuffle, session_of(source(), made, shuffle(10))).advice
     assert advice.startswith("Pass `batch_size=None` to the call at line 9, and put `shuffle`")
+    csv = made.model_copy(update={"helper": "make_csv_dataset"})
+    advice = only(small_shuffle, session_of(source(), csv, shuffle(10))).advice
+    assert advice.startswith("Put `.unbatch()` behind the call at line 9, and put `shuffle`")
 
 
 @pytest.mark.parametrize(
