@@ -17,6 +17,7 @@ _SEEN_ASCII = bytes((*b"\t\n", *range(0x20, 0x7F)))
 MOST_BLANK = 4
 """So many times as much of a text is looked at as is shown where blanks are taken out first: a text
 of megabytes may stand beside each of thousands of findings."""
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -26,6 +27,11 @@ def visible(text: str) -> str:
     Tabs and newlines are kept: what they do depends on the medium.
     """
     return _UNSEEN_CHARACTER.sub(_spelled, text) if _may_hide(text) else text
+
+
+def without_styles(text: str) -> str:
+    """The text without bold and colours, which messages of Keras have wherever they are shown."""
+    return _STYLE.sub("", text)
 
 
 def without_surrogates(text: str) -> str:

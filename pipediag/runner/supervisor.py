@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
+from pipediag.encoding.visible import without_styles
 from pipediag.errors import PipediagError
 from pipediag.runner.asking import ChildGone, CommandPipe, MessageReader, OnTrials
 from pipediag.runner.death import describe_death
@@ -354,7 +355,7 @@ class _Watch:
             return "stopped", None, "Pipediag stopped it after its measurements."
         if status < 0 and ended.outcome != "interrupted":
             return "killed", status, describe_death(-status, shortage)
-        return ended.outcome, status, ended.error
+        return ended.outcome, status, ended.error and without_styles(ended.error)
 
     def _why_ended_by_us(self) -> str:
         if self._ended_by_us == "timed-out":

@@ -77,6 +77,8 @@ def test_tells_how_the_script_ended(
 
 def test_detail_names_the_exception(run_script: Supervise) -> None:
     assert run_script("raise ValueError('no data')").detail == "ValueError: no data"
+    bold = run_script(r"raise ValueError('\x1b[1mno data\x1b[0m')")
+    assert bold.detail == "ValueError: no data"
 
 
 def test_an_exception_that_says_more_than_a_pipe_holds_is_named(run_script: Supervise) -> None:
