@@ -15,32 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.public_scripts import made_tables, made_texts
+from benchmarks.public_scripts.made_words import Texts
+
 KERAS_DATASETS = Path(".keras/datasets")
-WORDS = 8000
-SYLLABLES = ("ba", "den", "fo", "gri", "hal", "ki", "lum", "ne", "or", "pra", "sti", "tu", "we")
-
-
-def vocabulary(count: int = WORDS) -> list[str]:
-    """Words by falling frequency."""
-    rng = np.random.default_rng(7)
-    made: dict[str, None] = {}
-    while len(made) < count:
-        made["".join(rng.choice(SYLLABLES, rng.integers(1, 4)))] = None
-        if len(made) < count and len(made) > len(SYLLABLES) ** 2:
-            made[f"{rng.choice(SYLLABLES)}{len(made)}"] = None
-    return list(made)
-
-
-class Texts:
-    """Text whose words follow Zipf's law."""
-
-    def __init__(self, seed: int) -> None:
-        self.rng = np.random.default_rng(seed)
-        self.words = np.array(vocabulary())
-
-    def line(self, shortest: int, longest: int) -> str:
-        count = self.rng.integers(shortest, longest)
-        return " ".join(self.words[self.rng.zipf(1.25, count) % len(self.words)])
 
 
 def lines(folder: Path, name: str, count: int) -> None:
@@ -242,6 +220,8 @@ KINDS: dict[str, Callable[[Path, int], None]] = {
     for made in (
         *(shakespeare, nietzsche, text8, reviews, ratings, heart, pets, weather),
         *(housing, digits, faces, cats_and_dogs, captchas, speech),
+        *(made_tables.films, made_tables.terrain, made_tables.clicks, made_tables.timelines),
+        *(made_texts.papers, made_texts.questions),
     )
 }
 
