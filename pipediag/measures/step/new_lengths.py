@@ -1,8 +1,8 @@
-"""What XLA takes to compile a step anew for each length of its batches, by the clock.
+"""What it takes to build a step anew for each length of its batches, by the clock.
 
-Nothing is traced for such a length, so no call tells of it, and a profile of a few steps may hold
-none that compiles. A repeated batch is of one length, which is compiled by then: what a step takes
-more than on it is compiling, as far as it is no wait for the batch.
+XLA traces nothing for such a length, so no call tells of it, and a profile of a few steps may hold
+none that builds. A repeated batch is of one length, for which all is built by then: what a step
+takes more than on it is building, as far as it is no wait for the batch.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ ALIKE = 1.5
 """Where so many of the steps take hardly longer than on a repeated batch, nothing slows all of
 them, as a fight for CPUs or for the interpreter lock does. Own choices."""
 
+TRACED_PART = 0.75
+"""Where at least so many steps as that part of the measured ones have traced their function again,
+each does. Own choice."""
+
 
 def compiled_for_lengths(
     recording: Recording,
@@ -40,15 +44,24 @@ def compiled_for_lengths(
         native: the input wait by tf.data's own gap times.
         alone: the step on a repeated batch.
     """
-    keras = loop.keras
-    if native is None or alone is None or keras is None or not keras.jit_compile:
+    if native is None or alone is None:
         return None
-    if not lengths_vary(loop.element_spec or ""):
-        return None
-    fastest_ms = np.percentile(step_ms(recording, loop, "baseline"), FASTEST_PERCENT)
-    if fastest_ms > ALIKE * alone.differential.step_ms:
+    if not _each_traces(recording, loop) and not _some_compile(recording, loop, alone):
         return None
     percent = alone.differential.input_share_percent - native.percent
     if percent < COMPILED_PERCENT:
         return None
     return Measured(percent, (alone.share_draws - native.draws).clip(min=0.0))
+
+
+def _each_traces(recording: Recording, loop: RecordedLoop) -> bool:
+    steps = len(step_ms(recording, loop, "baseline"))
+    return steps > 0 and len(loop.retrace_steps) >= TRACED_PART * steps
+
+
+def _some_compile(recording: Recording, loop: RecordedLoop, alone: ConsumerAlone) -> bool:
+    keras = loop.keras
+    if keras is None or not keras.jit_compile or not lengths_vary(loop.element_spec or ""):
+        return False
+    fastest_ms = np.percentile(step_ms(recording, loop, "baseline"), FASTEST_PERCENT)
+    return bool(fastest_ms <= ALIKE * alone.differential.step_ms)

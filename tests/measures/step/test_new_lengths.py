@@ -53,6 +53,13 @@ def test_a_wait_for_the_batch_is_none_of_it() -> None:
     assert found(gap_ms=2.0) is None
 
 
+def test_steps_that_all_trace_their_function_show_it_without_one_that_does_not() -> None:
+    each = found([400] * 10, jit_compile=False, retrace_steps=list(range(12)))
+    assert each is not None
+    assert each.percent == pytest.approx(100.0 * (1.0 - 2 / 400), abs=1.0)
+    assert found([400] * 10, jit_compile=False, retrace_steps=[3, 5]) is None
+
+
 def test_what_slows_all_steps_is_none_of_it() -> None:
     assert found([20] * 10) is None
 
