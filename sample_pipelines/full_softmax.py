@@ -27,4 +27,4 @@ model = keras.Sequential(
 )
 loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 model.compile(optimizer="sgd", loss=loss)
-model.fit(dataset, epochs=2, verbose=2)  # pipediag: loop
+model.fit(dataset, epochs=12, verbose=2)  # pipediag: loop

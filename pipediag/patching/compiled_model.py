@@ -57,6 +57,10 @@ def compiled(
         raise NotPatchableError(
             "The policy holds for all layers but the last, which only their author can name."
         )
+    if "sampled_softmax" in settings:
+        raise NotPatchableError(
+            "The model has to be built without its last layer, and its loss is to be written."
+        )
     if settings.get("optimizer") == "sgd_for_tables":
         raise NotPatchableError(
             "Keras gives one optimizer to all variables, so a class of its own is to be written."

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipediag.patching.dataset_options import attribute
 from pipediag.patching.helper_made import called_otherwise
-from pipediag.patching.model_code import sgd_for_tables
+from pipediag.patching.model_code import sampled_softmax, sgd_for_tables
 from pipediag.session.edits import (
     AUTOTUNE,
     Change,
@@ -139,6 +139,7 @@ def _model(session: Session, change: SetModel) -> list[str]:
     )
     for name, written in _IN_THE_MODEL.items():
         lines += written if settings.pop(name, False) else []
+    lines += _drawn(session, settings.pop("sampled_softmax", None))
     if settings.get("optimizer") == "sgd_for_tables":
         del settings["optimizer"]
         lines += sgd_for_tables(_own_optimizer(session))
@@ -162,6 +163,12 @@ _IN_THE_MODEL = {
     ],
 }
 """Settings that are no arguments of `compile`, as code."""
+
+
+def _drawn(session: Session, drawn: Scalar) -> list[str]:
+    loop = session.diagnosed_loop()
+    softmax = next(iter(loop.softmaxes), None) if loop else None
+    return sampled_softmax(softmax, drawn) if softmax and isinstance(drawn, int) else []
 
 
 def _row_wise(session: Session) -> str | None:

@@ -175,6 +175,38 @@ _PASSES = (
 """What passes over whole tables by an argument of the optimizer, and what becomes of it."""
 
 
+def drawn_classes(session: Session, rule: str, classes: int, weight_bytes: int) -> Edit | None:
+    """A softmax of a few drawn classes in training; None where the loop is not Keras 3's, or there
+    is no memory for a row of weights a class and an optimizer's slots beside those there are.
+
+    Args:
+        classes: to draw, for all examples of a batch.
+        weight_bytes: of the weights of all classes.
+    """
+    loop = session.diagnosed_loop()
+    if loop is None or loop.keras is None or session.environment.legacy_keras:
+        return None
+    needed = weight_bytes + (loop.keras.optimizer_bytes or 0)
+    if needed > SLOTS_TWICE * available_bytes(session):
+        return None
+    change = SetModel({"sampled_softmax": classes})
+    label = f"softmax of {classes} drawn classes in training"
+    if loop.keras.jit_compile:
+        # It has no kernel for the draw.
+        change = SetModel({**change.settings, "jit_compile": False})
+        label += ", without XLA"
+    return Edit(
+        id=rule,
+        label=label,
+        changes=(change,),
+        caveat="It trains for another loss, an estimate: how well the model then learns, and how "
+        "exact it becomes, is not measured. Metrics of training such as accuracy, which take all "
+        "classes, are left out; `evaluate` and `predict` stay with the full softmax. The optimizer "
+        "is the model's own, begun anew, and updates a row of weights a class as it does others.",
+        once=True,
+    )
+
+
 def without_table_terms(session: Session, rule: str) -> Edit | None:
     """No regulariser and no constraint on a table, and rows alone updated; None where
     `row_wise_update` is, as each of the two passes over the table while the other is there."""

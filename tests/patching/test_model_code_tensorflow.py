@@ -1,4 +1,4 @@
-"""Code of an optimizer that is to be pasted, run as it stands there."""
+"""Code of a model that is to be pasted, run as it stands there."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipediag.patching.model_code import sgd_for_tables
+from pipediag.patching.model_code import sampled_softmax, sgd_for_tables
+from pipediag.session.loops import Softmax
+from pipediag.vocabulary import SparseOrDense
 
 pytestmark = pytest.mark.tensorflow
 
-CLASSES = 200
+CLASSES, DRAWN = 200, 30
 IDS = np.random.default_rng(5).integers(0, CLASSES, (64, 4)).astype("int32")
 
 
@@ -23,18 +25,40 @@ def with_keras() -> dict[str, Any]:
     return {"keras": keras, "tf": tf}
 
 
-def words(keras: Any) -> Any:
+def words(keras: Any, *, pooled: bool) -> Any:
     inputs = keras.Input((4,), dtype="int32")
     vectors = keras.layers.Embedding(CLASSES, 8)(inputs)
     pool = keras.layers.GlobalAveragePooling1D()
-    return keras.Model(inputs, pool(vectors))
+    return keras.Model(inputs, pool(vectors) if pooled else vectors)
+
+
+@pytest.mark.parametrize(
+    ("labels", "given"),
+    [
+        ("sparse", IDS[:, 0]),
+        ("dense", np.eye(CLASSES, dtype="float32")[IDS[:, 0]]),
+        ("sparse", IDS),
+    ],
+)
+def test_a_model_with_drawn_classes_learns(labels: SparseOrDense, given: Any) -> None:
+    names = with_keras()
+    names["vectors"] = words(names["keras"], pooled=given.shape != IDS.shape)
+    softmax = Softmax(weights="words", classes=CLASSES, features=8, labels=labels)
+    code = "\n".join(sampled_softmax(softmax, DRAWN)).replace("optimizer=...", "'adam'")
+    exec(code, names)
+    model = names["model"]
+    before = model.evaluate(IDS, given, verbose=0)
+    model.fit(IDS, given, batch_size=16, epochs=60, verbose=0)
+
+    assert before == pytest.approx(np.log(CLASSES), abs=0.2)
+    assert model.evaluate(IDS, given, verbose=0) < before - 0.2
 
 
 def test_rows_of_an_embedding_take_plain_steps_and_all_else_those_of_its_optimizer() -> None:
     names = with_keras()
     keras = names["keras"]
     code = "\n".join(sgd_for_tables("Adam")).replace("(...), ...)", "(0.01), loss='mse')")
-    body = words(keras)
+    body = words(keras, pooled=True)
     names["model"] = keras.Sequential([body, keras.layers.Dense(1)])
     exec(code, names)
     model, tf = names["model"], names["tf"]

@@ -60,6 +60,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("host_overhead", "host-overhead"): (SEVERAL,),
     ("jpeg_loop_single_call", "missing-cache"): (BEHIND, CACHE),
     ("jpeg_loop_single_call", "single-call-map"): (TUNED,),
+    ("full_softmax", "full-softmax"): (SetModel({"sampled_softmax": 512}),),
     ("large_table_adam", "dense-embedding-update"): (SetModel({"optimizer": "row_wise"}),),
     ("missing_cache", "missing-cache"): (CACHE,),
     ("missing_prefetch", "disabled-defaults"): (
@@ -111,6 +112,7 @@ BY_HAND = {
     ("batch_callback", "batch-callback"),
     ("generator_waits", "waiting-generator"),
     ("generator_waits_and_parses", "waiting-generator"),
+    ("full_softmax", "full-softmax"),
     ("regularized_table", "regularized-table"),
     ("text_layer_in_model", "preprocessing-in-model"),
 }

@@ -7,7 +7,9 @@ from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import cpus
 from pipediag.facts.step import class_ms
 from pipediag.rules.embedding.computed_tables import computed_percent, judged_by_compute
+from pipediag.rules.model_edits import drawn_classes
 from pipediag.rules.rule import Meta
+from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop, Softmax
 from pipediag.session.model import Session
@@ -76,10 +78,11 @@ META = Meta(
     "of one-hot ones save input, not this.",
     edit="`tf.nn.sampled_softmax_loss` in training, with a few hundred drawn classes beside the "
     "right ones, and the full softmax to evaluate; docs/embeddings.md has the code.",
-    cost="The loss is an estimate whose gradient is biased, the more so the fewer are drawn; its "
-    "value can't be compared with that of the full softmax. The sampler takes low ids for frequent "
-    "ones.",
-    prediction="None: the step with a sampled softmax was not measured. The share that is stated "
+    cost="What is learned differs: the loss is an estimate whose gradient is biased, the more so "
+    "the fewer are drawn; its value can't be compared with that of the full softmax, which "
+    "evaluation keeps. What that does to accuracy, no trial measures. The sampler takes low ids "
+    "for frequent ones.",
+    prediction="None: the step with a sampled softmax is left to a trial. The share that is stated "
     "is measured where the profile tells logits and loss from the rest of the step; else it is the "
     "least that its products and its memory can take. At most these are saved, with gradient and "
     "update of the weights, which an optimizer may then do for rows alone.",
@@ -97,8 +100,15 @@ META = Meta(
     severity="warn",
     effect_on_results="changes a hyper-parameter",
     frees=("device_compute",),
-    untried="It changes the loss and how the last weights are kept; pipediag can't do that for "
-    "you.",
+)
+_OWN_LOOP = (
+    "Its loss is the script's own code, or that of another Keras than 3: pipediag can't change it "
+    "for you."
+)
+_SEVERAL = "The model has several such losses, of which a trial could not change one alone."
+_NO_MEMORY = (
+    "There is no memory for a second set of these weights, with a row a class, and of the "
+    "optimizer's slots, which a trial needs."
 )
 
 
@@ -133,7 +143,23 @@ def _finding(session: Session, loop: Loop, softmax: Softmax) -> Finding:
         took_ms=took_ms,
         missing="The step with a sampled softmax was not measured.",
         gone_ms=_gone_ms(session, softmax, took_ms),
+        edit=None if len(loop.softmaxes) > 1 else _edit(session, softmax),
+        untried=_untried(session, loop),
     )
+
+
+def _edit(session: Session, softmax: Softmax) -> Edit | None:
+    weight_bytes = softmax.classes * softmax.features * _NUMBER_BYTES
+    return drawn_classes(session, META.id, _SAMPLED, weight_bytes)
+
+
+def _untried(session: Session, loop: Loop) -> str:
+    """Why there is no edit, where there is none."""
+    if len(loop.softmaxes) > 1:
+        return _SEVERAL
+    if loop.keras is None or session.environment.legacy_keras:
+        return _OWN_LOOP
+    return _NO_MEMORY
 
 
 def _took_ms(session: Session, loop: Loop) -> float | None:
@@ -195,7 +221,8 @@ def _advice(softmax: Softmax, percent: float) -> str:
         f"Train with `tf.nn.sampled_softmax_loss(weights, biases, labels, inputs, {_SAMPLED}, "
         f"{softmax.classes})`, and evaluate with the full softmax. The weights are then of the "
         f"shape ({softmax.classes}, {softmax.features}); docs/embeddings.md has the code. The loss "
-        "is then an estimate: validate what the model learns. Now it multiplies by all "
+        "is then another one, an estimate: what is learned differs, and what that does to accuracy "
+        "was not measured, so validate it. Now it multiplies by all "
         f"{softmax.classes} classes of `{softmax.weights}` in each step, forwards and for two "
         f"gradients{_taking(percent)}."
     )

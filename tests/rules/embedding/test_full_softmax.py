@@ -6,13 +6,20 @@ import pytest
 
 from pipediag.facts.machine import cpus
 from pipediag.rules.embedding import full_softmax as rule
+from pipediag.session.edits import SetModel
 from pipediag.session.embedding_cost import EmbeddingCost, FusedParts, PartName
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Softmax
 from pipediag.session.model import Session
 from pipediag.vocabulary import TablePart
-from tests.factories import make_embedding, make_embedding_cost, make_loop, make_session
-from tests.records import make_breakdown
+from tests.factories import (
+    make_embedding,
+    make_embedding_cost,
+    make_keras,
+    make_loop,
+    make_session,
+)
+from tests.records import make_breakdown, make_environment
 from tests.rules.limits import Limit, names_of, stands
 from tests.rules.sessions import keeps_up, only, run
 
@@ -50,8 +57,58 @@ def test_a_softmax_over_a_vocabulary_fails() -> None:
     assert "inputs, 512, 50000)`, and evaluate with the full softmax." in finding.advice
     assert "weights are then of the shape (50000, 128)" in finding.advice
     assert finding.effect_on_results == "changes a hyper-parameter"
+    assert "what that does to accuracy was not measured" in finding.advice
     assert finding.predicted_speedup is None
-    assert finding.trial.reason is not None
+
+
+def test_a_loop_of_one_s_own_is_not_tried() -> None:
+    own = make_loop(kind="eager", keras=None, softmaxes=[Softmax(**WORDS)])
+    finding = only(rule, make_session(**keeps_up(), loops=[own]))
+
+    assert (finding.status, finding.edit) == ("fail", None)
+    assert "the script's own code" in (finding.trial.reason or "")
+
+
+def in_keras(**keras: Any) -> Session:
+    made = [Softmax(**WORDS)]
+    return make_session(**keeps_up(), loops=[make_loop(softmaxes=made, keras=make_keras(**keras))])
+
+
+def test_in_a_fit_drawn_classes_are_tried() -> None:
+    edit = only(rule, in_keras()).edit
+
+    assert edit is not None
+    assert edit.changes == (SetModel({"sampled_softmax": 512}),)
+    assert edit.label == "softmax of 512 drawn classes in training"
+    assert edit.once
+    assert edit.caveat is not None
+    assert "another loss" in edit.caveat
+    assert "accuracy, which take all classes, are left out" in edit.caveat
+
+
+def test_xla_knows_no_draw() -> None:
+    edit = only(rule, in_keras(jit_compile=True)).edit
+
+    assert edit is not None
+    assert edit.changes == (SetModel({"sampled_softmax": 512, "jit_compile": False}),)
+    assert edit.label.endswith(", without XLA")
+
+
+def test_what_can_not_be_tried_says_why() -> None:
+    several = make_session(
+        **keeps_up(),
+        loops=[make_loop(softmaxes=[Softmax(**WORDS)] * 2, keras=make_keras())],
+    )
+    large = only(rule, in_keras(optimizer_bytes=1 << 40))
+    old = only(
+        rule, in_keras().model_copy(update={"environment": make_environment(legacy_keras=True)})
+    )
+    first = run(rule, several)[0]
+
+    assert (first.edit, large.edit, old.edit) == (None, None, None)
+    assert "several such losses" in (first.trial.reason or "")
+    assert "no memory" in (large.trial.reason or "")
+    assert "another Keras than 3" in (old.trial.reason or "")
 
 
 def test_what_the_profile_tells_of_it_goes_before_the_least_that_it_can_take() -> None:

@@ -16,6 +16,7 @@ from pipediag.capture.frameworks.keras.keras_2_policies import Keras2LayerPolici
 from pipediag.capture.frameworks.keras.layer_policies import LayerPolicies
 from pipediag.capture.frameworks.keras.leaves_traces import compiling_runs_the_scripts_code
 from pipediag.capture.frameworks.keras.other_optimizers import OptimizerInPlace
+from pipediag.capture.frameworks.keras.sampled_softmax import SampledSoftmax
 from pipediag.capture.frameworks.keras.table_terms import TableTerms
 from pipediag.capture.frameworks.keras.unique_ids import UniqueIds
 from pipediag.capture.frameworks.keras.without_input_layers import WithoutInputLayers
@@ -28,7 +29,8 @@ _POLICY = "dtype_policy"
 _OPTIMIZER = "optimizer"
 _TERMS_LEFT_OUT = "table_terms_left_out"
 _UNIQUE_IDS = "unique_ids"
-_KERAS_3_ONLY = (_OPTIMIZER, _TERMS_LEFT_OUT, _UNIQUE_IDS, MOVED_LAYERS)
+_DRAWN = "sampled_softmax"
+_KERAS_3_ONLY = (_OPTIMIZER, _TERMS_LEFT_OUT, _UNIQUE_IDS, _DRAWN, MOVED_LAYERS)
 _OF_KERAS_2 = (*NAMES, _POLICY)
 _SETTINGS = (*_OF_KERAS_2, ANEW, *_KERAS_3_ONLY)
 
@@ -48,7 +50,7 @@ class CompiledVariants:
         self._shortened = WithoutInputLayers(model)
         if self._kept is not None:
             self._own = {**self._kept.read(), ANEW: False, _POLICY: None, _OPTIMIZER: None}
-            self._own |= {_TERMS_LEFT_OUT: False, _UNIQUE_IDS: False, MOVED_LAYERS: ()}
+            self._own |= {_TERMS_LEFT_OUT: False, _UNIQUE_IDS: False, _DRAWN: 0, MOVED_LAYERS: ()}
             self._functions[_key(self._own)] = model.train_function
         if isinstance(self._kept, Keras2Settings):
             self._policies: LayerPolicies = Keras2LayerPolicies(model, self._kept.package)
@@ -57,6 +59,7 @@ class CompiledVariants:
             self._optimizer = OptimizerInPlace(model)
             self._terms = TableTerms(model)
             self._ids = UniqueIds(model)
+            self._sampled = SampledSoftmax(model)
         self._current = self._own
 
     def check(self, settings: Settings) -> None:
@@ -81,21 +84,23 @@ class CompiledVariants:
                     f"{', '.join(_OF_KERAS_2)} is changed."
                 )
             return
+        self._check_layers(settings)
         if _OPTIMIZER in settings:
             self._optimizer.check(settings[_OPTIMIZER])
-        if settings.get(_TERMS_LEFT_OUT):
-            self._terms.check()
-        if settings.get(_UNIQUE_IDS):
-            self._ids.check()
         if settings.get("jit_compile") and not self._kept.compiles_with_xla():
             raise NotReplayableError("A layer of the model does not support XLA.")
-        self._shortened.check(settings.get(MOVED_LAYERS, ()))
 
     def use(self, settings: Settings) -> None:
         """Train with these settings from the next step on; none are the user's own."""
         wanted = {**self._own, **settings}
-        if wanted != self._current:
+        if wanted == self._current:
+            return
+        try:
             self._set(wanted)
+        except BaseException:
+            # Half of them may be set, which the next steps must not be made with.
+            self._set(self._own)
+            raise
 
     def batches_per_step(self, settings: Settings, own: int) -> int:
         """Batches that one call of the training function takes, `own` without settings."""
@@ -110,6 +115,15 @@ class CompiledVariants:
     def runs_the_scripts_code(self) -> bool:
         """Whether another training function would be traced through classes of the script."""
         return compiling_runs_the_scripts_code(self.model)
+
+    def _check_layers(self, settings: Settings) -> None:
+        if settings.get(_TERMS_LEFT_OUT):
+            self._terms.check()
+        if settings.get(_UNIQUE_IDS):
+            self._ids.check()
+        if settings.get(_DRAWN):
+            self._sampled.check(settings[_DRAWN])
+        self._shortened.check(settings.get(MOVED_LAYERS, ()))
 
     def _set(self, wanted: Settings) -> None:
         assert self._kept is not None
@@ -128,6 +142,8 @@ class CompiledVariants:
     def _made(self, kept: CompileSettings, wanted: Settings) -> Callable[[Any], Any]:
         if wanted[MOVED_LAYERS]:
             return self._shortened.train_function(wanted[MOVED_LAYERS])
+        if wanted[_DRAWN]:
+            return self._sampled.train_function(wanted[_DRAWN])
         return kept.training_function()
 
     def _guarded(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -97,11 +97,35 @@ class Ids:
         Ids.used.append(wanted)
 
 
+class Sampled:
+    """Its softmax over a vocabulary."""
+
+    made: list[int]
+    there = True
+
+    def __init__(self, _: Any) -> None:
+        Sampled.made = []
+
+    def check(self, _: int) -> None:
+        if not Sampled.there:
+            raise NotReplayableError("The model ends in no `Dense` of all classes.")
+
+    def train_function(self, drawn: int) -> Callable[[Any], Any]:
+        if drawn == UNMADE:
+            raise NotReplayableError("No step was made.")
+        Sampled.made.append(drawn)
+        return lambda iterator: f"{drawn} drawn for {iterator}"
+
+
+UNMADE = 13
+
+
 @pytest.fixture(autouse=True)
 def _policies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LayerPolicies", Policies)
     monkeypatch.setattr(module, "TableTerms", Terms)
     monkeypatch.setattr(module, "UniqueIds", Ids)
+    monkeypatch.setattr(module, "SampledSoftmax", Sampled)
 
 
 @pytest.fixture
@@ -219,6 +243,33 @@ def test_rows_are_looked_up_by_different_ids_only_where_that_is_asked_for(
     monkeypatch.setattr(Ids, "there", False)
     with pytest.raises(NotReplayableError, match="no embedding that can be looked up"):
         variants.check({"unique_ids": True})
+
+
+def test_classes_are_drawn_only_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Model()
+    own = model.train_function
+    variants, _ = variants_of(model)
+    variants.check({"sampled_softmax": 64})
+    variants.use({"sampled_softmax": 64})
+    assert model.train_function("it") == "64 drawn for it"
+    variants.use({})
+    assert (model.train_function, Sampled.made, model.made) == (own, [64], 0)
+
+    monkeypatch.setattr(Sampled, "there", False)
+    with pytest.raises(NotReplayableError, match="ends in no `Dense`"):
+        variants.check({"sampled_softmax": 64})
+
+
+def test_what_could_not_be_made_leaves_none_of_its_settings() -> None:
+    model = Model()
+    own = model.train_function
+    variants, _ = variants_of(model)
+    variants.use({"table_terms_left_out": True})
+    with pytest.raises(NotReplayableError, match="No step was made"):
+        variants.use({"sampled_softmax": UNMADE, "jit_compile": False})
+    assert (model.jit_compile, model.train_function, Terms.used[-1]) == ("auto", own, False)
+    variants.use({"table_terms_left_out": True})
+    assert Terms.used[-1]
 
 
 def test_a_step_that_fails_is_told_and_made_as_the_user_compiled_it() -> None:
