@@ -45,8 +45,11 @@ def _prediction(meta: Meta) -> str:
 def _trial(meta: Meta) -> str:
     if meta.untried is not None:
         return f"{meta.tried_where or 'None.'} {meta.untried}"
+    tried = "The edit is applied and measured where the run allows it"
+    if meta.tried_where is not None:
+        return f"{tried}. {meta.tried_where}"
     informs = ", also where the rule only informs" if meta.tried_when_informing else ""
-    return f"The edit is applied and measured where the run allows it{informs}."
+    return f"{tried}{informs}."
 
 
 def _about(meta: Meta) -> str:

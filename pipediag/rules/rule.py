@@ -74,7 +74,7 @@ class Meta:
     untried: str | None = None
     """Why no trial can tell what its advice buys, as a sentence; None where one can."""
     tried_where: str | None = None
-    """Where some of its findings have an edit that is tried all the same, as a sentence."""
+    """Where only some of its findings have an edit that is tried, as a sentence."""
 
     def finding(
         self,

@@ -44,10 +44,10 @@ META = Meta(
     "then reads and writes the table several times, in time that grows with the table and not with "
     "the batch.",
     edit="A row-wise Adam, as `pipediag.optimizers.LazyAdam`; or SGD without momentum for "
-    "the tables alone, which is tried where the former is not confirmed.",
+    "the tables alone.",
     cost="Rows are no longer updated in steps that don't look them up: another optimisation, to be "
     "tuned again. SGD also takes steps of one length for rare rows and frequent ones, and needs a "
-    "learning rate of its own; it keeps no averages, so it saves the memory of them.",
+    "learning rate of its own.",
     prediction="None: the sparse update was not measured. At most what gradient and update of the "
     "tables take is saved.",
     needs=("loop", "steps", "breakdown"),
@@ -56,6 +56,8 @@ META = Meta(
     effect_on_results="changes a hyper-parameter",
     frees=("device_compute",),
     tried_when_informing=True,
+    tried_where="SGD for the tables alone is tried where the row-wise optimizer is not confirmed, "
+    "or where there is none.",
 )
 _PARTS: tuple[TablePart, ...] = ("gradient", "update")
 _ROW_WISE_IN_A_LOOP = (
