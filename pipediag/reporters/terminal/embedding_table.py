@@ -49,10 +49,9 @@ def times_lines(timed: WayTimes | None, shown: int) -> Iterator[RenderableType]:
     if timed is None or not shown:
         return
     yield Text()
-    yield Text("Ways out of memory, times as fast as the table is; all by plan-memory", "bold")
+    yield Text("Ways out of memory, times as fast as a table by itself", "bold")
     for table in timed.tables[:shown]:
-        told = way_words.in_a_line(table)
-        yield Text(f"  {table.layer}: {told}", no_wrap=True, overflow="ellipsis")
+        yield Text(f"  {table.layer}: {way_words.in_a_line(table)}")
 
 
 def cost_table(cost: EmbeddingCost | None, tables: int) -> Iterator[RenderableType]:

@@ -55,10 +55,17 @@ def timed_rows(times: TableTimes) -> list[TimedRow]:
 
 
 def in_a_line(times: TableTimes) -> str:
-    """All ratios of a table, the largest first, or why it has none."""
-    ratios = sorted((one for one in times.ways if one.speedup), key=lambda one: -(one.speedup or 0))
-    told = (f"{one.way} {speedup(one.speedup)} {speedup_interval(one.ci95)}" for one in ratios)
-    return ", ".join(told) or times.missing or "none of its ways"
+    """All ratios of a table, steps first and then the largest, or why it has none."""
+    ratios = sorted(
+        (one for one in times.ways if one.speedup is not None),
+        key=lambda one: (one.timed != "step", -(one.speedup or 0.0)),
+    )
+    told = (f"{_what(one)} {speedup(one.speedup)} {speedup_interval(one.ci95)}" for one in ratios)
+    return ", ".join(told) or times.missing or "none of its ways was timed"
+
+
+def _what(one: WayTime) -> str:
+    return one.way if one.timed == "step" else f"look-up of {one.way}"
 
 
 def how(times: TableTimes) -> str:

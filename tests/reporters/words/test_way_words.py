@@ -16,11 +16,13 @@ def test_a_ratio_is_shown_with_its_interval_and_never_alone() -> None:
     assert (row.as_it_is.split(), row.this_way.split()) == (["66.4", "ms"], ["10.3", "ms"])
 
 
-def test_a_line_has_the_largest_first() -> None:
+def test_a_line_has_steps_first_and_then_the_largest() -> None:
     slower = make_way_time(way="bfloat16", speedup=0.83, ci95=(0.8, 0.86))
-    line = way_words.in_a_line(make_table_times(slower, make_way_time()))
+    alone = make_way_time(way="8-bit rows", timed="look-up", speedup=9.0, ci95=(8.0, 10.0))
+    line = way_words.in_a_line(make_table_times(alone, slower, make_way_time()))
 
-    assert line.index("row-wise update 6.43x") < line.index("bfloat16 0.83x")
+    ways = ["row-wise update 6.43x", "bfloat16 0.83x", "look-up of 8-bit rows 9.00x"]
+    assert sorted(ways, key=line.index) == ways
     assert way_words.in_a_line(make_table_times(missing="No ids.")) == "No ids."
 
 
