@@ -26,6 +26,8 @@ _FREE = frozenset(
     {"parameter", "constant", _TUPLE, "get-tuple-element", "bitcast", "broadcast", "iota"}
 )
 """What computes nothing of its own where it is fused."""
+_REDUCES = frozenset({"reduce", "reduce-window"})
+"""XLA makes several of one, and names none but the last."""
 _ARGUMENTS = "XLA_Args"
 """What TensorFlow names all that a program is given."""
 _Follow = Callable[[int], Iterable[int]]
@@ -117,11 +119,20 @@ class _Instructions:
                 yield one.operation
 
     def _around(self, number: int) -> Iterator[str]:
-        """What makes, and what uses, something that XLA put in between, as a copy."""
-        for follow in (lambda at: self._by_id[at].operands, self._uses):
-            for one in self._reached(number, self._until_named(follow)):
-                if _computes(one):
-                    yield str(one.operation)
+        """What makes, and what uses, something that XLA put in between, as a copy.
+
+        A reduction has its work with what it is given, whatever uses the little that it makes.
+        """
+        made_by = list(self._named_next(number, lambda at: self._by_id[at].operands))
+        yield from made_by
+        reduces = any(one.opcode in _REDUCES for one in self._reached(number, self._inner))
+        if not (made_by and reduces):
+            yield from self._named_next(number, self._uses)
+
+    def _named_next(self, number: int, follow: _Follow) -> Iterator[str]:
+        for one in self._reached(number, self._until_named(follow)):
+            if _computes(one):
+                yield str(one.operation)
 
     def _inner(self, number: int) -> Iterator[int]:
         one = self._by_id[number]

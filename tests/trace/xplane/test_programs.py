@@ -79,6 +79,18 @@ def test_a_copy_that_xla_puts_in_between_is_of_what_makes_and_uses_it(kept: Kept
     assert found.work("copy.2") == work("sgd/Scatter:ResourceScatterSub", "words/GatherV2:GatherV2")
 
 
+def test_a_reduction_without_a_name_is_of_what_it_reduces(kept: Kept) -> None:
+    program = ProgramBuilder()
+    fused = program.computation()
+    fused.add("reduce-window.1", "reduce-window", operands=[fused.add("param_0", "parameter")])
+    entry = program.computation()
+    squares = entry.add("square.1", "multiply", "words/Square:Square")
+    partial = entry.add("wrapped_reduce-window", "fusion", operands=[squares], calls=fused)
+    entry.add("add.1", "add", "Add:AddV2", [partial])
+
+    assert kept(program).work("wrapped_reduce-window") == work("words/Square:Square")
+
+
 def test_what_nothing_tells_of_is_not_known(kept: Kept) -> None:
     program = ProgramBuilder()
     entry = program.computation()
