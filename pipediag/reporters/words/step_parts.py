@@ -40,7 +40,7 @@ def fused(cost: EmbeddingCost) -> Iterator[str]:
     for one in cost.fused[:_MOST_FUSED]:
         if one.percent >= _LEAST_FUSED_PERCENT:
             together = ", ".join(map(_of_table, one.parts))
-            yield f"Fused by XLA, not told apart: {together}; {one.percent:.0f} % of the compute."
+            yield f"Fused by XLA and not told apart, {one.percent:.0f} %: {together}."
 
 
 def _of_table(part: PartName) -> str:

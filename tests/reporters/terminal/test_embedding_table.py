@@ -88,7 +88,7 @@ def test_what_xla_fused_stands_below_the_parts() -> None:
     with console.capture() as captured:
         console.print(Group(*cost_table(cost, 1)))
 
-    assert captured.get().splitlines()[-1].startswith("  Fused by XLA, not told apart: lookup of")
+    assert captured.get().splitlines()[-1].startswith("  Fused by XLA and not told apart, 20 %: ")
 
 
 def test_without_parts_or_room_nothing_is_said_of_them() -> None:

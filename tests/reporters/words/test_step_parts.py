@@ -56,7 +56,7 @@ def test_what_xla_fused_is_named_the_largest_and_no_trifle() -> None:
     said = list(step_parts.fused(cost))
 
     assert said[1] == (
-        "Fused by XLA, not told apart: lookup of `words`, rest of the model; 12 % of the compute."
+        "Fused by XLA and not told apart, 12 %: lookup of `words`, rest of the model."
     )
     assert len(said) == 3
     assert not list(step_parts.fused(cost.model_copy(update={"fused": cost.fused[4:]})))
