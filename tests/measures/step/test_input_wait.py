@@ -153,9 +153,17 @@ def test_steps_per_execution_waits_are_per_batch() -> None:
     assert native.percent == pytest.approx(60.0)
 
 
-def contention(tf_data: float, *, source: int = 0, **given: Any) -> str | None:
+def contention(
+    tf_data: float, *, source: int = 0, others: float | None = None, **given: Any
+) -> str | None:
     pools = {"tf_data": tf_data, "python_other": 0.0, "eigen": 180.0, "python_main": 80.0}
-    host = make_host(lock_percent=1.0, python_source_cpu_ms_per_step=0.0, threads=pools)
+    host = make_host(
+        lock_percent=1.0,
+        python_source_cpu_ms_per_step=0.0,
+        threads=pools,
+        cores_allowed=2.0,
+        cores_of_others=others,
+    )
     stacks = RecordedStacks("fit", 100, 1, 1, 0, thread_samples={"main": 100, "source": source})
     return contention_of(host, [stacks], 10.0, **{"accelerated": False, **given})
 
@@ -169,6 +177,12 @@ def test_a_busy_pipeline_takes_cpus_from_a_consumer_that_computes_on_them() -> N
     assert contention(50.0, calls_python=False) == "cpu"
     assert contention(49.0, calls_python=False) is None
     assert contention(90.0, calls_python=False, accelerated=True) is None
+
+
+def test_what_other_programs_take_is_not_what_the_pipeline_leaves() -> None:
+    assert contention(26.0, others=1.0, calls_python=False) == "cpu"
+    assert contention(26.0, others=0.1, calls_python=False) is None
+    assert contention(24.0, others=2.0, calls_python=False) is None
 
 
 def test_busy_threads_of_tf_data_are_not_those_of_a_pipeline_that_does_little() -> None:
