@@ -225,8 +225,11 @@ def test_a_script_that_goes_on_ends_as_if_nothing_had_been_tried(
         assert waiting.goes_on
         voice.prepare("base")
         voice.prepare("wide", SetParameters("op2", {"num_parallel_calls": 2}))
+        voice.prepare("long", SetModel({"steps_per_execution": 4}))
         voice.block("wide")
         voice.block("base")
+        # The next step is called by then with the model of this arm.
+        voice.block("long")
 
     text = FIT.replace("EPOCHS", "8")
     result = tried(tmp_path, text, talk, run_to_end=True)

@@ -95,6 +95,9 @@ class Answering:
         self._block: EpochWithin | TimedBlock | None = None
         self._restarts = 0
         self._failure: str | None = None
+        self._ends_late = False
+        """Whether they end as soon as the step is over that was called with an arm's model."""
+        self._why: str | None = None
         self.limit = StepLimit(loop.runtime.cancellation()) if goes_on else None
         """What keeps a step that hangs from taking the script with it."""
 
@@ -115,8 +118,11 @@ class Answering:
     def boundary(self, consumer: Consumer, now_ns: int, continuous: bool) -> None:
         """A step ended and the next one begins."""
         self._adopt(consumer)
+        if self._ends_late:
+            self._end_for(self._why)
+            return
         if self.ends is not None:
-            self.stop(self.ends)
+            self._end_in_time(self.ends)
             return
         if self._failure is not None:
             failure, self._failure = self._failure, None
@@ -189,10 +195,10 @@ class Answering:
                 self.stop(str(error))
                 return
             if command is None or isinstance(command, EndTrials):
-                self._end()
+                self._end_in_time(None)
                 return
             if self.ends is not None:
-                self.stop(self.ends)
+                self._end_in_time(self.ends)
                 return
             try:
                 if self._begin(command):
@@ -345,6 +351,24 @@ class Answering:
         self._preparing = 0
         self._running, self._late = None, False
         self._asked = self._block = None
+
+    def _end_in_time(self, reason: str | None) -> None:
+        """End; but a step that is called already is made by the model of the arm, and must not be
+        one of a script that goes on: it is the arm's last, and they end when it is over."""
+        running = self._running
+        if self.goes_on and running is not None and running.settings:
+            self._ends_late, self._why = True, reason
+            self._model.use({})
+            self._hand_out(running.iterator())
+        else:
+            self._end_for(reason)
+
+    def _end_for(self, reason: str | None) -> None:
+        """None: the parent has said so itself."""
+        if reason is None:
+            self._end()
+        else:
+            self.stop(reason)
 
     def _end(self) -> None:
         self.over = True

@@ -410,6 +410,29 @@ def test_at_the_end_the_script_has_its_iterator_and_its_model(
     assert stage.consumer.stand_in.stage is InPlace.OWN
 
 
+@pytest.mark.parametrize("reason", [None, "a step of another thread came between"])
+def test_a_step_that_was_called_with_an_arms_model_is_none_of_a_script_that_goes_on(
+    stage: Stage, reason: str | None
+) -> None:
+    settings = SetModel({"steps_per_execution": 8})
+    stage.parent.asks.append(Prepare("short", (settings,), None))
+    trials = stage.trials(goes_on=True)
+    trials.begin(stage.consumer)
+    stage.step(trials, times=2)
+    of_the_arm = stage.handed_out
+    if reason is not None:
+        stage.parent.block("short")
+        stage.parent.looks = lambda: setattr(trials, "ends", reason)
+    stage.step(trials)
+
+    assert stage.events == [Prepared]
+    assert (trials.over, stage.model.used[-1]) == (False, {})
+    assert stage.handed_out not in (None, of_the_arm)
+    stage.step(trials)
+    assert (trials.over, stage.handed_out) == (True, None)
+    assert stage.told[1:] == ([] if reason is None else [TrialsOver(reason)])
+
+
 def test_a_loop_that_ends_is_told_once(stage: Stage) -> None:
     stage.parent.block("base")
     trials = stage.prepared()
