@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -59,11 +59,12 @@ class Measured:
 
 
 @pytest.fixture
-def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
+def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     monkeypatch.setattr(watching, "Alongside", Measured)
     shell = Shell()
     pipediag.load_ipython_extension(shell)
-    return shell
+    yield shell
+    before_exit._end_all()  # a cell that raised has its session made meanwhile
 
 
 def test_the_cell_runs_and_its_result_is_what_is_shown(
