@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipediag.measures.verdict.decision import decide
 from pipediag.session.model import Session
+from pipediag.session.run import Script
 from tests import factories
 from tests.records import make_operation, make_pipeline, make_steps
 
@@ -58,6 +59,17 @@ def test_a_run_that_goes_on_for_long_after_its_training_says_so() -> None:
         60.0,
         40,
     )
+
+
+def test_of_a_script_that_failed_before_its_steps_that_is_said_first() -> None:
+    script = Script(path="t.py", args=[], outcome="raised", status=1, detail="ValueError: no rows")
+    parts = [factories.make_part("before_training", 12.0, what="in `parse`", line=7)]
+    run = factories.make_run(parts=parts)
+
+    verdict = decide(factories.make_session(run=run, script=script, loops=[], steps=None))
+
+    assert "The script ended early: ValueError: no rows" in verdict.summary
+    assert verdict.where is None
 
 
 def test_where_steps_weigh_most_the_verdict_is_theirs() -> None:
