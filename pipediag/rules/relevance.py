@@ -31,9 +31,7 @@ def weigh_input(session: Session) -> Weight:
         return Weight("fail", "", evidence)
     if high < INPUT_WAIT.value or share.percent < INPUT_WAIT.value:
         seldom = f"The step waits for input only {share.percent:.1f} % of its time"
-        wait = session.input_wait
-        contested = wait.contested_by_percent if wait is not None else None
-        if contested is not None and contested >= INPUT_WAIT.value:
+        if (contested := contested_by_percent(session)) is not None:
             sentence = (
                 f"{seldom}, but on a repeated batch it is {contested:.0f} % shorter: whether "
                 "changing this would gain anything is not settled."
@@ -46,6 +44,16 @@ def weigh_input(session: Session) -> Weight:
         f"straddles {INPUT_WAIT.value:g} %: measure more steps to be sure that it matters."
     )
     return Weight("informative", sentence, evidence)
+
+
+def contested_by_percent(session: Session) -> float | None:
+    """How much shorter a repeated batch makes the step, in percent of it, where a wait is judged
+    too short to matter and that says otherwise; None where it does not."""
+    wait = session.input_wait
+    contested = wait.contested_by_percent if wait is not None else None
+    if contested is None or contested < INPUT_WAIT.value:
+        return None
+    return contested if _input_wait(session).percent < INPUT_WAIT.value else None
 
 
 def weigh(session: Session, op: Operation, delay: float | None = None) -> Weight:

@@ -40,7 +40,7 @@ from pipediag.rules.pipeline.epoch_ends import (
     without_first_batches,
 )
 from pipediag.rules.prediction import FORECAST
-from pipediag.rules.relevance import Weight, weigh
+from pipediag.rules.relevance import Weight, contested_by_percent, weigh
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, Insert, Move
 from pipediag.session.findings import Finding
@@ -74,6 +74,7 @@ META = Meta(
     severity="warn",
     effect_on_results="same results",
     frees=("input_wait",),
+    tried_when_informing=True,
 )
 
 _DISK_UNKNOWN = Prediction(None, "How fast the disk gives elements back was not measured.")
@@ -116,7 +117,8 @@ def _of_maps(session: Session) -> list[Finding]:
         "available_bytes": available_bytes(session),
         "free_disk_bytes": session.environment.free_disk_bytes,
     }
-    if weight.status != "fail":
+    contested = _is_contested(session, weight)
+    if weight.status != "fail" and not contested:
         status = "pass" if weight.status == "informative" else weight.status
         return [META.finding(status, weight.sentence, op=op, evidence=evidence)]
     reason = against(session, passes, size, elements_of_a_pass(session, op))
@@ -124,6 +126,8 @@ def _of_maps(session: Session) -> list[Finding]:
         return [META.finding("informative", reason, op=op, evidence=evidence)]
     assert size is not None
     on_disk = not fits_in_memory(session, size)
+    if contested:
+        return [_to_settle(session, op, weight, evidence, on_disk=on_disk)]
     if weight is between:
         return [_before_the_steps(session, op, size, evidence, on_disk=on_disk)]
     return [
@@ -138,6 +142,33 @@ def _of_maps(session: Session) -> list[Finding]:
             untried=_untried(session, op),
         )
     ]
+
+
+def _is_contested(session: Session, weight: Weight) -> bool:
+    """Whether the map would be worth a cache if a repeated batch is right on the wait."""
+    percent = weight.evidence.get("delay_percent_of_step")
+    relevant = isinstance(percent, float) and percent >= OPERATION_SHARE.value
+    return relevant and contested_by_percent(session) is not None
+
+
+def _to_settle(
+    session: Session,
+    op: Operation,
+    weight: Weight,
+    evidence: Mapping[str, Scalar],
+    *,
+    on_disk: bool,
+) -> Finding:
+    """Where two clocks differ on the wait, a trial says which is right; nothing is predicted."""
+    return META.finding(
+        "informative",
+        f"{weight.sentence} A cache behind this map would show it.",
+        op=op,
+        title="A cache may help: two measurements differ on whether the step waits",
+        evidence=evidence,
+        effect=_effect(session, op),
+        edit=_edit(session, op, on_disk=on_disk),
+    )
 
 
 def _run_out(session: Session, maps: list[Operation]) -> Operation | None:

@@ -13,6 +13,7 @@ from tests.records import (
     make_breakdown,
     make_environment,
     make_function,
+    make_input_wait,
     make_operation,
     make_pipeline,
     make_steps,
@@ -43,6 +44,24 @@ def test_fails_and_predicts_the_mean_over_epochs() -> None:
     assert finding.predicted_speedup == pytest.approx(10 / (1 + 9 * 0.31), abs=0.001)
     assert finding.evidence["cache_bytes"] == 1e7
     assert finding.effect_on_results == "same results"
+
+
+@pytest.mark.parametrize(
+    ("contested", "status"), [(None, "pass"), (59.0, "informative"), (2.0, "pass")]
+)
+def test_a_trial_settles_what_two_clocks_say_of_the_wait(
+    contested: float | None, status: str
+) -> None:
+    wait = make_input_wait(native_percent=1.0, contested_by_percent=contested)
+    kept = {"breakdown": make_breakdown(input_wait=1.0), "input_wait": wait}
+
+    finding = only(missing_cache, session_with(costly_map(), **kept))
+    cheap = only(missing_cache, session_with(costly_map(self_ms_per_step=0.1), **kept))
+
+    assert finding.status == status
+    assert (finding.edit is not None) == (status == "informative")
+    assert finding.predicted_speedup is None
+    assert cheap.status == "pass"
 
 
 def read_from_files(**parameters: Any) -> Session:
