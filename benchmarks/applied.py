@@ -135,12 +135,14 @@ def interval(gain: RunGain) -> str:
 
 def summary(found: Sequence[Applied]) -> str:
     """How many promises were made, and kept."""
-    promised = sum(one.promised is not None for one in found)
+    bounds = [one for one in found if one.promised and one.promised.basis == "at most"]
+    sized = [one for one in found if one.promised is not None and one not in bounds]
     errors = [one.error for one in found if one.error is not None]
     middle = f"{median(errors):.1%}" if errors else "-"
     return (
-        f"{promised} of {len(found)} promised, {sum(one.kept for one in found)} kept; median "
+        f"{len(sized)} of {len(found)} promised, {sum(one.kept for one in sized)} kept; median "
         f"error of the run's gain {middle}, goal {CLOSE:.0%}."
+        + (f" {sum(one.kept for one in bounds)} of {len(bounds)} bounds held." if bounds else "")
     )
 
 

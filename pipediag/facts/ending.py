@@ -26,3 +26,9 @@ def script_failure(session: Session) -> str | None:
     if not cut_short(script) or (session.steps is not None and session.breakdown is not None):
         return None
     return f"The script ended before enough steps were seen: {ending(script)}"
+
+
+def failed_by_itself(session: Session) -> str | None:
+    """The same of a script that nobody ended: what its run took until then is nothing to shorten
+    before that."""
+    return script_failure(session) if session.script.outcome in ("raised", "killed") else None

@@ -36,13 +36,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pipediag.facts.ending import failed_by_itself
 from pipediag.facts.limits import WORTH_DOING
 from pipediag.facts.run_gain import gain_for_run
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER, RunPartName
+from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER, FindingSubject, RunPartName
 
 MOST_NEXT_STEPS = 5
+
+_BEFORE_SPEED: tuple[FindingSubject, ...] = ("correctness", "precondition")
+"""All that there is to do first of a script that failed before it was measured."""
 
 (
     _WRONG_RESULTS,
@@ -65,7 +69,9 @@ def concluded(session: Session, findings: Iterable[Finding]) -> Session:
         ),
         session.verdict.where,
     )
-    verdict = session.verdict.model_copy(update={"next_steps": _next_steps(ordered)})
+    failed = failed_by_itself(session) is not None
+    told = [one for one in ordered if one.subject in _BEFORE_SPEED] if failed else ordered
+    verdict = session.verdict.model_copy(update={"next_steps": _next_steps(told)})
     return session.model_copy(update={"findings": ordered, "verdict": verdict})
 
 

@@ -13,6 +13,7 @@ from pipediag.reporters.words.findings import group
 from pipediag.rules.registry import run_rules
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.session.run import Script
 from pipediag.session.trials import Trial
 from pipediag.trials.candidates import candidates
 from pipediag.vocabulary import (
@@ -75,6 +76,16 @@ def rules_of(findings: list[Finding]) -> list[str]:
 
 def steps_of(findings: list[Finding]) -> list[str]:
     return concluded(make_session(), findings).verdict.next_steps
+
+
+def test_of_a_script_that_failed_no_speed_is_advised_first() -> None:
+    script = Script(path="t.py", args=[], outcome="raised", status=1, detail="ValueError: no rows")
+    failed = make_session(script=script, steps=None, breakdown=None)
+    slow = make_finding("slow-start", advice="Keep it as a file.")
+    wrong = make_finding("ids-outside-table", subject="correctness", advice="Mend the ids.")
+
+    assert steps_of([slow, wrong]) == ["Mend the ids.", "Keep it as a file."]
+    assert concluded(failed, [slow, wrong]).verdict.next_steps == ["Mend the ids."]
 
 
 @given(FINDINGS)

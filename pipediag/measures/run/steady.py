@@ -57,8 +57,9 @@ def steady_step(timeline: Timeline, recording: Recording, loop: RecordedLoop) ->
     if free:
         return _of(np.array(free, dtype=float))
     repeated = step_ms(recording, loop, "repeat") * loop.batches_per_call * 1e6
-    if len(repeated) >= _FEWEST_STEPS:
-        return _of(repeated + _wait_ns(recording, loop))
+    wait_ns = _wait_ns(recording, loop)
+    if len(repeated) >= _FEWEST_STEPS and wait_ns is not None:
+        return _of(repeated + wait_ns)
     mean = sum(steps.values()) / len(steps)
     return SteadyStep(max(0.0, mean - _traced_ns(built, steps)))
 
@@ -74,8 +75,8 @@ def _any_within(ends: NDArray[np.int64], start_ns: int, end_ns: int) -> bool:
     return bool(np.searchsorted(ends, end_ns, "right") > np.searchsorted(ends, start_ns, "right"))
 
 
-def _wait_ns(recording: Recording, loop: RecordedLoop) -> float:
-    """Mean wait of a call for its batches; 0 where nothing tells of it."""
+def _wait_ns(recording: Recording, loop: RecordedLoop) -> float | None:
+    """Mean wait of a call for its batches; None where nothing tells of it."""
     batches = loop.batches_per_call
     waits = [
         gap_waits_ms(block, batches) if asked is None else asked
@@ -83,7 +84,7 @@ def _wait_ns(recording: Recording, loop: RecordedLoop) -> float:
         for asked in [next_waits_ms(block, batches)]
     ]
     known = list(chain.from_iterable(waits))
-    return max(0.0, float(np.mean(known))) * batches * 1e6 if known else 0.0
+    return max(0.0, float(np.mean(known))) * batches * 1e6 if known else None
 
 
 def _traced_ns(built: list[Span], steps: dict[int, int]) -> float:

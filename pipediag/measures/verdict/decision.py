@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipediag.facts.ending import script_failure
+from pipediag.facts.ending import failed_by_itself
 from pipediag.facts.free_input import on_a_repeated_batch
 from pipediag.facts.later_epochs import later_starts_s, time_of_epochs
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
@@ -74,8 +74,9 @@ def _of_the_run(session: Session, verdict: Verdict) -> Verdict:
     found = where(session)
     if found is None or session.run is None:
         return verdict
-    if session.script.outcome == "raised" and script_failure(session) is not None:
-        return verdict  # it speaks of what ended the script, which no part of that run outweighs
+    if (failure := failed_by_itself(session)) is not None:
+        reasons = [verdict.summary, *verdict.reasons]
+        return verdict.model_copy(update={"summary": failure, "reasons": reasons})
     looked: dict[str, object] = {"where": found.part, "where_percent": found.percent}
     if found.row is not None:
         looked |= {"where_file": found.row.file, "where_line": found.row.line}

@@ -75,6 +75,7 @@ META = Meta(
     effect_on_results="same results",
     frees=("input_wait",),
     tried_when_informing=True,
+    tried_where="Also where a repeated batch contests the input wait.",
 )
 
 _DISK_UNKNOWN = Prediction(None, "How fast the disk gives elements back was not measured.")
@@ -117,17 +118,17 @@ def _of_maps(session: Session) -> list[Finding]:
         "available_bytes": available_bytes(session),
         "free_disk_bytes": session.environment.free_disk_bytes,
     }
-    contested = _is_contested(session, weight)
-    if weight.status != "fail" and not contested:
+    contested = _is_contested(session, op, weight)
+    reason = against(session, passes, size, elements_of_a_pass(session, op))
+    if weight.status != "fail" and (not contested or reason is not None):
         status = "pass" if weight.status == "informative" else weight.status
         return [META.finding(status, weight.sentence, op=op, evidence=evidence)]
-    reason = against(session, passes, size, elements_of_a_pass(session, op))
     if reason is not None:
         return [META.finding("informative", reason, op=op, evidence=evidence)]
     assert size is not None
     on_disk = not fits_in_memory(session, size)
     if contested:
-        return [_to_settle(session, op, weight, evidence, on_disk=on_disk)]
+        return [_to_settle(session, op, size, evidence, on_disk=on_disk)]
     if weight is between:
         return [_before_the_steps(session, op, size, evidence, on_disk=on_disk)]
     return [
@@ -144,25 +145,27 @@ def _of_maps(session: Session) -> list[Finding]:
     ]
 
 
-def _is_contested(session: Session, weight: Weight) -> bool:
+def _is_contested(session: Session, op: Operation, weight: Weight) -> bool:
     """Whether the map would be worth a cache if a repeated batch is right on the wait."""
     percent = weight.evidence.get("delay_percent_of_step")
+    if weight.status != "informative":
+        return False
     relevant = isinstance(percent, float) and percent >= OPERATION_SHARE.value
-    return relevant and contested_by_percent(session) is not None
+    can_be_tried = _edit(session, op, on_disk=False) is not None and not _side_effect(session, op)
+    return relevant and can_be_tried and contested_by_percent(session) is not None
 
 
 def _to_settle(
-    session: Session,
-    op: Operation,
-    weight: Weight,
-    evidence: Mapping[str, Scalar],
-    *,
-    on_disk: bool,
+    session: Session, op: Operation, size: float, evidence: Mapping[str, Scalar], *, on_disk: bool
 ) -> Finding:
     """Where two clocks differ on the wait, a trial says which is right; nothing is predicted."""
+    share = evidence["input_wait_percent"]
+    contested = contested_by_percent(session)
     return META.finding(
         "informative",
-        f"{weight.sentence} A cache behind this map would show it.",
+        f"{_advice(session, op, size, on_disk=on_disk)} tf.data's clock sees {share:.1f} % input "
+        f"wait, a repeated batch makes the step {contested:.0f} % shorter: only a trial tells "
+        "whether this gains anything.",
         op=op,
         title="A cache may help: two measurements differ on whether the step waits",
         evidence=evidence,

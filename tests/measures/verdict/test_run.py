@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from pipediag.measures.verdict.decision import decide
 from pipediag.session.model import Session
 from pipediag.session.run import Script
@@ -61,15 +65,28 @@ def test_a_run_that_goes_on_for_long_after_its_training_says_so() -> None:
     )
 
 
-def test_of_a_script_that_failed_before_its_steps_that_is_said_first() -> None:
-    script = Script(path="t.py", args=[], outcome="raised", status=1, detail="ValueError: no rows")
+@pytest.mark.parametrize("outcome", ["raised", "killed", "timed-out"])
+def test_of_a_script_that_failed_before_its_steps_that_is_said_first(outcome: Any) -> None:
+    script = Script(path="t.py", args=[], outcome=outcome, status=1, detail="ValueError: no rows")
     parts = [factories.make_part("before_training", 12.0, what="in `parse`", line=7)]
-    run = factories.make_run(parts=parts)
+    session = factories.make_session(
+        run=factories.make_run(parts=parts),
+        script=script,
+        steps=None,
+        steps_missing="Only 0 steps were seen.",
+        breakdown=None,
+    )
 
-    verdict = decide(factories.make_session(run=run, script=script, loops=[], steps=None))
+    verdict = decide(session)
 
-    assert "The script ended early: ValueError: no rows" in verdict.summary
-    assert verdict.where is None
+    if outcome == "timed-out":
+        assert verdict.where == "before_training"
+        return
+    assert verdict.summary == (
+        "The script ended before enough steps were seen: ValueError: no rows (its own status: 1)."
+    )
+    assert verdict.reasons[0] == "No verdict: Only 0 steps were seen."
+    assert (verdict.where, verdict.bottleneck) == (None, "inconclusive")
 
 
 def test_where_steps_weigh_most_the_verdict_is_theirs() -> None:

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 tf.print("into the log", output_stream=tf.compat.v1.logging.info)
 tf.function(lambda: tf.constant(1.0) * 2, jit_compile=True)()
-data = tf.data.Dataset.range(3).map(lambda x: tf.py_function(lambda _: 1 / 0, [x], tf.int64))
+data = tf.data.Dataset.range(1).map(lambda x: tf.py_function(lambda _: 1 / 0, [x], tf.int64))
 try:
     next(iter(data))
 except tf.errors.OpError:
@@ -40,4 +40,4 @@ def test_it_is_told_apart_from_what_is_meant_to_be_read(tmp_path: Path) -> None:
     assert any(b"Compiled cluster using XLA" in line for line in kept)
     assert any(line.endswith(b"] into the log") for line in shown)
     assert b"ZeroDivisionError: division by zero" in shown
-    assert b"caught" in shown
+    assert "caught" in done.stderr
