@@ -97,6 +97,10 @@ PYTHON_PIPELINE_CPU_PERCENT = 50.0
 compute rather than wait. Own choice: on this project's samples those that wait stay under 35, those
 that compute lie over 55."""
 
+NOTHING_ELSE_PERCENT = 90.0
+"""Share of the step in which the loop is seen to wait, from which whatever computes beside its
+thread makes the input. Own choice: what the step itself computes is a tenth of it at most."""
+
 WAITING_CPU_PERCENT = 35.0
 """The same, up to which they rather wait, as measured there: what waits does not hold the lock,
 whatever made the sampler's wake-ups late."""
@@ -244,12 +248,15 @@ def mostly_hidden(session: Session) -> bool | None:
 def source_cpu_ms(session: Session) -> float | None:
     """CPU time per step that making batches takes: a generator runs on a thread of tf.data.
 
-    None too where threads of Python's were not told from TensorFlow's, so that tf.data's count as
-    others, and others compute more.
+    Where threads of Python's were not told from TensorFlow's, tf.data's count as others. If others
+    compute more then, it is None, unless the loop waits so long that they are all that computes.
     """
     if session.host is None or session.steps is None:
         return None
     own, cores = session.host.python_source_cpu_ms_per_step, data_cores(session.host)
-    if own is None and session.host.threads.get("others", 0.0) > 100.0 * cores:
-        return None
+    others = session.host.threads.get("others", 0.0) / 100.0
+    if own is None and others > cores:
+        if (seen_waiting_percent(session) or 0.0) < NOTHING_ELSE_PERCENT:
+            return None
+        cores += others
     return max(own or 0.0, session.steps.mean_ms * cores)

@@ -229,11 +229,15 @@ def test_batches_are_made_on_threads_of_python_or_of_tf_data() -> None:
 def test_cpu_of_threads_that_nothing_tells_apart_is_not_known_to_be_no_source_s() -> None:
     """A loop that ends before its stacks are sampled names no thread of Python's."""
 
-    def taken(others: float, own: float | None) -> float | None:
+    def taken(others: float, own: float | None, waits: float = 70.0) -> float | None:
         pools = {"tf_data": 2.0, "others": others}
         host = make_host(threads=pools, python_source_cpu_ms_per_step=own)
-        return source_cpu_ms(make_session(host=host))
+        wait = make_input_wait(native_percent=waits)
+        return source_cpu_ms(make_session(host=host, input_wait=wait))
 
     assert taken(90.0, None) is None
     assert taken(1.0, None) == pytest.approx(0.2)
     assert taken(90.0, 0.0) == pytest.approx(0.2)
+    # A loop that does nothing but wait leaves no one else to compute.
+    assert taken(90.0, None, waits=98.0) == pytest.approx(9.2)
+    assert taken(90.0, 0.0, waits=98.0) == pytest.approx(0.2)
