@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pipediag.session.model import Session
 from pipediag.session.run import Script
-from pipediag.vocabulary import CUT_SHORT
+from pipediag.vocabulary import CUT_SHORT, ScriptOutcome
+
+_ENDED_BY_NOBODY_ELSE: tuple[ScriptOutcome, ...] = ("raised", "killed", "exited")
 
 
 def cut_short(script: Script) -> bool:
@@ -31,4 +33,4 @@ def script_failure(session: Session) -> str | None:
 def failed_by_itself(session: Session) -> str | None:
     """The same of a script that nobody ended: what its run took until then is nothing to shorten
     before that."""
-    return script_failure(session) if session.script.outcome in ("raised", "killed") else None
+    return script_failure(session) if session.script.outcome in _ENDED_BY_NOBODY_ELSE else None

@@ -6,9 +6,15 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from pipediag.facts.pipeline import option
+from pipediag.session.host import Host
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.run import Environment
+
+OTHERS_RATIO = 0.15
+"""Of the CPUs. Own choice: pipediag's own process and a system's housekeeping take some percent."""
+IDLE_RATIO = 0.1
+"""Of the CPUs. Own choice: where more are idle, what others take is nothing that is missed."""
 
 
 class OfAKind(Protocol):
@@ -31,6 +37,19 @@ def cpus(session: Session) -> float:
     if session.host is not None:
         return session.host.cores_allowed
     return cores_allowed(session.environment)
+
+
+def missed_cores(host: Host | None) -> float | None:
+    """CPUs that other programs took from the script; None where it missed none, or nobody knows.
+
+    Where a quota keeps the script from more, CPUs are idle, and others take nothing from it.
+    """
+    if host is None or host.cores_of_others is None or host.cores_idle is None:
+        return None
+    others, allowed = host.cores_of_others, host.cores_allowed
+    if others < OTHERS_RATIO * allowed or host.cores_idle >= IDLE_RATIO * allowed:
+        return None
+    return others
 
 
 def pool_threads(session: Session) -> int:

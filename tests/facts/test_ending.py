@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.facts.ending import cut_short, ending
+from pipediag.facts.ending import cut_short, ending, failed_by_itself
 from pipediag.session.run import Script
 from pipediag.vocabulary import ScriptOutcome
+from tests import factories
 
 
 def script(outcome: ScriptOutcome, status: int | None, detail: str | None = None) -> Script:
@@ -32,3 +33,19 @@ def test_how_it_ended_names_the_status_where_there_is_one() -> None:
         "ValueError: no rows (its own status: 1)."
     )
     assert ending(script("timed-out", None)) == "timed-out."
+
+
+@pytest.mark.parametrize("outcome", ["raised", "killed", "exited"])
+def test_a_script_that_nobody_else_ended_failed_by_itself(outcome: ScriptOutcome) -> None:
+    ended = factories.make_session(script=script(outcome, 1), steps=None)
+    assert "before enough steps were seen" in (failed_by_itself(ended) or "")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"), [("interrupted", 130), ("timed-out", None), ("exited", 0)]
+)
+def test_one_that_was_ended_or_meant_to_end_did_not(
+    outcome: ScriptOutcome, status: int | None
+) -> None:
+    ended = factories.make_session(script=script(outcome, status), steps=None)
+    assert failed_by_itself(ended) is None

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipediag.facts.limits import SLOWED_RATIO
+from pipediag.facts.machine import missed_cores
 from pipediag.facts.python_work import (
     LOCK_FOUGHT_FOR_PERCENT,
     PYTHON_PIPELINE_CPU_PERCENT,
@@ -197,10 +198,11 @@ def contention_of(
 
 
 def _of_what_others_left(host: Host | None) -> float:
-    """How much more CPU a thread would take, had the script the CPUs that others were using."""
-    if host is None or host.cores_of_others is None:
+    """How much more CPU a thread would take, had the script the CPUs that others took from it."""
+    others = missed_cores(host)
+    if host is None or others is None:
         return 1.0
-    left = host.cores_allowed - host.cores_of_others
+    left = host.cores_allowed - others
     return min(host.cores_allowed / left, MOST_TAKEN) if left > 0 else MOST_TAKEN
 
 

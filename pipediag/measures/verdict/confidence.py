@@ -12,6 +12,7 @@ from pipediag.facts.limits import (
     PERTURBED_RATIO,
     SLOWED_RATIO,
 )
+from pipediag.facts.machine import missed_cores
 from pipediag.measures.verdict.loop_wording import elsewhere, length
 from pipediag.measures.verdict.wording import place
 from pipediag.session.host import Host
@@ -23,11 +24,6 @@ from pipediag.vocabulary import Bottleneck, Confidence, Contention
 ENOUGH_STEPS = 20
 """Own choice: with fewer, the interval of a bootstrap is known to be too narrow. Samples that are
 means of many steps each scatter less, so of those the fewest that a verdict needs are enough."""
-
-OTHERS_RATIO = 0.15
-"""Of the CPUs. Own choice: pipediag's own process and a system's housekeeping take some percent."""
-IDLE_RATIO = 0.1
-"""Of the CPUs. Own choice: where more are idle, what others take is nothing that is missed."""
 
 _FOUGHT_FOR: dict[Contention, str] = {"lock": "the interpreter lock", "cpu": "the CPUs"}
 
@@ -118,16 +114,11 @@ def _about_threads(session: Session) -> Iterator[Doubt]:
 
 
 def beside_others(host: Host | None) -> str | None:
-    """What other programs took of the CPUs, where it was missed.
-
-    Where a quota keeps the script from more, CPUs are idle, and others take nothing from it.
-    """
-    if host is None or host.cores_of_others is None or host.cores_idle is None:
+    """What other programs took of the CPUs, where it was missed."""
+    others = missed_cores(host)
+    if host is None or others is None:
         return None
-    others, allowed = host.cores_of_others, host.cores_allowed
-    if others < OTHERS_RATIO * allowed or host.cores_idle >= IDLE_RATIO * allowed:
-        return None
-    return f"beside other programs that took {others:.1f} of its {allowed:g} CPUs"
+    return f"beside other programs that took {others:.1f} of its {host.cores_allowed:g} CPUs"
 
 
 def _about_the_machine(host: Host | None) -> Iterator[Doubt]:

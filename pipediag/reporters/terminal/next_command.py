@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipediag.facts.ending import failed_by_itself
 from pipediag.facts.order import worth_doing
 from pipediag.facts.report_directory import default_directory
 from pipediag.facts.second_run import edits_for_second_run
@@ -24,11 +25,11 @@ def next_command(session: Session, output_directory: Path | None) -> NextCommand
     """What to run next: again with more steps, again with trials, the patch of the confirmed edits,
     again after an edit, or the gate.
 
-    None where no step was measured, or where more of them would tell no more: the same command
-    would end the same way. Of an analysis that a program called there is the patch alone, once it
-    is saved: no command would make it again.
+    None where no step was measured, where the script failed by itself, or where more steps would
+    tell no more: the same command would end the same way. Of an analysis that a program called
+    there is the patch alone, once it is saved: no command would make it again.
     """
-    if session.steps is None:
+    if session.steps is None or failed_by_itself(session) is not None:
         return None
     if session.script.call is not None:
         return _of_a_call(session, output_directory)

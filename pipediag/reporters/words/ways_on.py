@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from pipediag.facts.ending import failed_by_itself
 from pipediag.facts.order import worth_doing
 from pipediag.facts.python_work import hot_line
 from pipediag.facts.run import rows_to_have_back
@@ -50,8 +51,10 @@ _OF_A_PART: dict[RunPartName, str] = {
 
 
 def ways_on(session: Session) -> list[str]:
-    """Sentences, the most useful first; none where something is worth doing, or nothing is left."""
-    if session.steps is None or any(worth_doing(finding) for finding in session.findings):
+    """Sentences, the most useful first; none where something is worth doing, nothing is left, or
+    the script failed, which comes before all speed."""
+    failed = failed_by_itself(session) is not None
+    if session.steps is None or failed or any(worth_doing(finding) for finding in session.findings):
         return []
     return list(_ways(session))
 

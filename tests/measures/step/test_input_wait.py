@@ -154,7 +154,12 @@ def test_steps_per_execution_waits_are_per_batch() -> None:
 
 
 def contention(
-    tf_data: float, *, source: int = 0, others: float | None = None, **given: Any
+    tf_data: float,
+    *,
+    source: int = 0,
+    others: float | None = None,
+    idle: float = 0.0,
+    **given: Any,
 ) -> str | None:
     pools = {"tf_data": tf_data, "python_other": 0.0, "eigen": 180.0, "python_main": 80.0}
     host = make_host(
@@ -163,6 +168,7 @@ def contention(
         threads=pools,
         cores_allowed=2.0,
         cores_of_others=others,
+        cores_idle=idle,
     )
     stacks = RecordedStacks("fit", 100, 1, 1, 0, thread_samples={"main": 100, "source": source})
     return contention_of(host, [stacks], 10.0, **{"accelerated": False, **given})
@@ -183,6 +189,12 @@ def test_what_other_programs_take_is_not_what_the_pipeline_leaves() -> None:
     assert contention(26.0, others=1.0, calls_python=False) == "cpu"
     assert contention(26.0, others=0.1, calls_python=False) is None
     assert contention(24.0, others=2.0, calls_python=False) is None
+
+
+def test_what_others_compute_where_cpus_are_idle_is_taken_from_nobody() -> None:
+    """As under a quota of a few of many CPUs."""
+    assert contention(26.0, others=20.0, idle=40.0, calls_python=False) is None
+    assert contention(26.0, others=20.0, idle=0.1, calls_python=False) == "cpu"
 
 
 def test_busy_threads_of_tf_data_are_not_those_of_a_pipeline_that_does_little() -> None:

@@ -80,6 +80,15 @@ def test_where_no_step_was_measured_the_same_command_would_not_help() -> None:
     assert next_command(sessions.nothing_measured(), None) is None
 
 
+def test_what_failed_is_not_asked_to_fail_once_more() -> None:
+    raised = Script(path="train.py", args=[], outcome="raised", status=1)
+    session = factories.make_session(
+        verdict=factories.make_verdict(bottleneck="inconclusive"), script=raised, breakdown=None
+    )
+
+    assert next_command(session, None) is None
+
+
 def test_a_script_that_was_over_too_soon_leads_to_a_second_run() -> None:
     script = Script(path="train.py", args=[], outcome="finished", status=0)
     finding = factories.make_finding(edit=make_edit("map"))

@@ -9,7 +9,7 @@ import pytest
 from pipediag.reporters.words.ways_on import ways_on
 from pipediag.session.embedding_cost import CostPart, EmbeddingCost
 from pipediag.session.host import HotLine
-from pipediag.session.run import Device
+from pipediag.session.run import Device, Script
 from pipediag.session.trials import NO_BUDGET
 from pipediag.vocabulary import Bottleneck, RunPartName
 from tests import factories, records
@@ -98,6 +98,12 @@ def test_an_inconclusive_run_is_measured_longer() -> None:
         {"bottleneck": "inconclusive", "severity": "unknown"}, steps=records.make_steps(count=10)
     )
     assert ways == ["Measure longer: `--steps 200`."]
+
+
+def test_of_a_script_that_failed_more_steps_tell_nothing() -> None:
+    unknown = {"bottleneck": "inconclusive", "severity": "unknown"}
+    raised = Script(path="train.py", args=[], outcome="raised", status=1)
+    assert said(unknown, script=raised, breakdown=None) == []
 
 
 def test_on_pytorch_its_own_profiler_says_more_than_more_steps() -> None:
