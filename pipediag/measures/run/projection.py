@@ -21,7 +21,7 @@ from pipediag.measures.run.projected import (
 )
 from pipediag.measures.run.rounds import Rounds
 from pipediag.measures.run.steady import SteadyStep
-from pipediag.session.ledger import COMES_ONCE, MAKING
+from pipediag.session.ledger import AFTERWARDS, AN_EPOCHS_END, COMES_ONCE, MAKING
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.vocabulary import RunScope
@@ -76,7 +76,7 @@ def project(
         _go_round(projection, amounts, rounds)
         if recording.collection_ns is not None:
             projection.places[EXIT] = in_doubt(EXIT_COLLECTIONS * recording.collection_ns, None)
-        projection.not_seen += [*rounds.not_seen, "what the script does after this training"]
+        projection.not_seen += [*rounds.not_seen, AFTERWARDS]
         return projection
     scope: RunScope = "epoch" if length else "1000_steps"
     missing = _why_not_the_run(scope, filled=filled)
@@ -180,7 +180,7 @@ def _carry_on(
     else:
         projection.places[starts_of(loop)] = projected(later, count)
     if not epochs.ends_seen and not epochs.usual_ends_ns:
-        projection.not_seen.append("the end of an epoch, with its validation and callbacks")
+        projection.not_seen.append(AN_EPOCHS_END)
     for place, times in epochs.usual_ends_ns.items():
         few = len(times) < FEWEST_FOR_INTERVAL
         if few and place.what == MAKING:

@@ -164,10 +164,10 @@ def _to_settle(
     return META.finding(
         "informative",
         f"{_advice(session, op, size, on_disk=on_disk)} tf.data's clock sees {share:.1f} % input "
-        f"wait, a repeated batch makes the step {contested:.0f} % shorter: only a trial tells "
-        "whether this gains anything.",
+        f"wait, a repeated batch makes the step {contested:.0f} % shorter: a trial tells "
+        "which of them is right.",
         op=op,
-        title="A cache may help: two measurements differ on whether the step waits",
+        title="Two measurements differ on whether the step waits for what a cache would keep",
         evidence=evidence,
         effect=_effect(session, op),
         edit=_edit(session, op, on_disk=on_disk),

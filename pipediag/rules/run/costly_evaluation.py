@@ -10,8 +10,9 @@ from pipediag.rules.rule import Meta, Prediction
 from pipediag.rules.run.evaluated_data import cures_of, what_its_data_lacks
 from pipediag.rules.run.evaluation_cure import Cure
 from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, THRESHOLDS, weigh
+from pipediag.rules.run.unseen import seen_or_not
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import Run, RunPart
+from pipediag.session.ledger import AN_EPOCHS_END, Run, RunPart
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 
@@ -70,7 +71,7 @@ def check(session: Session) -> list[Finding]:
         cures = cures_of(session, row)
         found += [_of_its_data(run, row, cure, count) for cure in cures if _comes(cure, count)]
     return [one for one in found if one.status != "pass"] or [
-        META.finding("pass", "", part="evaluation")
+        seen_or_not(META, run, "evaluation", AN_EPOCHS_END)
     ]
 
 

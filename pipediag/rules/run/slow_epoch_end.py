@@ -8,8 +8,9 @@ from pipediag.facts.run_gain import gain_without
 from pipediag.rules.rule import Meta, Place, Prediction
 from pipediag.rules.run.blocks import Block, blocks_of
 from pipediag.rules.run.relevance import NOT_PREDICTED, THRESHOLDS, weigh
+from pipediag.rules.run.unseen import seen_or_not
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import READING, Run, RunPart, callback_words
+from pipediag.session.ledger import AN_EPOCHS_END, READING, Run, RunPart, callback_words
 from pipediag.session.model import Session
 
 OFTEN = Threshold(
@@ -172,7 +173,7 @@ def _loop_itself(session: Session, run: Run, rows: list[RunPart]) -> Finding:
     """What no callback and no line explains but the loop's own, where the next epoch is begun."""
     weight = weigh(run, rows, sum(row.seconds for row in rows))
     if weight.status != "fail" or run.scope != "run":
-        return META.finding("pass", "", part="epoch_end")
+        return seen_or_not(META, run, "epoch_end", AN_EPOCHS_END)
     loop = session.diagnosed_loop()
     assert loop is not None
     return META.finding(

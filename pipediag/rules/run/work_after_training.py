@@ -6,8 +6,9 @@ from pipediag.facts.limits import Threshold
 from pipediag.rules.rule import Meta
 from pipediag.rules.run.blocks import Block, blocks_of
 from pipediag.rules.run.relevance import AT_MOST, NOT_PREDICTED, SHORT, weigh
+from pipediag.rules.run.unseen import seen_or_not
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import OWN_LINE, Run
+from pipediag.session.ledger import AFTERWARDS, OWN_LINE, Run
 from pipediag.session.model import Session
 
 SHARE = Threshold(
@@ -58,7 +59,7 @@ def check(session: Session) -> list[Finding]:
         return [META.finding("not-applicable", reason, part="after_training")]
     rows = [row for row in run.parts if row.part == "after_training" and row.line is not None]
     found = [_finding(run, block) for block in blocks_of(rows) if _is_long(run, block)]
-    return found or [META.finding("pass", "", part="after_training")]
+    return found or [seen_or_not(META, run, "after_training", AFTERWARDS)]
 
 
 def _is_long(run: Run, block: Block) -> bool:
