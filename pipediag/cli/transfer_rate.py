@@ -21,10 +21,16 @@ class TransferRate(click.ParamType[int]):
         if isinstance(value, int):
             return value
         size, slash, unit = value.rpartition("/")
-        if not slash or unit.strip().lower() != "s":
+        if not slash or unit.strip().lower() != "s" or _of_bits(size.rstrip()):
             self.fail(
-                f"{value!r} is no rate. Write a size and `/s`, such as 16GB/s; of bits, an eighth.",
+                f"{value!r} is no rate of bytes. Write a size and `/s`, such as 16GB/s; of bits, "
+                "an eighth.",
                 param,
                 ctx,
             )
         return ByteSize().convert(size, param, ctx)
+
+
+def _of_bits(size: str) -> bool:
+    """Links are sold by them, with a small b: `100Gb`, `100Gbit`."""
+    return size.endswith("b") or size.lower().endswith(("bit", "bits"))

@@ -19,6 +19,14 @@ def test_what_is_no_rate_says_how_one_is_written(text: str) -> None:
         TransferRate().convert(text, None, None)
 
 
+@pytest.mark.parametrize(
+    "text", ["100Gb/s", "100 gb /s", "10Gib/s", "8b/s", "16GBit/s", "1Mbits/s"]
+)
+def test_bits_are_not_read_as_bytes(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="of bits, an eighth"):
+        TransferRate().convert(text, None, None)
+
+
 def test_a_size_that_is_none_is_said_as_for_a_size() -> None:
     with pytest.raises(click.BadParameter, match="is no size"):
-        TransferRate().convert("16GBit/s", None, None)
+        TransferRate().convert("16XB/s", None, None)
