@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 
-from pipediag.session.embedding_cost import EmbeddingCost
+from pipediag.session.embedding_cost import NO_PROGRAM, EmbeddingCost
 from pipediag.session.embeddings import Embedding
 from pipediag.session.model import Session
 from pipediag.vocabulary import StepPart, TablePart
 
 _NOTICED_PERCENT = 1.0
-"""Of the compute: what XLA fused with other parts hides a part from there on. Own choice: less
-changes no figure that is shown."""
+"""Of the compute: what XLA fused with other parts, or computed in a program that was not kept,
+hides a part from there on. Own choice: less changes no figure that is shown."""
 
 
 def parts_ms(
@@ -43,13 +43,23 @@ def part_ms(session: Session, part: StepPart) -> float | None:
 
 
 def hidden(cost: EmbeddingCost, wanted: Set[tuple[StepPart, str | None, str | None]]) -> bool:
-    """Whether XLA fused any of these parts, given with layer and variable, with others."""
+    """Whether XLA fused any of these parts, given with layer and variable, with others, or may have
+    computed them where the profile does not tell."""
     fused = (
         one.percent
         for one in cost.fused
         if any((part.part, part.layer, part.variable) in wanted for part in one.parts)
     )
-    return sum(fused) >= _NOTICED_PERCENT
+    return max(sum(fused), _unkept_percent(cost)) >= _NOTICED_PERCENT
+
+
+def _unkept_percent(cost: EmbeddingCost) -> float:
+    """Of the compute: at most what ran in programs that the profile does not keep, which may hold
+    any part."""
+    if NO_PROGRAM not in cost.notes:
+        return 0.0
+    not_told = sum(one.percent for one in cost.parts if one.part == "not_told")
+    return not_told - sum(one.percent for one in cost.fused)
 
 
 def percent_of_step(session: Session, ms: float | None) -> float | None:

@@ -5,6 +5,12 @@ from __future__ import annotations
 from pipediag.session.record import Record
 from pipediag.vocabulary import StepPart
 
+NO_PROGRAM = (
+    "The profile does not keep every program that XLA compiled, so that what those computed is not "
+    "told apart."
+)
+"""Among `notes`: of what is told, each part may lack some."""
+
 
 class PartName(Record):
     """A part of a step's compute, of one table where it is a table's."""

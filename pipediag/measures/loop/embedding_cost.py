@@ -13,7 +13,13 @@ import numpy as np
 
 from pipediag.measures.missing import Missing
 from pipediag.measures.step.breakdown import round_to_hundred
-from pipediag.session.embedding_cost import CostPart, EmbeddingCost, FusedParts, PartName
+from pipediag.session.embedding_cost import (
+    NO_PROGRAM,
+    CostPart,
+    EmbeddingCost,
+    FusedParts,
+    PartName,
+)
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recorded_tables import RecordedVariable
 from pipediag.session.recording import Recording
@@ -31,10 +37,6 @@ _NO_NAMES = (
 )
 _NO_COMPUTE = "The profile shows no compute in its steps."
 _BY_RESULT = "XLA fuses operations: what it fused counts as the part that its result is of."
-_NO_PROGRAM = (
-    "The profile does not keep every program that XLA compiled, so that what those computed is not "
-    "told apart."
-)
 
 _IN_A_BODY = re.compile(r"/(body|cond|then|else|branch\d*)/_\d+(?=/)")
 """What TensorFlow puts into the names of operations in a loop or a branch."""
@@ -135,7 +137,7 @@ def _notes(times: ComputeTimes) -> Iterator[str]:
     if times.by_instruction:
         yield _BY_RESULT
     if times.compiled_ns:
-        yield _NO_PROGRAM
+        yield NO_PROGRAM
 
 
 class _Names:

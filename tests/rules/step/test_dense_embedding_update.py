@@ -6,6 +6,7 @@ import pytest
 
 from pipediag.rules.step import dense_embedding_update
 from pipediag.session.edits import SetModel
+from pipediag.session.embedding_cost import NO_PROGRAM
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from tests.factories import (
@@ -128,6 +129,14 @@ def test_a_small_table_whose_update_takes_a_part_of_the_step_that_matters_fails(
     finding = first_of(session_with({"table_bytes": 7_680_000}, embedding_cost=cost))
     assert finding.status == "fail"
     assert finding.advice.endswith("That takes 5.5 ms of each step, 55 % of it.")
+
+
+def test_an_update_that_the_profile_may_have_lost_is_not_said_to_take_little() -> None:
+    cost = make_embedding_cost(("lookup", 0.1), ("not_told", 8.9), notes=[NO_PROGRAM])
+    lost = first_of(session_with({"table_bytes": 7_680_000}, embedding_cost=cost))
+
+    assert lost.title == "Embedding tables that are updated as a whole are small"
+    assert "took_percent_of_step" not in lost.evidence
 
 
 def test_a_pass_does_not_deny_that_small_tables_are_updated_as_a_whole() -> None:
