@@ -173,11 +173,9 @@ def _on_host(table: Embedding, now: InMemory) -> WayOut:
 
 def _mapped(table: Embedding, now: InMemory) -> WayOut:
     """The system keeps what was read of the file as long as it has room."""
-    touched = 0
-    exchanged = None
-    if table.ids is not None:
-        touched = table.ids.unique * table.dim * _item_bytes(table)
+    touched = exchanged = None
     if (ids := _all_ids(table)) is not None:
+        touched = ids.unique * table.dim * _item_bytes(table)
         exchanged = round(ids.unique_per_step * table.dim * _item_bytes(table))
     return _way(
         "memory-mapped and frozen",
@@ -218,7 +216,7 @@ def _way(
     now: InMemory,
     device: int,
     note: str,
-    host: int = 0,
+    host: int | None = 0,
     exchanged: int | None = None,
     exchanged_missing: str | None = None,
     hit: float | None = None,

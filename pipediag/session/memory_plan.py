@@ -18,7 +18,8 @@ class WayOut(Record):
     name: WayName
     device_bytes: int
     """Of the table with its slots and temporaries, on one device."""
-    host_bytes: int = 0
+    host_bytes: int | None = 0
+    """None where it goes by ids of which not all were seen, as `exchanged_missing` says."""
     saved_bytes: int
     """Of the device; negative where it takes more."""
     exchanged_bytes_per_step: int | None = None

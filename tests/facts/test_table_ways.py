@@ -74,8 +74,12 @@ def test_no_more_rows_are_fetched_than_a_step_has() -> None:
 
 
 def test_without_ids_nothing_is_said_of_the_exchange() -> None:
-    for way in ways().values():
+    found = ways()
+
+    for way in found.values():
         assert way.exchanged_bytes_per_step is way.hit_percent is None
+    assert found["memory-mapped and frozen"].host_bytes is None
+    assert found["host with hot rows on the device"].host_bytes == 5 * TABLE
 
 
 def test_a_frozen_table_has_no_other_update() -> None:
@@ -108,3 +112,4 @@ def test_what_is_exchanged_is_not_known_of_some_lookups_alone() -> None:
 
     assert (hot.hit_percent, hot.exchanged_bytes_per_step) == (None, None)
     assert found["sharding"].exchanged_bytes_per_step is None
+    assert found["memory-mapped and frozen"].host_bytes is None

@@ -23,6 +23,15 @@ def test_what_was_not_timed_says_so_in_each_row() -> None:
     assert all("--time-ways" in str(row["time_missing"]) for row in rows)
 
 
+def test_host_bytes_of_ids_that_were_not_seen_are_blank() -> None:
+    unseen = make_embedding(ids_missing="A loop.")
+    rows = {row["way"]: row for row in way_rows(make_session(embeddings=[unseen]))}
+
+    mapped = rows["memory-mapped and frozen"]
+    assert (mapped["host_bytes"], mapped["exchanged_missing"]) == (None, "A loop.")
+    assert rows["sharding"]["host_bytes"] == 0
+
+
 def test_a_table_without_rows_has_ways_too() -> None:
     empty = make_embedding(rows=0, table_bytes=0)
 
