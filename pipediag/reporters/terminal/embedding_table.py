@@ -45,13 +45,18 @@ def embedding_table(tables: list[Embedding], shown: int) -> Iterator[RenderableT
 
 
 def times_lines(timed: WayTimes | None, shown: int) -> Iterator[RenderableType]:
-    """How many times as fast each way out of a table's memory is, where that was timed."""
+    """How many times as fast a table alone is by each way out of its memory, where that was
+    timed."""
     if timed is None or not shown:
         return
     yield Text()
-    yield Text("Ways out of memory, times as fast as a table by itself", "bold")
+    yield Text(
+        "Embedding tables timed alone, without the rest of the model: times as fast as it is",
+        "bold",
+    )
     for table in timed.tables[:shown]:
-        yield Text(f"  {table.layer}: {way_words.in_a_line(table)}")
+        rows = way_words.of_fewer_rows(table)
+        yield Text(f"  {table.layer}{rows}: {way_words.in_a_line(table)}")
 
 
 def cost_table(cost: EmbeddingCost | None, tables: int) -> Iterator[RenderableType]:

@@ -65,7 +65,14 @@ def in_a_line(times: TableTimes) -> str:
 
 
 def _what(one: WayTime) -> str:
-    return one.way if one.timed == "step" else f"look-up of {one.way}"
+    return one.way if one.timed == "step" else f"{one.way} (look-up alone, not trained)"
+
+
+def of_fewer_rows(times: TableTimes) -> str:
+    """`, 500 of 1,000 rows` where the timed table is a smaller one; empty where it is not."""
+    if times.timed_rows is None or times.timed_rows >= times.rows:
+        return ""
+    return f", {number(times.timed_rows)} of {number(times.rows)} rows"
 
 
 def how(times: TableTimes) -> str:

@@ -105,5 +105,16 @@ def test_what_ways_out_cost_is_told_whole_and_only_where_it_was_timed() -> None:
         console.print(Group(*times_lines(session.way_times, 0)))
 
     text = " ".join(captured.get().replace("\N{NO-BREAK SPACE}", " ").split())
-    assert text.count("Ways out of memory") == 1
+    assert text.count("timed alone, without the rest of the model") == 1
     assert "embedding: sgd 8.07x [6.31, 6.57], row-wise update 6.43x [6.31, 6.57]" in text
+
+
+def test_a_table_that_was_timed_with_fewer_rows_says_so_beside_its_name() -> None:
+    timed = timed_session(make_way_time()).way_times
+    assert timed is not None
+    fewer = [table.model_copy(update={"timed_rows": 500}) for table in timed.tables]
+    console = Console(width=100, color_system=None)
+    with console.capture() as captured:
+        console.print(Group(*times_lines(timed.model_copy(update={"tables": fewer}), 3)))
+
+    assert "embedding, 500 of 1,000 rows: row-wise update" in captured.get()

@@ -21,7 +21,11 @@ def test_a_line_has_steps_first_and_then_the_largest() -> None:
     alone = make_way_time(way="8-bit rows", timed="look-up", speedup=9.0, ci95=(8.0, 10.0))
     line = way_words.in_a_line(make_table_times(alone, slower, make_way_time()))
 
-    ways = ["row-wise update 6.43x", "bfloat16 0.83x", "look-up of 8-bit rows 9.00x"]
+    ways = [
+        "row-wise update 6.43x",
+        "bfloat16 0.83x",
+        "8-bit rows (look-up alone, not trained) 9.00x",
+    ]
     assert sorted(ways, key=line.index) == ways
     assert way_words.in_a_line(make_table_times(missing="No ids.")) == "No ids."
 
@@ -63,3 +67,9 @@ def test_a_rate_is_asked_for_where_none_is_given() -> None:
     assert "16.0\N{NO-BREAK SPACE}GB/s, as given" in way_words.exchange(given, given.tables)[0]
     (reason,) = way_words.exchange(unseen, unseen.tables)
     assert reason.endswith("is not known: A loop.")
+
+
+def test_a_smaller_table_that_was_timed_says_its_rows() -> None:
+    assert way_words.of_fewer_rows(make_table_times(timed_rows=500)) == ", 500 of 1,000 rows"
+    assert way_words.of_fewer_rows(make_table_times()) == ""
+    assert way_words.of_fewer_rows(make_table_times(timed_rows=None)) == ""
