@@ -9,7 +9,10 @@ from pipediag.session.model import Session
 from pipediag.session.way_times import NOT_ASKED, TableTimes, WayTime
 from pipediag.vocabulary import WayName
 
-_NO_LINK = "How fast the link is was not given: `--link 16GB/s` would."
+_NO_LINK = (
+    "How fast the link is was not given. `pipediag plan-memory --session DIR --link 16GB/s` plans "
+    "with a rate, from a recorded run."
+)
 _BY_BUCKETS: frozenset[WayName] = frozenset({"hashing", "quotient-remainder"})
 
 

@@ -33,7 +33,7 @@ def test_no_rate_is_assumed_where_none_is_given() -> None:
 
     assert way.link_ms is None
     assert way.link_missing is not None
-    assert "--link" in way.link_missing
+    assert "`pipediag plan-memory --session DIR --link 16GB/s`" in way.link_missing
 
 
 def test_without_ids_bytes_and_time_are_missing_for_the_same_reason() -> None:

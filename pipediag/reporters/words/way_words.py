@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipediag.reporters.words.quantities import (
@@ -115,15 +116,25 @@ def _lacks(ways: list[WayTime]) -> list[str]:
 
 def exchange(plan: MemoryPlan, shown: list[TablePlan]) -> list[str]:
     """What is not known of what crosses between devices, or by which rate it was reckoned."""
-    said = []
-    for table in shown:
-        reason = next((one.exchanged_missing for one in table.ways if one.exchanged_missing), None)
-        if reason is not None:
-            said.append(f"What a step would exchange for {table.layer} is not known: {reason}")
-    known = any(one.exchanged_bytes_per_step is not None for table in shown for one in table.ways)
+    said = [one for table in shown for one in _not_known(table)]
+    known = [
+        one for table in shown for one in table.ways if one.exchanged_bytes_per_step is not None
+    ]
     if known and plan.link_bytes_per_s is not None:
         rate = f"{measured(plan.link_bytes_per_s / 1e9)}{NO_BREAK}GB/s"
         said.append(f"The link's time is the least that {rate}, as given, allows.")
     elif known:
-        said.append("How long that takes a step is not known: `--link 16GB/s` gives the rate.")
+        reason = known[0].link_missing
+        said.append(f"How long the exchange of a step takes is not known: {reason}")
     return said
+
+
+def _not_known(table: TablePlan) -> Iterator[str]:
+    """Each reason once, with the ways that it is of: what one lacks, another may have."""
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for one in table.ways:
+        if one.exchanged_missing is not None:
+            by_reason[one.exchanged_missing].append(one.name)
+    for reason, names in by_reason.items():
+        ways = ", ".join(names)
+        yield f"What {ways} would exchange for {table.layer} in a step is not known: {reason}"

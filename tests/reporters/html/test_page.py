@@ -504,3 +504,18 @@ def test_timed_ways_stand_with_their_intervals_and_the_others_with_reasons() -> 
 
     assert "6.43x [6.31,\N{NO-BREAK SPACE}6.57]" in words
     assert "Not timed: sharding. Not here." in words
+
+
+def test_no_table_of_times_is_drawn_where_no_way_has_a_ratio() -> None:
+    lacking = make_way_time(timed=None, speedup=None, ci95=None, missing="Its time was up.")
+    without, timed = page_of(timed_session(lacking)), page_of(timed_session(make_way_time()))
+
+    assert "Its time was up." in without.root.words()
+    assert not any("costs in time" in caption.text for caption in without.find("caption"))
+    assert any("costs in time" in caption.text for caption in timed.find("caption"))
+
+
+def test_how_a_rate_is_given_is_set_as_code() -> None:
+    text = html.render(timed_session(make_way_time()))
+
+    assert "<code>pipediag plan-memory --session DIR --link 16GB/s</code>" in text

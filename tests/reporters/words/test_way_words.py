@@ -63,10 +63,23 @@ def test_a_rate_is_asked_for_where_none_is_given() -> None:
     without, given = plan_memory(session), plan_memory(session, Given(link_bytes_per_s=16 * 10**9))
     unseen = plan_memory(make_session(embeddings=[make_embedding(ids_missing="A loop.")]))
 
-    assert "`--link 16GB/s` gives the rate" in way_words.exchange(without, without.tables)[0]
+    (asked,) = way_words.exchange(without, without.tables)
+    assert "plan-memory --session DIR --link 16GB/s`" in asked
     assert "16.0\N{NO-BREAK SPACE}GB/s, as given" in way_words.exchange(given, given.tables)[0]
     (reason,) = way_words.exchange(unseen, unseen.tables)
-    assert reason.endswith("is not known: A loop.")
+    assert reason == (
+        "What sharding, host with hot rows on the device, memory-mapped and frozen would exchange "
+        "for embedding in a step is not known: A loop."
+    )
+
+
+def test_what_one_way_lacks_is_not_said_of_the_others() -> None:
+    """One batch tells what sharding sends, and not how often the next one hits."""
+    one_batch = make_embedding(ids=make_ids(hot_percent_ahead=None))
+    plan = plan_memory(make_session(embeddings=[one_batch]))
+    unknown, _ = way_words.exchange(plan, plan.tables)
+
+    assert unknown.startswith("What host with hot rows on the device would exchange for ")
 
 
 def test_a_smaller_table_that_was_timed_says_its_rows() -> None:
