@@ -76,6 +76,18 @@ class Keeper(Protocol):
         """Let that batch go; a step that runs from now on keeps its own again."""
 
 
+class PipelineTokens(Protocol):
+    """The tables of tokens in one pipeline."""
+
+    def behind(self, part: int) -> Tokens | None:
+        """What one makes in a part of the dataset's elements, given by its place among their
+        tensors; None where none makes it. A table behind several parts is read once.
+
+        Raises:
+            UntoldTokensError: that can't be told.
+        """
+
+
 class Runtime(Protocol):
     """One framework's way to run steps. What is asked on every step is cheap."""
 
@@ -105,13 +117,8 @@ class Runtime(Protocol):
             UnreadableStepError: they tell nothing of them.
         """
 
-    def tokens_behind(self, dataset: Any, part: int) -> Tokens | None:
-        """What a table of tokens makes in a part of the dataset's elements, given by its place
-        among their tensors; None where none makes it.
-
-        Raises:
-            UntoldTokensError: that can't be told.
-        """
+    def pipeline_tokens(self, dataset: Any) -> PipelineTokens:
+        """What its tables of tokens make; it holds what was read of them."""
 
     def eager_steps(self) -> EagerSteps | None:
         """For steps that no function runs, which have to be listened to; None where they can't."""

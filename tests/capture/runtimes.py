@@ -29,6 +29,19 @@ class ToyCancellation:
         self.started = True
 
 
+class ToyPipelineTokens:
+    """Of parts by their places, or why none is told."""
+
+    def __init__(self, tokens: dict[int, Tokens], untold: str | None) -> None:
+        self._tokens = tokens
+        self._untold = untold
+
+    def behind(self, part: int) -> Tokens | None:
+        if self._untold is not None:
+            raise UntoldTokensError(self._untold)
+        return self._tokens.get(part)
+
+
 class ToyRuntime:
     """Runs steps at once, and has no devices."""
 
@@ -41,6 +54,8 @@ class ToyRuntime:
         self.tokens: dict[int, Tokens] = {}
         """What makes the parts of an element, by their places."""
         self.untold: str | None = None
+        self.pipelines_asked: list[Any] = []
+        """For what their tables of tokens make."""
         self.others: str | None = None
         self.captured: set[int] = set()
 
@@ -64,10 +79,9 @@ class ToyRuntime:
             raise UnreadableStepError("A toy has no tables.")
         return self.tables
 
-    def tokens_behind(self, dataset: Any, part: int) -> Tokens | None:
-        if self.untold is not None:
-            raise UntoldTokensError(self.untold)
-        return self.tokens.get(part)
+    def pipeline_tokens(self, dataset: Any) -> ToyPipelineTokens:
+        self.pipelines_asked.append(dataset)
+        return ToyPipelineTokens(self.tokens, self.untold)
 
     def eager_steps(self) -> EagerSteps | None:
         return self.eager

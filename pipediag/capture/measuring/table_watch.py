@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.id_tally import IdTally
 from pipediag.capture.measuring.kept_ids import KeptIds
-from pipediag.capture.measuring.pipeline_tokens import tokens_behind
+from pipediag.capture.measuring.pipeline_tokens import TokensInFront
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import Keeper
 from pipediag.capture.signal_handlers import let_pass
@@ -80,10 +80,8 @@ class TableWatch:
         self._records: list[tuple[StepTable, RecordedVariable]] = []
         self._tallies: list[tuple[StepTable, RecordedVariable, IdTally]] = []
         self._zero_is_a_token: dict[int, bool] = {}
-        self._dataset: Any = None
-        """What hands out the batches, while that is asked for tables of tokens."""
         self._untold: dict[int, str] = {}
-        """Why it does not tell of one, by the records."""
+        """Why the pipeline does not tell which ids stand for unknown tokens, by the records."""
         self._any_step = False
         """Whether one ended since batches are looked at."""
         self.seen = 0
@@ -111,10 +109,8 @@ class TableWatch:
             return
         self._read(lambda: runtime.step_tables(functions))
         if self._step is not None:
-            if consumer is not None and not consumer.distributed:
-                self._dataset = consumer.dataset
-            self._expect_ids(self._lack(consumer))
-            self._dataset = None
+            dataset = None if consumer is None or consumer.distributed else consumer.dataset
+            self._expect_ids(self._lack(consumer), dataset)
 
     def begin_inside(self, lack: str | None) -> None:
         """Read the tables of a loop inside a function, which keeps the batches that it is at.
@@ -284,8 +280,10 @@ class TableWatch:
             consumer.iterator(), consumer.element_spec, record.batches_per_call
         )
 
-    def _expect_ids(self, lack: str | None) -> None:
+    def _expect_ids(self, lack: str | None, dataset: Any = None) -> None:
+        """Of batches that the dataset hands out, where its tables of tokens are to be asked."""
         vocabularies = self._vocabularies()
+        pipeline = None if dataset is None else TokensInFront(self._loop.runtime, dataset)
         for table, record in self._records:
             if table.passage is None or lack is not None:
                 record.ids_missing = table.ids_missing or lack
@@ -293,8 +291,8 @@ class TableWatch:
                 tokens: list[Vocabulary | Tokens] = [
                     one for one in vocabularies if _is_in(one, table.passage.vocabularies)
                 ]
-                if not table.passage.vocabularies:
-                    tokens += self._tokens_of_pipeline(record, table.passage)
+                if pipeline is not None and not table.passage.vocabularies:
+                    tokens += self._tokens_in_front(pipeline, record, table.passage)
                 zeros = [one.zero_is_a_token for one in tokens]
                 if tokens and None not in zeros:
                     self._zero_is_a_token[id(record)] = any(zeros)
@@ -302,12 +300,12 @@ class TableWatch:
                 tally = IdTally(record.rows, table.passage, tuple(unknown) if tokens else None)
                 self._tallies.append((table, record, tally))
 
-    def _tokens_of_pipeline(self, record: RecordedVariable, passage: Passage) -> list[Tokens]:
+    def _tokens_in_front(
+        self, pipeline: TokensInFront, record: RecordedVariable, passage: Passage
+    ) -> list[Tokens]:
         """What gives the ids, where a table of tokens in the pipeline does; else says why not."""
-        if self._dataset is None:
-            return []
         try:
-            found = tokens_behind(self._loop.runtime, self._dataset, passage)
+            found = pipeline.of(passage)
         except UntoldTokensError as lack:
             self._untold[id(record)] = str(lack)
             return []

@@ -380,6 +380,20 @@ def test_unknown_tokens_of_the_pipeline_are_counted(measured: Measured, zero: bo
     assert ids.zero_is_a_token is zero
 
 
+def test_a_pipeline_is_asked_once_for_all_tables_of_a_step(measured: Measured) -> None:
+    tables = ToyTables()
+    tables.tables.append(ToyTable())
+    for part, table in enumerate(tables.tables):
+        table.passage = Passage("int64", parts=(part,))
+    measured.runtime.tables = tables
+    measured.runtime.tokens = {0: Tokens(frozenset({2}), False), 1: Tokens(frozenset({3}), False)}
+    looked_up_in_the_pipeline(measured, 0)
+
+    counted = [one.ids and one.ids.out_of_vocabulary for one in measured.recording.variables]
+    assert counted == [2, 1]
+    assert measured.runtime.pipelines_asked == ["dataset"]
+
+
 @pytest.mark.parametrize(
     ("parts", "untold", "said"),
     [

@@ -11,7 +11,7 @@ from pipediag.capture.frameworks.tensorflow.captures import captured_by
 from pipediag.capture.frameworks.tensorflow.device_sync import DeviceClock
 from pipediag.capture.frameworks.tensorflow.distributed import DistributedIterators
 from pipediag.capture.frameworks.tensorflow.tables.eager_steps import EagerSteps
-from pipediag.capture.frameworks.tensorflow.tables.pipeline_tokens import tokens_behind
+from pipediag.capture.frameworks.tensorflow.tables.pipeline_tokens import PipelineTokens
 from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
 from pipediag.capture.runtime import Cancellation, Clock
 from pipediag.capture.step_tables import StepTables
@@ -36,7 +36,6 @@ class TensorFlowRuntime:
     model_of = staticmethod(model_proto.model_of)
     other_processes = staticmethod(cluster.other_tasks)
     captured_by = staticmethod(captured_by)
-    tokens_behind = staticmethod(tokens_behind)
 
     def pull(self, iterator: Any) -> Any:
         spread = self._spread(iterator)
@@ -71,6 +70,9 @@ class TensorFlowRuntime:
 
     def step_tables(self, functions: Sequence[Any]) -> StepTables:
         return TracedTables(functions)
+
+    def pipeline_tokens(self, dataset: Any) -> PipelineTokens:
+        return PipelineTokens(dataset)
 
     def eager_steps(self) -> EagerSteps:
         return EagerSteps()

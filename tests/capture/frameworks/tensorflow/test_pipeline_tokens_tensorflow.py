@@ -16,7 +16,7 @@ import json
 import keras
 import numpy as np
 import tensorflow as tf
-from pipediag.capture.frameworks.tensorflow.tables.pipeline_tokens import tokens_behind
+from pipediag.capture.frameworks.tensorflow.tables.pipeline_tokens import PipelineTokens
 from pipediag.capture.frameworks.tensorflow.tables.reading import TracedTables
 from pipediag.capture.step_tables import UntoldTokensError
 
@@ -41,7 +41,7 @@ def from_slices(values=tokens):
 
 def told(name, dataset, part=0):
     try:
-        found = tokens_behind(dataset, part)
+        found = PipelineTokens(dataset).behind(part)
     except UntoldTokensError as lack:
         said = {"untold": str(lack)}
     else:
@@ -101,7 +101,7 @@ def counted(name, made, known, values=tokens):
     seen = [cell.cell_contents for cell in model.train_function.__closure__]
     step = TracedTables([one for one in seen if hasattr(one, "_list_all_concrete_functions")])
     (part,) = step.tables[0].passage.parts
-    unknown = sorted(tokens_behind(dataset, part).out_of_vocabulary)
+    unknown = sorted(PipelineTokens(dataset).behind(part).out_of_vocabulary)
     ids = [one.ids for batch in dataset for one in step.tables[0].looked_up(step.of_batch(batch))]
     print(json.dumps({"name": name, "counted": int(np.isin(np.concatenate(ids), unknown).sum()),
         "expected": int((~np.isin(values, known)).sum())}))

@@ -9,16 +9,9 @@ from pipediag.capture.frameworks.tensorflow.tables.mapped_tokens import (
     made_by_map,
     not_followed,
 )
-from pipediag.capture.frameworks.tensorflow.tables.token_tables import (
-    TokenTable,
-    stands_for_padding,
-    stands_for_unknown,
-    table_size,
-)
+from pipediag.capture.frameworks.tensorflow.tables.read_tables import ReadTables
 from pipediag.capture.step_tables import Tokens, UntoldTokensError
 
-_MOST_TOKENS = 1_000_000
-"""Own choice: to read a table of as many takes about half a second."""
 _SAME_PARTS = frozenset(
     "_BatchDataset _ParallelBatchDataset _RebatchDataset _UnbatchDataset _DenseToRaggedDataset "
     "_PaddedBatchDataset".split()
@@ -27,46 +20,22 @@ _SAME_PARTS = frozenset(
 _MAPS = frozenset({"_MapDataset", "_ParallelMapDataset"})
 
 
-def tokens_behind(dataset: Any, part: int) -> Tokens | None:
-    """What a table of tokens makes in a part of the dataset's elements, given by its place among
-    their tensors; None where none makes it.
+class PipelineTokens:
+    """Of one pipeline, whose tables of tokens it holds once they are read."""
 
-    Raises:
-        UntoldTokensError: that can't be told.
-    """
-    found = _made(dataset, part)
-    return None if found is None else _tokens_of(found)
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+        self._tables = ReadTables()
 
+    def behind(self, part: int) -> Tokens | None:
+        """What a table of tokens makes in a part of the dataset's elements, given by its place
+        among their tensors; None where none makes it.
 
-def _tokens_of(found: TokenIds) -> Tokens:
-    """With what stands in the table."""
-    size = table_size(found.handle)
-    if size > _MOST_TOKENS:
-        raise UntoldTokensError(
-            f"Tokens are looked up in the pipeline, in a table of {size} of them: too many to see "
-            "which ids stand for unknown ones alone."
-        )
-    table = TokenTable(found.handle, found.types)
-    for number in sorted(found.unknown):
-        if number in found.added:
-            raise _both(number, "padding")
-        if not all(map(stands_for_unknown, table.tokens_with(number))):
-            raise _both(number, "a known one")
-    return Tokens(found.unknown, _zero_is_a_token(found, table))
-
-
-def _both(number: int, what: str) -> UntoldTokensError:
-    return UntoldTokensError(
-        f"Tokens are looked up in the pipeline, where id {number} stands for an unknown one and "
-        f"for {what} alike."
-    )
-
-
-def _zero_is_a_token(found: TokenIds, table: TokenTable) -> bool | None:
-    """A table of the script's own may have a name for padding that nobody knows."""
-    if 0 in found.unknown:
-        return True
-    return None if not all(map(stands_for_padding, table.tokens_with(0))) else False
+        Raises:
+            UntoldTokensError: that can't be told.
+        """
+        found = _made(self._dataset, part)
+        return None if found is None else self._tables.tokens_of(found)
 
 
 def _made(dataset: Any, part: int) -> TokenIds | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
 from typing import Any
 
 _NAMES_OF_UNKNOWN = frozenset("oov unk unknown".split())
@@ -19,21 +22,31 @@ def table_size(handle: Any) -> int:
         return int(gen_lookup_ops.lookup_table_size_v2(handle))
 
 
+@dataclass(frozen=True)
 class TokenTable:
-    """A table as it is now, with the types of its tokens and ids."""
+    """A table as it was when it was read, as NumPy has it."""
 
-    def __init__(self, handle: Any, types: tuple[Any, Any]) -> None:
-        from tensorflow.python.framework import ops
-        from tensorflow.python.ops import gen_lookup_ops
+    tokens: Any
+    ids: Any
+    """Of each token."""
 
-        with ops.init_scope(), ops.device("/CPU:0"):
-            tokens, ids = gen_lookup_ops.lookup_table_export_v2(handle, *types)
-        self._tokens = tokens.numpy().ravel()
-        self._ids = ids.numpy().ravel()
+    def tokens_with(self, numbers: Set[int]) -> Iterator[tuple[int, Any]]:
+        """Those that have one of these ids, with it, the smallest first."""
+        np: Any = sys.modules["numpy"]
+        # All in one pass: there may be 100,000 of them, and a million tokens to go through.
+        (having,) = np.isin(self.ids, sorted(numbers)).nonzero()
+        for place in having[np.argsort(self.ids[having], kind="stable")]:
+            yield int(self.ids[place]), self.tokens[place]
 
-    def tokens_with(self, number: int) -> list[Any]:
-        """Those that have this id."""
-        return list(self._tokens[self._ids == number])
+
+def exported_table(handle: Any, types: tuple[Any, Any]) -> TokenTable:
+    """As it is now, with the types of its tokens and ids."""
+    from tensorflow.python.framework import ops
+    from tensorflow.python.ops import gen_lookup_ops
+
+    with ops.init_scope(), ops.device("/CPU:0"):
+        tokens, ids = gen_lookup_ops.lookup_table_export_v2(handle, *types)
+    return TokenTable(tokens.numpy().ravel(), ids.numpy().ravel())
 
 
 def stands_for_unknown(token: Any) -> bool:
