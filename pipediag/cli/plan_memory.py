@@ -104,7 +104,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     from pipediag.facts.memory_plan import Given, plan_memory
     from pipediag.facts.table_ways import Shares
 
-    session = _session(ctx, options)
+    session, interrupted = _session(ctx, options)
     failure = _failure(session)
     if failure is not None:
         say(f"pipediag: {failure} So there is nothing to plan with.")
@@ -115,10 +115,12 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         Shares(devices=options["devices"], buckets=options["buckets"]),
     )
     _show(plan, ctx.color, options)
+    if interrupted:
+        raise KeyboardInterrupt
 
 
-def _session(ctx: click.Context, options: dict[str, Any]) -> Session:
-    """The recorded one, or one of the first steps.
+def _session(ctx: click.Context, options: dict[str, Any]) -> tuple[Session, bool]:
+    """The recorded one, or one of the first steps, and whether Ctrl-C came while tables were timed.
 
     Raises:
         click.UsageError: neither a script nor a session is named, or both.
@@ -139,11 +141,11 @@ def _session(ctx: click.Context, options: dict[str, Any]) -> Session:
     if recorded is not None:
         from pipediag.session.store import load_session
 
-        return load_session(recorded, tell=say)
+        return load_session(recorded, tell=say), False
     return _first_steps(ctx, options)
 
 
-def _first_steps(ctx: click.Context, options: dict[str, Any]) -> Session:
+def _first_steps(ctx: click.Context, options: dict[str, Any]) -> tuple[Session, bool]:
     from pipediag.cli.folded_log import say_folded, say_last
     from pipediag.runner.analysis import AnalysisRequest, analyse
     from pipediag.runner.timed_ways import TimedWays
@@ -177,7 +179,7 @@ def _first_steps(ctx: click.Context, options: dict[str, Any]) -> Session:
     # Behind the block: its directory is no place to look into.
     say_folded(result)
     say_last(result)
-    return result.session
+    return result.session, result.interrupted
 
 
 def _say_what_takes_long(event: Shown) -> None:

@@ -91,6 +91,8 @@ class AnalysisResult:
     child: ChildResult
     folded: FoldedLog | None
     """Of the framework's log, in all runs of the script; None where all of it was shown."""
+    interrupted: bool = False
+    """Whether Ctrl-C came after the run, while tables were timed; all that is here is whole."""
 
 
 def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult:
@@ -108,6 +110,7 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
     )
     settings = _settings(request, output)
     folded = FoldedLog() if request.fold_log else None
+    interrupted = False
     try:
         with _directory_for_ids(request) as ids:
             settings = replace(settings, ids_directory=ids)
@@ -120,12 +123,14 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
             )
             run = _run(request, output, settings, on_progress, start)
             session = _conclude(request, settings, run, output, on_progress, folded)
-            if request.time_ways is not None and ids is not None:
-                session = _with_way_times(session, request.time_ways, ids, output, on_progress)
+            if ids is not None:
+                session, interrupted = _with_way_times(
+                    session, request, Path(ids), output, on_progress, _ends_at(request, run)
+                )
         _report(session, output)
     finally:
         output.release()
-    return AnalysisResult(session, output.path, output.kept_aside, run.child, folded)
+    return AnalysisResult(session, output.path, output.kept_aside, run.child, folded, interrupted)
 
 
 def _directory_for_ids(request: AnalysisRequest) -> AbstractContextManager[str | None]:
@@ -276,18 +281,35 @@ def _conclude(
 
 def _with_way_times(
     session: Session,
-    request: TimedWays,
-    ids_directory: str,
+    request: AnalysisRequest,
+    ids_directory: Path,
     output: OutputDirectory,
     on_progress: OnProgress,
-) -> Session:
-    from pipediag.runner.way_times import with_way_times
+    ends_at: float | None,
+) -> tuple[Session, bool]:
+    """With what its tables cost in time, and whether Ctrl-C ended that."""
+    from pipediag.runner.way_times import STILL_TO_BE_TIMED, why_not, with_way_times
     from pipediag.session.files import SESSION_FILE
     from pipediag.session.store import save_session
 
-    timed = with_way_times(session, request, Path(ids_directory), on_progress)
-    save_session(timed, output.path / SESSION_FILE)
-    return timed
+    assert request.time_ways is not None
+    missing = why_not(session, ends_at)
+    session = session.model_copy(update={"way_times_missing": missing or STILL_TO_BE_TIMED})
+    save_session(session, output.path / SESSION_FILE)
+    if missing is not None:
+        return session, False
+    # Whatever ends us while tables are timed, the run has its report.
+    _report(session, output)
+    timed = with_way_times(session, request.time_ways, ids_directory, on_progress, ends_at)
+    save_session(timed.session, output.path / SESSION_FILE)
+    return timed.session, timed.interrupted
+
+
+def _ends_at(request: AnalysisRequest, run: EndedRun) -> float | None:
+    """`time.monotonic()` at which `--timeout` has the time be up for all that follows the run."""
+    if request.timeout_s is None:
+        return None
+    return run.child.started_ns / 1e9 + request.timeout_s
 
 
 def _run_again(
@@ -305,9 +327,7 @@ def _run_again(
 
     if first.recording is None:
         return first.session
-    ends_at = None
-    if request.timeout_s is not None:
-        ends_at = run.child.started_ns / 1e9 + request.timeout_s
+    ends_at = _ends_at(request, run)
     measured = FirstRun(first.session, first.recording, settings, run.tried, ends_at)
     again = output.anew()
     try:

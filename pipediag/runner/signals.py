@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from pipediag.runner.witness import Witness, arrived
 
@@ -35,6 +36,12 @@ _PR_SET_PDEATHSIG = 1
 """From linux/prctl.h."""
 
 
+def ended_with_us() -> Callable[[], object]:
+    """For a child between fork and exec: the kernel ends it when this process is gone."""
+    # Looked up here, as the child must take no lock.
+    return partial(ctypes.CDLL(None).prctl, _PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class HeldSignals:
     """Holds back the signals in `FORWARDED` from this thread while a child runs.
 
@@ -42,7 +49,7 @@ class HeldSignals:
     """
 
     def __enter__(self) -> HeldSignals:
-        self._libc = ctypes.CDLL(None)
+        self._end_with_us = ended_with_us()
         self._mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
         self._witness = Witness(FORWARDED)
         return self
@@ -60,7 +67,7 @@ class HeldSignals:
         A blocked signal would stay blocked. SIGKILL cannot be passed on, but whoever sends it to us
         means the script.
         """
-        self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        self._end_with_us()
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask_before)
 
     def to_forward(self) -> Iterator[int]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pipediag.facts.machine import gpu_memory_bytes
 from pipediag.facts.table_ways import Shares
 from pipediag.measures.missing import Missing
-from pipediag.runner.interpreter_flags import interpreter_flags
+from pipediag.runner.bench_process import Ending, run_bench
 from pipediag.runner.progress import OnProgress, TimesTables
 from pipediag.runner.timed_ways import TimedWays
 from pipediag.sensors.machine_counters import MachineCounters
@@ -21,26 +20,62 @@ from pipediag.session.model import Session
 from pipediag.session.table_bench import BenchPlan, Result, TableKey, results_in
 from pipediag.session.way_times import TableTimes, WayTimes
 from pipediag.trials.way_plan import MOST_TABLES, Wanted, wanted
-from pipediag.trials.way_times import MORE_TIME, not_timed, table_times
+from pipediag.trials.way_times import not_timed, table_times
+from pipediag.vocabulary import ScriptOutcome
 
-BENCH = Path(__file__).parents[1] / "table_bench" / "start.py"
-START_S = 120.0
-"""How long TensorFlow may take to start, and a last round to end, before the process is killed."""
-_LONGEST_REASON = 300
-"""Characters of what a failed process said last."""
+_ENDED: dict[ScriptOutcome, str] = {
+    "interrupted": "The run was interrupted, so its tables were not timed.",
+    "timed-out": "`--timeout` ended the run, so its tables were not timed.",
+}
+STILL_TO_BE_TIMED = "The tables were still to be timed when this was written."
+"""What a session says that is saved before."""
+_NO_TIME_LEFT = "The time that `--timeout` gives was up before its tables could be timed."
+
+
+@dataclass(frozen=True)
+class AfterTiming:
+    """What came of it."""
+
+    session: Session
+    interrupted: bool = False
+    """Whether Ctrl-C ended it."""
+
+
+def why_not(session: Session, ends_at: float | None) -> str | None:
+    """Why no table of the run can be timed; None where one might be.
+
+    Args:
+        session: of the run.
+        ends_at: `time.monotonic()` at which `--timeout` has the time be up; None is never.
+    """
+    if session.script.outcome in _ENDED:
+        return _ENDED[session.script.outcome]
+    if not session.embeddings:
+        return session.embeddings_missing or "No embedding table was seen."
+    if ends_at is not None and ends_at <= time.monotonic():
+        return _NO_TIME_LEFT
+    return None
 
 
 def with_way_times(
-    session: Session, request: TimedWays, ids_directory: Path, on_progress: OnProgress
-) -> Session:
-    """The session with what its tables cost in time, or why that is not known."""
-    if not session.embeddings:
-        missing = session.embeddings_missing or "No embedding table was seen."
-        return session.model_copy(update={"way_times_missing": missing})
+    session: Session,
+    request: TimedWays,
+    ids_directory: Path,
+    on_progress: OnProgress,
+    ends_at: float | None = None,
+) -> AfterTiming:
+    """The session with what its tables cost in time, or why that is not known.
+
+    `ends_at` as in `why_not`.
+    """
     began = time.monotonic()
     tables, others = session.embeddings[:MOST_TABLES], session.embeddings[MOST_TABLES:]
     asked = [_asked(session, table, request.buckets, ids_directory) for table in tables]
-    timed = _timed(tables, asked, request, on_progress)
+    try:
+        timed, interrupted = _timed(tables, asked, request, on_progress, ends_at)
+    except OSError as error:
+        missing = f"The process that times tables could not be run: {error}."
+        return AfterTiming(session.model_copy(update={"way_times_missing": missing}))
     left_out = f"The {MOST_TABLES} largest tables alone are timed."
     found = WayTimes(
         budget_s=request.budget_s,
@@ -48,7 +83,8 @@ def with_way_times(
         buckets=request.buckets,
         tables=[*timed, *(not_timed(table, left_out) for table in others)],
     )
-    return session.model_copy(update={"way_times": found, "way_times_missing": None})
+    update = {"way_times": found, "way_times_missing": None}
+    return AfterTiming(session.model_copy(update=update), interrupted)
 
 
 def _asked(
@@ -69,51 +105,31 @@ def _timed(
     asked: Sequence[Wanted | Missing],
     request: TimedWays,
     on_progress: OnProgress,
-) -> list[TableTimes]:
+    ends_at: float | None,
+) -> tuple[list[TableTimes], bool]:
+    """What came of each table, and whether Ctrl-C ended it."""
     benches = [one.bench for one in asked if isinstance(one, Wanted)]
     results: list[Result] = []
-    ended = ""
+    ending = Ending("")
     if benches:
-        on_progress(TimesTables(request.budget_s))
+        left_s = request.budget_s if ends_at is None else ends_at - time.monotonic()
+        on_progress(TimesTables(min(request.budget_s, max(0.0, left_s))))
         with TemporaryDirectory(prefix="pipediag-") as directory:
             file = Path(directory) / "results.jsonl"
-            plan = BenchPlan(benches, request.budget_s, request.buckets, str(file), directory)
-            ended = _run(plan, Path(directory) / "plan.json")
+            plan = BenchPlan(
+                benches, request.budget_s, request.buckets, str(file), directory, ends_at
+            )
+            ending = run_bench(plan, Path(directory) / "plan.json")
             results = list(results_in(file))
     places = iter(range(len(benches)))
-    return [
-        table_times(table, one, _of(results, next(places)), ended)
+    times = [
+        table_times(table, one, _of(results, next(places)), ending.reason, ending.more_time)
         if isinstance(one, Wanted)
         else not_timed(table, one.reason)
         for table, one in zip(tables, asked, strict=True)
     ]
+    return times, ending.interrupted
 
 
 def _of(results: Sequence[Result], place: int) -> list[Result]:
     return [one for one in results if one.table == place]
-
-
-def _run(plan: BenchPlan, plan_file: Path) -> str:
-    """Let the process do what it can; how it ended, as the reason for what it did not tell."""
-    plan.write(plan_file)
-    limit_s = plan.budget_s + START_S
-    try:
-        done = subprocess.run(
-            [sys.executable, *interpreter_flags(sys.orig_argv), str(BENCH), str(plan_file)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=limit_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"The process that times tables had not ended after {limit_s:.0f} s. {MORE_TIME}"
-    if done.returncode == 0:
-        return f"The time was up before its turn came. {MORE_TIME}"
-    if done.returncode < 0:
-        return (
-            f"The process that times tables was killed by signal {-done.returncode}, as where "
-            "memory ran out."
-        )
-    said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2][:_LONGEST_REASON]
-    return f"The process that times tables ended with {done.returncode}: {said}"

@@ -69,6 +69,8 @@ class BenchPlan:
     """A file of lines, one message each."""
     directory: str
     """For the file of a table that is mapped into memory."""
+    ends_at: float | None = None
+    """`time.monotonic()`, which all processes share, by which all has to be over."""
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self)), encoding="utf-8")

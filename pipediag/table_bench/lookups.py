@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryFile
 from typing import Any
 
 import keras
@@ -111,10 +111,11 @@ def _mapped(table: BenchTable, directory: Path) -> Iterator[Lookup]:
     """Vectors of a file that was just written, so that the system has it in memory."""
     dtype = tf.as_dtype(table.dtype).as_numpy_dtype
     rng = np.random.default_rng(0)
-    with NamedTemporaryFile(dir=directory, suffix=".table") as file:
+    # Without a name, the file goes with the process, however that ends.
+    with TemporaryFile(dir=directory) as file:
         for first in range(0, table.rows, _ROWS_AT_ONCE):
             rows = min(_ROWS_AT_ONCE, table.rows - first)
             file.write(rng.random((rows, table.dim), np.float32).astype(dtype).tobytes())
         file.flush()
-        kept = np.memmap(file.name, dtype, mode="r", shape=(table.rows, table.dim))
+        kept = np.memmap(file, dtype, mode="r", shape=(table.rows, table.dim))
         yield Lookup(lambda ids: tf.constant(kept[ids]), traced=False)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from itertools import cycle
 from pathlib import Path
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any, TextIO
 
 import numpy as np
@@ -36,9 +36,15 @@ def time_tables(plan: BenchPlan) -> None:
     began = perf_counter()
     to_time = sum(len(one.step_ways) + len(one.lookup_ways) for one in plan.tables)
     with Path(plan.results).open("w", encoding="utf-8") as file:
-        deadlines = _deadlines(began, plan.budget_s, to_time)
+        deadlines = _deadlines(began, _budget_s(plan), to_time)
         for number, table in enumerate(plan.tables):
             _TimedTable(number, table, plan, file).time(deadlines)
+
+
+def _budget_s(plan: BenchPlan) -> float:
+    if plan.ends_at is None:
+        return plan.budget_s
+    return min(plan.budget_s, plan.ends_at - monotonic())
 
 
 def _deadlines(began: float, budget_s: float, parts: int) -> Iterator[float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 from pipediag.measures.missing import Missing
@@ -14,6 +14,7 @@ from pipediag.trials.way_plan import Wanted
 from pipediag.vocabulary import TimedPart, WayName
 
 MORE_TIME = "Give more with `--time-ways`."
+MORE_TIME_OF_BOTH = "Give more with `--time-ways` and `--timeout`."
 
 
 def not_timed(table: Embedding, reason: str) -> TableTimes:
@@ -22,7 +23,11 @@ def not_timed(table: Embedding, reason: str) -> TableTimes:
 
 
 def table_times(
-    table: Embedding, asked: Wanted | Missing, results: Sequence[Result], ended: str
+    table: Embedding,
+    asked: Wanted | Missing,
+    results: Sequence[Result],
+    ended: str,
+    more_time: str = MORE_TIME,
 ) -> TableTimes:
     """What was told of a table.
 
@@ -31,6 +36,7 @@ def table_times(
         asked: which of its ways were to be timed.
         results: all that the process told of it.
         ended: how that process ended, for what it never told of.
+        more_time: what gives it more, for what it told too little of.
     """
     if isinstance(asked, Missing):
         return not_timed(table, asked.reason)
@@ -39,11 +45,17 @@ def table_times(
     if placed is None or none is not None:
         return not_timed(table, none.reason if none else ended)
     bench = asked.bench
-    told = {one.way: one.reason for one in results if isinstance(one, NotTimed) and one.way}
-    reasons: dict[WayName, str] = {**asked.not_timed, **told}
+    reasons = {one.way: one.reason for one in results if isinstance(one, NotTimed) and one.way}
+    parts: list[tuple[TimedPart, list[WayName]]] = [
+        ("step", bench.step_ways),
+        ("look-up", bench.lookup_ways),
+    ]
     ways = [
-        *(_way(way, "step", _rounds(results, way), reasons, ended) for way in bench.step_ways),
-        *(_way(way, "look-up", _rounds(results, way), reasons, ended) for way in bench.lookup_ways),
+        *(
+            _way(way, timed, _rounds(results, way), reasons.get(way), ended, more_time)
+            for timed, of_part in parts
+            for way in of_part
+        ),
         *(WayTime(way=way, missing=reason) for way, reason in asked.not_timed.items()),
     ]
     return TableTimes(
@@ -66,16 +78,17 @@ def _way(
     way: WayName,
     timed: TimedPart,
     rounds: list[Round],
-    reasons: Mapping[WayName, str],
+    reason: str | None,
     ended: str,
+    more_time: str,
 ) -> WayTime:
-    if way in reasons:
-        return WayTime(way=way, timed=timed, missing=reasons[way])
+    if reason is not None:
+        return WayTime(way=way, timed=timed, missing=reason)
     if not rounds:
         return WayTime(way=way, timed=timed, missing=ended)
     if len(rounds) < FEWEST_ROUNDS:
         reason = (
-            f"The time was up after {len(rounds)} of at least {FEWEST_ROUNDS} rounds. {MORE_TIME}"
+            f"The time was up after {len(rounds)} of at least {FEWEST_ROUNDS} rounds. {more_time}"
         )
         return WayTime(way=way, timed=timed, rounds=len(rounds), missing=reason)
     found = estimate([one.base_ms / one.ms for one in rounds])

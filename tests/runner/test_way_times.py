@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pipediag.runner import way_times
+from pipediag.runner import bench_process
 from pipediag.runner.progress import Shown, TimesTables
 from pipediag.runner.timed_ways import TimedWays
-from pipediag.runner.way_times import with_way_times
+from pipediag.runner.way_times import why_not, with_way_times
 from pipediag.session.model import Session
-from pipediag.session.table_bench import TableKey
+from pipediag.session.table_bench import BenchPlan, TableKey
 from pipediag.session.way_times import TableTimes
+from pipediag.vocabulary import ScriptOutcome
 from tests.factories import make_embedding, make_session
 from tests.rules.embedding.sessions import make_ids
 
@@ -45,18 +50,22 @@ class Played:
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ids = directory
         self.told: list[Shown] = []
+        self.interrupted = False
         self._patch = monkeypatch
 
     def run(self, program: str, *layers: str, **limits: Any) -> list[TableTimes]:
         bench = self.ids / "bench.py"
         bench.write_text(program, encoding="utf-8")
-        self._patch.setattr(way_times, "BENCH", bench)
-        session = with_way_times(
+        self._patch.setattr(bench_process, "BENCH", bench)
+        timed = with_way_times(
             session_of(*layers),
             TimedWays(limits.get("budget_s", 5.0), 10),
             self.ids,
             self.told.append,
+            limits.get("ends_at"),
         )
+        self.interrupted = timed.interrupted
+        session = timed.session
         assert session.way_times is not None
         assert session.way_times_missing is None
         return session.way_times.tables
@@ -101,7 +110,7 @@ def test_a_process_that_ends_badly_leaves_a_reason(
 def test_it_is_never_waited_for_without_a_limit(
     played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(way_times, "START_S", 0.0)
+    monkeypatch.setattr(bench_process, "START_S", 0.0)
     played.keep("items")
     (items,) = played.run(TELLS + "import time; time.sleep(600)", "items", budget_s=1.0)
 
@@ -117,8 +126,67 @@ def test_where_nothing_can_be_timed_nothing_is_started(played: Played) -> None:
     assert played.told == []
 
 
-def test_a_run_without_tables_says_so(tmp_path: Path) -> None:
-    session = make_session(embeddings=[], embeddings_missing="It ran eagerly.")
-    found = with_way_times(session, TimedWays(5.0, 10), tmp_path, lambda _: None)
+def test_ctrl_c_keeps_what_was_timed_and_is_told(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    played.keep("items")
+    interrupts = "import os, time; os.kill(os.getppid(), 2); time.sleep(600)"
+    try:
+        (items,) = played.run(TELLS + interrupts, "items")
+    finally:
+        signal.signal(signal.SIGINT, before)
 
-    assert (found.way_times, found.way_times_missing) == (None, "It ran eagerly.")
+    ways = {way.way: way for way in items.ways}
+    assert played.interrupted
+    assert ways["sgd"].rounds == 4
+    assert "Ctrl-C" in (ways["hashing"].missing or "")
+
+
+def test_a_process_that_cannot_be_started_is_a_reason(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(BenchPlan, "write", full)
+    played.keep("items")
+    timed = with_way_times(session_of("items"), TimedWays(5.0, 10), played.ids, lambda _: None)
+
+    assert timed.session.way_times is None
+    assert "No space left" in (timed.session.way_times_missing or "")
+
+
+def test_timing_ends_when_the_time_of_the_whole_run_does(played: Played) -> None:
+    played.keep("items")
+    soon = time.monotonic() + 0.5
+    sleeps = "import time; time.sleep(600)"
+    (items,) = played.run(sleeps, "items", budget_s=600.0, ends_at=soon)
+
+    assert "`--timeout`" in (items.missing or "")
+    (told,) = played.told
+    assert isinstance(told, TimesTables)
+    assert told.budget_s <= 0.5
+
+
+def test_a_run_without_tables_says_so() -> None:
+    session = make_session(embeddings=[], embeddings_missing="It ran eagerly.")
+
+    assert why_not(session, None) == "It ran eagerly."
+
+
+@pytest.mark.parametrize(
+    ("outcome", "ends_at", "reason"),
+    [
+        ("interrupted", None, "The run was interrupted"),
+        ("timed-out", None, "`--timeout` ended the run"),
+        ("stopped", 0.0, "`--timeout` gives was up"),
+    ],
+)
+def test_what_its_user_or_the_clock_has_ended_is_not_gone_on_with(
+    outcome: ScriptOutcome, ends_at: float | None, reason: str
+) -> None:
+    session = session_of("items")
+    script = session.script.model_copy(update={"outcome": outcome})
+
+    assert reason in (why_not(session.model_copy(update={"script": script}), ends_at) or "")

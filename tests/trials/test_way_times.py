@@ -32,12 +32,11 @@ def test_a_ratio_has_the_interval_of_its_rounds() -> None:
 
 def test_each_way_has_a_ratio_or_says_why_not() -> None:
     told = [PLACED, *rounds((6.0, 1.0), (6.0, 1.0)), NotTimed(0, "8-bit rows", "No kernel.")]
-    found = table_times(make_embedding(), ASKED, told, "It was killed.")
+    found = table_times(make_embedding(), ASKED, told, "It was killed.", "Give more time.")
 
     reasons = {way.way: way.missing for way in found.ways}
     assert reasons == {
-        "row-wise update": "The time was up after 2 of at least 3 rounds. Give more with "
-        "`--time-ways`.",
+        "row-wise update": "The time was up after 2 of at least 3 rounds. Give more time.",
         "sgd": "It was killed.",
         "8-bit rows": "No kernel.",
         "sharding": "Not here.",
