@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from pipediag.measures.missing import Missing
 from pipediag.runner.bench_process import Ending, run_bench
 from pipediag.runner.progress import OnProgress, TimesTables
 from pipediag.runner.timed_ways import TimedWays
+from pipediag.sensors.gpus import free_gpu_bytes
 from pipediag.sensors.machine_counters import MachineCounters
 from pipediag.session.embeddings import Embedding
 from pipediag.session.model import Session
@@ -94,7 +96,9 @@ def _asked(
     file = ids_directory / key.ids_file
     free, _ = MachineCounters().memory()
     if "GPU" in (table.device or ""):
-        free = gpu_memory_bytes(session)
+        free = free_gpu_bytes(os.environ.get("CUDA_VISIBLE_DEVICES"))
+        if free is None:
+            free = gpu_memory_bytes(session)
     return wanted(
         session, table, str(file) if file.exists() else None, Shares(buckets=buckets), free
     )

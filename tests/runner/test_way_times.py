@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import time
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipediag.runner import bench_process
+from pipediag.runner import bench_process, way_times
 from pipediag.runner.progress import Shown, TimesTables
 from pipediag.runner.timed_ways import TimedWays
 from pipediag.runner.way_times import why_not, with_way_times
@@ -36,10 +37,10 @@ with open(plan["results"], "w") as file:
 """
 
 
-def session_of(*layers: str) -> Session:
+def session_of(*layers: str, device: str | None = None) -> Session:
+    values: dict[str, Any] = {"gradient": "sparse", "temporary_peak_bytes": 512_000}
     tables = [
-        make_embedding(layer=layer, gradient="sparse", temporary_peak_bytes=512_000, ids=make_ids())
-        for layer in layers
+        make_embedding(layer=layer, ids=make_ids(), device=device, **values) for layer in layers
     ]
     return make_session(embeddings=tables)
 
@@ -58,7 +59,7 @@ class Played:
         bench.write_text(program, encoding="utf-8")
         self._patch.setattr(bench_process, "BENCH", bench)
         timed = with_way_times(
-            session_of(*layers),
+            session_of(*layers, device=limits.get("device")),
             TimedWays(limits.get("budget_s", 5.0), 10),
             self.ids,
             self.told.append,
@@ -124,6 +125,42 @@ def test_where_nothing_can_be_timed_nothing_is_started(played: Played) -> None:
 
     assert last.missing == "The 3 largest tables alone are timed."
     assert played.told == []
+
+
+@pytest.mark.parametrize(
+    ("device", "hidden"),
+    [
+        ("/job:localhost/replica:0/task:0/device:CPU:0", "-1"),
+        ("/job:localhost/replica:0/task:0/device:GPU:0", None),
+        (None, None),
+    ],
+)
+def test_a_gpu_is_left_to_others_as_far_as_it_can_be(
+    played: Played, monkeypatch: pytest.MonkeyPatch, device: str | None, hidden: str | None
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    told = played.ids / "environment.json"
+    program = f"import json, os; json.dump(dict(os.environ), open({str(told)!r}, 'w'))"
+    played.keep("items")
+    played.run(program, "items", device=device)
+
+    given = json.loads(told.read_text())
+    assert given["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
+    assert given["KERAS_BACKEND"] == "tensorflow"
+    assert given.get("CUDA_VISIBLE_DEVICES") == hidden
+
+
+@pytest.mark.parametrize(("used", "rows"), [(0, 1000), (79_900_000, None)])
+def test_a_table_on_a_gpu_is_as_large_as_what_is_free_there(
+    played: Played, monkeypatch: pytest.MonkeyPatch, used: int, rows: int | None
+) -> None:
+    monkeypatch.setattr(way_times, "free_gpu_bytes", lambda _: 80_000_000 - used)
+    played.keep("items")
+    (items,) = played.run(TELLS, "items", device="/device:GPU:0")
+
+    assert items.timed_rows == rows
+    assert (items.missing is None) == (rows is not None)
 
 
 def test_ctrl_c_keeps_what_was_timed_and_is_told(
