@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from itertools import cycle
+from itertools import cycle, islice
 from pathlib import Path
 from time import monotonic, perf_counter
 from typing import Any, TextIO
@@ -34,11 +34,18 @@ _LONGEST_REASON = 300
 def time_tables(plan: BenchPlan) -> None:
     """Time each way for an equal part of what is left of the budget."""
     began = perf_counter()
-    to_time = sum(len(one.step_ways) + len(one.lookup_ways) for one in plan.tables)
+    to_time = sum(map(_parts, plan.tables))
     with Path(plan.results).open("w", encoding="utf-8") as file:
         deadlines = _deadlines(began, _budget_s(plan), to_time)
         for number, table in enumerate(plan.tables):
-            _TimedTable(number, table, plan, file).time(deadlines)
+            own = list(islice(deadlines, _parts(table)))
+            _TimedTable(number, table, plan, file).time(own)
+            # Its functions are in cycles with all that they use, which is as large as the table.
+            gc.collect()
+
+
+def _parts(table: BenchTable) -> int:
+    return len(table.step_ways) + len(table.lookup_ways)
 
 
 def _budget_s(plan: BenchPlan) -> float:
@@ -60,44 +67,44 @@ class _TimedTable:
         self._table = table
         self._plan = plan
         self._file = file
-        self._batches = _batches_of(table)
+        self._batches: list[Any] = []
 
-    def time(self, deadlines: Iterator[float]) -> None:
-        """All its ways, those of one part after the other."""
-        if not self._batches:
-            for _ in self._table.step_ways + self._table.lookup_ways:
-                next(deadlines)
-            self._tell(NotTimed(self._number, None, "No id of its batches is a row of it."))
-            return
-        with tf.device(self._table.device) if self._table.device else nullcontext():
-            device = tf.zeros(1).device
-            self._tell(Placed(self._number, device, len(self._batches)))
-            self._time_part("step", self._table.step_ways, deadlines)
-            self._time_part("look-up", self._table.lookup_ways, deadlines)
+    def time(self, deadlines: Sequence[float]) -> None:
+        """All its ways, those of one part after the other, each until its own deadline."""
+        try:
+            self._batches = _batches_of(self._table)
+            if not self._batches:
+                self._tell(NotTimed(self._number, None, "No id of its batches is a row of it."))
+                return
+            with tf.device(self._table.device) if self._table.device else nullcontext():
+                self._tell(Placed(self._number, tf.zeros(1).device, len(self._batches)))
+                steps = len(self._table.step_ways)
+                self._time_part("step", self._table.step_ways, deadlines[:steps])
+                gc.collect()
+                self._time_part("look-up", self._table.lookup_ways, deadlines[steps:])
+        except Exception as error:  # noqa: BLE001 - the other tables can be timed all the same
+            self._tell(NotTimed(self._number, None, _said(error)))
 
-    def _time_part(self, timed: TimedPart, ways: list[WayName], deadlines: Iterator[float]) -> None:
+    def _time_part(
+        self, timed: TimedPart, ways: Sequence[WayName], deadlines: Sequence[float]
+    ) -> None:
         """Each against the same table as it is, which stays from one to the next."""
-        base: Arm | None = None
-        lack: str | None = None
-        for way in ways:
-            until = next(deadlines)
-            try:
-                if base is None and lack is None:
-                    base = self._base(timed)
-                if base is not None:
-                    self._time_way(way, timed, base, until)
-            except NotMadeError as refused:
-                lack = str(refused) if base is None else None
-                self._tell(NotTimed(self._number, way, str(refused)))
-                continue
-            except Exception as error:  # noqa: BLE001 - TensorFlow may lack a kernel, or memory
-                lack = _said(error) if base is None else None
+        if not ways:
+            return
+        try:
+            base = self._base(timed)
+        except Exception as error:  # noqa: BLE001 - TensorFlow may lack a kernel, or memory
+            for way in ways:
                 self._tell(NotTimed(self._number, way, _said(error)))
-                continue
-            if lack is not None:
-                self._tell(NotTimed(self._number, way, lack))
-            # What a way has made is in cycles with its function, and as large as the table.
-            gc.collect()
+            return
+        for way, until in zip(ways, deadlines, strict=True):
+            try:
+                self._time_way(way, timed, base, until)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._tell(NotTimed(self._number, way, _said(error)))
+            finally:
+                # What a way has made is in cycles with its function, and as large as the table.
+                gc.collect()
 
     def _base(self, timed: TimedPart) -> Arm:
         lookup = as_it_is(self._table)
@@ -131,7 +138,7 @@ class _TimedTable:
     def _lookup_arm(self, lookup: Lookup) -> Arm:
         """One after the other in one call: what a call takes is no part of a look-up in a step."""
         if not lookup.traced:
-            return Arm(lambda: [lookup.of(ids) for ids in self._batches][-1], len(self._batches))
+            return Arm(lambda: _last_of(lookup, self._batches), len(self._batches))
         batches = [tf.constant(ids) for ids in self._batches]
 
         @tf.function
@@ -167,10 +174,19 @@ class _TimedTable:
 
 def _batches_of(table: BenchTable) -> list[Any]:
     """Ids of each batch, folded into the rows that are there."""
-    with np.load(table.ids_file) as file:
+    # Of a file that is none of its kind, NumPy leaves open what it opened itself.
+    with Path(table.ids_file).open("rb") as opened, np.load(opened) as file:
         batches = [file[name] for name in sorted(file.files, key=int)]
     dtype = np.int64 if any(ids.dtype == np.int64 for ids in batches) else np.int32
     return [(ids % table.rows).astype(dtype) for ids in batches if len(ids)]
+
+
+def _last_of(lookup: Lookup, batches: Sequence[Any]) -> Any:
+    """What the last one gave; no result is kept beyond the next one."""
+    last = None
+    for ids in batches:
+        last = lookup.of(ids)
+    return last
 
 
 def _settle(result: Any) -> None:
@@ -179,5 +195,7 @@ def _settle(result: Any) -> None:
 
 
 def _said(error: Exception) -> str:
+    if isinstance(error, NotMadeError):
+        return str(error)
     said = str(error).strip().partition("\n")[0][:_LONGEST_REASON]
     return f"{type(error).__name__}: {said}"
