@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from pipediag.capture.measuring.id_tally import IdTally
 from pipediag.capture.measuring.kept_ids import KeptIds
@@ -36,3 +37,26 @@ def test_a_directory_that_is_gone_costs_the_times_alone(tmp_path: Path) -> None:
 
     (note,) = recorder.recording.notes
     assert "words could not be kept" in note
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left"), MemoryError("of 9 GiB")])
+def test_a_file_that_is_not_whole_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    recorder = Recorder(tmp_path / "recording.json")
+    directory = tmp_path / "ids"
+    directory.mkdir()
+    kept = KeptIds(directory, recorder)
+    kept.keep(RECORD, tally_of([1]))
+
+    def cut_off(path: Path, **_: object) -> None:
+        assert path.name != TableKey("words", None, 10, 4).ids_file
+        path.write_bytes(b"PK")
+        raise error
+
+    monkeypatch.setattr(np, "savez", cut_off)
+    kept.keep(RECORD, tally_of([2]))
+
+    assert list(directory.iterdir()) == []
+    (note,) = recorder.recording.notes
+    assert str(error) in note
