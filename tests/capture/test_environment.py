@@ -137,3 +137,24 @@ def test_the_policy_of_keras_2(
     describe_environment(environment, DESCRIPTIONS)
 
     assert environment.mixed_precision == mixed
+
+
+@pytest.mark.parametrize("trains", ["keras", "tf_keras"])
+def test_of_two_that_are_imported_one_may_be_mixed(
+    environment: RecordedEnvironment, monkeypatch: pytest.MonkeyPatch, trains: str
+) -> None:
+    """A library imports the other for itself."""
+    names = dict.fromkeys(("keras", "tf_keras"), "float32") | {trains: "mixed_bfloat16"}
+    pretend(
+        monkeypatch,
+        "tf_keras.src.mixed_precision.policy",
+        global_policy=lambda: SimpleNamespace(name=names["tf_keras"]),
+    )
+    pretend(
+        monkeypatch,
+        "keras.src.dtype_policies.dtype_policy",
+        dtype_policy=lambda: SimpleNamespace(name=names["keras"]),
+    )
+    describe_environment(environment, DESCRIPTIONS)
+
+    assert environment.mixed_precision == "mixed_bfloat16"

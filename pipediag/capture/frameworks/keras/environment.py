@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 from pipediag.capture.environment import version_of
 from pipediag.session.recording import RecordedEnvironment
@@ -12,7 +13,7 @@ _POLICIES = (
     ("keras.src.mixed_precision.policy", "global_policy"),
     ("keras.src.dtype_policies.dtype_policy", "dtype_policy"),
 )
-"""Of Keras 2 first: where it is imported, Keras 3 may be imported beside it and train nothing."""
+"""Several may be imported, of which one trains: a library as `transformers` imports its own."""
 
 
 def describe(environment: RecordedEnvironment) -> None:
@@ -24,15 +25,13 @@ def describe(environment: RecordedEnvironment) -> None:
         environment.keras_backend = configuration.backend()
     elif environment.legacy_keras:
         environment.keras_backend = "tensorflow"
-    name = _policy()
-    if name is not None:
-        environment.mixed_precision = name if name.startswith("mixed") else None
+    named = (name for name in _policies() if name.startswith("mixed"))
+    environment.mixed_precision = next(named, None)
 
 
-def _policy() -> str | None:
-    """What layers compute in that were not given a policy of their own."""
+def _policies() -> Iterator[str]:
+    """What layers of each Keras compute in that were not given a policy of their own."""
     for module, function in _POLICIES:
         policies = sys.modules.get(module)
         if policies is not None:
-            return str(getattr(policies, function)().name)
-    return None
+            yield str(getattr(policies, function)().name)
