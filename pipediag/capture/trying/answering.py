@@ -192,7 +192,7 @@ class Answering:
                 command = self._commands.next()
             except (UnknownCommandError, SilentParentError) as error:
                 self.unheard = isinstance(error, SilentParentError)
-                self.stop(str(error))
+                self._end_in_time(str(error))
                 return
             if command is None or isinstance(command, EndTrials):
                 self._end_in_time(None)
@@ -204,7 +204,8 @@ class Answering:
                 if self._begin(command):
                     return
             except DidNotComeBackError as hung:
-                self.stop(str(hung))
+                self._end_in_time(str(hung))
+                return
             except NotReplayableError as refusal:
                 self._tell(ArmRefused(command.arm, str(refusal)))
             except Exception as error:
@@ -356,6 +357,9 @@ class Answering:
         """End; but a step that is called already is made by the model of the arm, and must not be
         one of a script that goes on: it is the arm's last, and they end when it is over."""
         running = self._running
+        # Nothing of it is counted, and what it traces begins no block anew.
+        self._asked = self._block = None
+        self._preparing = 0
         if self.goes_on and running is not None and running.settings:
             self._ends_late, self._why = True, reason
             self._model.use({})

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pipediag.capture.link import SilentParentError, UnknownCommandError
 from pipediag.capture.loops.stand_in import Stage as InPlace
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import answering as module
@@ -431,6 +432,76 @@ def test_a_step_that_was_called_with_an_arms_model_is_none_of_a_script_that_goes
     stage.step(trials)
     assert (trials.over, stage.handed_out) == (True, None)
     assert stage.told[1:] == ([] if reason is None else [TrialsOver(reason)])
+
+
+LARGER: Any = SetModel({"steps_per_execution": 8})
+
+
+def with_a_model_of_its_own(stage: Stage) -> Any:
+    """Trials of a script that goes on, one step before the parent is asked for what follows."""
+    stage.parent.asks.append(Prepare("short", (LARGER,), None))
+    trials = stage.trials(goes_on=True)
+    trials.begin(stage.consumer)
+    stage.step(trials, times=2)
+    return trials
+
+
+def ends_with_its_last_step(stage: Stage, trials: Any, of_the_arm: Any) -> None:
+    """Whether the step that is called already has batches of its arm, and the next is the
+    script's."""
+    assert (trials.over, stage.model.used[-1]) == (False, {})
+    assert stage.handed_out not in (None, of_the_arm)
+    stage.step(trials)
+    assert (trials.over, stage.handed_out) == (True, None)
+
+
+@pytest.mark.parametrize(
+    "error", [SilentParentError("nothing was said"), UnknownCommandError("what was that")]
+)
+def test_a_step_of_an_arms_model_is_its_last_where_the_parent_is_not_understood(
+    stage: Stage, error: Exception
+) -> None:
+    def ask() -> None:
+        raise error
+
+    trials = with_a_model_of_its_own(stage)
+    of_the_arm = stage.handed_out
+    stage.parent.looks = ask
+    stage.step(trials)
+
+    ends_with_its_last_step(stage, trials, of_the_arm)
+    assert stage.told[1:] == [TrialsOver(str(error))]
+
+
+def test_a_step_of_an_arms_model_is_its_last_where_the_next_arm_does_not_come_back(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hang(_: Any) -> None:
+        raise DidNotComeBackError("a trial did not come back within 45 s")
+
+    trials = with_a_model_of_its_own(stage)
+    of_the_arm = stage.handed_out
+    monkeypatch.setattr(module, "within_limit", hang)
+    stage.parent.prepare("next")
+    stage.parent.prepare("never asked")
+    stage.step(trials)
+
+    ends_with_its_last_step(stage, trials, of_the_arm)
+    assert len(stage.parent.asks) == 1
+    assert stage.told[1:] == [TrialsOver("a trial did not come back within 45 s")]
+
+
+def test_what_the_last_step_of_an_arm_traces_does_not_begin_its_block_anew(stage: Stage) -> None:
+    trials = with_a_model_of_its_own(stage)
+    stage.parent.block("short")
+    stage.step(trials)
+    of_the_arm = stage.handed_out
+    trials.ends = "a step of another thread came between"
+    stage.step(trials)
+    trials.traced()
+
+    ends_with_its_last_step(stage, trials, of_the_arm)
+    assert stage.told[1:] == [TrialsOver("a step of another thread came between")]
 
 
 def test_a_loop_that_ends_is_told_once(stage: Stage) -> None:
