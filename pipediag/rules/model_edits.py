@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pipediag.facts.callbacks import per_batch_callbacks
 from pipediag.facts.machine import available_bytes
 from pipediag.facts.undivided import on_torch
 from pipediag.rules.embedding.optimizer_arguments import SCALES_THE_LOSS, updates_whole_tables
 from pipediag.session.edits import Edit, SetModel
+from pipediag.session.loops import KerasUse
 from pipediag.session.model import Session
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, EffectOnResults, Scalar
 
 STEPS_PER_CALL = 16
 PROFILE_ALONE = "A profile alone holds nothing to try it on."
+_KERAS_3_ONLY = "It is tried in Keras 3 alone, and the script has imported `tf_keras`."
+_NO_MEMORY = (
+    "There is no memory for a second set of the optimizer's variables beside those there are, "
+    "which the trial would need."
+)
 OWN_LOOP = "It needs your own training loop rewritten; pipediag can't do that for you."
 NO_MODEL_EDIT = (
     "Your own training loop, or a model that is compiled that way already: no setting of a Keras "
@@ -120,8 +124,7 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
     """The same optimizer row by row, or `sgd_for_tables` where there is none or no memory for its
     slots.
 
-    None where the loop is not Keras', or uses another Keras or backend than its model can be
-    compiled otherwise in.
+    None where the loop is not Keras 3's, or there is no memory for the slots of either.
     """
     loop = session.diagnosed_loop()
     if loop is None or loop.keras is None or session.environment.legacy_keras:
@@ -130,8 +133,7 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
     if "gradient_accumulation_steps" in loop.keras.optimizer_settings:
         # Refused by those that are row-wise.
         row_wise = None
-    slots = sum(table.slot_bytes or 0 for table in session.embeddings)
-    if row_wise is None or slots > SLOTS_TWICE * available_bytes(session):
+    if row_wise is None or not _fits(session, _optimizer_bytes(session, loop.keras)):
         return sgd_for_tables(session, rule)
     averages = "use_ema" in loop.keras.optimizer_settings
     return Edit(
@@ -147,9 +149,11 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
 
 def sgd_for_tables(session: Session, rule: str) -> Edit | None:
     """Plain SGD for the embeddings, and the model's own optimizer for all else; None where the loop
-    is not Keras 3's."""
+    is not Keras 3's, or there is no memory for another set of slots for all else."""
     loop = session.diagnosed_loop()
     if loop is None or loop.keras is None or session.environment.legacy_keras:
+        return None
+    if not _fits(session, _optimizer_bytes(session, loop.keras) - _table_slots(session)):
         return None
     left_out = [said for name, said in _PASSES if name in loop.keras.optimizer_settings]
     if loop.keras.optimizer == SCALES_THE_LOSS:
@@ -161,6 +165,29 @@ def sgd_for_tables(session: Session, rule: str) -> Edit | None:
         caveat=" ".join([_PLAIN_STEPS, *left_out]),
         once=True,
     )
+
+
+def no_optimizer_edit(session: Session) -> str:
+    """Why neither `row_wise_update` nor `sgd_for_tables` is, as a sentence."""
+    loop = session.diagnosed_loop()
+    if loop is None or loop.keras is None:
+        return NO_MODEL_EDIT
+    return _KERAS_3_ONLY if session.environment.legacy_keras else _NO_MEMORY
+
+
+def _optimizer_bytes(session: Session, keras: KerasUse) -> int:
+    """Of all variables of the model's optimizer; at least the slots of the tables, as it may not
+    have been built yet when it was asked."""
+    return max(keras.optimizer_bytes or 0, _table_slots(session))
+
+
+def _table_slots(session: Session) -> int:
+    return sum(table.slot_bytes or 0 for table in session.embeddings)
+
+
+def _fits(session: Session, needed: int) -> bool:
+    """Whether a trial may take so many bytes beside what is there."""
+    return needed <= SLOTS_TWICE * available_bytes(session)
 
 
 _PLAIN_STEPS = (
@@ -186,8 +213,7 @@ def drawn_classes(session: Session, rule: str, classes: int, weight_bytes: int) 
     loop = session.diagnosed_loop()
     if loop is None or loop.keras is None or session.environment.legacy_keras:
         return None
-    needed = weight_bytes + (loop.keras.optimizer_bytes or 0)
-    if needed > SLOTS_TWICE * available_bytes(session):
+    if not _fits(session, weight_bytes + (loop.keras.optimizer_bytes or 0)):
         return None
     change = SetModel({"sampled_softmax": classes})
     label = f"softmax of {classes} drawn classes in training"
@@ -208,23 +234,27 @@ def drawn_classes(session: Session, rule: str, classes: int, weight_bytes: int) 
 
 
 def without_table_terms(session: Session, rule: str) -> Edit | None:
-    """No regulariser and no constraint on a table, and rows alone updated; None where
-    `row_wise_update` is, as each of the two passes over the table while the other is there."""
-    update = row_wise_update(session, rule)
+    """No regulariser and no constraint on a table, and rows alone updated; None where the loop is
+    not Keras 3's, or `row_wise_update` is none and would be needed, as each of the two passes over
+    the table while the other is there."""
     loop = session.diagnosed_loop()
-    if update is None or loop is None or loop.keras is None:
+    if loop is None or loop.keras is None or session.environment.legacy_keras:
         return None
     others: dict[str, Scalar] = {}
     label = "no regulariser and no constraint on embeddings"
     if updates_whole_tables(loop.keras):
+        update = row_wise_update(session, rule)
+        if update is None:
+            return None
         for change in update.changes:
             assert isinstance(change, SetModel)
             others |= change.settings
         label = f"{label}, {update.label}"
-    return replace(
-        update,
+    return Edit(
+        id=rule,
         label=label,
         changes=(SetModel({"table_terms_left_out": True, **others}),),
         caveat="What takes the place of the regulariser or the constraint is left out; how well "
         "the model then learns is not measured.",
+        once=True,
     )

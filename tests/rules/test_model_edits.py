@@ -2,11 +2,21 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.rules.model_edits import compiled_by_xla, in_sixteen_bits, several_steps_a_call
+from pipediag.rules.model_edits import (
+    SLOTS_TWICE,
+    compiled_by_xla,
+    in_sixteen_bits,
+    no_optimizer_edit,
+    row_wise_update,
+    several_steps_a_call,
+    sgd_for_tables,
+    without_table_terms,
+)
 from pipediag.session.edits import Edit, SetModel
 from pipediag.session.loops import Callback, KerasUse
 from pipediag.session.model import Session
-from tests.factories import make_keras, make_loop, make_session
+from tests.factories import make_embedding, make_keras, make_loop, make_session
+from tests.records import make_environment
 
 LOGGER = Callback(name="Logger", file="train.py", line=30, batch_hooks=["on_train_batch_end"])
 
@@ -65,3 +75,71 @@ def test_sixteen_bits_without_the_scaling_of_the_loss() -> None:
         "is left out."
     )
     assert in_sixteen_bits(session_with(None), "rule", "mixed_float16") is None
+
+
+MEMORY = 8 << 30
+MOST = int(SLOTS_TWICE * MEMORY)
+
+
+def with_slots(of_tables: int, of_all_else: int, optimizer: str = "Adam") -> Session:
+    """On a machine with `MEMORY`."""
+    keras = make_keras(optimizer=optimizer, optimizer_bytes=of_tables + of_all_else)
+    return make_session(
+        loops=[make_loop(keras=keras)],
+        embeddings=[make_embedding(slot_bytes=of_tables)],
+        environment=make_environment(memory_bytes=MEMORY),
+        host=None,
+    )
+
+
+def optimizer_of(edit: Edit | None) -> object:
+    if edit is None:
+        return None
+    (change,) = edit.changes
+    assert isinstance(change, SetModel)
+    return change.settings.get("optimizer")
+
+
+@pytest.mark.parametrize(
+    ("of_tables", "of_all_else", "first", "second"),
+    [
+        (MOST // 2, MOST // 2, "row_wise", "sgd_for_tables"),
+        (MOST // 2, MOST // 2 + 1, "sgd_for_tables", "sgd_for_tables"),
+        (MOST + 1, MOST, "sgd_for_tables", "sgd_for_tables"),
+        (1, MOST + 1, None, None),
+    ],
+)
+def test_all_that_a_second_optimizer_keeps_has_to_fit(
+    of_tables: int, of_all_else: int, first: str | None, second: str | None
+) -> None:
+    """Row by row it keeps slots of every variable; plain for the tables, those of all else."""
+    session = with_slots(of_tables, of_all_else)
+
+    assert optimizer_of(row_wise_update(session, "rule")) == first
+    assert optimizer_of(sgd_for_tables(session, "rule")) == second
+
+
+def test_an_optimizer_that_was_not_built_yet_has_at_least_the_slots_of_the_tables() -> None:
+    session = with_slots(MOST + 1, -MOST)
+
+    assert optimizer_of(row_wise_update(session, "rule")) == "sgd_for_tables"
+
+
+def test_terms_are_left_out_without_a_second_optimizer_where_none_is_needed() -> None:
+    kept = with_slots(1, MOST + 1)
+    needed = without_table_terms(kept, "rule")
+    by_rows = without_table_terms(with_slots(0, MOST + 1, "SGD"), "rule")
+
+    assert (needed, by_rows and by_rows.changes) == (
+        None,
+        (SetModel({"table_terms_left_out": True}),),
+    )
+
+
+def test_why_no_optimizer_is_tried() -> None:
+    full = with_slots(1, MOST + 1)
+    legacy = full.model_copy(update={"environment": make_environment(legacy_keras=True)})
+
+    assert "Your own training loop" in no_optimizer_edit(session_with(None))
+    assert "imported `tf_keras`" in no_optimizer_edit(legacy)
+    assert "no memory for a second set" in no_optimizer_edit(full)
