@@ -14,6 +14,7 @@ pytestmark = pytest.mark.tensorflow
 
 MODELS = """
 import json
+import tempfile
 import keras
 import numpy as np
 import tensorflow as tf
@@ -44,6 +45,10 @@ def stepped(model):
     return {"gradient": use.gradient, "whole": use.writes_whole,
         "operations": sorted(use.whole_table_operations)}
 
+def checkpointed(model):
+    path = tf.train.Checkpoint(model=model).write(f"{tempfile.mkdtemp()}/kept")
+    return [name for name, _ in tf.train.list_variables(path)]
+
 def told(name, optimizer, settings, **options):
     ids = keras.Input((5,), dtype="int32")
     vectors = layers.Flatten()(layers.Embedding(50, 3, **options)(ids))
@@ -51,7 +56,7 @@ def told(name, optimizer, settings, **options):
     model.compile(optimizer, "mse")
     model.make_train_function()
     model.train_function(iter(data))
-    failed = []
+    failed, saved = [], checkpointed(model)
     variants = CompiledVariants(model, failed.append)
     variants.check(settings)
     before = stepped(model)
@@ -61,7 +66,8 @@ def told(name, optimizer, settings, **options):
     model.make_train_function(force=True)
     after = stepped(model)
     print(json.dumps({"name": name, "before": before, "during": during, "after": after,
-        "failed": [str(one) for one in failed], "own": model.optimizer is optimizer}))
+        "failed": [str(one) for one in failed], "own": model.optimizer is optimizer,
+        "saved": saved, "saved after": checkpointed(model)}))
 
 alone = {"table_terms_left_out": True}
 both = {**alone, "optimizer": "row_wise"}
@@ -144,6 +150,16 @@ def test_a_trial_leaves_nothing_that_passes_over_the_table(
     assert model["during"] == {"gradient": "sparse", "whole": False, "operations": []}
     assert model["after"] == model["before"]
     assert model["own"]
+
+
+@pytest.mark.parametrize("name", ["averaged", "sgd beside adam"])
+def test_a_checkpoint_of_the_model_holds_its_own_optimizer_again(
+    models: dict[str, dict[str, Any]], name: str
+) -> None:
+    saved = models[name]["saved"]
+
+    assert any("optimizer" in one for one in saved)
+    assert models[name]["saved after"] == saved
 
 
 def test_a_step_by_different_ids_trains_as_one_by_all(models: dict[str, dict[str, Any]]) -> None:
