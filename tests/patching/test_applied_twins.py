@@ -54,6 +54,10 @@ EDITED: dict[str, tuple[Written, tuple[Change, ...]]] = {
     "single_call_map": (FOUR, (TUNED,)),
     "blocking_numpy_function": (RANGE, (WAITING, POOL)),
     "waiting_map_pool": (RANGE, (WAITING, POOL)),
+    "waiting_generators": (
+        GENERATORS,
+        (Replace("flat_map", "interleave", {"cycle_length": 8, "num_parallel_calls": 8}), POOL),
+    ),
     "many_files": (MANY_FILES, (SetParameters("TFRecordDataset", {"num_parallel_reads": -1}),)),
 }
 """As the rules make them; the others are told apart below."""
@@ -75,14 +79,6 @@ def test_a_patch_does_what_a_person_did(name: str) -> None:
     person = effect_of(edited(name, KNOWN[name]["edits"]))
     assert after == person
     assert after != effect_of(sample(name))
-
-
-def test_generators_are_read_at_once_as_a_person_wrote_it_on_threads_of_their_own() -> None:
-    replaced = Replace("flat_map", "interleave", {"cycle_length": 8, "num_parallel_calls": 8})
-    after = effect_of(patched_sample("waiting_generators", GENERATORS, (replaced, POOL)))
-    person = effect_of(edited("waiting_generators", KNOWN["waiting_generators"]["edits"]))
-    assert after.chains["dataset"] == (*person.chains["dataset"], ("with_options", ("options",)))
-    assert after.option("private_threadpool_size") == "16"
 
 
 def test_defaults_that_a_person_stops_switching_off_are_switched_on() -> None:
