@@ -46,6 +46,17 @@ def step_ms(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> Float
     return np.array(durations, dtype=float) / 1e6 / loop.batches_per_call
 
 
+def steps_ns(recording: Recording, loop: RecordedLoop, *kinds: WindowKind) -> dict[int, int]:
+    """Nanoseconds of every recorded interval in those windows, by its begin: one may be a call of
+    several batches."""
+    return {
+        start: duration
+        for kind in kinds
+        for block in blocks_of(recording, loop, kind)
+        for start, duration in zip(block.starts_ns, block.durations_ns, strict=True)
+    }
+
+
 def span_ns(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> WindowNs | None:
     """Begin of the first step to end of the last in those windows, or None without a step."""
     blocks = blocks_of(recording, loop, kind)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipediag.measures.loop.cache_fill import cache_filled_meanwhile
 from pipediag.measures.makings import all_of_few_ns
-from pipediag.measures.recorded_windows import Floats, blocks_of
+from pipediag.measures.recorded_windows import Floats, steps_ns
 from pipediag.session.loops import LoopTime
 from pipediag.session.recorded_loops import RecordedLoop, RecordedSeam
 from pipediag.session.recording import Recording
@@ -65,7 +65,7 @@ def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
     step_ms = steady_step_ms(recording, loop)
     if step_ms is None or loop.warm_ns is None or loop.last_ns is None:
         return None
-    disturbed = _steps_in(recording, loop, _DISTURBED)
+    disturbed = steps_ns(recording, loop, *_DISTURBED)
     waits = {
         seam.asked_ns: wait
         for seam in loop.epoch_seams
@@ -108,7 +108,7 @@ def steady_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:
 def steady_steps_ns(recording: Recording, loop: RecordedLoop) -> dict[int, int]:
     """Nanoseconds of the same steps, which may be calls of several batches, by their begin."""
     first = {seam.asked_ns for seam in loop.epoch_seams if seam.handed_ns is None}
-    measured = _steps_in(recording, loop, ("baseline",))
+    measured = steps_ns(recording, loop, "baseline")
     return {start: ns for start, ns in measured.items() if start not in first}
 
 
@@ -162,18 +162,6 @@ def _wait_ms(seam: RecordedSeam, step_ms: float) -> float | None:
     if seam.first_step_ns is None:
         return None
     return max(0.0, seam.first_step_ns / 1e6 - step_ms)
-
-
-def _steps_in(
-    recording: Recording, loop: RecordedLoop, kinds: Iterable[WindowKind]
-) -> dict[int, int]:
-    """Nanoseconds of every recorded interval in those windows, by its begin."""
-    return {
-        start: duration
-        for kind in kinds
-        for block in blocks_of(recording, loop, kind)
-        for start, duration in zip(block.starts_ns, block.durations_ns, strict=True)
-    }
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipediag.measures.bootstrap import interval, resampled_means
+from pipediag.measures.building import Building
 from pipediag.measures.loop.loops import median_step_ms
 from pipediag.measures.loop.time import steady_steps_ns
 from pipediag.measures.recorded_windows import (
@@ -16,17 +16,15 @@ from pipediag.measures.recorded_windows import (
     blocks_of,
     gap_waits_ms,
     next_waits_ms,
-    step_ms,
+    steps_ns,
 )
 from pipediag.session.record import Interval
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Span, Timeline
-from pipediag.vocabulary import SpanKind
 
 _FEWEST_STEPS = 5
 """For an interval, and on a repeated batch."""
-_BUILDS: frozenset[SpanKind] = frozenset({"first_call", "tracing"})
 
 
 @dataclass(frozen=True)
@@ -42,26 +40,23 @@ def steady_step(timeline: Timeline, recording: Recording, loop: RecordedLoop) ->
 
     Where each of them has a length of its own, and builds its function for it, a repeated batch
     tells what the built function takes, and the baseline what it waits for its batch: what a first
-    call takes beside its tracing is no step, but optimising what was traced. Without that, only
-    the tracing is taken off.
+    call takes beside its tracing is no step, but optimising what was traced. Without that, as where
+    a repeated batch builds too, only the tracing is taken off.
     """
     steps = steady_steps_ns(recording, loop)
     if not steps:
         median = median_step_ms(recording, loop)
         return SteadyStep(median * loop.batches_per_call * 1e6) if median else None
-    built = [one for one in timeline.spans if one.kind in _BUILDS]
-    ends = np.sort(
-        np.array([one.end_ns for one in built if one.end_ns is not None], dtype=np.int64)
-    )
-    free = [ns for start, ns in steps.items() if not _any_within(ends, start, start + ns)]
+    building = Building(timeline)
+    free = _free(steps, building)
     if free:
         return _of(np.array(free, dtype=float))
-    repeated = step_ms(recording, loop, "repeat") * loop.batches_per_call * 1e6
+    repeated = _free(steps_ns(recording, loop, "repeat"), building)
     wait_ns = _wait_ns(recording, loop)
     if len(repeated) >= _FEWEST_STEPS and wait_ns is not None:
-        return _of(repeated + wait_ns)
+        return _of(np.array(repeated, dtype=float) + wait_ns)
     mean = sum(steps.values()) / len(steps)
-    return SteadyStep(max(0.0, mean - _traced_ns(built, steps)))
+    return SteadyStep(max(0.0, mean - _traced_ns(building.spans, steps)))
 
 
 def _of(samples_ns: Floats) -> SteadyStep:
@@ -70,9 +65,9 @@ def _of(samples_ns: Floats) -> SteadyStep:
     return SteadyStep(mean, None if few else interval(resampled_means(samples_ns)))
 
 
-def _any_within(ends: NDArray[np.int64], start_ns: int, end_ns: int) -> bool:
-    """Whether a call ends in the step: it begins a little before the step that it makes."""
-    return bool(np.searchsorted(ends, end_ns, "right") > np.searchsorted(ends, start_ns, "right"))
+def _free(steps: dict[int, int], building: Building) -> list[int]:
+    """Durations of the steps that build nothing."""
+    return [ns for start, ns in steps.items() if not building.is_in(start, ns)]
 
 
 def _wait_ns(recording: Recording, loop: RecordedLoop) -> float | None:

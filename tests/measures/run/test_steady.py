@@ -71,6 +71,26 @@ def test_without_one_only_the_tracing_is_taken_off(repeats: int) -> None:
     assert steady_ms(spans, *windows) == pytest.approx(100.0 - 45.0)
 
 
+@pytest.mark.parametrize("free", [4, 5])
+def test_a_repeated_batch_tells_only_where_it_builds_nothing(free: int) -> None:
+    """As a function that is given another Python number each time, or is made anew."""
+    durations = [100, 100]
+    spans = built_in(0, 1, durations_ms=durations)
+    repeated_ms = 9000
+    spans += [
+        Span(10 + number, "tracing", ns, ns + 45 * MS)
+        for number in range(6)
+        for ns in [(repeated_ms + 100 * number + 1) * MS]
+    ]
+    block = make_block(
+        starts_ns=[(repeated_ms + 100 * number) * MS for number in range(6 + free)],
+        durations_ns=[100 * MS] * 6 + [50 * MS] * free,
+        gaps_us=[],
+    )
+    windows = [baseline(*durations, waits_ns=[2 * MS] * 2), make_window("repeat", block)]
+    assert steady_ms(spans, *windows) == pytest.approx(52.0 if free == 5 else 100.0 - 45.0)
+
+
 def test_a_call_of_several_batches_is_one_step() -> None:
     durations = [100, 40, 40, 40, 40, 40]
     spans = built_in(0, durations_ms=durations)
