@@ -37,6 +37,7 @@ from pipediag.session.recording import Recording
 from pipediag.session.run import Environment, OtherProcesses, OtherUse, ProfilerConflict, Script
 from pipediag.session.settings import JOURNAL_FILE, RECORDING_FILE, TIMELINE_FILE, RunSettings
 from pipediag.session.steps import Window
+from pipediag.session.timeline import Timeline
 from pipediag.session.way_times import NOT_ASKED
 
 NO_RECORDING = "The script ended before TensorFlow was seen, so nothing was recorded."
@@ -100,7 +101,7 @@ def diagnose(
                 ledger, given = told_as_given(ledger, as_written, settings.epochs)
         run = _facts_of(recording, loop, host, recovered, ledger)
         run.notes.extend([*chosen, *([given] if given else [])])
-        measured = _measured(recording, loop, host, cores_allowed(run.environment))
+        measured = _measured(timeline, recording, loop, host, cores_allowed(run.environment))
     draft = Session(
         schema_version=SCHEMA_VERSION,
         pipediag_version=__version__,
@@ -175,12 +176,16 @@ def _facts_of(
 
 
 def _measured(
-    recording: Recording, loop: RecordedLoop | None, track: HostTrack, cores_allowed: float
+    timeline: Timeline,
+    recording: Recording,
+    loop: RecordedLoop | None,
+    track: HostTrack,
+    cores_allowed: float,
 ) -> MeasuredLoop:
     if loop is None:
         return MeasuredLoop(LoopSections.lacking(NO_LOOP))
     host = host_of_loop(track, recording, loop, cores_allowed)
-    return measure_loop(recording, loop, host)
+    return measure_loop(timeline, recording, loop, host)
 
 
 def _other_processes(host: HostTrack) -> OtherProcesses | None:

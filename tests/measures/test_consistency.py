@@ -23,6 +23,7 @@ from pipediag.session.recorded_loops import RecordedSeam
 from pipediag.session.recorded_windows import RecordedWindow
 from pipediag.session.recording import Recording
 from pipediag.session.run import Script
+from pipediag.session.timeline import Timeline
 from tests.factories import make_host, make_session
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS, make_environment
@@ -76,7 +77,7 @@ def recordings(draw: st.DrawFn) -> Recording:
 def session_of(recording: Recording) -> Session:
     """By the same steps as a run's, without the files."""
     [loop] = recording.loops
-    measured = measure_loop(recording, loop, make_host())
+    measured = measure_loop(Timeline(), recording, loop, make_host())
     draft = make_session(
         script=Script(path="train.py", args=[], outcome="stopped"),
         loops=loop_rows(recording, loop),

@@ -50,6 +50,7 @@ from pipediag.session.steps import (
     Steps,
 )
 from pipediag.session.text_work import TextWork
+from pipediag.session.timeline import Timeline
 from pipediag.trace.steps.splitting import StepSplit
 from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import Contention, StepClass
@@ -118,7 +119,9 @@ class MeasuredLoop:
     notes: tuple[str, ...] = ()
 
 
-def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | Missing) -> MeasuredLoop:
+def measure_loop(
+    timeline: Timeline, recording: Recording, loop: RecordedLoop, host: Host | Missing
+) -> MeasuredLoop:
     """Measures the diagnosed loop; `host` is the host in its baseline."""
     trace, trace_missing = trace_of(recording, loop, by_operation=has_parts(recording, loop))
     split = _split_of(recording, trace)
@@ -128,7 +131,7 @@ def measure_loop(recording: Recording, loop: RecordedLoop, host: Host | Missing)
     measured = measure_pipeline(recording, loop, trace)
     contention = _contention(recording, loop, host, steps, measured.pipeline)
     native = native_input_wait(recording, loop)
-    compiled = compiled_for_lengths(recording, loop, native, alone)
+    compiled = compiled_for_lengths(timeline, recording, loop, native, alone)
     wait = settle_input_wait(native, split, alone, contention, perturbation, compiled=compiled)
     breakdown = _breakdown(steps, wait, split, compiled)
     sections = LoopSections(

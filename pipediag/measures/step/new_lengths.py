@@ -10,11 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from pipediag.facts.shapes import lengths_vary
-from pipediag.measures.recorded_windows import step_ms
+from pipediag.measures.building import Building
+from pipediag.measures.recorded_windows import step_ms, steps_ns
 from pipediag.measures.step.differential import ConsumerAlone
 from pipediag.measures.step.input_share import Measured
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
+from pipediag.session.timeline import Timeline
 
 COMPILED_PERCENT = 5.0
 """Of the step, from which on it counts. Own choice, equal to the limit below which input wait is
@@ -26,11 +28,11 @@ ALIKE = 1.5
 them, as a fight for CPUs or for the interpreter lock does. Own choices."""
 
 TRACED_PART = 0.75
-"""Where at least so many steps as that part of the measured ones have traced their function again,
-each does. Own choice."""
+"""Where at least that part of the measured steps has traced a function, each does. Own choice."""
 
 
 def compiled_for_lengths(
+    timeline: Timeline,
     recording: Recording,
     loop: RecordedLoop,
     native: Measured | None,
@@ -39,14 +41,15 @@ def compiled_for_lengths(
     """That share of the step; None where nothing shows it.
 
     Args:
-        recording: of the run.
+        timeline: of the run, with what was traced in it.
+        recording: of the same run.
         loop: whose steps they are.
         native: the input wait by tf.data's own gap times.
         alone: the step on a repeated batch.
     """
     if native is None or alone is None:
         return None
-    if not _each_traces(recording, loop) and not _some_compile(recording, loop, alone):
+    if not _each_traces(timeline, recording, loop) and not _some_compile(recording, loop, alone):
         return None
     percent = alone.differential.input_share_percent - native.percent
     if percent < COMPILED_PERCENT:
@@ -54,9 +57,11 @@ def compiled_for_lengths(
     return Measured(percent, (alone.share_draws - native.draws).clip(min=0.0))
 
 
-def _each_traces(recording: Recording, loop: RecordedLoop) -> bool:
-    steps = len(step_ms(recording, loop, "baseline"))
-    return steps > 0 and len(loop.retrace_steps) >= TRACED_PART * steps
+def _each_traces(timeline: Timeline, recording: Recording, loop: RecordedLoop) -> bool:
+    """What the warm-up has traced is in no measured step."""
+    building, steps = Building(timeline), steps_ns(recording, loop, "baseline")
+    traced = sum(building.is_in(start, ns) for start, ns in steps.items())
+    return traced > 0 and traced >= TRACED_PART * len(steps)
 
 
 def _some_compile(recording: Recording, loop: RecordedLoop, alone: ConsumerAlone) -> bool:

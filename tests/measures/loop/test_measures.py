@@ -13,6 +13,7 @@ from pipediag.session.pipeline import Pipeline
 from pipediag.session.recorded_windows import RecordedStacks
 from pipediag.session.recording import RecordedDevice, Recording
 from pipediag.session.steps import Ceiling, Steps
+from pipediag.session.timeline import Timeline
 from tests.factories import make_host
 from tests.measures.traces import make_split, make_trace
 from tests.recordings import (
@@ -29,7 +30,7 @@ NOT_SAMPLED = Missing("The host was not sampled.")
 
 
 def measured(recording: Recording) -> tuple[LoopSections, tuple[str, ...]]:
-    found = measure_loop(recording, recording.loops[0], NOT_SAMPLED)
+    found = measure_loop(Timeline(), recording, recording.loops[0], NOT_SAMPLED)
     return found.sections, found.notes
 
 
@@ -117,7 +118,7 @@ def test_what_a_pipeline_of_python_fights_for_is_told_by_the_host(
             operation.function.python_function_names = ["train.py:5 parse"]
     host = make_host(threads={"tf_data": tf_data}, lock_percent=0.0)
 
-    wait = measure_loop(recording, recording.loops[0], host).sections.input_wait
+    wait = measure_loop(Timeline(), recording, recording.loops[0], host).sections.input_wait
 
     assert wait is not None
     assert wait.contention == contention
@@ -131,7 +132,7 @@ def test_a_pipeline_of_tensorflow_fights_for_cpus_with_a_model_on_them(
     recording.environment.devices.append(RecordedDevice("/device:0", kind))
     host = make_host(threads={"tf_data": 90.0}, lock_percent=0.0)
 
-    wait = measure_loop(recording, recording.loops[0], host).sections.input_wait
+    wait = measure_loop(Timeline(), recording, recording.loops[0], host).sections.input_wait
 
     assert wait is not None
     assert wait.contention == contention
@@ -183,7 +184,7 @@ def test_who_fights_for_the_lock_is_told_by_the_loops_own_stacks(
     host = make_host(threads=pools, lock_percent=25.0, python_source_cpu_ms_per_step=0.0)
     recording = make_recording(operations=[], stacks=[seen])
 
-    wait = measure_loop(recording, recording.loops[0], host).sections.input_wait
+    wait = measure_loop(Timeline(), recording, recording.loops[0], host).sections.input_wait
 
     assert wait is not None
     assert wait.contention == contention

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from pipediag.measures.step.differential import measure_differential
 from pipediag.measures.step.input_share import Measured
 from pipediag.measures.step.input_wait import native_input_wait
 from pipediag.measures.step.new_lengths import compiled_for_lengths
+from pipediag.session.timeline import Span, Timeline
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS
 
@@ -24,22 +26,29 @@ def found(
     gap_ms: float | None = None,
     *,
     jit_compile: bool = True,
+    traced_at: Iterable[int] = (),
     **of_loop: Any,
 ) -> Measured | None:
     gaps_ms = durations_ms if gap_ms is None else [gap_ms] * len(durations_ms)
     block = make_block(
         len(durations_ms),
+        starts_ns=[(4000 + sum(durations_ms[:one])) * MS for one in range(len(durations_ms))],
         durations_ns=[one * MS for one in durations_ms],
         gaps_us=[round(1000 * one) for one in gaps_ms],
     )
     repeated = make_block(50, 2.0, None, start_ms=9000.0)
+    spans = [
+        Span(number, "first_call", begin, begin + MS, "step")
+        for number, begin in enumerate((4000 + at * durations_ms[0]) * MS for at in traced_at)
+    ]
     windows = [make_window("baseline", block), make_window("repeat", repeated)]
     loop = make_recorded_loop(**{"element_spec": LENGTHS, **of_loop})
     if loop.keras is not None:
         loop.keras = replace(loop.keras, jit_compile=jit_compile)
     recording = make_recording(windows=windows, loops=[loop])
     native = native_input_wait(recording, loop)
-    return compiled_for_lengths(recording, loop, native, measure_differential(recording, loop))
+    alone = measure_differential(recording, loop)
+    return compiled_for_lengths(Timeline(spans), recording, loop, native, alone)
 
 
 def test_it_is_what_a_step_takes_more_than_on_a_length_that_is_compiled() -> None:
@@ -54,10 +63,17 @@ def test_a_wait_for_the_batch_is_none_of_it() -> None:
 
 
 def test_steps_that_all_trace_their_function_show_it_without_one_that_does_not() -> None:
-    each = found([400] * 10, jit_compile=False, retrace_steps=list(range(12)))
+    each = found([400] * 10, jit_compile=False, traced_at=range(8))
     assert each is not None
     assert each.percent == pytest.approx(100.0 * (1.0 - 2 / 400), abs=1.0)
-    assert found([400] * 10, jit_compile=False, retrace_steps=[3, 5]) is None
+    assert found([400] * 10, jit_compile=False, traced_at=range(7)) is None
+
+
+def test_what_other_steps_than_the_measured_ones_traced_shows_nothing() -> None:
+    in_warmup = found(
+        [400] * 10, jit_compile=False, traced_at=range(-9, 0), retrace_steps=list(range(25))
+    )
+    assert in_warmup is None
 
 
 def test_what_slows_all_steps_is_none_of_it() -> None:
@@ -84,8 +100,7 @@ def test_steps_that_are_as_short_as_that_hold_none() -> None:
 def test_it_needs_both_clocks() -> None:
     loop = make_recorded_loop(element_spec=LENGTHS)
     recording = make_recording(loops=[loop])
-    assert (
-        compiled_for_lengths(recording, loop, None, measure_differential(recording, loop)) is None
-    )
+    alone = measure_differential(recording, loop)
+    assert compiled_for_lengths(Timeline(), recording, loop, None, alone) is None
     native = native_input_wait(recording, loop)
-    assert compiled_for_lengths(recording, loop, native, None) is None
+    assert compiled_for_lengths(Timeline(), recording, loop, native, None) is None
