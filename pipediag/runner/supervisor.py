@@ -64,6 +64,8 @@ class ChildResult:
     started_ns: int
     ended_ns: int
     """When the script's code was over, which may be before the process was."""
+    held_ns: int | None = None
+    """Since when it had been held for trials, where it did not outlive them."""
 
 
 def child_that_waits(started_ns: int) -> ChildResult:
@@ -191,6 +193,7 @@ class _Watch:
         self._exited: list[int] = []
         self._answer: Answer | None = None
         self._lost_in_trial: str | None = None
+        self._held_ns: int | None = None
         self._trials_are_beside = False
         """Whether those that are made change nothing of how the script goes on."""
 
@@ -247,11 +250,15 @@ class _Watch:
         if waiting is None or self._on_trials is None or self._commands is None:
             return
         self._trials_are_beside = waiting.goes_on or waiting.alone
+        self._held_ns = time.monotonic_ns()
         try:
             self._on_trials(waiting, self.ask)
         finally:
+            ended_by_child = self._last(TrialsOver) is not None
+            if ended_by_child or self._process.poll() is None:
+                self._held_ns = None
             # A child that has ended them reads no more until it waits anew, and would end those.
-            if self._last(TrialsOver) is None:
+            if not ended_by_child:
                 with suppress(OSError):
                     self._commands.write(EndTrials())
             self._lookout.trials_over()
@@ -278,7 +285,7 @@ class _Watch:
             loss = f"Its last recording could not be saved: {lost.message}."
             detail = f"{detail} {loss}" if detail else loss
         assert self._ended_ns is not None
-        return ChildResult(outcome, status, detail, self._started_ns, self._ended_ns)
+        return ChildResult(outcome, status, detail, self._started_ns, self._ended_ns, self._held_ns)
 
     def _read_messages(self) -> None:
         for message in self._messages.read():

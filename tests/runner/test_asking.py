@@ -49,7 +49,9 @@ class Conversation:
         self.answers: list[Answer] = []
         self.gone: list[str] = []
 
-    def hold(self, text: str, limit_s: float = 30, awaited: str = "") -> ChildResult:
+    def hold(
+        self, text: str, limit_s: float = 30, awaited: str = "", timeout_s: float = 60
+    ) -> ChildResult:
         """Run a script that has begun with `SPEAKS`, and put one command to it.
 
         `awaited` tells what is otherwise than there about the trials that it waits for.
@@ -69,7 +71,7 @@ class Conversation:
 
         return supervise(
             settings,
-            timeout_s=60,
+            timeout_s=timeout_s,
             on_started=lambda pid: None,
             on_progress=lambda event: None,
             on_trials=talk,
@@ -158,6 +160,24 @@ def test_a_child_that_hangs_is_ended(conversation: Conversation) -> None:
     assert conversation.gone == ["it did not come back within 1 s."]
     assert (result.outcome, result.script_status) == ("stopped", None)
     assert result.detail == "A trial ended it: it did not come back within 1 s."
+
+
+def test_a_script_that_times_out_while_it_is_held_was_held_since_then(
+    conversation: Conversation,
+) -> None:
+    late = conversation.hold("hear(); import time; time.sleep(600)", timeout_s=2)
+    assert late.outcome == "timed-out"
+    assert late.held_ns is not None
+    assert late.started_ns < late.held_ns < late.ended_ns
+
+
+def test_one_that_goes_on_after_its_trials_is_held_no_more(conversation: Conversation) -> None:
+    over = """
+        hear()
+        tell("BlockRun", arm="base", batches=3, examples=96, elapsed_ns=7)
+        hear()
+        """
+    assert conversation.hold(over).held_ns is None
 
 
 def test_a_fault_while_asking_leaves_no_child_behind(tmp_path: Path) -> None:

@@ -16,10 +16,11 @@ from pipediag.runner.supervisor import ChildResult
 from pipediag.session.host_track import HostTrack
 from pipediag.session.model import Session
 from pipediag.session.recording import RecordedOtherUse, Recording
-from pipediag.session.settings import RunSettings
+from pipediag.session.settings import TIMELINE_FILE, RunSettings
+from pipediag.session.timeline import Span, span_line
 from tests.measures.tracks import make_track
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
-from tests.records import MS, make_environment
+from tests.records import MS, SCRIPT, make_environment
 
 UNSAMPLED = HostTrack(pid=100, missing="The host was not sampled.")
 
@@ -44,6 +45,22 @@ def diagnosed(
     if recording is not None:
         (folder / "recording.json").write_text(json.dumps(asdict(recording)), encoding="utf-8")
     return diagnose(folder, child, host, settings)
+
+
+def test_the_ledger_ends_where_trials_began_that_the_script_did_not_outlive(
+    tmp_path: Path,
+) -> None:
+    spans = [
+        Span(1, "script", 1000 * MS, None),
+        Span(2, "fit", 2000 * MS, None, "fit", SCRIPT, 20),
+        Span(3, "steps", 2000 * MS, None, "loop1"),
+    ]
+    (tmp_path / TIMELINE_FILE).write_bytes(b"".join(map(span_line, spans)))
+    session = diagnosed(tmp_path, make_recording(), outcome="timed-out", held_ns=4000 * MS)
+    assert session.run is not None
+    assert session.run.total_s == pytest.approx(3.0)
+    assert session.run.projected_total_s is not None
+    assert session.wall_s == 5.0
 
 
 def test_a_whole_run_becomes_a_session(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pipediag.measures.missing import Missing
 from pipediag.measures.run.amounts import Amounts, amounts_of
 from pipediag.measures.run.cache_fill import settle_cache_fill
+from pipediag.measures.run.cut_off import from_outside, in_its_training
 from pipediag.measures.run.epochs import Epochs, epochs_of
 from pipediag.measures.run.places import EXIT, PIPEDIAG, Place, Spent, spent_on
 from pipediag.measures.run.projected import Projected
@@ -29,13 +30,14 @@ from pipediag.session.ledger import Run, RunPart
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Span, Timeline
-from pipediag.vocabulary import RUN_PARTS, ScriptOutcome
+from pipediag.vocabulary import CUT_SHORT, RUN_PARTS, ScriptOutcome
 
 NO_TIMELINE = "Nothing was written down of where the script's time goes."
 UNMEASURED = (
     "The script was stopped before a step of its training was measured: this is what was seen of "
     "it."
 )
+NOT_TO_ITS_END = "The script did not come to its end: this is what it took until then."
 UNWRITTEN = "what the script did after pipediag had stopped writing down where its time goes"
 
 _OURS = ("profile", "repeat")
@@ -46,11 +48,16 @@ ONLY_OURS = "All that was seen of the run is what pipediag itself took."
 
 @dataclass(frozen=True)
 class RunBounds:
-    """When the script's process was started, when it ended, and how."""
+    """When the script's process was started, when it ended, and how.
+
+    A script that was ended while it was held for trials ended for the ledger when they began.
+    """
 
     started_ns: int
     ended_ns: int
     outcome: ScriptOutcome
+    status: int | None = None
+    """The script's own, negative for a signal."""
 
 
 def measure_run(
@@ -83,12 +90,15 @@ def measure_run(
     if last is not None:
         epochs = replace(epochs, let_go=at_line_of(last, shares))
     projection = None
-    if stopped and last is not None and last.id in steady:
+    if last is not None and last.id in steady:
         rounds = rounds_of(spent, last)
-        projection = project(recording, last, epochs, amounts, steady[last.id], rounds)
+        cut_off = from_outside(bounds.outcome, bounds.status)
+        goes_on = rounds.left > 0 or in_its_training(timeline, spent, epochs)
+        if stopped or (cut_off and goes_on):
+            projection = project(recording, last, epochs, amounts, steady[last.id], rounds)
     hottest = hottest_lines(spent, timeline.seen)
     run = _run(amounts, projection, shares, hottest, last, epochs)
-    missing = UNMEASURED if stopped and projection is None else run.projected_missing
+    missing = run.projected_missing if projection is not None else _missing(bounds)
     unwritten = [UNWRITTEN] if timeline.until_ns is not None else []
     seen, left_out = run_spans(spent, recording.started_ns)
     return run.model_copy(
@@ -99,6 +109,13 @@ def measure_run(
             "spans_left_out": left_out,
         }
     )
+
+
+def _missing(bounds: RunBounds) -> str | None:
+    """Why the ledger is of less than the whole run, where it is not carried on to its end."""
+    if bounds.outcome == "stopped":
+        return UNMEASURED
+    return NOT_TO_ITS_END if bounds.outcome in CUT_SHORT else None
 
 
 def _end_of(timeline: Timeline, recording: Recording, bounds: RunBounds) -> int:

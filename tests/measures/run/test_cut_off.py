@@ -1,0 +1,151 @@
+"""Runs that were ended from outside: what was under way is carried on, as where it was stopped."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+
+import pytest
+
+from pipediag.measures.missing import Missing
+from pipediag.measures.run.ledger import NOT_TO_ITS_END, RunBounds, measure_run
+from pipediag.session.ledger import Run
+from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.vocabulary import ScriptOutcome
+from tests.measures.run.runs import (
+    FIT_LINE,
+    Written,
+    fit_loop,
+    ledger,
+    ns,
+    own_loop,
+    recording_of,
+    rows,
+)
+from tests.recordings import make_recorded_operation
+
+AFTER = "what the script does after this training"
+
+
+def training(end_s: float | None, *, epochs: int = 2) -> Written:
+    """Epochs of 3 s: half a second of waiting, 2 s of steps, half a second at their end. The fit
+    and the script end at `end_s`; both are cut off where that is None."""
+    run = Written()
+    run.span("script", 0.0, end_s)
+    run.span("fit", 1.0, end_s, "fit", FIT_LINE)
+    for epoch in range(epochs):
+        run.epoch(1.0 + 3.0 * epoch, 1.5 + 3.0 * epoch, 3.5 + 3.0 * epoch)
+    return run
+
+
+def outcome_of(
+    run: Written,
+    loop: RecordedLoop,
+    end_s: float,
+    outcome: ScriptOutcome,
+    status: int | None = None,
+) -> Run:
+    found = measure_run(run.timeline, recording_of(loop), RunBounds(0, ns(end_s), outcome, status))
+    assert not isinstance(found, Missing)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "end_s"),
+    [
+        ("interrupted", -signal.SIGINT, 6.5),
+        ("timed-out", None, None),
+        ("killed", -signal.SIGTERM, None),
+    ],
+)
+def test_a_training_that_was_ended_is_carried_on_to_its_plan(
+    outcome: ScriptOutcome, status: int | None, end_s: float | None
+) -> None:
+    found = outcome_of(training(end_s), fit_loop(epochs=100), 6.5, outcome, status)
+
+    assert (found.scope, found.projected_missing, found.not_seen) == ("run", None, [AFTER])
+    assert (found.epochs_seen, found.epochs_planned) == (2.0, 100)
+    assert rows(found) == {
+        ("before_training", None): 1.0,
+        ("epoch_start", None): 50.0,
+        ("steps", None): 200.0,
+        ("epoch_end", None): 50.0,
+    }
+    assert (found.total_s, found.projected_total_s) == (pytest.approx(6.5), pytest.approx(301.0))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [("raised", 1), ("killed", -signal.SIGKILL), ("killed", -signal.SIGSEGV)],
+)
+def test_one_that_failed_took_what_it_took(outcome: ScriptOutcome, status: int) -> None:
+    found = outcome_of(training(None), fit_loop(epochs=100), 6.5, outcome, status)
+
+    assert (found.projected_total_s, found.not_seen) == (None, [])
+    assert found.projected_missing == NOT_TO_ITS_END
+    assert found.epochs_seen == 2.0
+
+
+@pytest.mark.parametrize("outcome", ["finished", "exited", "hung-in-exit"])
+def test_one_that_ended_by_itself_lacks_nothing(outcome: ScriptOutcome) -> None:
+    found = outcome_of(training(6.5), fit_loop(epochs=100), 6.5, outcome, 0)
+    assert (found.projected_total_s, found.projected_missing) == (None, None)
+
+
+def test_without_a_measured_step_it_is_what_was_seen() -> None:
+    recording = recording_of(fit_loop(elapsed_ns=0, steps=1), windows=[])
+    found = ledger(training(None), recording, 6.5, "timed-out")
+    assert (found.projected_total_s, found.projected_missing) == (None, NOT_TO_ITS_END)
+
+
+@pytest.mark.parametrize(("script_s", "carried_on"), [(8.0, True), (8.1, False), (None, False)])
+def test_a_fit_that_had_returned_is_not_carried_on(
+    script_s: float | None, carried_on: bool
+) -> None:
+    """As one that its EarlyStopping ended, with a test behind it; what an exception passes on its
+    way out of the script takes no second."""
+    run = training(7.0)
+    run.timeline.spans[0] = replace(
+        run.timeline.spans[0], end_ns=None if script_s is None else ns(script_s)
+    )
+    found = outcome_of(run, fit_loop(epochs=100), 9.0, "interrupted")
+
+    assert (found.projected_total_s is not None) == carried_on
+    assert found.projected_missing == (None if carried_on else NOT_TO_ITS_END)
+
+
+def test_between_two_rounds_those_to_come_are_carried_on() -> None:
+    run = training(7.0)
+    run.timeline.spans[0] = replace(run.timeline.spans[0], end_ns=None)
+    run.span("evaluation", 7.0, None, "evaluate", 30)
+    found = outcome_of(run, fit_loop(epochs=2, planned_rounds=5), 9.0, "timed-out")
+
+    assert found.epochs_planned == 10
+    assert rows(found)["steps", None] == pytest.approx(20.0)
+    assert rows(found)["evaluation", "`evaluate`"] == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(("after_s", "carried_on"), [(3.0, True), (3.1, False)])
+def test_a_loop_that_is_left_for_longer_than_between_its_epochs_is_over(
+    after_s: float, carried_on: bool
+) -> None:
+    run = Written()
+    run.span("script", 0.0, None)
+    run.epoch(0.0, 1.0, 3.0)
+    run.epoch(4.0, 5.0, 7.0)
+    root = make_recorded_operation("op3", "batch", cardinality=200)
+    recording = recording_of(own_loop(planned_rounds=10, iterators=2), operations=[root])
+    found = ledger(run, recording, 7.0 + after_s, "timed-out")
+
+    assert (found.projected_total_s is not None) == carried_on
+
+
+def test_of_a_loop_without_a_known_length_it_is_an_epoch() -> None:
+    run = Written()
+    run.span("script", 0.0, None)
+    run.epoch(0.0, 1.0, 3.0)
+    root = make_recorded_operation("op3", "batch", cardinality=200)
+    found = ledger(run, recording_of(own_loop(), operations=[root]), 3.0, "interrupted")
+
+    assert found.scope == "epoch"
+    assert sum(one.seconds for one in found.seen) == pytest.approx(3.0)
