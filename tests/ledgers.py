@@ -18,7 +18,8 @@ def make_part(part: RunPartName, seconds: float, **overrides: Any) -> RunPart:
 
 
 def make_run(*parts: RunPart, whole_s: float = WHOLE_S, **overrides: Any) -> Run:
-    """A run of 20 epochs; `whole_s` other than 100 makes the percents what they then are."""
+    """A run of 20 epochs, or of as many as are planned; `whole_s` other than 100 makes the percents
+    what they then are."""
     steps_s = max(0.0, whole_s - sum(part.seconds for part in parts))
     steps = make_part("steps", steps_s, file=SCRIPT, line=20, loop_id="loop_0", count=1000)
     rows = [
@@ -30,7 +31,7 @@ def make_run(*parts: RunPart, whole_s: float = WHOLE_S, **overrides: Any) -> Run
         "scope": "run",
         "total_s": whole_s,
         "pipediag_s": 3.0,
-        "epochs_seen": 20.0,
+        "epochs_seen": float(overrides.get("epochs_planned") or 20),
         "epochs_planned": 20,
         "parts": rows,
     }

@@ -213,7 +213,7 @@ def _kept(shortened: Taken, run: Run, edit: Edit | None) -> Taken:
     """Without the first epoch where that fills a cache: it takes what it took."""
     if edit is None or edit.loop_id is not None or not _fills_a_cache(edit):
         return shortened
-    epochs = (run.epochs_planned or run.epochs_seen or 1.0) if run.scope == "run" else None
+    epochs = (run.epochs or 1.0) if run.scope == "run" else None
     return shortened if epochs is None else shortened.share(1.0 - 1.0 / max(1.0, epochs))
 
 

@@ -87,7 +87,8 @@ class Run(Record):
     pipediag_s: float
     """What pipediag took beside: its start, the profile, trials."""
     epochs_seen: float | None = None
-    """Of the diagnosed loop; a fraction where the last one was not seen to its end."""
+    """Of the diagnosed loop, in all calls of its `fit`; a fraction where the run is carried on from
+    the midst of one."""
     epochs_planned: int | None = None
     epochs_given: bool = False
     """Whether the user said so (`--epochs`), as the script does not tell."""
@@ -108,6 +109,14 @@ class Run(Record):
     def whole_s(self) -> float:
         """What the percents are of."""
         return self.total_s if self.projected_total_s is None else self.projected_total_s
+
+    @property
+    def epochs(self) -> float | None:
+        """How many epochs the whole holds: as planned where it is carried on to its end, or else as
+        many as were seen, which may be fewer."""
+        if self.projected_total_s is not None:
+            return self.epochs_planned or self.epochs_seen
+        return self.epochs_seen or self.epochs_planned
 
     def seconds_of(self, part: RunPartName) -> float:
         """All of a part, in seconds."""

@@ -135,6 +135,8 @@ def cached(loop_id: str | None = None) -> Finding:
     [
         ({"epochs_planned": 5}, 40.0),
         ({"epochs_planned": None, "epochs_seen": 4.0}, 37.5),
+        ({"epochs_planned": 100, "epochs_seen": 5.0}, 40.0),
+        ({"epochs_planned": 5, "epochs_seen": 2.0, "projected_total_s": 100.0}, 40.0),
         ({"epochs_planned": 1}, None),
         ({"scope": "epoch"}, 50.0),
     ],

@@ -29,6 +29,8 @@ class Epochs:
     """In other trainings, by place."""
     before_count: int = 0
     """Epochs of the same loop in other calls of its `fit`."""
+    trainings: int = 1
+    """Calls of its `fit`, this one among them."""
     whole_ns: list[int] = field(default_factory=list)
     """Steps of epochs that stand for those to come: seen to their end, with next to nothing of
     pipediag's own in them, and not the first of a training. Of earlier trainings in the same loop
@@ -45,6 +47,14 @@ class Epochs:
     @property
     def ends_seen(self) -> int:
         return max(0, len(self.steps_ns) - 1)
+
+    def are_interrupted_within(self, epoch_ns: float) -> bool:
+        """Whether steps were interrupted before an epoch was over, as where each step predicts.
+
+        `epoch_ns`: what the steps of an epoch take.
+        """
+        stretches = self.steps_ns[:-1]
+        return bool(stretches) and 2 * sum(stretches) < len(stretches) * epoch_ns
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,7 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
         last.ends_ns,
         before,
         before_count=len(others),
+        trainings=len(fits),
         whole_ns=last.whole_ns or [ns for one in earlier for ns in one.whole_ns],
         later_starts_ns=last.starts_ns[1:] or [ns for one in earlier for ns in one.starts_ns[1:]],
         usual_ends_ns=last.ends_ns if len(last.steps_ns) > 1 else _together(earlier),

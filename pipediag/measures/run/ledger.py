@@ -10,6 +10,7 @@ from pipediag.measures.run.amounts import Amounts, amounts_of
 from pipediag.measures.run.cache_fill import settle_cache_fill
 from pipediag.measures.run.cut_off import from_outside, in_its_training
 from pipediag.measures.run.epochs import Epochs, epochs_of
+from pipediag.measures.run.epochs_taken import epochs_taken
 from pipediag.measures.run.places import EXIT, PIPEDIAG, Place, Spent, spent_on
 from pipediag.measures.run.projected import Projected
 from pipediag.measures.run.projection import Projection, project
@@ -23,7 +24,7 @@ from pipediag.measures.run.script_lines import (
     line_shares,
 )
 from pipediag.measures.run.spans import run_spans
-from pipediag.measures.run.steady import steady_step
+from pipediag.measures.run.steady import SteadyStep, steady_step
 from pipediag.measures.run.sweep import segments_of
 from pipediag.measures.run.within_epochs import rejoined
 from pipediag.session.ledger import Run, RunPart
@@ -97,7 +98,9 @@ def measure_run(
         if stopped or (cut_off and goes_on):
             projection = project(recording, last, epochs, amounts, steady[last.id], rounds)
     hottest = hottest_lines(spent, timeline.seen)
-    run = _run(amounts, projection, shares, hottest, last, epochs)
+    run = _run(amounts, projection, shares, hottest).model_copy(
+        update=_told_of_epochs(projection, last, epochs, steady.get(last.id) if last else None)
+    )
     missing = run.projected_missing if projection is not None else _missing(bounds)
     unwritten = [UNWRITTEN] if timeline.until_ns is not None else []
     seen, left_out = run_spans(spent, recording.started_ns)
@@ -165,8 +168,6 @@ def _run(
     projection: Projection | None,
     shares: Shares,
     hottest: Mapping[Place, int],
-    last: RecordedLoop | None,
-    epochs: Epochs,
 ) -> Run:
     seen = {place: ns for place, ns in amounts.ns.items() if place != PIPEDIAG and ns > 0}
     whole = _whole(seen, amounts, projection)
@@ -178,8 +179,6 @@ def _run(
         projected_total_s=sum(one.ns for one in whole.values()) / 1e9 if projection else None,
         projected_missing=projection.missing if projection else None,
         pipediag_s=amounts.ns.get(PIPEDIAG, 0) / 1e9,
-        epochs_seen=_epochs_seen(epochs, projection),
-        epochs_planned=_planned(projection, last),
         not_seen=projection.not_seen if projection else [],
         parts=parts,
         seen=_rows(_whole(seen, amounts, None), shares, hottest) if only_these else [],
@@ -244,18 +243,33 @@ def _percent(ns: float, others_ns: float) -> float:
     return 100.0 * ns / (ns + others_ns) if ns + others_ns > 0 else 0.0
 
 
-def _epochs_seen(epochs: Epochs, projection: Projection | None) -> float | None:
+def _told_of_epochs(
+    projection: Projection | None,
+    last: RecordedLoop | None,
+    epochs: Epochs,
+    step: SteadyStep | None,
+) -> dict[str, float | int | None]:
+    """How many epochs of the loop that trained last were seen, and how many are planned."""
+    if last is None:
+        return {}
+    if projection is not None:
+        seen, planned = _epochs_seen(epochs, projection), projection.epochs_planned
+    else:
+        seen, planned = epochs_taken(epochs, last, step), _planned(last, epochs)
+    return {"epochs_seen": seen, "epochs_planned": planned}
+
+
+def _epochs_seen(epochs: Epochs, projection: Projection) -> float | None:
     if not epochs.steps_ns:
         return None
-    if projection is None:
-        return float(len(epochs.steps_ns))
     if not projection.epoch_ns:
         return float(epochs.ends_seen)
     whole = projection.epochs_before + epochs.ends_seen
     return whole + min(1.0, epochs.steps_ns[-1] / projection.epoch_ns)
 
 
-def _planned(projection: Projection | None, last: RecordedLoop | None) -> int | None:
-    if projection is not None:
-        return projection.epochs_planned
-    return last.keras.epochs if last is not None and last.keras is not None else None
+def _planned(loop: RecordedLoop, epochs: Epochs) -> int | None:
+    """In all calls of its `fit`, of which a loop around it may plan more than were seen."""
+    if loop.keras is None or loop.keras.epochs is None:
+        return None
+    return loop.keras.epochs * max(epochs.trainings, loop.planned_rounds or 1)

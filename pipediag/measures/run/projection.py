@@ -165,7 +165,7 @@ def _carry_on(
     count: int,
     steps: float,
 ) -> None:
-    if _comes_within_epochs(epochs, step, steps / count):
+    if epochs.are_interrupted_within(steps / count * step.ns):
         _scale(projection, loop, epochs, amounts, step, steps)
         return
     counted = projection.scope == "epoch" or projection.epochs_planned is not None
@@ -193,12 +193,6 @@ def _carry_on(
             projection.not_seen += [SLOW_ONES] if doubtful else []
         else:
             projection.places[place] = projected(times, count)
-
-
-def _comes_within_epochs(epochs: Epochs, step: SteadyStep, per_epoch: float) -> bool:
-    """Whether steps were interrupted before an epoch was over, as where each step predicts."""
-    stretches = epochs.steps_ns[:-1]
-    return bool(stretches) and 2 * sum(stretches) < len(stretches) * per_epoch * step.ns
 
 
 def _in_epochs(

@@ -94,7 +94,7 @@ def whole(run: Run) -> str:
     """What the percents are of: `The run takes 52.1 s, 60 epochs; 8.44 s of it were seen`."""
     if run.scope != "run":
         return f"Of {_SCOPES[run.scope]}, {seconds(run.whole_s)}"
-    epochs = f", {counted(run.epochs_planned, 'epoch')}" if run.epochs_planned else ""
+    epochs = _epochs(run)
     epochs += " as given by --epochs" if run.epochs_given else ""
     cost = worth(run, run.whole_s)
     epochs += f", and costs {measured(cost)}" if cost is not None else ""
@@ -105,6 +105,15 @@ def whole(run: Run) -> str:
         f"The run would take{least} {seconds(run.projected_total_s)}{epochs}; "
         f"{seconds(run.total_s)} of it were seen"
     )
+
+
+def _epochs(run: Run) -> str:
+    """Where it is the loop itself, or `fit`, that says how many there are to be."""
+    if not run.epochs or not run.epochs_planned:
+        return ""
+    # Of one that did not come to its end, nobody knows whether the last epoch did.
+    begun = " begun" if run.projected_total_s is None and run.projected_missing else ""
+    return f", {counted(round(run.epochs), 'epoch')}{begun}"
 
 
 def remarks(run: Run) -> list[str]:

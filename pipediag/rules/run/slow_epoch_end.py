@@ -118,8 +118,8 @@ def _count(run: Run, block: Block) -> int | None:
     """How often it comes; None in a ledger that is of one epoch of nobody knows how many."""
     if run.scope != "run":
         return None
-    seen = run.epochs_planned or (round(run.epochs_seen) if run.epochs_seen else None)
-    return block.count if block.count is not None else seen
+    epochs = round(run.epochs) if run.epochs else None
+    return block.count if block.count is not None else epochs
 
 
 def _place(session: Session, block: Block) -> Place:

@@ -49,6 +49,10 @@ def test_what_the_percents_are_of() -> None:
 
     assert whole() == "The run would take 20.0 s, 10 epochs; 8.00 s of it were seen"
     assert whole(projected_total_s=None, epochs_planned=None) == "The run took 8.00 s"
+    over = {"projected_total_s": None, "epochs_planned": 100, "epochs_seen": 12.0}
+    assert whole(**over) == "The run took 8.00 s, 12 epochs"
+    failed = whole(**over, projected_missing="It did not come to its end.")
+    assert failed == "The run took 8.00 s, 12 epochs begun"
     assert whole(scope="epoch") == "Of an epoch, 20.0 s"
     assert whole(scope="1000_steps") == "Of 1,000 steps, 20.0 s"
 

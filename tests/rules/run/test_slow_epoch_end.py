@@ -127,6 +127,8 @@ def test_what_comes_once_can_not_come_less_often(count: int) -> None:
     own = callback(40.0, what="in `draw`", count=None)
     few = session_with(own, epochs_planned=count)
     assert only(slow_epoch_end, few).status == "informative"
+    stopped_early = session_with(own, epochs_planned=100, epochs_seen=float(count))
+    assert only(slow_epoch_end, stopped_early).status == "informative"
 
 
 @pytest.mark.parametrize(
