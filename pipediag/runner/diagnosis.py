@@ -92,8 +92,9 @@ def diagnose(
         recovered = recover(recording, read_journal(capture_directory / JOURNAL_FILE))
         loop, chosen = chosen_loop(recording, settings.loop)
         timeline = read_timeline(capture_directory / TIMELINE_FILE)
-        ended_ns = child.ended_ns if child.held_ns is None else child.held_ns
-        bounds = RunBounds(child.started_ns, ended_ns, child.outcome, child.script_status)
+        bounds = RunBounds(
+            child.started_ns, child.ended_ns, child.outcome, child.script_status, child.held_ns
+        )
         ledger = measure_run(timeline, recording, bounds)
         given = None
         if isinstance(ledger, Run):

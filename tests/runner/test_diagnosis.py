@@ -47,7 +47,7 @@ def diagnosed(
     return diagnose(folder, child, host, settings)
 
 
-def test_the_ledger_ends_where_trials_began_that_the_script_did_not_outlive(
+def test_trials_that_a_script_did_not_outlive_are_no_part_of_its_run(
     tmp_path: Path,
 ) -> None:
     spans = [
@@ -59,6 +59,7 @@ def test_the_ledger_ends_where_trials_began_that_the_script_did_not_outlive(
     session = diagnosed(tmp_path, make_recording(), outcome="timed-out", held_ns=4000 * MS)
     assert session.run is not None
     assert session.run.total_s == pytest.approx(3.0)
+    assert session.run.pipediag_s == pytest.approx(2.0)
     assert session.run.projected_total_s is not None
     assert session.wall_s == 5.0
 

@@ -49,16 +49,15 @@ ONLY_OURS = "All that was seen of the run is what pipediag itself took."
 
 @dataclass(frozen=True)
 class RunBounds:
-    """When the script's process was started, when it ended, and how.
-
-    A script that was ended while it was held for trials ended for the ledger when they began.
-    """
+    """When the script's process was started, when it ended, and how."""
 
     started_ns: int
     ended_ns: int
     outcome: ScriptOutcome
     status: int | None = None
     """The script's own, negative for a signal."""
+    held_ns: int | None = None
+    """Since when it had been held for trials, where it did not outlive them."""
 
 
 def measure_run(
@@ -71,7 +70,7 @@ def measure_run(
     end_ns = _end_of(timeline, recording, bounds) if stopped else bounds.ended_ns
     if timeline.until_ns is not None:
         end_ns = max(bounds.started_ns + 1, min(end_ns, timeline.until_ns))
-    spans = [*timeline.spans, *_windows_of_ours(recording)]
+    spans = [*timeline.spans, *_windows_of_ours(recording), *_last_trials(bounds)]
     spent = spent_on(segments_of(spans, bounds.started_ns, end_ns), recording.loops)
     spent = rejoined(_started_up(spent, timeline), recording.loops)
     trainings = [loop for loop in recording.loops if loop.role == "training"]
@@ -137,6 +136,13 @@ def _windows_of_ours(recording: Recording) -> list[Span]:
         for number, window in enumerate(recording.windows)
         if window.kind in _OURS and window.loop_id not in in_graph
     ]
+
+
+def _last_trials(bounds: RunBounds) -> list[Span]:
+    """The child writes them down when they are over."""
+    if bounds.held_ns is None:
+        return []
+    return [Span(0, "aside", bounds.held_ns, bounds.ended_ns)]
 
 
 def _started_up(spent: Sequence[Spent], timeline: Timeline) -> list[Spent]:
