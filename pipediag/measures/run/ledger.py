@@ -90,11 +90,10 @@ def measure_run(
     if last is not None:
         epochs = replace(epochs, let_go=at_line_of(last, shares))
     projection = None
-    if last is not None and last.id in steady:
+    cut_off = from_outside(bounds.outcome, bounds.status)
+    if (stopped or cut_off) and last is not None and last.id in steady:
         rounds = rounds_of(spent, last)
-        cut_off = from_outside(bounds.outcome, bounds.status)
-        goes_on = rounds.left > 0 or in_its_training(timeline, spent, epochs)
-        if stopped or (cut_off and goes_on):
+        if stopped or rounds.left > 0 or in_its_training(timeline, spent, epochs):
             projection = project(recording, last, epochs, amounts, steady[last.id], rounds)
     hottest = hottest_lines(spent, timeline.seen)
     run = _run(amounts, projection, shares, hottest).model_copy(
