@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS
@@ -63,20 +64,15 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop) -> Rounds:
     begun = [min(one.start_ns for one in spent if one.fit == fit) for fit in entered]
     ended = [max(one.end_ns for one in spent if one.fit == fit) for fit in entered]
     whole = [_Round(*times) for times in zip(begun, ended, begun[1:], strict=False)]
-    after_first = whole[1:]
     others: dict[Place, Again] = {}
     for place in dict.fromkeys(one.place for one in spent if one.place != PIPEDIAG):
-        here = [one for one in spent if one.place == place]
-        tell = [one.of(here) for one in after_first or whole]
-        if place.part == "compile" and not after_first:
-            # What the round that was stopped has not built anew, none of those to come will.
-            tell = [[one for one in here if one.start_ns >= begun[-1]]]
-        within = any(one.in_fit(stretch) for one in whole for stretch in here)
-        if within and len(fits) == len(entered):
-            again = _again(here, tell, left)
-        else:
-            now = [one for one in here if one.start_ns >= begun[-1]]
-            again = _again(here, tell, planned - len(whole), now)
+        here = _PlaceInRounds(
+            [one for one in spent if one.place == place],
+            whole,
+            begun[-1],
+            trains=len(fits) == len(entered),
+        )
+        again = _again(here.spent, here.seen_in, here.to_come(planned), here.begun)
         if again is not None:
             others[place] = again
     return Rounds(planned, left, others)
@@ -128,6 +124,48 @@ class _Round:
 
     def in_fit(self, one: Spent) -> bool:
         return self.begun_ns <= one.start_ns < self.ended_ns
+
+
+@dataclass(frozen=True)
+class _PlaceInRounds:
+    """What was spent at one place, by rounds."""
+
+    spent: Sequence[Spent]
+    whole: Sequence[_Round]
+    """Those that were seen to their end, at least one."""
+    last_ns: int
+    """When the one began that was stopped."""
+    trains: bool
+    """Whether that one has come to the steps of its `fit`."""
+
+    @property
+    def seen_in(self) -> list[list[Spent]]:
+        """What it held in each of the rounds that tell of those to come."""
+        after_first = self.whole[1:]
+        if not after_first and any(one.place.part == "compile" for one in self.spent):
+            # What the round that was stopped has not built anew, none of those to come will.
+            return [self._of_last]
+        return [one.of(self.spent) for one in after_first or self.whole]
+
+    @property
+    def begun(self) -> list[Spent]:
+        """What was seen of the round that was stopped, where that is one of those to come."""
+        return [] if self._carried_on else self._of_last
+
+    def to_come(self, planned: int) -> int:
+        """Rounds that hold it, of so many."""
+        return planned - len(self.whole) - self._carried_on
+
+    @property
+    def _of_last(self) -> list[Spent]:
+        return [one for one in self.spent if one.start_ns >= self.last_ns]
+
+    @cached_property
+    def _carried_on(self) -> bool:
+        """Whether the training that was stopped is carried on with all that it holds of it."""
+        return self.trains and any(
+            one.in_fit(stretch) for one in self.whole for stretch in self.spent
+        )
 
 
 def _again(
