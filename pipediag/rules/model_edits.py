@@ -129,12 +129,9 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
     loop = session.diagnosed_loop()
     if loop is None or loop.keras is None or session.environment.legacy_keras:
         return None
-    row_wise = ROW_WISE_OPTIMIZERS.get(loop.keras.optimizer or "")
-    if "gradient_accumulation_steps" in loop.keras.optimizer_settings:
-        # Refused by those that are row-wise.
-        row_wise = None
-    if row_wise is None or not _fits(session, _optimizer_bytes(session, loop.keras)):
+    if no_row_wise(session) is not None:
         return sgd_for_tables(session, rule)
+    row_wise = ROW_WISE_OPTIMIZERS[loop.keras.optimizer or ""]
     averages = "use_ema" in loop.keras.optimizer_settings
     return Edit(
         id=rule,
@@ -145,6 +142,24 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
         "another way; how well the model then learns is not measured.",
         once=True,
     )
+
+
+def no_row_wise(session: Session) -> str | None:
+    """Why no row-wise optimizer is tried in place of the model's own, as the end of a sentence;
+    None where one is, or where the loop is not Keras'."""
+    loop = session.diagnosed_loop()
+    if loop is None or loop.keras is None:
+        return None
+    own = loop.keras.optimizer
+    if own == SCALES_THE_LOSS:
+        return "a trial does not scale the loss for it, as it is for the model's own"
+    if own not in ROW_WISE_OPTIMIZERS:
+        return f"no row-wise optimizer goes by the rule of {own or 'the optimizer'}"
+    if "gradient_accumulation_steps" in loop.keras.optimizer_settings:
+        return "no row-wise optimizer accumulates gradients, as the model's own does"
+    if not _fits(session, _optimizer_bytes(session, loop.keras)):
+        return "there is no memory for a second set of slots, which a trial needs"
+    return None
 
 
 def sgd_for_tables(session: Session, rule: str) -> Edit | None:

@@ -47,7 +47,7 @@ DOES = re.compile(
     r"(^|: |; |, and |, or |\. (It|Its) [^.:]*: )"
     r"(add|build|call|cast|clip|compare|compile|cut|do|don't|drop|end|evaluate|fuse|give|install|"
     r"keep|leave|let|load|log|look|make|map|move|pad|pass|prepare|put|read|remove|replace|run|"
-    r"several|shuffle|swap|take|train|try|unset|validate|work|write|one of|`)",
+    r"several|shuffle|swap|take|train|try|unset|update|validate|work|write|one of|`)",
     re.IGNORECASE,
 )
 LEAST_SHOWN = min(limits.leading_characters for limits in SPARING)

@@ -11,6 +11,7 @@ from pipediag.rules.embedding.computed_tables import computed_percent, judged_by
 from pipediag.rules.embedding.optimizer_arguments import updates_whole_tables
 from pipediag.rules.embedding.sizes import names_of
 from pipediag.rules.model_edits import no_optimizer_edit, without_table_terms
+from pipediag.rules.model_edits import NO_MODEL_EDIT, no_row_wise, without_table_terms
 from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
@@ -97,8 +98,9 @@ def _and_rows(session: Session, tables: list[Embedding]) -> str:
     loop = session.diagnosed_loop()
     if loop is None or loop.keras is None or not updates_whole_tables(loop.keras):
         return ""
-    row_wise = ROW_WISE_OPTIMIZERS.get(loop.keras.optimizer or "")
-    by = f"`pipediag.optimizers.{row_wise}`" if row_wise else "SGD"
+    tried = no_row_wise(session) is None
+    row_wise = ROW_WISE_OPTIMIZERS.get(loop.keras.optimizer or "") if tried else None
+    by = f"`pipediag.optimizers.{row_wise}`" if row_wise else "SGD without momentum"
     them, their = ("it", "its") if len(tables) == 1 else ("them", "their")
     return f" {loop.keras.optimizer} passes over {them}, too: update {their} rows alone, by {by}."
 

@@ -10,8 +10,14 @@ from pipediag.facts.table_sizes import LARGE, large
 from pipediag.rules.embedding.computed_tables import computed_percent, judged_by_compute
 from pipediag.rules.embedding.optimizer_arguments import arguments_named, to_add, to_drop
 from pipediag.rules.embedding.sizes import names_of
-from pipediag.rules.model_edits import NO_MODEL_EDIT, row_wise_update, sgd_for_tables
+from pipediag.rules.model_edits import (
+    NO_MODEL_EDIT,
+    no_row_wise,
+    row_wise_update,
+    sgd_for_tables,
+)
 from pipediag.rules.rule import Meta
+from pipediag.session.edits import Edit, SetModel
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -114,11 +120,12 @@ def _pass(session: Session, tables: list[Embedding], whole: list[Embedding]) -> 
 
 
 def _finding(session: Session, tables: list[Embedding]) -> Finding:
+    edit = row_wise_update(session, META.id)
     return judged_by_compute(
         META,
         session,
         COMPUTE,
-        _advice(session, tables),
+        _advice(session, tables, edit),
         {
             **_evidence(tables),
             "device_compute_percent": computed_percent(session),
@@ -126,7 +133,7 @@ def _finding(session: Session, tables: list[Embedding]) -> Finding:
         },
         took_ms=parts_ms(session, tables, _PARTS),
         missing="The sparse update was not measured.",
-        edit=row_wise_update(session, META.id),
+        edit=edit,
         untried=NO_MODEL_EDIT,
     )
 
@@ -139,10 +146,9 @@ def _by_sgd(session: Session, found: Finding, tables: list[Embedding]) -> list[F
     edit = replace(edit, instead_of=found.edit.id)
     finding = META.finding(
         "informative",
-        f"Where a row-wise optimizer is not enough, update {names_of(tables)} by SGD without "
-        "momentum, and all other variables by the optimizer that they have. SGD writes the rows "
-        "that are looked up and keeps no averages of them. What is learned differs more than with "
-        "a row-wise optimizer: rare rows take no longer steps than frequent ones, and their "
+        f"Where a row-wise optimizer is not enough, update {_tables_by_sgd(tables)} SGD writes the "
+        "rows that are looked up and keeps no averages of them. What is learned differs more than "
+        "with a row-wise optimizer: rare rows take no longer steps than frequent ones, and their "
         "learning rate has to be found anew.",
         place=(found.file, found.line),
         evidence=_evidence(tables),
@@ -152,17 +158,25 @@ def _by_sgd(session: Session, found: Finding, tables: list[Embedding]) -> list[F
     return [finding]
 
 
-def _advice(session: Session, tables: list[Embedding]) -> str:
+def _tables_by_sgd(tables: list[Embedding]) -> str:
+    return (
+        f"{names_of(tables)} by SGD without momentum, and all other variables by the optimizer "
+        "that they have."
+    )
+
+
+def _advice(session: Session, tables: list[Embedding], edit: Edit | None) -> str:
     rows = sum(table.rows for table in tables)
-    instead, beside = _instead(session)
+    instead, beside = _instead(session, tables, edit)
     return (
         f"{instead}{beside} {_optimizer(session)} passes over all {rows} rows of "
         f"{names_of(tables)} in each step{_needed(tables)}.{_how(tables)}"
     )
 
 
-def _instead(session: Session) -> tuple[str, str]:
-    """What to write: where arguments alone make the passes, without which. And what else does."""
+def _instead(session: Session, tables: list[Embedding], edit: Edit | None) -> tuple[str, str]:
+    """What to write: what is tried, or where arguments alone make the passes, without which. And
+    what else does."""
     loop = session.diagnosed_loop()
     keras = loop.keras if loop else None
     if keras is None:
@@ -170,6 +184,14 @@ def _instead(session: Session) -> tuple[str, str]:
         return _ROW_WISE_IN_A_LOOP, _SGD_TOO
     without = to_drop(keras)
     row_wise = ROW_WISE_OPTIMIZERS.get(_optimizer(session), "LazyAdam")
+    if edit is not None and edit.changes == (SetModel({"optimizer": "sgd_for_tables"}),):
+        untried = (
+            f"{without[:1].lower()}{without[1:]}"
+            if without is not None
+            else f"`pipediag.optimizers.{row_wise}`, which updates only the rows that are looked "
+            f"up; {no_row_wise(session)}.{to_add(keras)}"
+        )
+        return f"Update {_tables_by_sgd(tables)}", f" Not tried: {untried}"
     if without is not None:
         return without, ""
     return (

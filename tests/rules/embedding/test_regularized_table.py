@@ -69,7 +69,7 @@ def test_it_stands_where_the_layer_was_made_or_else_at_the_loop() -> None:
     ("optimizer", "said", "used"),
     [
         ("Adam", "by `pipediag.optimizers.LazyAdam`", "row_wise"),
-        ("Ftrl", "by SGD", "sgd_for_tables"),
+        ("Ftrl", "by SGD without momentum", "sgd_for_tables"),
     ],
 )
 def test_an_optimizer_that_passes_over_the_table_too_gives_way_with_it(
@@ -81,6 +81,14 @@ def test_an_optimizer_that_passes_over_the_table_too_gives_way_with_it(
     assert f"{optimizer} passes over it, too: update its rows alone, {said}." in finding.advice
     assert finding.edit is not None
     assert finding.edit.changes == (SetModel({"table_terms_left_out": True, "optimizer": used}),)
+
+
+def test_what_accumulates_gradients_gives_way_to_what_is_tried() -> None:
+    settings = {"gradient_accumulation_steps": 4}
+    loops = [make_loop(keras=make_keras(optimizer="Adam", optimizer_settings=settings))]
+    finding = only(rule, session_with({}, loops=loops))
+
+    assert "update its rows alone, by SGD without momentum." in finding.advice
 
 
 def test_a_loop_of_one_s_own_is_not_tried() -> None:

@@ -69,18 +69,46 @@ def test_a_large_table_under_adam_fails_and_is_tried_row_by_row() -> None:
     assert finding.evidence["update_known_from"] == "the traced step"
 
 
-@pytest.mark.parametrize("overrides", [{"optimizer": "Ftrl"}, {"slot_bytes": 8 << 30}])
-def test_sgd_for_the_table_is_tried_alone_where_no_row_wise_one_can_be(
-    overrides: dict[str, Any],
+ACCUMULATES = {"gradient_accumulation_steps": 4}
+
+
+@pytest.mark.parametrize(
+    ("keras", "slot_bytes", "untried"),
+    [
+        ({"optimizer": "Ftrl"}, 0, "no row-wise optimizer goes by the rule of Ftrl."),
+        ({"optimizer": "LossScaleOptimizer"}, 0, "a trial does not scale the loss for it, as"),
+        ({"optimizer": "Adam"}, 8 << 30, "there is no memory for a second set of slots, which a"),
+        (
+            {"optimizer": "Adam", "optimizer_settings": ACCUMULATES},
+            0,
+            "no row-wise optimizer accumulates gradients, as the model's own does. Leave `gradient",
+        ),
+    ],
+)
+def test_sgd_for_the_table_is_advised_and_tried_where_no_row_wise_one_can_be(
+    keras: dict[str, Any], slot_bytes: int, untried: str
 ) -> None:
-    """No row-wise optimizer of that rule, or no memory for its slots."""
-    keras = make_keras(optimizer=overrides.pop("optimizer", "Adam"))
-    session = session_with(overrides, loops=[make_loop(keras=keras)])
+    loop = make_loop(keras=make_keras(**keras))
+    session = session_with({"slot_bytes": slot_bytes}, loops=[loop])
     (finding,) = run(dense_embedding_update, session)
 
     assert finding.status == "fail"
     assert finding.edit is not None
     assert finding.edit.changes == (SetModel({"optimizer": "sgd_for_tables"}),)
+    assert finding.advice.startswith(
+        "Update `embedding` by SGD without momentum, and all other variables by the optimizer that "
+        "they have. Not tried: `pipediag.optimizers.LazyAdam`, which updates only the rows that "
+        f"are looked up; {untried}"
+    )
+    assert "Compile" not in finding.advice
+
+
+def test_sgd_that_accumulates_is_not_told_to_be_what_was_not_tried() -> None:
+    sgd = make_keras(optimizer="SGD", optimizer_settings=ACCUMULATES)
+    finding = first_of(session_with({}, loops=[make_loop(keras=sgd)]))
+
+    assert finding.advice.startswith("Update `embedding` by SGD without momentum")
+    assert " Not tried: leave `gradient_accumulation_steps` out, which" in finding.advice
 
 
 def test_sgd_for_the_table_is_tried_behind_the_row_wise_one() -> None:
