@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipediag.session.loops import Softmax
 
 _SAMPLED = """\
-class SampledSoftmax(keras.Model):  # for labels as {labels}; without metrics and weights
+class SampledSoftmax(keras.Model):  # for labels as {labels}; without metrics, weights and masks
     def __init__(self, vectors, classes, drawn):
         super().__init__()
         self.vectors, self.classes, self.drawn = vectors, classes, drawn
@@ -13,21 +13,23 @@ class SampledSoftmax(keras.Model):  # for labels as {labels}; without metrics an
         self.rows = self.add_weight(shape=shape, name="rows")
         self.biases = self.add_weight(shape=(classes,), initializer="zeros", name="biases")
 
-    def call(self, inputs):
-        return self.vectors(inputs)
+    def call(self, inputs, training=None):
+        vectors = self.vectors(inputs, training=training)
+        if training:
+            return vectors
+        return tf.tensordot(vectors, self.rows.value, [[-1], [1]]) + self.biases.value
 
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+    def compute_loss(self, x, y, y_pred, sample_weight=None, training=True):
         given = tf.reshape(y_pred, (-1, y_pred.shape[-1]))
         labels = tf.cast(tf.reshape({ids}, (-1,)), "int64")
-        rows, biases = self.rows.value, self.biases.value
-        if not training:  # all classes
-            logits = tf.matmul(given, rows, transpose_b=True) + biases
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        if not training:  # logits of all classes
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, given)
         else:
+            rows, biases = self.rows.value, self.biases.value
             losses = tf.nn.sampled_softmax_loss(
                 rows, biases, labels[:, None], given, self.drawn, self.classes
             )
-        return tf.reduce_mean(losses)
+        return tf.reduce_mean(losses) + sum(self.losses)
 
 # `vectors` is your model without its last layer.
 model = SampledSoftmax(vectors, {classes}, {drawn})

@@ -36,7 +36,8 @@ def test_it_learns_with_drawn_classes_and_is_evaluated_with_all(model: Any) -> N
 
     assert before == pytest.approx(np.log(3_000), abs=0.1)
     assert after < before - 1
-    logits = model.logits(model.predict(ids, verbose=0))
+    logits = model.predict(ids, verbose=0)
+    assert logits.shape == (512, 3_000)
     all_classes = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
     assert after == pytest.approx(float(tf.reduce_mean(all_classes)), rel=1e-4)
 
@@ -69,7 +70,7 @@ def test_its_gradient_comes_as_rows(model: Any) -> None:
 
     ids, labels = np.ones((8, 4), "int32"), np.ones(8, "int32")
     with tf.GradientTape() as tape:
-        loss = model.compute_loss(ids, labels, model(ids), training=True)
+        loss = model.compute_loss(ids, labels, model(ids, training=True), training=True)
     rows, _ = tape.gradient(loss, [model.rows.value, model.biases.value])
 
     assert isinstance(rows, tf.IndexedSlices)

@@ -52,6 +52,27 @@ def test_a_model_with_drawn_classes_learns(labels: SparseOrDense, given: Any) ->
 
     assert before == pytest.approx(np.log(CLASSES), abs=0.2)
     assert model.evaluate(IDS, given, verbose=0) < before - 0.2
+    logits = model.predict(IDS, verbose=0)
+    assert logits.shape == (*(IDS.shape if given is IDS else IDS.shape[:1]), CLASSES)
+
+
+def test_a_model_with_drawn_classes_keeps_losses_of_its_layers() -> None:
+    names = with_keras()
+    keras = names["keras"]
+    inputs = keras.Input((4,), dtype="int32")
+    vectors = keras.layers.Embedding(CLASSES, 8)(inputs)
+    shrunk = keras.layers.ActivityRegularization(l2=3.0)(vectors)
+    names["vectors"] = keras.Model(inputs, shrunk)
+    softmax = Softmax(weights="words", classes=CLASSES, features=8, labels="sparse")
+    exec("\n".join(sampled_softmax(softmax, DRAWN)).replace("optimizer=...", "'sgd'"), names)
+    model = names["model"]
+
+    logits = model(IDS, training=False)
+    (added,) = model.losses
+    without = keras.losses.SparseCategoricalCrossentropy(from_logits=True)(IDS, logits)
+    loss = model.compute_loss(IDS, IDS, logits, training=False)
+    assert float(added) > 0.01
+    assert float(loss) == pytest.approx(float(without) + float(added), rel=1e-5)
 
 
 def test_rows_of_an_embedding_take_plain_steps_and_all_else_those_of_its_optimizer() -> None:

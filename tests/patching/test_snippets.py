@@ -7,7 +7,7 @@ import pytest
 from pipediag.patching.snippets import snippet
 from pipediag.session.edits import Change, Insert, Move, SetModel
 from pipediag.session.loops import Softmax
-from pipediag.vocabulary import Scalar
+from pipediag.vocabulary import Scalar, SparseOrDense
 from tests.factories import make_keras, make_loop, make_session
 from tests.records import make_operation, make_pipeline
 
@@ -54,13 +54,14 @@ def test_sgd_for_embeddings_is_a_class_of_the_optimizer_s_own() -> None:
     assert code.endswith("model.compile(SgdForTables(...), ...)  # with the arguments that it had")
 
 
-def test_drawn_classes_are_a_model_in_the_place_of_the_user_s() -> None:
-    words = Softmax(weights="dense/kernel", classes=30_000, features=64, labels="sparse")
+@pytest.mark.parametrize("labels", ["sparse", "dense"])
+def test_drawn_classes_are_a_model_in_the_place_of_the_user_s(labels: SparseOrDense) -> None:
+    words = Softmax(weights="dense/kernel", classes=3_000_000, features=64, labels=labels)
     session = make_session(loops=[make_loop(keras=make_keras(), softmaxes=[words])])
     code = snippet(session, [SetModel({"sampled_softmax": 512, "jit_compile": False})])
 
     assert code is not None
-    assert "model = SampledSoftmax(vectors, 30000, 512)\n" in code
+    assert "model = SampledSoftmax(vectors, 3000000, 512)\n" in code
     assert code.endswith("model.compile(..., jit_compile=False)")
     assert len(code) < SHOWN
 
