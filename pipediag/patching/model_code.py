@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.session.loops import Softmax
+from pipediag.session.loops import KerasUse, Softmax
 
 _SAMPLED = """\
 class SampledSoftmax(keras.Model):  # for labels as {labels}; without metrics, weights and masks
@@ -36,14 +36,20 @@ model = SampledSoftmax(vectors, {classes}, {drawn})
 model.compile(optimizer=...)  # without a loss"""
 
 _SGD_FOR_TABLES = """\
-class SgdForTables(keras.optimizers.{optimizer}):
+class SgdForTables(keras.optimizers.{optimizer}):{scaled}
     def update_step(self, gradient, variable, learning_rate):
         if "embeddings" not in variable.name:
             return super().update_step(gradient, variable, learning_rate)
         rate = keras.ops.cast(0.1, variable.dtype)  # to be found anew
         self.assign_sub(variable, keras.ops.multiply(gradient, rate))
 
-model.compile(SgdForTables(...), ...)  # with the arguments that it had"""
+optimizer = SgdForTables(...)  # with its arguments{but_for}
+{decay}model.compile(optimizer, ...{unscaled})  # slots of the tables stay allocated"""
+_NO_DECAY = 'optimizer.exclude_from_weight_decay(var_names=["embeddings"])\n'
+_OVER_TABLES = ("use_ema", "global_clipnorm", "gradient_accumulation_steps")
+"""Arguments that let any optimizer pass over whole tables, however it updates them."""
+_DECAYS = "AdamW"
+"""Without being told to."""
 _SCALED = "LossScaleOptimizer"
 
 
@@ -59,8 +65,18 @@ def sampled_softmax(softmax: Softmax, drawn: int) -> list[str]:
     return code.splitlines()
 
 
-def sgd_for_tables(optimizer: str | None) -> list[str]:
-    """An optimizer in the place of Keras' of that name."""
-    # What scales the loss is around another one, whose name is not known.
-    named = optimizer if optimizer not in (None, _SCALED) else "Adam"
-    return _SGD_FOR_TABLES.format(optimizer=named).splitlines()
+def sgd_for_tables(keras: KerasUse | None) -> list[str]:
+    """An optimizer in the place of that with which a model of Keras is compiled."""
+    own = keras.optimizer if keras else None
+    settings = keras.optimizer_settings if keras else {}
+    left_out = ", ".join(f"`{name}`" for name in _OVER_TABLES if name in settings)
+    scaled = own == _SCALED
+    code = _SGD_FOR_TABLES.format(
+        # What scales the loss is around another one, whose name is not known.
+        optimizer="Adam" if own is None or scaled else own,
+        scaled="  # or the one whose loss was scaled" if scaled else "",
+        but_for=f", but for {left_out}" if left_out else "",
+        decay=_NO_DECAY if own == _DECAYS or "weight_decay" in settings else "",
+        unscaled=", auto_scale_loss=False" if scaled else "",
+    )
+    return code.splitlines()

@@ -22,6 +22,7 @@ from pipediag.session.edits import (
     SkipCallback,
     as_written,
 )
+from pipediag.session.loops import KerasUse
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
@@ -142,7 +143,7 @@ def _model(session: Session, change: SetModel) -> list[str]:
     lines += _drawn(session, settings.pop("sampled_softmax", None))
     if settings.get("optimizer") == "sgd_for_tables":
         del settings["optimizer"]
-        lines += sgd_for_tables(_own_optimizer(session))
+        lines += sgd_for_tables(_keras(session))
     row_wise = _row_wise(session) if settings.get("optimizer") == "row_wise" else None
     if row_wise is not None:
         del settings["optimizer"]
@@ -173,12 +174,13 @@ def _drawn(session: Session, drawn: Scalar) -> list[str]:
 
 def _row_wise(session: Session) -> str | None:
     """The row-wise optimizer in place of the diagnosed loop's own."""
-    return ROW_WISE_OPTIMIZERS.get(_own_optimizer(session) or "")
+    keras = _keras(session)
+    return ROW_WISE_OPTIMIZERS.get(keras.optimizer or "") if keras else None
 
 
-def _own_optimizer(session: Session) -> str | None:
+def _keras(session: Session) -> KerasUse | None:
     loop = session.diagnosed_loop()
-    return loop.keras.optimizer if loop and loop.keras else None
+    return loop.keras if loop else None
 
 
 def _arguments(values: dict[str, Scalar]) -> str:

@@ -9,7 +9,8 @@ import pytest
 
 from pipediag.patching.model_code import sampled_softmax, sgd_for_tables
 from pipediag.session.loops import Softmax
-from pipediag.vocabulary import SparseOrDense
+from pipediag.vocabulary import Scalar, SparseOrDense
+from tests.factories import make_keras
 
 pytestmark = pytest.mark.tensorflow
 
@@ -75,10 +76,32 @@ def test_a_model_with_drawn_classes_keeps_losses_of_its_layers() -> None:
     assert float(loss) == pytest.approx(float(without) + float(added), rel=1e-5)
 
 
+def sgd_code(optimizer: str, arguments: str, settings: dict[str, Scalar]) -> str:
+    keras = make_keras(optimizer=optimizer, optimizer_settings=settings)
+    code = "\n".join(sgd_for_tables(keras))
+    return code.replace("SgdForTables(...)", f"SgdForTables({arguments})").replace(
+        "optimizer, ...", "optimizer, loss='mse'"
+    )
+
+
+def test_rows_that_a_batch_does_not_hold_do_not_decay() -> None:
+    names = with_keras()
+    keras = names["keras"]
+    body = words(keras, pooled=True)
+    names["model"] = keras.Sequential([body, keras.layers.Dense(1)])
+    exec(sgd_code("AdamW", "0.01, weight_decay=0.5", {"weight_decay": 0.5}), names)
+    table = body.layers[1].embeddings
+    before = table.numpy()
+    names["model"].fit(IDS[:2] * 0 + 7, np.ones((2, 1), "float32"), epochs=1, verbose=0)
+
+    changed = np.flatnonzero((table.numpy() != before).any(axis=1))
+    assert changed.tolist() == [7]
+
+
 def test_rows_of_an_embedding_take_plain_steps_and_all_else_those_of_its_optimizer() -> None:
     names = with_keras()
     keras = names["keras"]
-    code = "\n".join(sgd_for_tables("Adam")).replace("(...), ...)", "(0.01), loss='mse')")
+    code = sgd_code("Adam", "0.01", {})
     body = words(keras, pooled=True)
     names["model"] = keras.Sequential([body, keras.layers.Dense(1)])
     exec(code, names)

@@ -6,7 +6,7 @@ import pytest
 
 from pipediag.patching.snippets import snippet
 from pipediag.session.edits import Change, Insert, Move, SetModel
-from pipediag.session.loops import Softmax
+from pipediag.session.loops import KerasUse, Softmax
 from pipediag.vocabulary import Scalar, SparseOrDense
 from tests.factories import make_keras, make_loop, make_session
 from tests.records import make_operation, make_pipeline
@@ -18,6 +18,13 @@ SHOWN = 1500
 def by_hand(**settings: Scalar) -> str:
     session = make_session(loops=[make_loop(keras=make_keras(optimizer="Adam"))])
     code = snippet(session, [SetModel(settings)])
+    assert code is not None
+    return code
+
+
+def sgd_for_embeddings(keras: KerasUse) -> str:
+    session = make_session(loops=[make_loop(keras=keras)])
+    code = snippet(session, [SetModel({"optimizer": "sgd_for_tables"})])
     assert code is not None
     return code
 
@@ -48,10 +55,41 @@ def test_plain_sgd_is_an_argument() -> None:
 
 
 def test_sgd_for_embeddings_is_a_class_of_the_optimizer_s_own() -> None:
-    code = by_hand(optimizer="sgd_for_tables")
+    code = sgd_for_embeddings(make_keras(optimizer="Adam"))
 
     assert code.startswith("class SgdForTables(keras.optimizers.Adam):\n")
-    assert code.endswith("model.compile(SgdForTables(...), ...)  # with the arguments that it had")
+    assert code.endswith(
+        "optimizer = SgdForTables(...)  # with its arguments\n"
+        "model.compile(optimizer, ...)  # slots of the tables stay allocated"
+    )
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "settings"), [("AdamW", {}), ("Adam", {"weight_decay": 0.01})]
+)
+def test_sgd_for_embeddings_does_not_decay_them(
+    optimizer: str, settings: dict[str, Scalar]
+) -> None:
+    keras = make_keras(optimizer=optimizer, optimizer_settings=settings)
+    code = sgd_for_embeddings(keras)
+
+    excluded = code.index('\noptimizer.exclude_from_weight_decay(var_names=["embeddings"])\n')
+    assert excluded < code.index("model.compile(optimizer")
+
+
+def test_sgd_for_embeddings_goes_without_what_passes_over_them_all_the_same() -> None:
+    settings: dict[str, Scalar] = {"global_clipnorm": 1.0, "use_ema": True, "momentum": 0.9}
+    code = sgd_for_embeddings(make_keras(optimizer="SGD", optimizer_settings=settings))
+
+    assert "  # with its arguments, but for `use_ema`, `global_clipnorm`\n" in code
+    assert "decay" not in code
+
+
+def test_sgd_for_embeddings_is_measured_without_a_scaled_loss() -> None:
+    code = sgd_for_embeddings(make_keras(optimizer="LossScaleOptimizer"))
+
+    assert code.startswith("class SgdForTables(keras.optimizers.Adam):  # or the one whose loss")
+    assert "model.compile(optimizer, ..., auto_scale_loss=False)" in code
 
 
 @pytest.mark.parametrize("labels", ["sparse", "dense"])
