@@ -118,7 +118,8 @@ def worth_doing(finding: Finding) -> bool:
 
 
 def costs_the_run(finding: Finding) -> bool:
-    """Whether the run takes as long as before with what makes a part of it faster, or longer."""
+    """Whether the run takes as long as before with what makes a part of it faster, or longer, as
+    far as the middle of its gain tells."""
     return finding.for_run is not None and finding.for_run.speedup <= 1.0
 
 

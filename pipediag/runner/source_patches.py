@@ -68,7 +68,12 @@ def _to_apply(finding: Finding) -> bool:
 
 
 def _no_gain(finding: Finding) -> str:
-    comes_to = (gain(finding.for_run) or "").replace(NO_BREAK, " ")
+    found = finding.for_run
+    comes_to = (gain(found) or "").replace(NO_BREAK, " ")
+    if found is not None and found.ci95 is not None and found.ci95[1] > 1.0:
+        return (
+            f"Its part of the run gets faster by it; whether the run gains is not sure: {comes_to}."
+        )
     return f"Its part of the run gets faster by it, the run does not: {comes_to}."
 
 

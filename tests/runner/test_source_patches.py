@@ -103,6 +103,26 @@ def test_what_the_run_does_not_gain_by_is_left_out_with_what_it_comes_to(script:
     assert [one.patch.edits for one in found.findings if one.patch] == [["calls"], ["cache"]]
 
 
+@pytest.mark.parametrize(
+    ("ci95", "said"),
+    [
+        ((0.85, 1.2), "by it; whether the run gains is not sure: 0.99x [0.85, 1.20] for the run"),
+        ((0.97, 1.0), "by it, the run does not: 0.99x [0.97, 1.00] for the run"),
+    ],
+)
+def test_a_run_that_may_gain_is_not_said_not_to(
+    script: Path, ci95: tuple[float, float], said: str
+) -> None:
+    gain = RunGain(
+        speedup=0.99, ci95=ci95, before_s=10.0, after_s=10.1, basis="measured", scope="run"
+    )
+    finding = make_finding(edit=CALLS, trial=trial("confirmed"), for_run=gain)
+    found = with_patches(session(script, findings=[finding]), LATER)
+    assert found.patch is not None
+    (left,) = found.patch.left_out
+    assert said in left.reason
+
+
 def test_what_is_not_safe_is_left_out(script: Path) -> None:
     unsafe = make_finding(edit=CACHE, trial=trial("confirmed"), effect_on_results="not safe here")
     assert confirmed_edits(session(script, findings=[unsafe])) == []

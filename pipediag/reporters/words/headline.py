@@ -49,7 +49,7 @@ def headline(session: Session) -> Headline | None:
     """None where nothing was tried and no reason for that is on record."""
     combined = session.combined or _the_only_one(session)
     if combined is not None and combined.findings:
-        changes = tuple(trials.change_and_effect(session, name) for name in combined.findings)
+        changes = tuple(_change(session, name) for name in combined.findings)
         count = counted(len(changes), "change")
         if combined.for_run is not None and _little_of_the_run(session):
             return Headline(
@@ -74,6 +74,14 @@ def headline(session: Session) -> Headline | None:
     if trials.tried(session):
         return Headline(None, None, _none_together(session), ())
     return _nothing_tried(session)
+
+
+def _change(session: Session, edit: str) -> str:
+    """With what it does to results, and whether a patch that holds others goes without it."""
+    said = trials.change_and_effect(session, edit)
+    patch = session.patch
+    beside = patch is not None and patch.edits and any(one.edit == edit for one in patch.left_out)
+    return f"{said}, not in the patch" if beside else said
 
 
 def _little_of_the_run(session: Session) -> bool:

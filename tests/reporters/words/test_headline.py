@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from pipediag.reporters.words.headline import headline, spent
 from pipediag.session.ledger import RunGain
+from pipediag.session.patches import LeftOut, Patch
 from pipediag.session.trials import Combined
 from tests import factories
 from tests.reporters import trial_sessions
@@ -18,6 +19,26 @@ def test_the_combination_with_its_interval_and_its_changes() -> None:
         "Measured: 3.10x [2.90, 3.30] with 2 changes: 16 parallel calls on the map in line 12; "
         "batch(128) in line 13 (changes a hyper-parameter, so retune)"
     )
+
+
+def test_a_change_that_the_patch_goes_without_is_named() -> None:
+    left = LeftOut(edit=trial_sessions.BATCH.id, reason="The run does not gain.")
+    patch = Patch(edits=[trial_sessions.PARALLEL.id], diff="", left_out=[left])
+    line = headline(trial_sessions.everything_tried().model_copy(update={"patch": patch}))
+
+    assert line is not None
+    assert line.changes == (
+        "16 parallel calls on the map in line 12",
+        "batch(128) in line 13 (changes a hyper-parameter, so retune), not in the patch",
+    )
+
+
+def test_where_nothing_is_patched_no_patch_is_spoken_of() -> None:
+    left = LeftOut(edit=trial_sessions.BATCH.id, reason="Only you know.")
+    patch = Patch(left_out=[left])
+    line = headline(trial_sessions.everything_tried().model_copy(update={"patch": patch}))
+
+    assert "not in the patch" not in str(line)
 
 
 def test_the_only_confirmed_change_needs_no_combination() -> None:
