@@ -152,12 +152,17 @@ def _say_left_out(session: Session, left: LeftOut, named: Collection[str]) -> No
     from pipediag.runner.wider_patch import too_costly
 
     labels = {f.edit.id: f.edit.label for f in session.findings if f.edit is not None}
-    costly = {f.edit.id: f.rule for f in too_costly(session) if f.edit is not None}
-    rule = costly.get(left.edit)
-    anyway = f" `--with {rule}` puts it in all the same." if rule and rule not in named else ""
-    say(f"Not in the patch: {labels.get(left.edit, left.edit)}. {left.reason}{anyway}")
-    if left.snippet:
-        say("\n".join(f"    {line}" for line in left.snippet.split("\n")))
+    costly = {f.edit.id: f for f in too_costly(session) if f.edit is not None}
+    finding = costly.get(left.edit)
+    said, snippet = left.reason, left.snippet
+    if finding is not None and finding.patch is not None and finding.rule not in named:
+        if left.edit in finding.patch.edits:
+            said += f" `--with {finding.rule}` puts it in all the same."
+        for own in finding.patch.left_out:
+            said, snippet = f"{said} {own.reason}", own.snippet
+    say(f"Not in the patch: {labels.get(left.edit, left.edit)}. {said}")
+    if snippet:
+        say("\n".join(f"    {line}" for line in snippet.split("\n")))
 
 
 def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> ExitStatus:

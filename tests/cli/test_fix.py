@@ -170,9 +170,9 @@ def test_what_can_not_be_written_comes_with_code_to_paste(script: Path) -> None:
     assert "    if batch % 100:" in result.stderr
 
 
-def costly(script: Path, *, beside: bool = False) -> Path:
+def costly(script: Path, change: Change | None = None, *, beside: bool = False) -> Path:
     """The cache's removal makes the run longer; the others, where there are any, do not."""
-    made = session(script, Remove("cache"), speedup=0.8)
+    made = session(script, change or Remove("cache"), speedup=0.8)
     longer = made.findings[0].model_copy(update={"rule": "too-costly"})
     helps = session(script, Insert("cache", "prefetch", {"buffer_size": 2})).findings[0]
     helps = helps.model_copy(update={"edit": replace(helps.edit, id="other"), "rule": "helps"})
@@ -195,6 +195,18 @@ def test_it_is_written_where_its_rule_is_named(script: Path) -> None:
     assert "-ds = ds.cache()" in result.stdout
     assert "Not in the patch" not in result.stderr
     assert script.read_bytes() == REMOVED.encode()
+
+
+@pytest.mark.parametrize("named", [(), ("--with", "too-costly")])
+def test_what_no_patch_can_hold_is_shown_as_code_and_not_promised(
+    script: Path, named: tuple[str, ...]
+) -> None:
+    result = fix(costly(script, SkipCallback("Save", "train.py", 3)), *named)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "in all the same" not in result.stderr
+    assert ("the run does not: 0.80x" in result.stderr) == (not named)
+    assert result.stderr.count("only you know") == 1
+    assert result.stderr.count("    if batch % 100:") == 1
 
 
 def test_the_others_are_written_without_it(script: Path) -> None:
