@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipediag.facts.callbacks import per_batch_callbacks
+from pipediag.facts.keras_version import keras_3
 from pipediag.facts.machine import available_bytes
 from pipediag.facts.undivided import on_torch
 from pipediag.rules.embedding.optimizer_arguments import SCALES_THE_LOSS, updates_whole_tables
@@ -13,7 +14,7 @@ from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, EffectOnResults, Scalar
 
 STEPS_PER_CALL = 16
 PROFILE_ALONE = "A profile alone holds nothing to try it on."
-_KERAS_3_ONLY = "It is tried in Keras 3 alone, and the script has imported `tf_keras`."
+_KERAS_3_ONLY = "It is tried in Keras 3 alone, and the model is one of `tf_keras`."
 _NO_MEMORY = (
     "There is no memory for a second set of the optimizer's variables beside those there are, "
     "which the trial would need."
@@ -101,10 +102,10 @@ def in_single_precision(session: Session, rule: str) -> Edit | None:
 def different_ids(session: Session, rule: str) -> Edit | None:
     """Each embedding looked up by different ids alone; None where the loop is not Keras 3's, or XLA
     compiles it, which knows shapes before it knows how many ids differ."""
-    loop = session.diagnosed_loop()
-    if loop is None or loop.keras is None or session.environment.legacy_keras:
+    keras = keras_3(session)
+    if keras is None:
         return None
-    if loop.keras.jit_compile:
+    if keras.jit_compile:
         return None
     return Edit(
         id=rule,
@@ -126,16 +127,16 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
 
     None where the loop is not Keras 3's, or there is no memory for the slots of either.
     """
-    loop = session.diagnosed_loop()
-    if loop is None or loop.keras is None or session.environment.legacy_keras:
+    keras = keras_3(session)
+    if keras is None:
         return None
     if no_row_wise(session) is not None:
         return sgd_for_tables(session, rule)
-    row_wise = ROW_WISE_OPTIMIZERS[loop.keras.optimizer or ""]
-    averages = "use_ema" in loop.keras.optimizer_settings
+    row_wise = ROW_WISE_OPTIMIZERS[keras.optimizer or ""]
+    averages = "use_ema" in keras.optimizer_settings
     return Edit(
         id=rule,
-        label=f"{row_wise} in place of {loop.keras.optimizer}"
+        label=f"{row_wise} in place of {keras.optimizer}"
         + (", without `use_ema`" if averages else ""),
         changes=(SetModel({"optimizer": "row_wise"}),),
         caveat="Averages of rows that a batch does not hold stay as they are, so training goes "
@@ -165,13 +166,13 @@ def no_row_wise(session: Session) -> str | None:
 def sgd_for_tables(session: Session, rule: str) -> Edit | None:
     """Plain SGD for the embeddings, and the model's own optimizer for all else; None where the loop
     is not Keras 3's, or there is no memory for another set of slots for all else."""
-    loop = session.diagnosed_loop()
-    if loop is None or loop.keras is None or session.environment.legacy_keras:
+    keras = keras_3(session)
+    if keras is None:
         return None
-    if not _fits(session, _optimizer_bytes(session, loop.keras) - _table_slots(session)):
+    if not _fits(session, _optimizer_bytes(session, keras) - _table_slots(session)):
         return None
-    left_out = [said for name, said in _PASSES if name in loop.keras.optimizer_settings]
-    if loop.keras.optimizer == SCALES_THE_LOSS:
+    left_out = [said for name, said in _PASSES if name in keras.optimizer_settings]
+    if keras.optimizer == SCALES_THE_LOSS:
         left_out.append("The loss is not scaled.")
     return Edit(
         id=rule,
@@ -187,7 +188,7 @@ def no_optimizer_edit(session: Session) -> str:
     loop = session.diagnosed_loop()
     if loop is None or loop.keras is None:
         return NO_MODEL_EDIT
-    return _KERAS_3_ONLY if session.environment.legacy_keras else _NO_MEMORY
+    return _KERAS_3_ONLY if keras_3(session) is None else _NO_MEMORY
 
 
 def _optimizer_bytes(session: Session, keras: KerasUse) -> int:
@@ -225,14 +226,14 @@ def drawn_classes(session: Session, rule: str, classes: int, weight_bytes: int) 
         classes: to draw, for all examples of a batch.
         weight_bytes: of the weights of all classes.
     """
-    loop = session.diagnosed_loop()
-    if loop is None or loop.keras is None or session.environment.legacy_keras:
+    keras = keras_3(session)
+    if keras is None:
         return None
-    if not _fits(session, weight_bytes + (loop.keras.optimizer_bytes or 0)):
+    if not _fits(session, weight_bytes + (keras.optimizer_bytes or 0)):
         return None
     change = SetModel({"sampled_softmax": classes})
     label = f"softmax of {classes} drawn classes in training"
-    if loop.keras.jit_compile:
+    if keras.jit_compile:
         # It has no kernel for the draw.
         change = SetModel({**change.settings, "jit_compile": False})
         label += ", without XLA"
@@ -252,12 +253,12 @@ def without_table_terms(session: Session, rule: str) -> Edit | None:
     """No regulariser and no constraint on a table, and rows alone updated; None where the loop is
     not Keras 3's, or `row_wise_update` is none and would be needed, as each of the two passes over
     the table while the other is there."""
-    loop = session.diagnosed_loop()
-    if loop is None or loop.keras is None or session.environment.legacy_keras:
+    keras = keras_3(session)
+    if keras is None:
         return None
     others: dict[str, Scalar] = {}
     label = "no regulariser and no constraint on embeddings"
-    if updates_whole_tables(loop.keras):
+    if updates_whole_tables(keras):
         update = row_wise_update(session, rule)
         if update is None:
             return None

@@ -80,6 +80,8 @@ class KerasUse(Record):
     `weight_decay`, `use_ema`, `global_clipnorm`, `gradient_accumulation_steps`."""
     input_layers: list[InputLayer] = []
     """Layers that prepare inputs within the model: look up strings, encode, normalise."""
+    legacy: bool | None = None
+    """Whether the model is one of the package `tf_keras`; None where that was not recorded."""
     unsplit: str | None = None
     """Why the model can't be taken apart behind them, as a sentence."""
 

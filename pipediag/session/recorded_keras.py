@@ -67,5 +67,7 @@ class RecordedKeras:
     optimizer_settings: dict[str, Scalar] = field(default_factory=dict)
     """Those of its arguments that are set and pass over whole variables, or scale gradients."""
     input_layers: list[RecordedInputLayer] = field(default_factory=list)
+    legacy: bool | None = None
+    """Whether the model is one of the package `tf_keras`."""
     unsplit: str | None = None
     """Why the model can't be taken apart behind them, as a sentence."""

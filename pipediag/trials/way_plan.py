@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from pipediag.facts.keras_version import is_legacy
 from pipediag.facts.table_ways import Shares, as_it_is, ways_out
 from pipediag.facts.trained_loop import trained_loop
 from pipediag.measures.missing import Missing
@@ -101,7 +102,7 @@ def _lack(session: Session, table: Embedding) -> str | None:
 
 def _lack_of_run(session: Session) -> str | None:
     environment, loop = session.environment, trained_loop(session)
-    if environment.keras is None or environment.legacy_keras or _major(environment.keras) < 3:
+    if environment.keras is None or is_legacy(session, loop) or _major(environment.keras) < 3:
         return "Tables are timed with Keras 3, which the run did not have."
     if environment.keras_backend not in (None, "tensorflow"):
         return (

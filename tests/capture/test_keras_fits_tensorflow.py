@@ -201,4 +201,5 @@ def test_environment(fits: Captured) -> None:
     assert environment.tensorflow is not None
     assert environment.keras is not None
     assert not environment.legacy_keras
+    assert {loop.keras.legacy for loop in fits.recording.loops if loop.keras} == {False}
     assert [device.kind for device in environment.devices] == ["CPU"]

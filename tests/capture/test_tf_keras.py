@@ -103,4 +103,5 @@ def test_callbacks_and_tables(fits: Captured) -> None:
 
 def test_environment(fits: Captured) -> None:
     assert fits.recording.environment.legacy_keras
+    assert {loop.keras.legacy for loop in fits.recording.loops if loop.keras} == {True}
     assert fits.recording.environment.keras is not None

@@ -136,10 +136,27 @@ def test_terms_are_left_out_without_a_second_optimizer_where_none_is_needed() ->
     )
 
 
+def test_a_model_is_of_keras_3_beside_a_library_that_imports_tf_keras() -> None:
+    session = with_slots(1, 1)
+    beside = session.model_copy(update={"environment": make_environment(legacy_keras=True)})
+
+    def of(*, legacy: bool) -> Session:
+        loops = [
+            loop.model_copy(update={"keras": loop.keras.model_copy(update={"legacy": legacy})})
+            for loop in beside.loops
+            if loop.keras is not None
+        ]
+        return beside.model_copy(update={"loops": loops})
+
+    assert row_wise_update(beside, "rule") is None
+    assert row_wise_update(of(legacy=True), "rule") is None
+    assert row_wise_update(of(legacy=False), "rule") == row_wise_update(session, "rule")
+
+
 def test_why_no_optimizer_is_tried() -> None:
     full = with_slots(1, MOST + 1)
     legacy = full.model_copy(update={"environment": make_environment(legacy_keras=True)})
 
     assert "Your own training loop" in no_optimizer_edit(session_with(None))
-    assert "imported `tf_keras`" in no_optimizer_edit(legacy)
+    assert "one of `tf_keras`" in no_optimizer_edit(legacy)
     assert "no memory for a second set" in no_optimizer_edit(full)

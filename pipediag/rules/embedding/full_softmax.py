@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipediag.facts.embedding_cost import hidden, part_ms
+from pipediag.facts.keras_version import keras_3
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import cpus
 from pipediag.facts.step import class_ms
@@ -157,7 +158,7 @@ def _untried(session: Session, loop: Loop) -> str:
     """Why there is no edit, where there is none."""
     if len(loop.softmaxes) > 1:
         return _SEVERAL
-    if loop.keras is None or session.environment.legacy_keras:
+    if keras_3(session) is None:
         return _OWN_LOOP
     return _NO_MEMORY
 

@@ -10,8 +10,7 @@ from pipediag.facts.table_sizes import LARGE, large
 from pipediag.rules.embedding.computed_tables import computed_percent, judged_by_compute
 from pipediag.rules.embedding.optimizer_arguments import updates_whole_tables
 from pipediag.rules.embedding.sizes import names_of
-from pipediag.rules.model_edits import no_optimizer_edit, without_table_terms
-from pipediag.rules.model_edits import NO_MODEL_EDIT, no_row_wise, without_table_terms
+from pipediag.rules.model_edits import no_optimizer_edit, no_row_wise, without_table_terms
 from pipediag.rules.rule import Meta
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding

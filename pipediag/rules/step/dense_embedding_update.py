@@ -11,7 +11,7 @@ from pipediag.rules.embedding.computed_tables import computed_percent, judged_by
 from pipediag.rules.embedding.optimizer_arguments import arguments_named, to_add, to_drop
 from pipediag.rules.embedding.sizes import names_of
 from pipediag.rules.model_edits import (
-    NO_MODEL_EDIT,
+    no_optimizer_edit,
     no_row_wise,
     row_wise_update,
     sgd_for_tables,
@@ -134,7 +134,7 @@ def _finding(session: Session, tables: list[Embedding]) -> Finding:
         took_ms=parts_ms(session, tables, _PARTS),
         missing="The sparse update was not measured.",
         edit=edit,
-        untried=NO_MODEL_EDIT,
+        untried=no_optimizer_edit(session),
     )
 
 
