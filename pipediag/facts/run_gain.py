@@ -11,7 +11,7 @@ from pipediag.facts.later_epochs import later_starts_s
 from pipediag.facts.run import rows_of_loop
 from pipediag.session.edits import Edit, Insert, MoveLayers
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import MAKING, Run, RunGain, RunPart
+from pipediag.session.ledger import FURTHER_ROUNDS, MAKING, Run, RunGain, RunPart
 from pipediag.session.model import Session
 from pipediag.session.record import Interval, LikelyRange
 from pipediag.session.trials import Combined, Trial
@@ -60,7 +60,8 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
         return None
     if trial.speedup is not None:
         tried = _kept(_tried(session, run, finding), run, finding.edit)
-        return _measured(run, tried, trial) if 0.0 < tried.seconds <= run.whole_s else None
+        gain = _measured(run, tried, trial) if 0.0 < tried.seconds <= run.whole_s else None
+        return gain if gain is None or _is_told(run, gain, trial) else None
     shortened = _kept(_shortened(session, run, finding), run, finding.edit).seconds
     basis: Basis = "at most" if finding.predicted_speedup is None else "predicted"
     if finding.saved_s is not None:
@@ -68,8 +69,15 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
     speedup = finding.predicted_speedup or finding.speedup_at_most
     if speedup is None or not 0.0 < shortened <= run.whole_s:
         return None
-    gain = _gain(run, shortened, speedup, basis)
-    return gain.model_copy(update={"predicted_range": _range(run, shortened, finding)})
+    foretold = _gain(run, shortened, speedup, basis)
+    return foretold.model_copy(update={"predicted_range": _range(run, shortened, finding)})
+
+
+def _is_told(run: Run, gain: RunGain, trial: Trial) -> bool:
+    """Whether it is more than that the rounds which were seen are too few for what comes once: of
+    further ones nobody knows how many make up for it."""
+    of_once = (trial.speedup or 0.0) > 1.0 and gain.speedup <= 1.0
+    return not (of_once and FURTHER_ROUNDS in run.not_seen)
 
 
 def _range(run: Run, shortened_s: float, finding: Finding) -> LikelyRange | None:

@@ -30,6 +30,7 @@ def with_rules(session: Session, patch: Patch, rules: Collection[str]) -> Sessio
         return session
     found = confirmed_findings(session)
     if unknown := sorted(set(rules) - {one.rule for one in found}):
+        _refuse_dropped(session, unknown)
         known = ", ".join(dict.fromkeys(one.rule for one in found)) or "nothing"
         raise PipediagError(
             f"No edit of {', '.join(unknown)} was confirmed, so it can't be in the patch. "
@@ -49,6 +50,19 @@ def with_rules(session: Session, patch: Patch, rules: Collection[str]) -> Sessio
     left = [one for one in patch.left_out if one.edit in others]
     wider = wider.model_copy(update={"left_out": [*wider.left_out, *left]})
     return session.model_copy(update={"patch": wider})
+
+
+def _refuse_dropped(session: Session, rules: Collection[str]) -> None:
+    """Say so where what is asked for was confirmed by itself, and not together with the others."""
+    dropped = (
+        {each.edit: each.reason for each in session.combined.dropped} if session.combined else {}
+    )
+    for finding in session.findings:
+        if finding.rule in rules and finding.edit is not None and finding.edit.id in dropped:
+            raise PipediagError(
+                f"The edit of {finding.rule} was confirmed by itself, and is left out of all "
+                f"together: {dropped[finding.edit.id]}"
+            )
 
 
 def _own(findings: list[Finding]) -> list[Patch]:

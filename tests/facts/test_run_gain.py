@@ -11,6 +11,7 @@ from pipediag.facts.run import making_ms, starts_s
 from pipediag.facts.run_gain import gain_for_run, gain_of_all, gain_without
 from pipediag.session.edits import Edit, Insert, MoveLayers
 from pipediag.session.findings import Finding
+from pipediag.session.ledger import FURTHER_ROUNDS
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined, Trial
 from tests.evaluations import validation
@@ -238,9 +239,7 @@ def traced(once_s: float | None, limits: tuple[float, float] | None, **ledger: A
         once_s=once_s,
         once_ci95_s=limits,
     )
-    gain = gain_for_run(session, make_finding(part="steps", trial=trial))
-    assert gain is not None
-    return gain
+    return gain_for_run(session, make_finding(part="steps", trial=trial))
 
 
 def test_what_is_traced_once_more_is_no_gain() -> None:
@@ -256,6 +255,13 @@ def test_what_takes_less_to_compile_is_a_gain_beside_the_steps() -> None:
 
 def test_a_run_may_be_too_short_for_what_is_traced_once() -> None:
     assert traced(70.0, (70.0, 70.0)).speedup < 1.0
+
+
+def test_of_rounds_that_nobody_counts_few_are_not_said_to_be_too_few() -> None:
+    """As in `while not converged: model.fit(..., epochs=1)`."""
+    further: dict[str, Any] = {"not_seen": [FURTHER_ROUNDS]}
+    assert traced(70.0, (70.0, 70.0), **further) is None
+    assert traced(10.0, (10.0, 10.0), **further).speedup == 2.0
 
 
 def test_what_was_not_measured_leaves_the_gain_as_it_is() -> None:

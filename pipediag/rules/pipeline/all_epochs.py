@@ -42,5 +42,5 @@ def _epoch_s(loop: Loop, run: Run) -> float | None:
     steps_s = sum(row.seconds for row in run.parts if (row.part, row.loop_id) == ("steps", loop.id))
     if run.scope == "epoch":
         return steps_s
-    epochs = run.epochs_planned or run.epochs_seen
+    epochs = run.epochs
     return steps_s / epochs if run.scope == "run" and epochs and epochs >= 1.0 else None
