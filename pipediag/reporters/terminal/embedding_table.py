@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -56,7 +57,8 @@ def times_lines(timed: WayTimes | None, shown: int) -> Iterator[RenderableType]:
     )
     for table in timed.tables[:shown]:
         rows = way_words.of_fewer_rows(table)
-        yield Text(f"  {table.layer}{rows}: {way_words.in_a_line(table)}")
+        line = Text(f"{table.layer}{rows}: {way_words.in_a_line(table)}")
+        yield Padding(line, (0, 0, 0, 2))
 
 
 def cost_table(cost: EmbeddingCost | None, tables: int) -> Iterator[RenderableType]:
