@@ -1,0 +1,31 @@
+"""A log of clicks, kept in blocks of 8,192 that are taken apart only to be batched anew.
+
+Each click is copied by itself, twice. `rebatch` cuts the same batches in one go.
+"""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+BLOCKS, CLICKS, BATCH, BUCKETS = 1_200, 8_192, 4_096, 1_000
+FIELDS = ("user", "item", "shop", "query")
+
+rng = np.random.default_rng(92)
+log = {name: rng.integers(0, 2**31, size=(BLOCKS, CLICKS), dtype=np.int32) for name in FIELDS}
+bought = (log["item"] % 7 < 2).astype("float32")
+
+
+def hashed(fields, label):
+    return {name: value % BUCKETS for name, value in fields.items()}, label
+
+
+dataset = tf.data.Dataset.from_tensor_slices((log, bought)).map(hashed)
+dataset = dataset.unbatch()  # pipediag: culprit
+dataset = dataset.batch(BATCH)  # pipediag: culprit
+
+inputs = {name: keras.Input(shape=(), dtype="int32", name=name) for name in FIELDS}
+vectors = [keras.layers.Embedding(BUCKETS, 8)(each) for each in inputs.values()]
+hidden = keras.layers.Dense(16, activation="relu")(keras.layers.Concatenate()(vectors))
+model = keras.Model(inputs, keras.layers.Dense(1, activation="sigmoid")(hidden))
+model.compile(optimizer="sgd", loss="binary_crossentropy")
+model.fit(dataset, epochs=1, verbose=2)  # pipediag: loop
