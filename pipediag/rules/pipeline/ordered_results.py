@@ -27,10 +27,12 @@ META = Meta(
     title_informative="Calls that wait hand their results over in order",
     title_passed="The order of results holds nothing up",
     looks_at="Parallel maps whose Python mostly waits, on a pool of their own, and parallel "
-    "interleaves that read from a disk, where the step waits for them and they keep the order.",
+    "interleaves that read from a disk, where the step waits for them and they keep the order. "
+    "Not those that TensorFlow fuses with the batch right behind them.",
     why="A call that takes long holds back the results of those behind it. Calls that wait differ "
     "in length, those that compute hardly do (120 batches/s in either order). By how much is not "
-    "seen, so this only informs, and a trial tells.",
+    "seen, so this only informs, and a trial tells. Fused with a batch, each call fills a place "
+    "of its own in it, whichever ends first.",
     edit="`options.deterministic = False`, where order is free.",
     cost="Elements come in another order in each run, so that runs can't be repeated exactly.",
     prediction="None: how much calls differ in length was not measured.",
@@ -56,7 +58,14 @@ def _in_order(session: Session, op: Operation) -> bool:
     parallel = calls not in (None, 1) or (op.parallelism or 1) > 1
     asked = op.parameters.get("deterministic")
     free = option(session, "deterministic")
-    return parallel and asked is None and (free is None or free[1] is not False)
+    kept = asked is None and (free is None or free[1] is not False)
+    return parallel and kept and not _fills_batches(session, op)
+
+
+def _fills_batches(session: Session, op: Operation) -> bool:
+    """Whether it was fused with a batch, in which each call fills a place of its own."""
+    fused = (session.operation(op_id) for op_id in op.fused_from)
+    return any(other is not None and other.kind == "batch" for other in fused)
 
 
 def _finding(session: Session, op: Operation) -> Finding:

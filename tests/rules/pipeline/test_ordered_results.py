@@ -77,6 +77,13 @@ def test_serial_or_settled_order_is_not_its_matter(session: Session) -> None:
     assert only(ordered_results, session).status == "not-applicable"
 
 
+def test_calls_that_fill_places_of_a_batch_wait_for_no_order() -> None:
+    fused = sleeping().model_copy(update={"fused_from": ["batch"]})
+    assert only(ordered_results, session_with(fused)).status == "not-applicable"
+    with_another = sleeping().model_copy(update={"fused_from": ["source"]})
+    assert only(ordered_results, session_with(with_another)).status == "informative"
+
+
 def test_missing_data_is_inconclusive() -> None:
     unmeasured = parallel(self_ms_per_step=None, latency_ms_per_step=None)
     assert only(ordered_results, session_with(unmeasured)).status == "inconclusive"
