@@ -100,7 +100,7 @@ def describe_fit(frame: FrameType) -> RecordedKeras:
         optimizer_bytes=variable_bytes(getattr(model, "optimizer", None), "variables"),
         optimizer_settings=settings_of(getattr(model, "optimizer", None)),
         input_layers=prepared,
-        legacy=str(frame.f_globals.get("__name__")).startswith("tf_keras."),
+        legacy=any(base.__module__.startswith("tf_keras.") for base in type(model).__mro__),
         unsplit=unsplit(model) if prepared else None,
     )
 
