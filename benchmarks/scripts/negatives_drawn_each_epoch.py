@@ -5,7 +5,7 @@ import random
 import keras
 import numpy as np
 
-USERS, ITEMS, SEEN, BATCH, EPOCHS = 2000, 4000, 240_000, 4000, 12
+USERS, ITEMS, SEEN, BATCH, EPOCHS = 2000, 4000, 240_000, 4000, 20
 
 rng, draw = np.random.default_rng(204), random.Random(204)
 pairs = [(user, item) for user, item in rng.integers([USERS, ITEMS], size=(SEEN, 2)).tolist()]

@@ -73,7 +73,7 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
     return foretold.model_copy(update={"predicted_range": _range(run, shortened, finding)})
 
 
-def _is_told(run: Run, gain: RunGain, trial: Trial) -> bool:
+def _is_told(run: Run, gain: RunGain, trial: Trial | Combined) -> bool:
     """Whether it is more than that the rounds which were seen are too few for what comes once: of
     further ones nobody knows how many make up for it."""
     of_once = (trial.speedup or 0.0) > 1.0 and gain.speedup <= 1.0
@@ -102,7 +102,8 @@ def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
     shortened = _kept(shortened, run, cache)
     if shortened.seconds <= 0.0:
         return None
-    return _measured(run, shortened, combined)
+    gain = _measured(run, shortened, combined)
+    return gain if _is_told(run, gain, combined) else None
 
 
 def gain_without(run: Run, rows: Iterable[RunPart]) -> RunGain | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipediag.session.loops import KerasUse, Softmax
+from pipediag.vocabulary import ROW_WISE_OPTIMIZERS
 
 _SAMPLED = """\
 class SampledSoftmax(keras.Model):  # for labels as {labels}; without metrics, weights and masks
@@ -36,7 +37,7 @@ model = SampledSoftmax(vectors, {classes}, {drawn})
 model.compile(optimizer=...)  # without a loss"""
 
 _SGD_FOR_TABLES = """\
-class SgdForTables(keras.optimizers.{optimizer}):{scaled}
+class SgdForTables({optimizer}):{scaled}
     def update_step(self, gradient, variable, learning_rate):
         if "embeddings" not in variable.name:
             return super().update_step(gradient, variable, learning_rate)
@@ -51,6 +52,25 @@ _OVER_TABLES = ("use_ema", "global_clipnorm", "gradient_accumulation_steps")
 _DECAYS = "AdamW"
 """Without being told to."""
 _SCALED = "LossScaleOptimizer"
+_OF_KERAS = frozenset(
+    {
+        "Adadelta",
+        "Adafactor",
+        "Adagrad",
+        "Adam",
+        "AdamW",
+        "Adamax",
+        "Ftrl",
+        "Lamb",
+        "Lion",
+        "Muon",
+        "Nadam",
+        "RMSprop",
+        "SGD",
+        "ScheduleFreeAdamW",
+    }
+)
+"""The classes in `keras.optimizers` of Keras 3.15."""
 
 
 def sampled_softmax(softmax: Softmax, drawn: int) -> list[str]:
@@ -73,10 +93,19 @@ def sgd_for_tables(keras: KerasUse | None) -> list[str]:
     scaled = own == _SCALED
     code = _SGD_FOR_TABLES.format(
         # What scales the loss is around another one, whose name is not known.
-        optimizer="Adam" if own is None or scaled else own,
+        optimizer=_class("Adam" if own is None or scaled else own),
         scaled="  # or the one whose loss was scaled" if scaled else "",
-        but_for=f", but for {left_out}" if left_out else "",
+        but_for=f", but for {left_out}, which the trial kept for all but the tables"
+        if left_out
+        else "",
         decay=_NO_DECAY if own == _DECAYS or "weight_decay" in settings else "",
         unscaled=", auto_scale_loss=False" if scaled else "",
     )
     return code.splitlines()
+
+
+def _class(name: str) -> str:
+    """What to derive from it by: Keras has it, or pipediag, or else the script."""
+    if name in _OF_KERAS:
+        return f"keras.optimizers.{name}"
+    return f"pipediag.optimizers.{name}" if name in ROW_WISE_OPTIMIZERS.values() else name

@@ -214,6 +214,7 @@ _PASSES = (
     ("global_clipnorm", "The norm over all gradients leaves embeddings out."),
     ("weight_decay", "Embeddings do not decay."),
     ("use_ema", "Embeddings are not averaged."),
+    ("gradient_accumulation_steps", "Embeddings are updated by each batch alone."),
 )
 """What passes over whole tables by an argument of the optimizer, and what becomes of it."""
 

@@ -11,7 +11,7 @@ from pipediag.facts.run import making_ms, starts_s
 from pipediag.facts.run_gain import gain_for_run, gain_of_all, gain_without
 from pipediag.session.edits import Edit, Insert, MoveLayers
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import FURTHER_ROUNDS
+from pipediag.session.ledger import FURTHER_ROUNDS, RunGain
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined, Trial
 from tests.evaluations import validation
@@ -262,6 +262,19 @@ def test_of_rounds_that_nobody_counts_few_are_not_said_to_be_too_few() -> None:
     further: dict[str, Any] = {"not_seen": [FURTHER_ROUNDS]}
     assert traced(70.0, (70.0, 70.0), **further) is None
     assert traced(10.0, (10.0, 10.0), **further).speedup == 2.0
+
+
+def test_nor_are_they_of_all_changes_together() -> None:
+    steps = make_part("steps", 80.0, loop_id="loop_0", ci95_percent=(80.0, 80.0))
+    together = Combined(findings=[], speedup=4.0, ci95=(4.0, 4.0), once_s=90.0)
+
+    def told(*not_seen: str) -> RunGain | None:
+        run = make_run(make_part("epoch_end", 20.0), steps, not_seen=list(not_seen))
+        return gain_of_all(make_session(run=run), together)
+
+    known = told()
+    assert known is not None and known.speedup < 1.0
+    assert told(FURTHER_ROUNDS) is None
 
 
 def test_what_was_not_measured_leaves_the_gain_as_it_is() -> None:

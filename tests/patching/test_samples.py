@@ -18,6 +18,7 @@ from pipediag.session.edits import (
     Insert,
     Move,
     MoveLayers,
+    Remove,
     Replace,
     SetModel,
     SetOptions,
@@ -60,6 +61,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("host_overhead", "host-overhead"): (SEVERAL,),
     ("jpeg_loop_single_call", "missing-cache"): (BEHIND, CACHE),
     ("jpeg_loop_single_call", "single-call-map"): (TUNED,),
+    ("filter_behind_map", "late-filter"): (Move("filter", "from_tensor_slices"),),
     ("full_softmax", "full-softmax"): (SetModel({"sampled_softmax": 512}),),
     ("large_table_adam", "dense-embedding-update"): (SetModel({"optimizer": "row_wise"}),),
     ("missing_cache", "missing-cache"): (CACHE,),
@@ -100,6 +102,11 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("text_padded_batch", "missing-cache"): (BEHIND, CACHE),
     ("tfrecord_parse_each", "missing-cache"): (CACHE,),
     ("tfrecord_parse_each", "per-element-map"): (VECTOR,),
+    ("unbatch_to_batch", "unbatch-batch"): (
+        Remove("unbatch"),
+        Replace("batch", "rebatch", {"batch_size": 4096, "drop_remainder": False}),
+    ),
+    ("uneven_calls_in_order", "ordered-results"): (SetOptions({"deterministic": False}),),
     ("waiting_generators", "waiting-generator"): (Replace("flat_map", "interleave", AT_ONCE), POOL),
     ("waiting_map_pool", "waiting-map-pool"): (
         SetParameters("map", {"num_parallel_calls": 16}),
@@ -151,8 +158,8 @@ def operations(text: str) -> list[Operation]:
 
 
 DATASETS = frozenset(
-    "batch cache flat_map from_generator from_tensor_slices interleave map padded_batch prefetch "
-    "range repeat shuffle TFRecordDataset with_options".split()
+    "batch cache filter flat_map from_generator from_tensor_slices interleave map padded_batch "
+    "prefetch range repeat shuffle TFRecordDataset unbatch with_options".split()
 )
 
 

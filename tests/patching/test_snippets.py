@@ -81,8 +81,24 @@ def test_sgd_for_embeddings_goes_without_what_passes_over_them_all_the_same() ->
     settings: dict[str, Scalar] = {"global_clipnorm": 1.0, "use_ema": True, "momentum": 0.9}
     code = sgd_for_embeddings(make_keras(optimizer="SGD", optimizer_settings=settings))
 
-    assert "  # with its arguments, but for `use_ema`, `global_clipnorm`\n" in code
+    assert (
+        "  # with its arguments, but for `use_ema`, `global_clipnorm`, "
+        "which the trial kept for all but the tables\n"
+    ) in code
     assert "decay" not in code
+
+
+@pytest.mark.parametrize(
+    ("own", "derived"),
+    [
+        ("Nadam", "keras.optimizers.Nadam"),
+        ("LazyAdam", "pipediag.optimizers.LazyAdam"),
+        ("WarmedUp", "WarmedUp"),
+    ],
+)
+def test_sgd_for_embeddings_derives_from_a_class_that_there_is(own: str, derived: str) -> None:
+    code = sgd_for_embeddings(make_keras(optimizer=own))
+    assert code.startswith(f"class SgdForTables({derived}):\n")
 
 
 def test_sgd_for_embeddings_is_measured_without_a_scaled_loss() -> None:

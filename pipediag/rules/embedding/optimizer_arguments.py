@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pipediag.session.loops import KerasUse
 from pipediag.session.model import Session
+from pipediag.vocabulary import ROW_WISE_OPTIMIZERS
 
-_ROW_WISE = frozenset({"SGD"})
-"""Optimizers of Keras that, without these arguments, update the rows of a sparse gradient alone.
-Read from traced steps on Keras 3.15: Adagrad writes rows, too, but scans its sums in full."""
+_ROW_WISE = frozenset({"SGD", *ROW_WISE_OPTIMIZERS.values()})
+"""Optimizers that, without these arguments, update the rows of a sparse gradient alone: one of
+Keras, and those of `pipediag.optimizers`. Read from traced steps on Keras 3.15: Adagrad writes
+rows, too, but scans its sums in full."""
 
 _STAY = ("use_ema", "gradient_accumulation_steps")
 """Those that let a row-wise optimizer pass over the whole table, too."""
@@ -66,4 +68,6 @@ def to_drop(keras: KerasUse) -> str | None:
 
 
 def _set(keras: KerasUse) -> list[str]:
-    return [name for name in _INSTEAD if name in keras.optimizer_settings]
+    row_wise = keras.optimizer in ROW_WISE_OPTIMIZERS.values()
+    passes = _STAY if row_wise else _INSTEAD
+    return [name for name in passes if name in keras.optimizer_settings]

@@ -357,3 +357,12 @@ def test_where_the_update_is_not_told_apart_all_compute_counts() -> None:
     assert finding.status == "fail"
     assert "took_ms_per_step" not in finding.evidence
     assert finding.speedup_at_most is None  # as for any rule, from what the device computes
+
+
+def test_an_optimizer_of_pipediags_is_told_what_lets_it_pass_over_the_table_all_the_same() -> None:
+    lazy = make_keras(optimizer="LazyAdam", optimizer_settings={"use_ema": True, "clipnorm": 1.0})
+    finding = run(dense_embedding_update, session_with({}, loops=[make_loop(keras=lazy)]))[0]
+
+    assert "eave `use_ema` out" in finding.advice
+    assert "no row-wise optimizer" not in finding.advice
+    assert "Compile with" not in finding.advice
