@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pipediag.measures.missing import Missing
 from pipediag.measures.run.amounts import Amounts, amounts_of
 from pipediag.measures.run.cache_fill import settle_cache_fill
-from pipediag.measures.run.cut_off import from_outside, in_its_training
+from pipediag.measures.run.cut_off import before_its_next_round, from_outside, in_its_training
 from pipediag.measures.run.epochs import Epochs, epochs_of
 from pipediag.measures.run.epochs_taken import epochs_taken
 from pipediag.measures.run.places import EXIT, PIPEDIAG, Place, Spent, spent_on
@@ -93,7 +93,8 @@ def measure_run(
     cut_off = from_outside(bounds.outcome, bounds.status)
     if (stopped or cut_off) and last is not None and last.id in steady:
         rounds = rounds_of(spent, last)
-        if stopped or rounds.left > 0 or in_its_training(timeline, spent, epochs):
+        goes_on = before_its_next_round(rounds) or in_its_training(timeline, spent, epochs)
+        if stopped or goes_on:
             projection = project(recording, last, epochs, amounts, steady[last.id], rounds)
     hottest = hottest_lines(spent, timeline.seen)
     run = _run(amounts, projection, shares, hottest).model_copy(

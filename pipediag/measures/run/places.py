@@ -53,6 +53,11 @@ class Spent:
         return self.end_ns - self.start_ns
 
 
+def own_ns(spent: Iterable[Spent]) -> int:
+    """What the script itself did meanwhile, without pipediag's work and the interpreter's exit."""
+    return sum(one.ns for one in spent if one.place not in (PIPEDIAG, EXIT))
+
+
 def spent_on(segments: Sequence[Segment], loops: Iterable[RecordedLoop]) -> list[Spent]:
     """Each segment with its place. What lies outside of all spans is told by what is around it."""
     known = {loop.id: loop for loop in loops}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pipediag.measures.run.places import PIPEDIAG, Place, Spent
+from pipediag.measures.run.places import PIPEDIAG, Place, Spent, own_ns
 from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS
 from pipediag.session.recorded_loops import RecordedLoop
 
@@ -43,6 +43,10 @@ class Rounds:
     """Of them, after the one that was stopped."""
     others: dict[Place, Again] = field(default_factory=dict)
     not_seen: list[str] = field(default_factory=list)
+    between_ns: tuple[int, ...] = ()
+    """What lay between the end of each `fit` and the next one."""
+    behind_ns: int = 0
+    """What followed the last one that was seen."""
 
 
 def rounds_of(spent: Sequence[Spent], loop: RecordedLoop) -> Rounds:
@@ -64,6 +68,11 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop) -> Rounds:
     begun = [min(one.start_ns for one in spent if one.fit == fit) for fit in entered]
     ended = [max(one.end_ns for one in spent if one.fit == fit) for fit in entered]
     whole = [_Round(*times) for times in zip(begun, ended, begun[1:], strict=False)]
+    between = [
+        own_ns(one for one in spent if end <= one.start_ns < again)
+        for end, again in zip(ended, begun[1:], strict=False)
+    ]
+    behind_ns = own_ns(one for one in spent if one.start_ns >= ended[-1])
     others: dict[Place, Again] = {}
     for place in dict.fromkeys(one.place for one in spent if one.place != PIPEDIAG):
         here = _PlaceInRounds(
@@ -75,7 +84,7 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop) -> Rounds:
         again = _again(here.spent, here.seen_in, here.to_come(planned), here.begun)
         if again is not None:
             others[place] = again
-    return Rounds(planned, left, others)
+    return Rounds(planned, left, others, between_ns=tuple(between), behind_ns=behind_ns)
 
 
 def _fits(spent: Sequence[Spent], loop: RecordedLoop, *, with_steps: bool) -> list[int]:

@@ -140,6 +140,70 @@ def test_a_loop_that_is_left_for_longer_than_between_its_epochs_is_over(
     assert (found.projected_total_s is not None) == carried_on
 
 
+@pytest.mark.parametrize(("test_s", "carried_on"), [(3.0, True), (60.0, False)])
+@pytest.mark.parametrize("in_a_loop", [False, True])
+def test_a_loop_whose_test_lasts_longer_than_its_validations_is_over(
+    test_s: float, carried_on: bool, in_a_loop: bool
+) -> None:
+    """As one of a hundred rounds that breaks off at the second, cut off while it is tested."""
+    run = Written()
+    run.span("script", 0.0, None)
+    run.epoch(0.0, 1.0, 3.0)
+    run.span("evaluation", 3.0, 4.0, "evaluate", 40)
+    run.epoch(4.0, 5.0, 7.0)
+    loops = [own_loop(planned_rounds=100, iterators=2)]
+    if in_a_loop:
+        run.span("steps", 7.0, None, "loop2")
+        loops.append(own_loop(id="loop2", line=50, role="evaluation"))
+    else:
+        run.span("evaluation", 7.0, None, "evaluate", 50)
+    root = make_recorded_operation("op3", "batch", cardinality=200)
+    found = ledger(run, recording_of(*loops, operations=[root]), 7.0 + test_s, "timed-out")
+
+    assert (found.projected_total_s is not None) == carried_on
+
+
+def test_a_loop_whose_next_epoch_waits_for_its_first_batch_goes_on() -> None:
+    run = Written()
+    run.span("script", 0.0, None)
+    run.epoch(0.0, 1.0, 3.0)
+    run.span("first_batch", 3.0, None, "loop1")
+    root = make_recorded_operation("op3", "batch", cardinality=200)
+    recording = recording_of(own_loop(planned_rounds=10, iterators=2), operations=[root])
+
+    assert ledger(run, recording, 60.0, "timed-out").epochs_planned == 10
+
+
+@pytest.mark.parametrize(("export_s", "carried_on"), [(1.0, True), (60.0, False)])
+def test_a_loop_of_one_pass_is_over_behind_it(export_s: float, carried_on: bool) -> None:
+    """As over a generator, whose length nothing tells."""
+    run = Written()
+    run.span("script", 0.0, None)
+    run.epoch(0.0, 1.0, 3.0)
+    found = ledger(run, recording_of(own_loop()), 3.0 + export_s, "timed-out")
+
+    assert found.scope == ("1000_steps" if carried_on else "run")
+    assert (found.projected_missing == NOT_TO_ITS_END) != carried_on
+
+
+@pytest.mark.parametrize(("test_s", "carried_on"), [(2.0, True), (60.0, False)])
+def test_rounds_that_are_left_for_longer_than_between_them_are_over(
+    test_s: float, carried_on: bool
+) -> None:
+    """As a `fit` of one epoch in a loop of a hundred that breaks off."""
+    run = Written()
+    run.span("script", 0.0, None)
+    for begun in (1.0, 5.0):
+        run.span("fit", begun, begun + 3.0, "fit", FIT_LINE)
+        run.epoch(begun, begun + 0.5, begun + 2.5)
+    run.span("evaluation", 8.0, None, "evaluate", 30)
+    loop = fit_loop(epochs=1, planned_rounds=100, iterators=2)
+    found = ledger(run, recording_of(loop), 8.0 + test_s, "timed-out")
+
+    assert (found.projected_total_s is not None) == carried_on
+    assert found.projected_missing == (None if carried_on else NOT_TO_ITS_END)
+
+
 def test_of_a_loop_without_a_known_length_it_is_an_epoch() -> None:
     run = Written()
     run.span("script", 0.0, None)
