@@ -48,13 +48,17 @@ class Epochs:
     def ends_seen(self) -> int:
         return max(0, len(self.steps_ns) - 1)
 
-    def are_interrupted_within(self, epoch_ns: float) -> bool:
+    def are_interrupted_within(self, epoch_ns: float, epochs_counted: float) -> bool:
         """Whether steps were interrupted before an epoch was over, as where each step predicts.
 
-        `epoch_ns`: what the steps of an epoch take.
+        `epoch_ns`: what the steps of an epoch take, which is too long where they were measured in a
+        slow first one. `epochs_counted`: what the batches come to that were counted, which is too
+        few where the script was killed long after that was written. So both have to tell.
         """
         stretches = self.steps_ns[:-1]
-        return bool(stretches) and 2 * sum(stretches) < len(stretches) * epoch_ns
+        seen = self.before_count + len(self.steps_ns)
+        shorter = bool(stretches) and 2 * sum(stretches) < len(stretches) * epoch_ns
+        return shorter and 2 * epochs_counted <= seen
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,19 @@ def epochs_taken(epochs: Epochs, loop: RecordedLoop, step: SteadyStep | None) ->
     """None where none was seen.
 
     Of a `fit` they are never more than it was given: what interrupts its steps ends none. Where
-    they are interrupted within epochs, it is the time in steps that tells.
+    they are interrupted within epochs, it is the time in steps that tells, and their count: each
+    can be short of what it was, and neither is above it.
     """
     if not epochs.steps_ns:
         return None
     seen = epochs.before_count + len(epochs.steps_ns)
     if loop.keras is None:
         return float(seen)
-    each_ns = (loop.keras.steps_per_epoch or 0) / loop.batches_per_call * (step.ns if step else 0)
-    if each_ns and epochs.are_interrupted_within(each_ns):
-        steps_ns = sum(epochs.steps_ns) + epochs.before_ns.get(steps_of(loop), 0)
-        seen = max(1, round(steps_ns / each_ns))
+    per_epoch = loop.keras.steps_per_epoch
+    if per_epoch and step is not None:
+        each_ns, counted = per_epoch / loop.batches_per_call * step.ns, loop.steps / per_epoch
+        if epochs.are_interrupted_within(each_ns, counted):
+            steps_ns = sum(epochs.steps_ns) + epochs.before_ns.get(steps_of(loop), 0)
+            seen = max(1, round(max(steps_ns / each_ns, counted)))
     most = (loop.keras.epochs or seen) * epochs.trainings
     return float(min(seen, most))

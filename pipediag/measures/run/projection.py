@@ -165,7 +165,10 @@ def _carry_on(
     count: int,
     steps: float,
 ) -> None:
-    if epochs.are_interrupted_within(steps / count * step.ns):
+    calls = steps / count
+    if epochs.are_interrupted_within(
+        calls * step.ns, epochs_counted=loop.steps / loop.batches_per_call / calls
+    ):
         _scale(projection, loop, epochs, amounts, step, steps)
         return
     counted = projection.scope == "epoch" or projection.epochs_planned is not None

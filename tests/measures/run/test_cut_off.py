@@ -74,6 +74,21 @@ def test_a_training_that_was_ended_is_carried_on_to_its_plan(
     assert (found.total_s, found.projected_total_s) == (pytest.approx(6.5), pytest.approx(301.0))
 
 
+def test_a_slow_first_epoch_is_not_what_the_others_are_carried_on_by() -> None:
+    """The baseline lies in it: an epoch of 6,000 steps of 10 ms. All others take 5 s."""
+    run = Written()
+    run.span("script", 0.0, None)
+    run.span("fit", 0.0, None, "fit", FIT_LINE)
+    run.epoch(0.0, 0.5, 60.5)
+    for epoch in range(5):
+        run.epoch(61.0 + 6.0 * epoch, 61.5 + 6.0 * epoch, 66.5 + 6.0 * epoch)
+    loop = fit_loop(epochs=20, steps_per_epoch=6000, steps=6 * 6000)
+    found = outcome_of(run, loop, 97.5, "timed-out")
+
+    assert found.epochs_planned == 20
+    assert rows(found)["steps", None] <= 60.0 + 19 * 5.0
+
+
 @pytest.mark.parametrize(
     ("outcome", "status"),
     [("raised", 1), ("killed", -signal.SIGKILL), ("killed", -signal.SIGSEGV)],

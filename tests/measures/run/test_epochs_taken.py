@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pipediag.measures.run.amounts import steps_of
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.epochs_taken import epochs_taken
 from pipediag.measures.run.steady import SteadyStep
@@ -64,6 +65,33 @@ def test_what_interrupts_steps_ends_no_epoch() -> None:
     unknown = fit_loop(epochs=2, steps_per_epoch=None)
     assert epochs_taken(Epochs(each_half, [], {}), unknown, step) == 2.0
     assert epochs_taken(Epochs(each_half, [], {}, trainings=3), unknown, None) == 6.0
+
+
+@pytest.mark.parametrize("fits", [1, 2])
+def test_a_slow_first_epoch_is_no_measure_of_the_others(fits: int) -> None:
+    """As of files that are cold on disk: it takes 60 s, with the baseline in it, all others 5 s."""
+    step = SteadyStep(ns(0.3))
+    stretches = [ns(60.0), *[ns(5.0)] * 19]
+    loop = fit_loop(epochs=20 // fits, steps=20 * 200)
+    last = stretches[20 - 20 // fits :]
+    before_ns = {steps_of(loop): sum(stretches) - sum(last)}
+    epochs = Epochs(last, [], {}, before_ns, before_count=20 - len(last), trainings=fits)
+
+    assert epochs_taken(epochs, loop, step) == 20.0
+
+
+def test_with_steps_interrupted_they_are_counted_where_the_first_epoch_was_slow() -> None:
+    """Four stretches an epoch, and EarlyStopping far below the plan."""
+    stretches = [*[ns(15.0)] * 4, *[ns(1.25)] * 4 * 11]
+    loop = fit_loop(epochs=100, steps=12 * 200)
+
+    assert epochs_taken(Epochs(stretches, [], {}), loop, SteadyStep(ns(0.3))) == 12.0
+
+
+def test_what_was_counted_long_before_a_kill_interrupts_no_steps() -> None:
+    loop = fit_loop(epochs=100, steps=200)
+
+    assert epochs_taken(Epochs([ns(2.0)] * 50, [], {}), loop, SteadyStep(ns(0.01))) == 50.0
 
 
 def test_a_loop_of_its_own_has_as_many_as_were_seen() -> None:
