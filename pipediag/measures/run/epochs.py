@@ -31,6 +31,8 @@ class Epochs:
     """Epochs of the same loop in other calls of its `fit`."""
     trainings: int = 1
     """Calls of its `fit`, this one among them."""
+    first_count: int = 0
+    """Epochs of the first of these calls, as far as stretches of steps tell."""
     whole_ns: list[int] = field(default_factory=list)
     """Steps of epochs that stand for those to come: seen to their end, with next to nothing of
     pipediag's own in them, and not the first of a training. Of earlier trainings in the same loop
@@ -93,6 +95,7 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
         before,
         before_count=len(others),
         trainings=len(fits),
+        first_count=len({one.span for one in stretches if one.fit == fits[0]}),
         whole_ns=last.whole_ns or [ns for one in earlier for ns in one.whole_ns],
         later_starts_ns=last.starts_ns[1:] or [ns for one in earlier for ns in one.starts_ns[1:]],
         usual_ends_ns=last.ends_ns if len(last.steps_ns) > 1 else _together(earlier),

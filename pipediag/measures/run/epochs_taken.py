@@ -11,9 +11,10 @@ from pipediag.session.recorded_loops import RecordedLoop
 def epochs_taken(epochs: Epochs, loop: RecordedLoop, step: SteadyStep | None) -> float | None:
     """None where none was seen.
 
-    Of a `fit` they are never more than it was given: what interrupts its steps ends none. Where
-    they are interrupted within epochs, it is the time in steps that tells, and their count: each
-    can be short of what it was, and neither is above it.
+    Where steps are interrupted within epochs, it is the time in them that tells, and their count:
+    each can be short of what it was, and neither is above it. A `fit` has never more epochs than it
+    was given. Only the first call's number is known: where that one has no more stretches of steps
+    than epochs, those of later calls are their epochs, too, however many they were given.
     """
     if not epochs.steps_ns:
         return None
@@ -26,5 +27,7 @@ def epochs_taken(epochs: Epochs, loop: RecordedLoop, step: SteadyStep | None) ->
         if epochs.are_interrupted_within(each_ns, counted):
             steps_ns = sum(epochs.steps_ns) + epochs.before_ns.get(steps_of(loop), 0)
             seen = max(1, round(max(steps_ns / each_ns, counted)))
-    most = (loop.keras.epochs or seen) * epochs.trainings
-    return float(min(seen, most))
+    given = loop.keras.epochs
+    if given and epochs.first_count > given:
+        seen = min(seen, given * epochs.trainings)
+    return float(seen)

@@ -261,7 +261,8 @@ def _told_of_epochs(
     if projection is not None:
         seen, planned = _epochs_seen(epochs, projection), projection.epochs_planned
     else:
-        seen, planned = epochs_taken(epochs, last, step), _planned(last, epochs)
+        seen = epochs_taken(epochs, last, step)
+        planned = _planned(last, epochs, seen)
     return {"epochs_seen": seen, "epochs_planned": planned}
 
 
@@ -274,8 +275,12 @@ def _epochs_seen(epochs: Epochs, projection: Projection) -> float | None:
     return whole + min(1.0, epochs.steps_ns[-1] / projection.epoch_ns)
 
 
-def _planned(loop: RecordedLoop, epochs: Epochs) -> int | None:
-    """In all calls of its `fit`, of which a loop around it may plan more than were seen."""
+def _planned(loop: RecordedLoop, epochs: Epochs, seen: float | None) -> int | None:
+    """In all calls of its `fit`, of which a loop around it may plan more than were seen.
+
+    Only the first call's number is known; where more were seen, later ones were given more.
+    """
     if loop.keras is None or loop.keras.epochs is None:
         return None
-    return loop.keras.epochs * max(epochs.trainings, loop.planned_rounds or 1)
+    alike = loop.keras.epochs * max(epochs.trainings, loop.planned_rounds or 1)
+    return max(alike, round(seen or 0))

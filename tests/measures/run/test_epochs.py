@@ -42,6 +42,7 @@ def test_epochs_are_runs_of_steps_and_what_lies_between_them() -> None:
         [100, 90, 50],
         [5, 6, 4],
         ends,
+        first_count=3,
         whole_ns=[90],
         later_starts_ns=[6, 4],
         usual_ends_ns=ends,
@@ -79,7 +80,7 @@ def test_what_is_of_another_loop_or_before_the_first_epoch_is_no_end() -> None:
     passing.at("epoch_start", 7, loop_id="loop2")
     passing.at("steps", 10)
 
-    assert epochs_of(passing.spent, "loop1") == Epochs([10, 10], [], {})
+    assert epochs_of(passing.spent, "loop1") == Epochs([10, 10], [], {}, first_count=2)
 
 
 def test_only_the_last_training_has_epochs_and_the_others_are_before_it() -> None:
@@ -103,6 +104,7 @@ def test_only_the_last_training_has_epochs_and_the_others_are_before_it() -> Non
         END: 8,
         Place("between_loops"): 6,
     }
+    assert (epochs.before_count, epochs.trainings, epochs.first_count) == (1, 2, 1)
 
 
 def test_a_loop_that_did_not_train_has_none() -> None:
