@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -254,16 +253,21 @@ class _Watch:
         try:
             self._on_trials(waiting, self.ask)
         finally:
-            ended_by_child = self._last(TrialsOver) is not None
-            if ended_by_child or self._process.poll() is None:
-                self._held_ns = None
             # A child that has ended them reads no more until it waits anew, and would end those.
-            if not ended_by_child:
-                with suppress(OSError):
-                    self._commands.write(EndTrials())
+            if self._last(TrialsOver) is not None or self._let_go(self._commands):
+                self._held_ns = None
             self._lookout.trials_over()
             if waiting.alone:
                 self._patience.stopping()
+
+    def _let_go(self, commands: CommandPipe) -> bool:
+        """Tell a child that is held to go on; returns whether it is there to do so."""
+        try:
+            commands.write(EndTrials())
+        except OSError:
+            return False
+        # A process that was killed may still be torn down for a while.
+        return self._ended_by_us is None and self._process.poll() is None
 
     def _lost(self, why: str) -> ChildGone:
         self._lost_in_trial = why

@@ -11,8 +11,8 @@ from textwrap import dedent
 
 import pytest
 
-from pipediag.runner.asking import Ask, ChildGone, MessageReader
-from pipediag.runner.supervisor import ChildResult, supervise
+from pipediag.runner.asking import Ask, ChildGone, CommandPipe, MessageReader
+from pipediag.runner.supervisor import ChildResult, follow, supervise
 from pipediag.session.messages import (
     Answer,
     BlockRun,
@@ -160,6 +160,65 @@ def test_a_child_that_hangs_is_ended(conversation: Conversation) -> None:
     assert conversation.gone == ["it did not come back within 1 s."]
     assert (result.outcome, result.script_status) == ("stopped", None)
     assert result.detail == "A trial ended it: it did not come back within 1 s."
+    assert result.held_ns is not None
+
+
+class SlowToGo:
+    """A process that is being torn down: it is over when it was asked for that a few times."""
+
+    pid = os.getpid()
+    returncode = -9
+
+    def __init__(self) -> None:
+        self._times_left = 5
+
+    def poll(self) -> int | None:
+        self._times_left -= 1
+        return None if self._times_left > 0 else self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        return self.returncode
+
+    def kill(self) -> None: ...
+
+    def send_signal(self, sig: int) -> None: ...
+
+
+class NoSignals:
+    def to_forward(self) -> tuple[int, ...]:
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("reads_on", "why"), [(True, "it did not come back"), (False, "the script's process is gone")]
+)
+def test_one_that_takes_a_while_to_be_gone_did_not_outlive_its_trials(
+    reads_on: bool, why: str
+) -> None:
+    told, telling = os.pipe()
+    hearing, asking = os.pipe()
+    os.write(telling, encode(Started()) + encode(TrialsAwaited("loop1", False, False, 0)))
+    if not reads_on:
+        os.close(hearing)
+
+    def talk(waiting: TrialsAwaited, ask: Ask) -> None:
+        with pytest.raises(ChildGone, match=why):
+            ask(RunBlock("base", 0.4), -1.0)
+
+    result = follow(
+        SlowToGo(),
+        MessageReader(told),
+        NoSignals(),
+        CommandPipe(asking),
+        on_started=lambda pid: None,
+        on_progress=lambda event: None,
+        on_trials=talk,
+    )
+    for descriptor in (told, telling, asking, *([hearing] if reads_on else [])):
+        os.close(descriptor)
+
+    assert result.held_ns is not None
+    assert result.started_ns <= result.held_ns <= result.ended_ns
 
 
 def test_a_script_that_times_out_while_it_is_held_was_held_since_then(
