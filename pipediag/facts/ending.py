@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import signal
+
 from pipediag.session.model import Session
 from pipediag.session.run import Script
 from pipediag.vocabulary import CUT_SHORT, ScriptOutcome
 
 _ENDED_BY_NOBODY_ELSE: tuple[ScriptOutcome, ...] = ("raised", "killed", "exited")
+_FROM_OUTSIDE: frozenset[ScriptOutcome] = frozenset({"interrupted", "timed-out"})
+_ASKED_TO_END = frozenset({-signal.SIGTERM, -signal.SIGHUP, -signal.SIGINT})
 
 
 def cut_short(script: Script) -> bool:
     """Whether it failed or was ended before its end, by its outcome or its own status."""
     return script.outcome in CUT_SHORT or script.status not in (None, 0)
+
+
+def ended_from_outside(outcome: ScriptOutcome, status: int | None) -> bool:
+    """Whether `--timeout` or a signal that asks for it did: it would have gone on by itself.
+
+    A script that raised, or that the system killed, would not: what it took is all that it takes.
+    """
+    return outcome in _FROM_OUTSIDE or (outcome == "killed" and status in _ASKED_TO_END)
 
 
 def ending(script: Script) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pipediag.facts.ending import ended_from_outside
 from pipediag.facts.machine import gpu_memory_bytes
 from pipediag.facts.table_ways import Shares
 from pipediag.measures.missing import Missing
@@ -29,6 +30,7 @@ _ENDED: dict[ScriptOutcome, str] = {
     "interrupted": "The run was interrupted, so its tables were not timed.",
     "timed-out": "`--timeout` ended the run, so its tables were not timed.",
 }
+_ASKED_TO_END = "The run was asked to end, so its tables were not timed."
 STILL_TO_BE_TIMED = "The tables were still to be timed when this was written."
 """What a session says that is saved before."""
 _NO_TIME_LEFT = "The time that `--timeout` gives was up before its tables could be timed."
@@ -50,8 +52,9 @@ def why_not(session: Session, ends_at: float | None) -> str | None:
         session: of the run.
         ends_at: `time.monotonic()` at which `--timeout` has the time be up; None is never.
     """
-    if session.script.outcome in _ENDED:
-        return _ENDED[session.script.outcome]
+    script = session.script
+    if ended_from_outside(script.outcome, script.status):
+        return _ENDED.get(script.outcome, _ASKED_TO_END)
     if not session.embeddings:
         return session.embeddings_missing or "No embedding table was seen."
     if ends_at is not None and ends_at <= time.monotonic():

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import signal
+
 import pytest
 
-from pipediag.facts.ending import cut_short, ending, failed_by_itself
+from pipediag.facts.ending import cut_short, ended_from_outside, ending, failed_by_itself
 from pipediag.session.run import Script
 from pipediag.vocabulary import ScriptOutcome
 from tests import factories
@@ -26,6 +28,30 @@ def test_what_came_to_its_end_was_not(outcome: ScriptOutcome, status: int | None
 
 def test_a_status_of_its_own_says_that_it_failed() -> None:
     assert cut_short(script("exited", 3))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [
+        ("interrupted", 130),
+        ("timed-out", None),
+        ("killed", -signal.SIGINT),
+        ("killed", -signal.SIGTERM),
+        ("killed", -signal.SIGHUP),
+    ],
+)
+def test_what_was_asked_to_end_was_ended_from_outside(
+    outcome: ScriptOutcome, status: int | None
+) -> None:
+    assert ended_from_outside(outcome, status)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [("killed", -signal.SIGKILL), ("raised", 1), ("exited", 143), ("stopped", None)],
+)
+def test_what_failed_or_chose_its_end_was_not(outcome: ScriptOutcome, status: int | None) -> None:
+    assert not ended_from_outside(outcome, status)
 
 
 def test_how_it_ended_names_the_status_where_there_is_one() -> None:

@@ -45,6 +45,12 @@ def session_of(*layers: str, device: str | None = None) -> Session:
     return make_session(embeddings=tables)
 
 
+def ended(outcome: ScriptOutcome, status: int | None) -> Session:
+    session = session_of("items")
+    script = session.script.model_copy(update={"outcome": outcome, "status": status})
+    return session.model_copy(update={"script": script})
+
+
 class Played:
     """Runs a program in place of the one that times, for tables whose ids were kept."""
 
@@ -213,17 +219,25 @@ def test_a_run_without_tables_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "ends_at", "reason"),
+    ("outcome", "status", "ends_at", "reason"),
     [
-        ("interrupted", None, "The run was interrupted"),
-        ("timed-out", None, "`--timeout` ended the run"),
-        ("stopped", 0.0, "`--timeout` gives was up"),
+        ("interrupted", -signal.SIGINT, None, "The run was interrupted"),
+        ("timed-out", None, None, "`--timeout` ended the run"),
+        ("killed", -signal.SIGTERM, None, "The run was asked to end"),
+        ("killed", -signal.SIGHUP, None, "The run was asked to end"),
+        ("stopped", None, 0.0, "`--timeout` gives was up"),
     ],
 )
 def test_what_its_user_or_the_clock_has_ended_is_not_gone_on_with(
-    outcome: ScriptOutcome, ends_at: float | None, reason: str
+    outcome: ScriptOutcome, status: int | None, ends_at: float | None, reason: str
 ) -> None:
-    session = session_of("items")
-    script = session.script.model_copy(update={"outcome": outcome})
+    assert reason in (why_not(ended(outcome, status), ends_at) or "")
 
-    assert reason in (why_not(session.model_copy(update={"script": script}), ends_at) or "")
+
+@pytest.mark.parametrize(
+    ("outcome", "status"), [("stopped", None), ("raised", 1), ("killed", -signal.SIGKILL)]
+)
+def test_what_ended_otherwise_may_have_its_tables_timed(
+    outcome: ScriptOutcome, status: int | None
+) -> None:
+    assert why_not(ended(outcome, status), None) is None

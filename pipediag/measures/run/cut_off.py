@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Sequence
 
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.places import Spent, own_ns
 from pipediag.measures.run.rounds import Rounds
 from pipediag.session.timeline import Timeline
-from pipediag.vocabulary import ScriptOutcome
-
-_FROM_OUTSIDE: frozenset[ScriptOutcome] = frozenset({"interrupted", "timed-out"})
-_ASKED_TO_END = frozenset({-signal.SIGTERM, -signal.SIGHUP, -signal.SIGINT})
 
 _LEAVING_NS = 1_000_000_000
 """Own choice: what an exception takes from a step to the end of the script, with a callback or two
@@ -21,14 +16,6 @@ that it passes. A script that does something behind its training does it for lon
 _LONGER = 2
 """Own choice: no end of an epoch, or of a round, takes so many times what the longest took that was
 seen."""
-
-
-def from_outside(outcome: ScriptOutcome, status: int | None) -> bool:
-    """Whether the user or `--timeout` ended it, so that it would have gone on by itself.
-
-    A script that raised, or that the system killed, would not: what it took is all that it takes.
-    """
-    return outcome in _FROM_OUTSIDE or (outcome == "killed" and status in _ASKED_TO_END)
 
 
 def in_its_training(timeline: Timeline, spent: Sequence[Spent], epochs: Epochs) -> bool:

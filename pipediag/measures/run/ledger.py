@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pipediag.facts.ending import ended_from_outside
 from pipediag.measures.missing import Missing
 from pipediag.measures.run.amounts import Amounts, amounts_of
 from pipediag.measures.run.cache_fill import settle_cache_fill
@@ -90,7 +91,7 @@ def measure_run(
     if last is not None:
         epochs = replace(epochs, let_go=at_line_of(last, shares))
     projection = None
-    cut_off = from_outside(bounds.outcome, bounds.status)
+    cut_off = ended_from_outside(bounds.outcome, bounds.status)
     if (stopped or cut_off) and last is not None and last.id in steady:
         rounds = rounds_of(spent, last)
         goes_on = before_its_next_round(rounds) or in_its_training(timeline, spent, epochs)
