@@ -355,11 +355,21 @@ class _Watch:
     def _ending(
         self, shortage: cgroup.MemoryShortage | None
     ) -> tuple[ScriptOutcome, int | None, str | None]:
+        # Imported once the script is over, as it would start later for what that brings along.
+        from pipediag.facts.ending import ended_from_outside
+
+        outcome, status, detail = self._ending_but_for_trials(shortage)
+        lost = self._lost_in_trial is not None and self._process.returncode != 0
+        if lost and not ended_from_outside(outcome, status):
+            return "stopped", None, f"A trial ended it: {self._lost_in_trial}"
+        return outcome, status, detail
+
+    def _ending_but_for_trials(
+        self, shortage: cgroup.MemoryShortage | None
+    ) -> tuple[ScriptOutcome, int | None, str | None]:
         status = self._process.returncode
         told = self._last(Ended)
         ended = told or Ended("exited", status)
-        if self._lost_in_trial is not None and status != 0 and self._ended_by_us != "timed-out":
-            return "stopped", None, f"A trial ended it: {self._lost_in_trial}"
         if self._ended_by_us is not None:
             return self._ended_by_us, told.status if told else None, self._why_ended_by_us()
         if ended.outcome == "stopped":

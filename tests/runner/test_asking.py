@@ -6,6 +6,7 @@ The scripts speak for themselves on the pipes that the child was given, so that 
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 from textwrap import dedent
 
@@ -102,6 +103,33 @@ def test_a_child_that_is_killed_is_gone(conversation: Conversation) -> None:
     assert "SIGKILL" in conversation.gone[0]
     assert (result.outcome, result.script_status) == ("stopped", None)
     assert str(result.detail).startswith("A trial ended it: It was killed (SIGKILL)")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_script_that_is_asked_to_end_in_its_trials_was_not_ended_by_one(
+    conversation: Conversation, number: int
+) -> None:
+    result = conversation.hold(f"hear(); os.kill(os.getpid(), {number:d})")
+
+    name = signal.Signals(number).name
+    assert name in conversation.gone[0]
+    assert (result.outcome, result.script_status) == ("killed", -number)
+    assert result.detail == f"It was ended by {name}."
+    assert result.held_ns is not None
+
+
+def test_one_that_is_interrupted_in_its_trials_was_not_ended_by_one(
+    conversation: Conversation,
+) -> None:
+    result = conversation.hold(
+        """
+        hear()
+        tell("TrialsOver", reason="the script was interrupted in the middle of them")
+        raise KeyboardInterrupt
+        """
+    )
+
+    assert result.outcome == "interrupted"
 
 
 def test_a_child_that_exits_is_gone(conversation: Conversation) -> None:
