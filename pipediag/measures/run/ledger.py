@@ -9,7 +9,7 @@ from pipediag.facts.ending import ended_from_outside
 from pipediag.measures.missing import Missing
 from pipediag.measures.run.amounts import Amounts, amounts_of
 from pipediag.measures.run.cache_fill import settle_cache_fill
-from pipediag.measures.run.cut_off import before_its_next_round, from_outside, in_its_training
+from pipediag.measures.run.cut_off import before_its_next_round, in_its_training
 from pipediag.measures.run.epochs import Epochs, epochs_of
 from pipediag.measures.run.epochs_taken import epochs_taken
 from pipediag.measures.run.places import EXIT, PIPEDIAG, Place, Spent, spent_on
