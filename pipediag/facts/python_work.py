@@ -197,11 +197,15 @@ def hottest_line_sentence(session: Session) -> str:
 
 
 def input_share(session: Session) -> float | None:
-    """Percent of the step that input costs: by the consumer alone, else by what it waits."""
+    """Percent of the step that input costs: by the consumer alone, else by what it waits.
+
+    A repeated batch is of one shape, so that what steps take to compile is missing there as well.
+    """
+    shares = session.breakdown or {}
     if session.differential is not None:
-        return session.differential.input_share_percent
-    share = (session.breakdown or {}).get("input_wait")
-    return share.percent if share else None
+        compiled = shares["compile"].percent if "compile" in shares else 0.0
+        return max(0.0, session.differential.input_share_percent - compiled)
+    return shares["input_wait"].percent if "input_wait" in shares else None
 
 
 def python_is_busy(session: Session) -> bool | None:

@@ -241,3 +241,14 @@ def test_cpu_of_threads_that_nothing_tells_apart_is_not_known_to_be_no_source_s(
     # A loop that does nothing but wait leaves no one else to compute.
     assert taken(90.0, None, waits=98.0) == pytest.approx(9.2)
     assert taken(90.0, 0.0, waits=98.0) == pytest.approx(0.2)
+
+
+def test_what_is_compiled_for_each_shape_is_no_cost_of_the_input() -> None:
+    """A repeated batch has one shape: its step is shorter by what is compiled for others, too."""
+
+    def share(compiled: float) -> float | None:
+        return input_share(make_session(breakdown=make_breakdown(compile=compiled)))
+
+    assert share(0.0) == 70.0
+    assert share(60.0) == pytest.approx(10.0)
+    assert share(90.0) == 0.0
