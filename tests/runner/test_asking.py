@@ -109,7 +109,9 @@ def test_a_child_that_is_killed_is_gone(conversation: Conversation) -> None:
 def test_a_script_that_is_asked_to_end_in_its_trials_was_not_ended_by_one(
     conversation: Conversation, number: int
 ) -> None:
-    result = conversation.hold(f"hear(); os.kill(os.getpid(), {number:d})")
+    # Under `nohup` SIGHUP is passed on as one that is ignored.
+    default = f"import signal; signal.signal({number:d}, signal.SIG_DFL)"
+    result = conversation.hold(f"{default}; hear(); os.kill(os.getpid(), {number:d})")
 
     name = signal.Signals(number).name
     assert name in conversation.gone[0]
