@@ -11,9 +11,9 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.run import Environment
 
-OTHERS_RATIO = 0.15
+_OTHERS_RATIO = 0.15
 """Of the CPUs. Own choice: pipediag's own process and a system's housekeeping take some percent."""
-IDLE_RATIO = 0.1
+_IDLE_RATIO = 0.1
 """Of the CPUs. Own choice: where more are idle, what others take is nothing that is missed."""
 
 
@@ -47,7 +47,7 @@ def missed_cores(host: Host | None) -> float | None:
     if host is None or host.cores_of_others is None or host.cores_idle is None:
         return None
     others, allowed = host.cores_of_others, host.cores_allowed
-    if others < OTHERS_RATIO * allowed or host.cores_idle >= IDLE_RATIO * allowed:
+    if others < _OTHERS_RATIO * allowed or host.cores_idle >= _IDLE_RATIO * allowed:
         return None
     return others
 

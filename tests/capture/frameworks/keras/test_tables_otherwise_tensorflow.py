@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.capture.frameworks.programs import told_by
 
 pytestmark = pytest.mark.tensorflow
 
@@ -118,12 +117,7 @@ print(json.dumps({"name": "different ids", **trained({"unique_ids": True})}))
 
 @pytest.fixture(scope="module")
 def models() -> dict[str, dict[str, Any]]:
-    said = subprocess.run(
-        [sys.executable, "-c", MODELS], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert said.returncode == 0, said.stderr
-    lines = [json.loads(line) for line in said.stdout.splitlines() if line.startswith("{")]
-    return {line["name"]: line for line in lines}
+    return told_by(MODELS)
 
 
 @pytest.mark.parametrize(

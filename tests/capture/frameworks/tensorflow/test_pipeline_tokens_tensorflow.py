@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
+
+from tests.capture.frameworks.programs import told_by
 
 pytestmark = pytest.mark.tensorflow
 
@@ -116,12 +115,7 @@ counted("counted integers", whole, [1, 2, 3], numbers)
 
 @pytest.fixture(scope="module")
 def pipelines() -> dict[str, dict[str, Any]]:
-    done = subprocess.run(
-        [sys.executable, "-c", PIPELINES], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
-    return {one.pop("name"): one for one in found}
+    return told_by(PIPELINES)
 
 
 @pytest.mark.parametrize(

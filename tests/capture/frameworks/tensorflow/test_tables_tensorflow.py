@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
+
+from tests.capture.frameworks.programs import told_by
 
 pytestmark = pytest.mark.tensorflow
 
@@ -431,12 +430,7 @@ for name, options in [("cast", {}), ("not cast", {"autocast": False})]:
 
 @pytest.fixture(scope="module")
 def steps() -> dict[str, dict[str, Any]]:
-    said = subprocess.run(
-        [sys.executable, "-c", STEPS], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert said.returncode == 0, said.stderr
-    lines = [json.loads(line) for line in said.stdout.splitlines() if line.startswith("{")]
-    return {line["name"]: line for line in lines}
+    return told_by(STEPS)
 
 
 @pytest.mark.parametrize(
