@@ -8,17 +8,15 @@ from pipediag.session.ledger import EXITING, Run
 from pipediag.vocabulary import RunPartName
 
 
-def seen_or_not(meta: Meta, run: Run, part: RunPartName, *lacking: str) -> Finding:
+def seen_or_not(meta: Meta, run: Run, part: RunPartName, lacking: str) -> Finding:
     """What a rule says of a part of the run that has nothing notable: that it is fine, or that it
     was not seen.
 
     Args:
-        lacking: what of `Run.not_seen` would have had this part.
+        lacking: which of `Run.not_seen` would have had this part.
     """
     has_it = any(row.part == part and row.what != EXITING for row in run.parts)
-    unseen = next((what for what in lacking if what in run.not_seen), None)
-    if unseen is None or has_it:
+    if has_it or lacking not in run.not_seen:
         return meta.finding("pass", "", part=part)
-    return meta.finding(
-        "not-applicable", f"Not seen: {unseen}, as the script was stopped before that.", part=part
-    )
+    reason = f"Not seen: {lacking}, as the script was stopped before that."
+    return meta.finding("not-applicable", reason, part=part)
