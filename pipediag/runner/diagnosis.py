@@ -136,6 +136,7 @@ def _script(child: ChildResult, settings: RunSettings) -> Script:
         path=settings.script,
         args=list(settings.args),
         module=settings.module,
+        directory=None if settings.call else str(Path.cwd()),
         call=settings.call,
         interval=settings.interval,
         status=child.script_status,

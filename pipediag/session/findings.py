@@ -65,6 +65,9 @@ class Finding(Record):
     """The numbers it rests on; units are in the names."""
     advice: str
     effect_on_results: EffectOnResults | None = None
+    condition: str | None = None
+    """What must hold for the edit to keep the results right, and what only the user can know, as a
+    clause: `if the generator yields the same data in every epoch`; None where nothing must."""
     predicted_speedup: float | None = None
     predicted_range: LikelyRange | None = None
     """How far off predictions of that size were where they were measured; None beside an

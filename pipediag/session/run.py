@@ -11,6 +11,8 @@ class Script(Record):
     """The script as typed, or the module name after `-m`."""
     args: list[str]
     module: bool = False
+    directory: str | None = None
+    """Working directory in which the command started it, absolute; None for other programs."""
     call: Call | None = None
     """The function of pipediag's that the program at `path` called, or `cell` where a notebook's
     cell was measured; null where the command ran it as a script."""
