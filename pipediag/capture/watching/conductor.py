@@ -294,6 +294,7 @@ class Conductor:
         self._learn_role(turn)
         if self._held.loop is None or not self._held.loop.runs_elsewhere():
             self._with.state.show()
+            self._updates.take_updated()  # what that wrote is ours, and no step's of what follows
         if turn.last is not None and not turn.seam:
             found_nothing = exhausted and turn.last.hand_over == "call"
             loop = turn.last.loop

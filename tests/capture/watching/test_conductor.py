@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -46,6 +47,21 @@ def test_the_last_step_of_a_training_is_not_credited_to_the_next_loop(stage: Sta
     training, validation = stage.consumer(), stage.consumer()
     for _ in range(3):
         stage.step(training, trains=True)
+    for _ in range(3):
+        stage.step(validation)
+
+    assert validation.loop.record.role == "other"
+    assert not validation.loop.record.updates_variables
+
+
+def test_a_loop_does_not_train_by_the_weights_that_are_put_back_before_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training, validation = stage.consumer(), stage.consumer()
+    for _ in range(3):
+        stage.step(training, trains=True)
+    instruments: Any = stage.conductor._with
+    monkeypatch.setattr(instruments, "state", SimpleNamespace(show=stage.updates.note))
     for _ in range(3):
         stage.step(validation)
 
