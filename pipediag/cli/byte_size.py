@@ -17,7 +17,7 @@ _LONGEST = 32
 """Characters."""
 
 
-class ByteSize(click.ParamType[int]):
+class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
     """Bytes; `GB` is 1000 to the third, `GiB` 1024 to the third."""
 
     name = "size"

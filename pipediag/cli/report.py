@@ -12,7 +12,7 @@ from pipediag.errors import PipediagError
 from pipediag.reporters import REPORTERS
 
 
-class Formats(click.ParamType[tuple[str, ...]]):
+class Formats(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
     """Comma-separated names, each once, in the order given."""
 
     name = "formats"

@@ -7,7 +7,7 @@ import click
 from pipediag.cli.byte_size import ByteSize
 
 
-class TransferRate(click.ParamType[int]):
+class TransferRate(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
     """Bytes a second: a size of memory with `/s` behind it."""
 
     name = "rate"

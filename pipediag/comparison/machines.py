@@ -41,7 +41,6 @@ def _difference(one: Environment, other: Environment) -> str:
         "CPUs": (one.cores, other.cores),
         "CPU quota": (one.cpu_quota, other.cpu_quota),
         "devices": (_names(one), _names(other)),
-        "TensorFlow": (one.tensorflow, other.tensorflow),
     }
     told = [
         f"{name}: {_shown(before)} and {_shown(after)}"

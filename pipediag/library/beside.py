@@ -23,7 +23,9 @@ _ROOT = Path(pipediag.__file__).parents[1]
 # Not by its file or by `-m`: either would let modules beside it, or the user's, take the place of
 # those of the standard library.
 _START = (
-    "import sys; sys.path.append(sys.argv[1]); from pipediag.library.companion import main; main()"
+    # Python 3.10 has no -P, which keeps the working directory out of the path.
+    "import sys; getattr(sys.flags, 'safe_path', sys.flags.isolated) or sys.path.pop(0); "
+    "sys.path.append(sys.argv[1]); from pipediag.library.companion import main; main()"
 )
 SESSION_LIMIT_S = 300.0
 """How long the program waits for its session. Own choice: it takes some seconds, and longer only
@@ -82,7 +84,7 @@ class Beside:
         ).write(request)
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _START, str(_ROOT), str(request)],
+                [sys.executable, "-c", _START, str(_ROOT), str(request)],
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=self._log,

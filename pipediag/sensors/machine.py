@@ -53,7 +53,7 @@ def describe_machine(recorded: RecordedEnvironment | None, root: Path = ROOT) ->
         mixed_precision=known.mixed_precision,
         framework_messages=list(known.framework_messages),
         platform=platform.platform(),
-        fingerprint=_fingerprint(model, cores, quota, devices, known.tensorflow),
+        fingerprint=_fingerprint(model, cores, quota, devices),
     )
 
 
@@ -91,12 +91,8 @@ def memory_bytes(root: Path = ROOT) -> int:
 
 
 def _fingerprint(
-    model: str | None,
-    cores: int,
-    quota: float | None,
-    devices: list[Device],
-    tensorflow: str | None,
+    model: str | None, cores: int, quota: float | None, devices: list[Device]
 ) -> str:
     names = sorted(f"{device.kind} {device.name}" for device in devices)
-    facts = json.dumps([model, cores, quota, names, tensorflow])
+    facts = json.dumps([model, cores, quota, names])
     return hashlib.sha256(facts.encode()).hexdigest()[:16]
