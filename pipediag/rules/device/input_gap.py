@@ -18,6 +18,7 @@ from pipediag.facts.devices import (
     full_name,
     held_up,
     idle_evidence,
+    longest_doing,
     worst,
 )
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT, Threshold
@@ -103,6 +104,11 @@ _LOADER: Mapping[Framework, str] = {
     "pytorch": "Give the DataLoader `num_workers` (half the cores are a start), "
     "`persistent_workers=True` and a larger `prefetch_factor`; make `__getitem__` cheaper.",
 }
+_WORKERS = "_MultiProcessingDataLoaderIter"
+_MORE_WORKERS = (
+    "The DataLoader has workers already: give it more `num_workers` while cores are free, a larger "
+    "`prefetch_factor` where batches differ in cost, and make `__getitem__` cheaper."
+)
 
 
 @dataclass(frozen=True)
@@ -220,14 +226,20 @@ def _advice(
     where = f" at {behind.file}:{behind.line}" if behind.file and behind.line else ""
     who = f" `{behind.iterator}`{where} works longest meanwhile." if behind.iterator else ""
     return (
-        f"{_remedy(behind.iterator, framework)} {full_name(device)} is idle for input "
+        f"{_remedy(device, behind.iterator, framework)} {full_name(device)} is idle for input "
         f"{percent:.0f} % of the time: input {degree}.{who}"
         f"{_buffer_sentence(buffered, behind.iterator)}"
     )
 
 
-def _remedy(iterator: str | None, framework: Framework) -> str:
-    """An iterator of tf.data may feed any framework, and then its advice fits."""
+def _remedy(device: DeviceActivity, iterator: str | None, framework: Framework) -> str:
+    """Return the advice for the iterator of tf.data, which may feed any framework, or the loader's.
+
+    PyTorch's profiler names the class that hands over batches, which differs with workers.
+    """
+    fetching = longest_doing(device, "input")
+    if iterator is None and fetching is not None and _WORKERS in fetching[0]:
+        return _MORE_WORKERS
     return advice_for(iterator) if iterator else _LOADER.get(framework, advice_for(None))
 
 

@@ -28,6 +28,9 @@ _EXECUTOR_WORK = (_PROCESS, "ExecutorDoneCallback")
 _FUNCTION_RUN = "FunctionRun"
 
 _PROFILER_STEP = "ProfilerStep#"
+_OPTIMIZER_STEP = "Optimizer.step#"
+_LOADER = "enumerate(DataLoader)"
+_KERNEL_LAUNCH = ("cudaLaunch", "cuLaunch", "hipLaunch", "hipModuleLaunch", "cudaGraphLaunch")
 _FUNCTION_CALL = re.compile(r"TFE_Py_Execute|PjitFunction|PJRT_LoadedExecutable_Execute")
 
 
@@ -60,16 +63,19 @@ def events_named(line: Line, *prefixes: str) -> Indices:
 def training_line(events: TraceEvents) -> Line | None:
     """The thread that runs the training loop.
 
-    It is the one with step markers, pipediag's or else Kineto's; without any, the one that spends
-    most time in calls of graph functions; None where no such call begins and ends in the profile.
-    Single operations show nothing: pipediag itself reads the counter of a loop inside a graph from
-    another thread.
+    It is the one with step markers, pipediag's or else Kineto's. A PyTorch profile without any has
+    the calls of the optimizer there, or at least those of the DataLoader, unless that thread only
+    fetches batches for another one that launches. Otherwise it is the thread that spends most time
+    in calls of graph functions; None where no such call begins and ends in the profile. Single
+    operations show nothing: pipediag itself reads the counter of a loop inside a graph from another
+    thread.
     """
-    for marker in (STEP_MARKER, _PROFILER_STEP):
-        marked = [(len(events_named(line, marker)), line) for line in events.host_lines]
-        best = max(marked, key=lambda pair: pair[0], default=(0, None))
-        if best[0]:
-            return best[1]
+    for marker in (STEP_MARKER, _PROFILER_STEP, _OPTIMIZER_STEP):
+        if (line := _most_often(marker, events.host_lines)) is not None:
+            return line
+    launching = [line for line in events.host_lines if len(events_named(line, *_KERNEL_LAUNCH))]
+    if (line := _most_often(_LOADER, launching or events.host_lines)) is not None:
+        return line
     pipeline_ids = captured_function_ids(events)
     callers = [
         (total(_calls_outside(line, pipeline_ids)), line)
@@ -78,6 +84,13 @@ def training_line(events: TraceEvents) -> Line | None:
     ]
     time_ns, line = max(callers, key=lambda pair: pair[0], default=(0, None))
     return line if time_ns else None
+
+
+def _most_often(prefix: str, lines: list[Line]) -> Line | None:
+    """Return the line with most events of that name, or None where there is none."""
+    counts = [len(events_named(line, prefix)) for line in lines]
+    most = max(counts, default=0)
+    return lines[counts.index(most)] if most else None
 
 
 def _calls_outside(line: Line, function_ids: Set[int]) -> Intervals:

@@ -1,5 +1,8 @@
 """Steps from repeated calls of a training function, where nothing annotates them.
 
+PyTorch has no such function: its optimizer is called once a step, and where a loop has none, the
+DataLoader is asked for a batch once a step.
+
 What a call costs is the device time of what was launched between its start and the next call's:
 JAX may launch after the call has returned, TensorFlow on another thread. Without an accelerator it
 is the call's own duration.
@@ -39,6 +42,8 @@ called: a copy or a metric more or less. Different functions lie further apart."
 _FUNCTION_CALL = "tf_function_call"
 # They say which function they call; PyTorch's optimizers are called once a step.
 _NAMED_CALL = re.compile(r"PjitFunction\(|Optimizer\.step#")
+# These share one name, whatever they fetch from or call.
+_BATCH_FETCH = re.compile(r"enumerate\(DataLoader\)")
 _ANY_CALL = re.compile(r"(FunctionRun|SessionRun|TFE_Py_Execute(Cancelable)?)$")
 
 
@@ -122,7 +127,10 @@ def _calls(line: Line, launches: _Launches, pipeline_ids: Set[int]) -> _Calls:
     indices = _outermost(line, _outside(line, _named_calls(line), pipeline_ids))
     named = len(indices) >= FEWEST_REPEATS
     if not named:
-        indices = _outermost(line, _outside(line, _anonymous_calls(line), pipeline_ids))
+        for pattern in (_BATCH_FETCH, _ANY_CALL):
+            indices = _outermost(line, _outside(line, _matching(line, pattern), pipeline_ids))
+            if len(indices) >= FEWEST_REPEATS:
+                break
     start_ns, functions = line.start_ns[indices], name_kinds(line)[indices]
     if not len(launches):
         return _Calls(start_ns, functions, line.end_ns[indices] - start_ns, None, named)
@@ -139,8 +147,8 @@ def _named_calls(line: Line) -> Indices:
     return np.flatnonzero(line.named(keys | set(names_with(line, _FUNCTION_CALL))))
 
 
-def _anonymous_calls(line: Line) -> Indices:
-    keys = [key for key, name in line.used_names.items() if _ANY_CALL.match(name)]
+def _matching(line: Line, pattern: re.Pattern[str]) -> Indices:
+    keys = [key for key, name in line.used_names.items() if pattern.match(name)]
     return np.flatnonzero(line.named(keys))
 
 

@@ -1,0 +1,132 @@
+"""PyTorch profiles of input-bound training, also without the profiler's own step markers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipediag.measures.profile.devices import describe_devices
+from pipediag.rules.device.registry import run_device_rules
+from pipediag.session.findings import Finding
+from pipediag.trace.events import TraceEvents
+from pipediag.trace.reader import read_file
+from pipediag.trace.summary import TraceSummary, summarise, summarise_events
+from tests.trace.kineto.builder import HOST_PID, KinetoBuilder
+
+TRACES = Path(__file__).parents[4] / "shared" / "traces"
+FETCH = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+OTHER_THREAD = HOST_PID + 1
+
+real = pytest.mark.skipif(
+    not TRACES.is_dir(), reason="needs the real accelerator traces in ../shared/traces"
+)
+
+
+def loop(
+    starts: Sequence[int], *, fetching_thread: int = HOST_PID, optimizer: bool = True
+) -> KinetoBuilder:
+    """Steps of 70 us for the batch, 20 us for kernels of which the first begins at 72 us."""
+    builder = KinetoBuilder()
+    for number, start in enumerate(starts):
+        builder.host(FETCH, start, 70, tid=fetching_thread)
+        builder.launch(start + 71, 2, correlation=number + 1)
+        builder.kernel("volta_sgemm", start + 72, 20, correlation=number + 1)
+        if optimizer:
+            builder.host("Optimizer.step#SGD.step", start + 93, 5)
+    return builder
+
+
+def causes(events: TraceEvents) -> dict[str, int]:
+    [device] = summarise_events(events).devices
+    return {cause: ns // 1000 for cause, ns in device.gaps.by_cause().items()}
+
+
+def test_without_profiler_steps_a_wait_for_the_loader_is_input(tmp_path: Path) -> None:
+    summary = summarise_events(loop(range(0, 500, 100)).events(tmp_path))
+    [device] = summary.devices
+    assert device.gaps.causes == ["input"] * 4
+    assert device.gaps.by_cause()["input"] == 4 * 70_000
+    assert summary.steps is not None
+    assert summary.steps.steps.windows[:, 0].tolist() == [93_000, 193_000, 293_000, 393_000]
+    assert summary.steps.column("input_wait").tolist() == [70_000] * 4
+
+
+def test_without_an_optimizer_a_step_begins_where_a_batch_is_asked_for(tmp_path: Path) -> None:
+    summary = summarise_events(loop(range(0, 500, 100), optimizer=False).events(tmp_path))
+    assert summary.steps is not None
+    assert summary.steps.steps.windows.tolist() == [
+        [start, start + 100_000] for start in range(0, 400_000, 100_000)
+    ]
+
+
+def test_fetches_that_are_followed_by_different_work_are_no_steps(tmp_path: Path) -> None:
+    builder = loop(range(0, 300, 100), optimizer=False)
+    for number in range(10, 40):
+        builder.launch(70 + number // 10, 0, correlation=number)
+        builder.kernel("add", 72 + number, 1, correlation=number)
+    assert summarise_events(builder.events(tmp_path)).steps is None
+
+
+@pytest.mark.parametrize("optimizer", [True, False])
+def test_a_thread_that_fetches_for_another_one_does_not_train(
+    tmp_path: Path, *, optimizer: bool
+) -> None:
+    builder = loop(range(0, 500, 100), fetching_thread=OTHER_THREAD, optimizer=optimizer)
+    assert "input" not in causes(builder.events(tmp_path))
+
+
+def findings(summary: TraceSummary) -> dict[str, Finding]:
+    devices = describe_devices(summary, None, {})
+    return {finding.rule: finding for finding in run_device_rules(devices, "pytorch")}
+
+
+def input_percent_of_idle(summary: TraceSummary) -> float:
+    [device] = summary.devices
+    return 100 * device.gaps.by_cause().get("input", 0) / device.idle_ns
+
+
+@real
+def test_a_real_trace_without_profiler_steps() -> None:
+    events = read_file(TRACES / "torch-resnet-2080ti-dataloader.json.gz")
+    summary = summarise_events(events)
+    [device] = summary.devices
+    assert (round(device.span_ns / 1e6), round(device.busy_ns / 1e6)) == (14_523, 4_734)
+    fetched = [
+        place
+        for place, name in enumerate(device.gaps.details.doing_names)
+        if name.startswith("enumerate(DataLoader)")
+    ]
+    waits = np.isin(device.gaps.details.doing_ids, fetched) & (device.gaps.lengths_ns > 1e8)
+    assert waits.sum() == 15
+    assert {device.gaps.causes[place] for place in np.flatnonzero(waits)} == {"input"}
+    assert input_percent_of_idle(summary) == pytest.approx(68.0, abs=0.1)
+    assert device.gaps.by_cause().get("unknown", 0) == 0
+    assert findings(summary)["input-gap"].status == "fail"
+
+
+@real
+def test_the_bound_of_a_real_run_was_nearly_obtained_by_the_fix() -> None:
+    """The same training with no worker and with four: nothing else was changed."""
+    before, after = (summarise(TRACES / f"torch-resnet50-workers{n}.json.gz") for n in (0, 4))
+    assert input_percent_of_idle(before) == pytest.approx(72.2, abs=0.1)
+    assert input_percent_of_idle(after) < 2
+    found = findings(before)["input-gap"]
+    at_most = found.speedup_at_most or found.predicted_speedup
+    assert at_most == pytest.approx(1.40, abs=0.005)
+    assert before.steps is not None
+    assert after.steps is not None
+    obtained = np.median(before.steps.durations_ns) / np.median(after.steps.durations_ns)
+    assert obtained == pytest.approx(1.39, abs=0.005)
+    assert findings(after)["input-gap"].status == "pass"
+
+
+@real
+def test_a_loader_with_workers_is_not_told_to_have_some() -> None:
+    events = read_file(TRACES / "torch-resnet-2080ti-dataloader.json.gz")
+    advice = findings(summarise_events(events))["input-gap"].advice
+    without = findings(summarise(TRACES / "torch-resnet50-workers0.json.gz"))["input-gap"].advice
+    assert "already" in advice
+    assert "already" not in without
