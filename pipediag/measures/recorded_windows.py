@@ -57,12 +57,13 @@ def steps_ns(recording: Recording, loop: RecordedLoop, *kinds: WindowKind) -> di
     }
 
 
-def span_ns(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> WindowNs | None:
-    """Begin of the first step to end of the last in those windows, or None without a step."""
-    blocks = blocks_of(recording, loop, kind)
-    if not blocks:
-        return None
-    return blocks[0].starts_ns[0], blocks[-1].starts_ns[-1] + blocks[-1].durations_ns[-1]
+def spans_ns(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> list[WindowNs]:
+    """Begin and end of each block of steps in those windows: what lies between two blocks, such as
+    an epoch's end with its validation, is no part of them."""
+    return [
+        (block.starts_ns[0], block.starts_ns[-1] + block.durations_ns[-1])
+        for block in blocks_of(recording, loop, kind)
+    ]
 
 
 def steps_with_gaps(block: RecordedBlock, batches: int) -> slice:

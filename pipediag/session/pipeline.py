@@ -57,6 +57,16 @@ class Operation(Record):
     the profile alone counts it, its share of profiled steps at the pace of the others."""
     cpu_ms_per_step: float | None
     """CPU time, where the trace tells it."""
+    python_calls_per_step: float | None = None
+    """Calls of the Python functions of this operation that began in a step of the baseline; None
+    where it has none, or they were not measured."""
+    python_wall_ms_per_step: float | None = None
+    """Wall time of these calls, summed over calls that run at once."""
+    python_cpu_ms_per_step: float | None = None
+    """CPU time that the threads which called them took meanwhile."""
+    python_off_cpu_percent: float | None = None
+    """Part of the wall time in which the calling thread was not on a CPU: it waited, for whatever
+    it may be, the GIL included."""
     bytes_per_element: float | None
     parallelism: int | None
     autotuned: bool | None

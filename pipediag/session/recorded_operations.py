@@ -26,6 +26,8 @@ class RecordedFunction:
     """Global and attribute names that the function's bytecode mentions, such as `sleep`."""
     python_function_names: list[str] = field(default_factory=list)
     """`file:line name` of each Python function that it calls back (py_function, numpy_function)."""
+    python_tokens: list[str] = field(default_factory=list)
+    """By which TensorFlow's registry knows each of them, and those of nested datasets."""
     side_effect: str | None = None
     """What one of those visibly changes outside of itself, as the end of a sentence."""
     trace_count: int | None = None

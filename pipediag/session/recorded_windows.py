@@ -27,6 +27,18 @@ class RecordedBlock:
 
 
 @dataclass
+class RecordedPythonCalls:
+    """Calls of one Python function of a pipeline that began while steps of the window ran."""
+
+    token: str
+    """By which TensorFlow's registry knows the function."""
+    calls: int
+    wall_ns: int
+    cpu_ns: int
+    """CPU time of the threads that called it, without that of threads which it used itself."""
+
+
+@dataclass
 class RecordedWindow:
     kind: WindowKind
     loop_id: str
@@ -41,6 +53,8 @@ class RecordedWindow:
     python_thread_cpu_ns: dict[str, int] = field(default_factory=dict)
     """CPU time that each Python thread took in the window, by `name#native id`."""
     trace_directory: str | None = None
+    python_calls: list[RecordedPythonCalls] | None = None
+    """Baseline only: the Python functions of pipelines; None where they were not measured."""
 
 
 @dataclass
@@ -56,7 +70,7 @@ class StackLine:
 
 @dataclass
 class RecordedStacks:
-    """Python stacks sampled beside the training loop, and the sampler's waits for the lock."""
+    """Python stacks sampled beside the training loop, while its steps run."""
 
     loop_id: str
     samples: int

@@ -123,11 +123,13 @@ class FakeSampler:
     """Sees no stack; counts those that run."""
 
     running = 0
+    steps_ns: list[tuple[int, int]] = []  # noqa: RUF012
 
     def __init__(self, _: int) -> None:
         FakeSampler.running += 1
 
-    def stop(self, loop_id: str) -> RecordedStacks:
+    def stop(self, loop_id: str, steps_ns: list[tuple[int, int]]) -> RecordedStacks:
+        FakeSampler.steps_ns = steps_ns
         FakeSampler.running -= 1
         return RecordedStacks(loop_id, 0, 0, 0, 0, [], {})
 

@@ -5,7 +5,7 @@ import pytest
 from pipediag.measures.recorded_windows import (
     gap_waits_ms,
     next_waits_ms,
-    span_ns,
+    spans_ns,
     step_ms,
     step_rows,
     steps_with_gaps,
@@ -40,10 +40,14 @@ def test_steps_of_several_batches_are_divided() -> None:
     assert step_ms(recording, loop, "baseline").tolist() == [2.0] * 5
 
 
-def test_the_span_reaches_from_the_first_step_to_the_end_of_the_last() -> None:
-    recording = make_recording()
-    assert span_ns(recording, recording.loops[0], "baseline") == (4000 * MS, 4400 * MS)
-    assert span_ns(recording, recording.loops[0], "profile") is None
+def test_a_span_reaches_from_a_blocks_first_step_to_the_end_of_its_last() -> None:
+    blocks = [make_block(4, 10.0, start_ms=500.0), make_block(2, 10.0, start_ms=900.0)]
+    recording = make_recording(windows=[make_window("baseline", *blocks)])
+    assert spans_ns(recording, recording.loops[0], "baseline") == [
+        (500 * MS, 540 * MS),
+        (900 * MS, 920 * MS),
+    ]
+    assert spans_ns(recording, recording.loops[0], "profile") == []
 
 
 def test_step_rows_say_window_block_and_wait() -> None:

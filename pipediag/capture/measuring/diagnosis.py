@@ -18,6 +18,7 @@ from pipediag.capture.measuring.callback_clock import CALLBACK_CLOCK
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.measuring.looking import Looking
 from pipediag.capture.measuring.open_window import OpenWindow
+from pipediag.capture.measuring.python_clock import PYTHON_CLOCK
 from pipediag.capture.measuring.stacks import StackSampler, ThreadCpu
 from pipediag.capture.other_processes import train_along
 from pipediag.session.messages import LoopMeasured, WindowBegun
@@ -120,6 +121,7 @@ class Diagnosis:
                 self._hand_out_again(consumer)
             elif self.phase is Phase.LOOK:
                 self.looking.at_next(consumer)
+            self._steps_go_on()
             self._mark()
             return
         self._steps_in_epoch += 1
@@ -127,6 +129,7 @@ class Diagnosis:
             self._skip = max(self._skip, 2)
         if self._skip > 0:
             self._skip -= 1
+            self._steps_go_on()
         elif self.phase is not Phase.LOOK:
             duration = now_ns - self._start_ns
             self._window.add(self._start_ns, duration, wait_ns, self.loop.record.batches_per_call)
@@ -142,6 +145,9 @@ class Diagnosis:
         if self._start_ns is None:
             return
         self._start_ns = None
+        PYTHON_CLOCK.run(self.loop.record.id, running=False)
+        if self._stacks is not None:
+            self._thread_cpu.pause()
         self.loop.record.seams += 1
         if self.phase is Phase.LOOK:
             self.looking.interrupted()
@@ -157,6 +163,8 @@ class Diagnosis:
         self._give_back()
         if phase is Phase.PROFILE:
             self._end_profile()
+        if phase is Phase.BASELINE:
+            self._window.record.python_calls = PYTHON_CLOCK.end(self.loop.record.id)
         if self._stacks is not None:
             self._end_stacks()
         if phase is not Phase.LOOK:
@@ -164,12 +172,20 @@ class Diagnosis:
         self.looking.end()
         self._with.recorder.save()
 
+    def _steps_go_on(self) -> None:
+        """What watches the script beside its steps does so in steps that count, and not between."""
+        counts = self._skip == 0
+        PYTHON_CLOCK.run(self.loop.record.id, running=counts and self.phase is Phase.BASELINE)
+        if self._stacks is not None:
+            self._thread_cpu.start()
+
     def _advance(self, consumer: Consumer, now_ns: int) -> None:
         if self._act(consumer, now_ns):
             # What we did took time that is no part of the next step.
             self._start_ns = time.monotonic_ns()
             self.loop.clock.set_aside(self._start_ns - now_ns)
             self._with.timeline.passed("aside", now_ns, self._start_ns)
+            self._steps_go_on()
         self._mark()
 
     def _act(self, consumer: Consumer, now_ns: int) -> bool:
@@ -231,6 +247,7 @@ class Diagnosis:
         self._skip = self._with.pace.steps_to_skip(self._typical_ns())
         self._decide_every = self._with.pace.steps_between_decisions(self._typical_ns())
         self._decided_at = 0
+        PYTHON_CLOCK.begin(self.loop.record.id)
 
     def _choose_pipeline(self, consumer: Consumer) -> None:
         record, several = self.loop.record, 1 + len(self.loop.joined)
@@ -275,6 +292,7 @@ class Diagnosis:
         return None if left is None else left // 2
 
     def _end_baseline(self, consumer: Consumer) -> bool:
+        self._window.record.python_calls = PYTHON_CLOCK.end(self.loop.record.id)
         if self._blocks.end_last(self._window, consumer):
             self._window.record.kind = "warmup"
             self._window.close(
@@ -316,7 +334,7 @@ class Diagnosis:
     def _end_stacks(self) -> None:
         assert self._stacks is not None
         callbacks_ns = CALLBACK_CLOCK.stop()
-        stacks, self._stacks = self._stacks.stop(self.loop.record.id), None
+        stacks, self._stacks = self._stacks.stop(self.loop.record.id, self._window.spans_ns()), None
         stacks.callbacks_ns, stacks.steps_ns = callbacks_ns, sum(self._window.durations())
         self._with.recorder.recording.stacks.append(stacks)
         self._window.record.python_thread_cpu_ns = self._thread_cpu.used()

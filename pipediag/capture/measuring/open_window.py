@@ -70,6 +70,13 @@ class OpenWindow:
         """Every step so far, in order."""
         return [d for block in (*self.record.blocks, self.block) for d in block.durations_ns]
 
+    def spans_ns(self) -> list[tuple[int, int]]:
+        """Begin and end of each block so far, the open one among them."""
+        blocks = [block for block in (*self.record.blocks, self.block) if block.starts_ns]
+        return [
+            (block.starts_ns[0], block.starts_ns[-1] + block.durations_ns[-1]) for block in blocks
+        ]
+
     def elapsed_ns(self, now_ns: int) -> int:
         return now_ns - self.record.start_ns
 

@@ -10,6 +10,8 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
@@ -56,35 +58,56 @@ class _SwitchInterval:
 SWITCH_INTERVAL = _SwitchInterval()
 
 
+@dataclass
+class _Sample:
+    """The threads that were running at one moment: their kinds, and lines of the user's code."""
+
+    at_ns: int
+    threads: list[str] = field(default_factory=list)
+    lines: list[tuple[str, int, str, str]] = field(default_factory=list)
+
+
 class StackSampler:
     """Start it beside a window, stop it at its end."""
 
     def __init__(self, training_thread: int) -> None:
         self._training_thread = training_thread
-        self._lines: Counter[tuple[str, int, str, str]] = Counter()
-        self._threads: Counter[str] = Counter()
-        self._samples = 0
+        self._samples: list[_Sample] = []
         self._late_ns = 0
         self._watched_ns = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pipediag-stacks", daemon=True)
         self._thread.start()
 
-    def stop(self, loop_id: str) -> RecordedStacks:
-        """End sampling and return what was seen, as that loop's."""
+    def stop(self, loop_id: str, steps_ns: Iterable[tuple[int, int]]) -> RecordedStacks:
+        """End sampling and return what was seen in that loop's steps.
+
+        Args:
+            loop_id: the loop.
+            steps_ns: begin and end of each run of steps: what lies between two of them, such as an
+                epoch's end, is no part of a step.
+        """
         self._ended.set()
         self._thread.join(timeout=1)
+        spans = list(steps_ns)
+        samples = [
+            sample
+            for sample in self._samples
+            if any(start <= sample.at_ns < end for start, end in spans)
+        ]
+        lines = Counter(line for sample in samples for line in sample.lines)
+        threads = Counter(kind for sample in samples for kind in sample.threads)
         return RecordedStacks(
             loop_id=loop_id,
-            samples=self._samples,
+            samples=len(samples),
             interval_ns=_INTERVAL_NS,
             elapsed_ns=self._watched_ns,
             lock_wait_ns=self._late_ns,
             lines=[
                 StackLine(file, line, function, thread, count)
-                for (file, line, function, thread), count in self._lines.most_common(20)
+                for (file, line, function, thread), count in lines.most_common(20)
             ],
-            thread_samples=dict(self._threads),
+            thread_samples=dict(threads),
         )
 
     def _run(self) -> None:
@@ -111,17 +134,18 @@ class StackSampler:
         self._late_ns += max(0, elapsed - _INTERVAL_NS)
 
     def _sample(self) -> None:
-        self._samples += 1
+        sample = _Sample(time.monotonic_ns())
         own = threading.get_ident()
         for ident, frame in sys._current_frames().items():
             if ident == own or _is_parked(frame):
                 continue
             users = _running_user_frame(frame)
             thread = self._kind_of(ident, users)
-            self._threads[thread] += 1
+            sample.threads.append(thread)
             if users is not None:
                 code = users.f_code
-                self._lines[code.co_filename, line_of(users), name_of(code), thread] += 1
+                sample.lines.append((code.co_filename, line_of(users), name_of(code), thread))
+        self._samples.append(sample)
 
     def _kind_of(self, ident: int, users: FrameType | None) -> str:
         if ident == self._training_thread:
@@ -130,18 +154,29 @@ class StackSampler:
 
 
 class ThreadCpu:
-    """CPU time of each Python thread between two moments; empty where /proc does not tell."""
+    """CPU time of each Python thread while steps run; empty where /proc does not tell."""
 
     def __init__(self) -> None:
-        self._at_start: dict[str, int] = {}
+        self._at_start: dict[str, int] | None = None
+        self._used: dict[str, int] = {}
 
     def start(self) -> None:
-        """The first moment."""
-        self._at_start = _cpu_so_far()
+        """Count from now on; does nothing where it counts already."""
+        if self._at_start is None:
+            self._at_start = _cpu_so_far()
+
+    def pause(self) -> None:
+        """Count no further until `start`."""
+        before, self._at_start = self._at_start, None
+        if before is None:
+            return
+        for name, cpu_ns in _cpu_so_far().items():
+            self._used[name] = self._used.get(name, 0) + cpu_ns - before.get(name, 0)
 
     def used(self) -> dict[str, int]:
-        """In nanoseconds since then, by `name#native id`."""
-        return {name: cpu - self._at_start.get(name, 0) for name, cpu in _cpu_so_far().items()}
+        """Stop counting and return nanoseconds by `name#native id`."""
+        self.pause()
+        return self._used
 
 
 def _cpu_so_far() -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import Any
 
@@ -38,6 +38,7 @@ def describe_function(dataset: Any, trace_ms: float | None) -> RecordedFunction 
         graph_ops=dict(Counter(operation.type for operation in operations)),
         python_names=sorted(set(_names(code))) if code else [],
         python_function_names=[source_location(function) for function in called_back],
+        python_tokens=sorted(set(_tokens(operations))),
         side_effect=next(filter(None, map(users_side_effect, called_back)), None),
         trace_ms=trace_ms,
         widenings=widenings_of(graph, dataset.element_spec),
@@ -78,13 +79,16 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
+def _tokens(operations: Iterable[Any]) -> Iterator[str]:
+    for operation in operations:
+        if operation.type in PYTHON_OPERATIONS:
+            yield operation.get_attr("token").decode()
+
+
 def _python_functions(operations: list[Any]) -> Iterator[Callable[..., Any]]:
     from tensorflow.python.ops import script_ops
 
-    for operation in operations:
-        if operation.type not in PYTHON_OPERATIONS:
-            continue
-        token = operation.get_attr("token").decode()
+    for token in _tokens(operations):
         function = script_ops._py_funcs._funcs.get(token)
         if (
             callable(function)

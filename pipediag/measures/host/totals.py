@@ -28,56 +28,56 @@ OWN_THREADS = "pipediag"
 
 def measure_host(
     track: HostTrack,
-    window_ns: WindowNs,
+    spans_ns: Sequence[WindowNs],
     cores_allowed: float,
     *,
     stacks: Sequence[RecordedStacks] = (),
     windows: Sequence[RecordedWindow] = (),
 ) -> Host | Missing:
-    """The host in one window.
+    """The host in spans of time that begin and end with steps; between them other things happen.
 
     `cores_allowed` is what affinity and quota leave. `windows` are all those recorded: they name
     the Python threads and say what these cost. Readings that straddle an edge count in proportion.
     """
-    unread = _unread(track, window_ns)
+    unread = _unread(track, spans_ns)
     if unread is not None:
         return unread
-    window = start, end = _clip(track, window_ns)
+    spans = _clip(track, spans_ns)
+    start, end = spans[0][0], spans[-1][1]
     inside = [r for r in track.readings if start <= r.at_ns <= end]
-    cpu_ns = _gain(track, window, lambda r: r.cpu_ns + r.children_cpu_ns) or 0.0
-    cores_busy = cpu_ns / (end - start)
+    cores_busy = _cores(track, spans, lambda r: r.cpu_ns + r.children_cpu_ns) or 0.0
     return Host(
         cpu_percent=100 * cores_busy / cores_allowed,
         cores_busy=cores_busy,
         cores_allowed=cores_allowed,
-        cores_of_others=_cores_of_others(track, window, cores_busy),
-        cores_idle=_cores(track, window, lambda r: r.allowed_idle_ns),
-        threads=_pools_percent(track, window, python_threads(windows), cores_busy),
+        cores_of_others=_cores_of_others(track, spans, cores_busy),
+        cores_idle=_cores(track, spans, lambda r: r.allowed_idle_ns),
+        threads=_pools_percent(track, spans, python_threads(windows), cores_busy),
         rss_bytes=max(reading.rss_bytes for reading in inside),
         rss_peak_bytes=_highest(track, end),
         available_bytes=_lowest([r.available_bytes for r in inside]),
         page_cache_bytes=inside[-1].page_cache_bytes,
-        io_wait_percent=_io_wait_percent(track, window),
-        read_bytes_per_s=_rate(track, window, lambda r: r.read_bytes),
-        context_switches_per_s=_rate(track, window, lambda r: r.switches),
-        involuntary_switches_per_s=_rate(track, window, lambda r: r.involuntary_switches),
+        io_wait_percent=_io_wait_percent(track, spans),
+        read_bytes_per_s=_rate(track, spans, lambda r: r.read_bytes),
+        context_switches_per_s=_rate(track, spans, lambda r: r.switches),
+        involuntary_switches_per_s=_rate(track, spans, lambda r: r.involuntary_switches),
         hot_python=hot_lines(stacks),
         lock_percent=lock_percent(stacks),
         python_source_cpu_ms_per_step=_source_cpu_ms(track.pid, windows),
         gpus=_gpus(inside),
-        samples=_samples(track, window_ns),
+        samples=_samples(track, spans_ns),
     )
 
 
-def _unread(track: HostTrack, window_ns: WindowNs) -> Missing | None:
-    """Why there is nothing to say of the window, or None where there is."""
+def _unread(track: HostTrack, spans_ns: Sequence[WindowNs]) -> Missing | None:
+    """Why there is nothing to say of these spans, or None where there is."""
     if track.missing is not None:
         return Missing(track.missing)
-    samples = _samples(track, window_ns)
+    samples = _samples(track, spans_ns)
     if samples >= MIN_SAMPLES:
         return None
     return Missing(
-        f"The window of {(window_ns[1] - window_ns[0]) / 1e6:.0f} ms holds {samples} host samples;"
+        f"The window of {_length_ns(spans_ns) / 1e6:.0f} ms holds {samples} host samples;"
         f" {MIN_SAMPLES} are needed. More --steps make it longer."
     )
 
@@ -120,64 +120,78 @@ def _source_cpu_ms(pid: int, windows: Sequence[RecordedWindow]) -> float | None:
     return spent / 1e6 / steps
 
 
-def _samples(track: HostTrack, window_ns: WindowNs) -> int:
-    """Spans between two readings that touch the window."""
-    start, end = window_ns
+def _samples(track: HostTrack, spans_ns: Sequence[WindowNs]) -> int:
+    """Times between two readings that touch a span."""
     ends = [reading.at_ns for reading in track.readings]
-    return sum(a < end and b > start for a, b in pairwise(ends))
-
-
-def _clip(track: HostTrack, window_ns: WindowNs) -> WindowNs:
-    """The part of the window that the readings cover."""
-    return (
-        max(window_ns[0], track.readings[0].at_ns),
-        min(window_ns[1], track.readings[-1].at_ns),
+    return sum(
+        any(before < end and after > start for start, end in spans_ns)
+        for before, after in pairwise(ends)
     )
 
 
+def _clip(track: HostTrack, spans_ns: Sequence[WindowNs]) -> list[WindowNs]:
+    """The parts of the spans that the readings cover."""
+    first, last = track.readings[0].at_ns, track.readings[-1].at_ns
+    clipped = [(max(start, first), min(end, last)) for start, end in spans_ns]
+    return [(start, end) for start, end in clipped if start < end]
+
+
+def _length_ns(spans_ns: Sequence[WindowNs]) -> int:
+    return sum(end - start for start, end in spans_ns)
+
+
 def _gain(
-    track: HostTrack, window_ns: WindowNs, counter: Callable[[HostReading], int | None]
+    track: HostTrack,
+    spans_ns: Sequence[WindowNs],
+    counter: Callable[[HostReading], int | None],
 ) -> float | None:
-    """What a cumulative counter gained in the window; None where it was read less than twice."""
+    """What a cumulative counter gained in the spans; None where it was read less than twice."""
     known = [(r.at_ns, value) for r in track.readings if (value := counter(r)) is not None]
     if len(known) < 2:
         return None
     base, first = known[0]
     at = np.array([ns - base for ns, _ in known], dtype=float)
     values = np.array([value - first for _, value in known], dtype=float)
-    start, end = np.interp([window_ns[0] - base, window_ns[1] - base], at, values)
-    return float(end - start)
+    edges = np.array([(start - base, end - base) for start, end in spans_ns], dtype=float)
+    read = np.interp(edges, at, values)
+    return float((read[:, 1] - read[:, 0]).sum())
 
 
 def _rate(
-    track: HostTrack, window_ns: WindowNs, counter: Callable[[HostReading], int | None]
+    track: HostTrack,
+    spans_ns: Sequence[WindowNs],
+    counter: Callable[[HostReading], int | None],
 ) -> float | None:
-    gain = _gain(track, window_ns, counter)
-    return None if gain is None else gain / ((window_ns[1] - window_ns[0]) / 1e9)
+    gain = _gain(track, spans_ns, counter)
+    return None if gain is None else gain / (_length_ns(spans_ns) / 1e9)
 
 
 def _cores(
-    track: HostTrack, window_ns: WindowNs, counter: Callable[[HostReading], int | None]
+    track: HostTrack,
+    spans_ns: Sequence[WindowNs],
+    counter: Callable[[HostReading], int | None],
 ) -> float | None:
-    gain = _gain(track, window_ns, counter)
-    return None if gain is None else gain / (window_ns[1] - window_ns[0])
+    gain = _gain(track, spans_ns, counter)
+    return None if gain is None else gain / _length_ns(spans_ns)
 
 
-def _cores_of_others(track: HostTrack, window_ns: WindowNs, cores_busy: float) -> float | None:
+def _cores_of_others(
+    track: HostTrack, spans_ns: Sequence[WindowNs], cores_busy: float
+) -> float | None:
     """What neither the process nor one that it started had of its CPUs."""
-    busy = _cores(track, window_ns, lambda r: r.allowed_busy_ns)
+    busy = _cores(track, spans_ns, lambda r: r.allowed_busy_ns)
     return None if busy is None else max(0.0, busy - cores_busy)
 
 
-def _io_wait_percent(track: HostTrack, window_ns: WindowNs) -> float | None:
+def _io_wait_percent(track: HostTrack, spans_ns: Sequence[WindowNs]) -> float | None:
     """Of the time of all CPUs of the machine."""
-    waited = _gain(track, window_ns, lambda r: r.io_wait_ticks)
-    ticks = _gain(track, window_ns, lambda r: r.machine_ticks)
+    waited = _gain(track, spans_ns, lambda r: r.io_wait_ticks)
+    ticks = _gain(track, spans_ns, lambda r: r.machine_ticks)
     return None if waited is None or not ticks else 100 * waited / ticks
 
 
 def _pools_percent(
-    track: HostTrack, window_ns: WindowNs, python_ids: set[int], cores_busy: float
+    track: HostTrack, spans_ns: Sequence[WindowNs], python_ids: set[int], cores_busy: float
 ) -> dict[str, float]:
     """CPU percent of one core by pool, adding up to the whole process.
 
@@ -186,13 +200,15 @@ def _pools_percent(
     pools = thread_pools(track, python_ids)
     spent: dict[Pool, float] = dict.fromkeys(POOLS, 0.0)
     for before, reading in pairwise(track.readings):
-        overlap = min(window_ns[1], reading.at_ns) - max(window_ns[0], before.at_ns)
-        if overlap <= 0:
+        overlap = sum(
+            max(0, min(end, reading.at_ns) - max(start, before.at_ns)) for start, end in spans_ns
+        )
+        if not overlap:
             continue
         share = overlap / (reading.at_ns - before.at_ns)
         for tid, cpu_ns in reading.thread_cpu_ns.items():
             spent[pools.get(tid, "others")] += share * cpu_ns
-    elapsed = window_ns[1] - window_ns[0]
+    elapsed = _length_ns(spans_ns)
     percent: dict[str, float] = {pool: 100 * spent[pool] / elapsed for pool in POOLS}
     unread = max(0.0, 100 * cores_busy - sum(percent.values()))
     return {**percent, "others": percent["others"] + unread}

@@ -10,6 +10,7 @@ from typing import Any
 from pipediag.measures.pipeline.iterators import IteratorKey, RanIterator, ran_iterators
 from pipediag.measures.pipeline.joining import Joined, join
 from pipediag.measures.pipeline.node_rates import node_rates
+from pipediag.measures.pipeline.python_calls import with_python_calls
 from pipediag.measures.pipeline.written import plan_of
 from pipediag.measures.step.perturbation import measure_perturbation
 from pipediag.session.pipeline import Operation, OperationFunction, Pipeline
@@ -49,6 +50,7 @@ def measure_pipeline(
     ran = ran_iterators(rates, trace, names, others, _slowed(recording, loop), loop.replicas)
     joined = join(plan, ran)
     ops = _with_inserted(_written(plan, joined, bool(ran)), joined)
+    ops = with_python_calls(ops, recording, loop)
     ops = with_latency(_with_replicas(ops, joined.of_replicas, loop.replicas))
     return MeasuredPipeline(
         Pipeline(

@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
+from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer, HandOver
 from pipediag.capture.loops.stand_in import Stage
 from pipediag.capture.measuring import diagnosis as module
 from pipediag.capture.measuring.diagnosis import Diagnosis, Phase
+from pipediag.capture.measuring.python_clock import PythonClock
 from pipediag.session.messages import LoopMeasured, WindowBegun
 from pipediag.session.recorded_operations import RecordedOperation
 from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop
+from tests.capture.measuring.test_python_clock import make_registry
 from tests.capture.measuring.test_stock import model
 from tests.capture.runtimes import ToyRuntime
 
@@ -420,3 +423,33 @@ def test_a_step_that_asks_for_its_batch_itself_has_not_asked_when_a_window_ends(
 
     (baseline,) = (one for one in measured.recording.windows if one.kind == "baseline")
     assert [block.last_gap_unknown for block in baseline.blocks] == [unknown]
+
+
+def test_python_functions_are_measured_in_steps_of_the_baseline_alone(
+    measured: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = make_registry()
+    clock = PythonClock()
+    clock.hook_into(registry, Guard(measured.recording.notes.append))
+    monkeypatch.setattr(module, "PYTHON_CLOCK", clock)
+
+    def call() -> int:
+        return registry()("warp", "cpu", [1])
+
+    measured.until(Phase.BASELINE)
+    native = registry.__dict__["__call__"]
+    while measured.diagnosis._skip:
+        call()
+        measured.step()
+    call()
+    measured.diagnosis.seam(measured.consumer, exhausted=True)
+    call()
+    measured.step(continuous=False)
+    call()
+    measured.until(Phase.STACKS)
+    assert call() == 1
+
+    (window,) = [one for one in measured.recording.windows if one.kind == "baseline"]
+    (calls,) = window.python_calls
+    assert (calls.token, calls.calls) == ("warp", 2)
+    assert registry.__dict__["__call__"] is not native

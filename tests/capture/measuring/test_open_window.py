@@ -106,3 +106,11 @@ def test_a_block_says_that_its_last_gap_is_to_come(window: OpenWindow) -> None:
     window.close(complete=True)
 
     assert [block.last_gap_unknown for block in window.record.blocks] == [True, False]
+
+
+def test_what_lies_between_two_blocks_is_no_part_of_its_spans(window: OpenWindow) -> None:
+    steps(window, 2)
+    window.close_block(None, 0, 1)
+    window.add(900, 10, 4, 1)
+
+    assert window.spans_ns() == [(100, 120), (900, 910)]

@@ -19,6 +19,7 @@ from pipediag.session.recorded_windows import RecordedStacks, StackLine
 
 ENOUGH = 20
 LIMIT_S = 30
+ALWAYS = (0, 1 << 63)
 
 
 @contextmanager
@@ -62,9 +63,9 @@ def sampled() -> RecordedStacks:
     """Samples taken while this thread waits for them."""
     sampler = StackSampler(threading.get_ident())
     limit = time.monotonic() + LIMIT_S
-    while sampler._samples < ENOUGH and time.monotonic() < limit:
+    while len(sampler._samples) < ENOUGH and time.monotonic() < limit:
         time.sleep(0.01)
-    return sampler.stop("fit")
+    return sampler.stop("fit", [ALWAYS])
 
 
 def lines_in(stacks: RecordedStacks, function: Callable[..., object]) -> list[StackLine]:
@@ -80,6 +81,21 @@ def test_a_thread_in_the_users_code_is_a_source() -> None:
     lines = lines_in(stacks, spin)
     assert lines
     assert {(line.file, line.thread) for line in lines} == {(__file__, "source")}
+
+
+def test_samples_between_two_runs_of_steps_are_none_of_theirs() -> None:
+    sampler = StackSampler(threading.get_ident())
+    sampler.stop("fit", [])
+    line = ("train.py", 3, "fetch", "source")
+    sampler._samples = [
+        module._Sample(at_ns, ["source"], [line]) for at_ns in (5, 15, 25, 35)
+    ]  # fmt: skip
+
+    stacks = sampler.stop("fit", [(0, 10), (30, 40)])
+
+    assert stacks.samples == 2
+    assert stacks.thread_samples == {"source": 2}
+    assert [seen.samples for seen in stacks.lines] == [2]
 
 
 def test_parked_threads_are_not_seen() -> None:
@@ -121,14 +137,12 @@ def test_where_each_reading_takes_long_time_is_left_for_stacks(
     ))  # fmt: skip
     sampler = StackSampler.__new__(StackSampler)
     sampler._watched_ns = sampler._late_ns = 0
-    sampler._ended = SimpleNamespace(is_set=lambda: sampler._samples == 3)  # type: ignore[assignment]
-    sampler._samples = 0
-    monkeypatch.setattr(
-        sampler, "_sample", lambda: setattr(sampler, "_samples", sampler._samples + 1)
-    )
+    sampler._ended = SimpleNamespace(is_set=lambda: len(sampler._samples) == 3)  # type: ignore[assignment]
+    sampler._samples = []
+    monkeypatch.setattr(sampler, "_sample", lambda: sampler._samples.append(module._Sample(0)))
     sampler._run()
 
-    assert sampler._samples == 3
+    assert len(sampler._samples) == 3
     assert sampler._watched_ns == 4 * 95_000_000
 
 
@@ -140,7 +154,7 @@ def test_the_switch_interval_is_put_back() -> None:
 
 
 def test_a_sampler_that_is_stopped_at_once_has_no_samples() -> None:
-    stacks = StackSampler(threading.get_ident()).stop("fit")
+    stacks = StackSampler(threading.get_ident()).stop("fit", [ALWAYS])
 
     assert (stacks.samples, stacks.lines) == (0, [])
 
@@ -151,10 +165,11 @@ def test_a_thread_between_two_lines_is_seen_where_its_function_is_defined(
     code = SimpleNamespace(co_filename=__file__, co_firstlineno=7, co_name="f", co_qualname="f")
     between = SimpleNamespace(f_code=code, f_lineno=None, f_back=None)
     sampler = StackSampler(threading.get_ident())
-    sampler.stop("fit")
-    sampler._lines.clear()
+    sampler.stop("fit", [ALWAYS])
+    sampler._samples.clear()
     frames = SimpleNamespace(_current_frames=lambda: {-1: between})
     monkeypatch.setattr(module, "sys", frames)
     sampler._sample()
 
-    assert list(sampler._lines) == [(__file__, 7, "f", "source")]
+    (sample,) = sampler._samples
+    assert sample.lines == [(__file__, 7, "f", "source")]

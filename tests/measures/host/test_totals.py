@@ -9,13 +9,13 @@ from pipediag.measures.missing import Missing
 from pipediag.session.host import Host
 from pipediag.session.host_track import GpuReading, HostTrack
 from pipediag.session.recorded_windows import RecordedStacks, StackLine
-from tests.measures.tracks import MS, PID, make_reading, make_stacks_window, make_track
+from tests.measures.tracks import MAP, MS, PID, make_reading, make_stacks_window, make_track
 
 WINDOW = (500 * MS, 1500 * MS)
 
 
 def measured(track: HostTrack, window_ns: tuple[int, int] = WINDOW) -> Host:
-    host = measure_host(track, window_ns, 2.0, windows=[make_stacks_window(1500, 1700, 10)])
+    host = measure_host(track, [window_ns], 2.0, windows=[make_stacks_window(1500, 1700, 10)])
     assert isinstance(host, Host)
     return host
 
@@ -40,6 +40,22 @@ def test_children_and_brief_threads_are_others() -> None:
     host = measured(make_track(readings=tuple(readings)))
     assert host.threads["others"] == pytest.approx(55)
     assert host.cores_busy == pytest.approx(1.75)
+
+
+def test_what_happens_between_two_runs_of_steps_is_none_of_their_cost() -> None:
+    """From 800 to 1200 ms something else computes as well, such as a validation."""
+    readings = []
+    for i in range(21):
+        reading, beside = make_reading(i), 80 * MS * min(4, max(0, i - 8))
+        ran = {**reading.thread_cpu_ns, MAP: (110 if 8 < i <= 12 else 30) * MS}
+        readings.append(replace(reading, cpu_ns=reading.cpu_ns + beside, thread_cpu_ns=ran))
+    spans = [(500 * MS, 800 * MS), (1200 * MS, 1500 * MS)]
+
+    host = measure_host(make_track(readings=tuple(readings)), spans, 2.0)
+
+    assert isinstance(host, Host)
+    assert host.cores_busy == pytest.approx(1.2)
+    assert sum(host.threads.values()) == pytest.approx(120)
 
 
 def test_memory_disk_and_switches() -> None:
@@ -106,13 +122,13 @@ def test_ticks_that_lag_behind_make_no_negative_others() -> None:
 def test_python_beside_the_loop_costs_cpu_per_step() -> None:
     window = make_stacks_window(1500, 1700, steps=10)
     window.python_thread_cpu_ns["pipediag-stacks#999"] = 500 * MS
-    host = measure_host(make_track(), WINDOW, 2.0, windows=[window])
+    host = measure_host(make_track(), [WINDOW], 2.0, windows=[window])
     assert host is not None
     assert host.python_source_cpu_ms_per_step == pytest.approx(20)
 
 
 def test_python_beside_the_loop_is_unknown_without_a_record() -> None:
-    host = measure_host(make_track(), WINDOW, 2.0)
+    host = measure_host(make_track(), [WINDOW], 2.0)
     assert host is not None
     assert host.python_source_cpu_ms_per_step is None
     assert host.lock_percent is None
@@ -139,14 +155,14 @@ def test_gpus_are_averaged_and_their_memory_is_the_highest() -> None:
     ids=["short", "later than the readings", "short and later"],
 )
 def test_too_few_samples_are_no_measurement(window_ns: tuple[int, int]) -> None:
-    found = measure_host(make_track(), window_ns, 2.0)
+    found = measure_host(make_track(), [window_ns], 2.0)
     assert isinstance(found, Missing)
     assert "host samples" in found.reason
 
 
 def test_the_samplers_own_reason_is_passed_on() -> None:
     track = HostTrack(PID, missing="This is darwin.")
-    assert measure_host(track, WINDOW, 2.0) == Missing("This is darwin.")
+    assert measure_host(track, [WINDOW], 2.0) == Missing("This is darwin.")
 
 
 def make_stacks(lines: list[StackLine], lock_wait_ms: int = 0) -> RecordedStacks:
@@ -188,7 +204,7 @@ def test_a_thread_that_nobody_knows_is_among_the_others() -> None:
 
 def test_three_samples_are_enough() -> None:
     assert measured(make_track(), (510 * MS, 790 * MS)).samples == 3
-    found = measure_host(make_track(), (510 * MS, 699 * MS), 2.0)
+    found = measure_host(make_track(), [(510 * MS, 699 * MS)], 2.0)
     assert found == Missing(
         "The window of 189 ms holds 2 host samples; 3 are needed. More --steps make it longer."
     )

@@ -15,6 +15,7 @@ from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
 from pipediag.capture.frameworks.tensorflow.tables.listening import hear_cancellable_calls
 from pipediag.capture.frameworks.tensorflow.traced_earlier import functions_that_train
 from pipediag.capture.frameworks.tensorflow.variables import watch_writes
+from pipediag.capture.measuring.python_clock import PYTHON_CLOCK
 from pipediag.capture.watching.other_uses import SESSION_RUN
 from pipediag.capture.watching.watchers import Watchers
 from pipediag.tensorflow_versions import is_too_old
@@ -70,6 +71,7 @@ class TensorFlowHooks:
         yield "tensorflow.python.eager.execute", self._on_execution
         yield "tensorflow.python.framework.func_graph", self._on_tracing
         yield "tensorflow.python.ops.resource_variable_ops", self._on_variables
+        yield "tensorflow.python.ops.script_ops", self._on_python_functions
         yield "tensorflow.python.profiler.profiler_v2", self._on_profiler
         yield "tensorflow.python.client.session", self._on_session
         yield "tensorflow.python.training.optimizer", self._on_v1_optimizer
@@ -134,6 +136,9 @@ class TensorFlowHooks:
         # program that has imported all of it, no other are called.
         classes = (module.BaseResourceVariable, module.ResourceVariable)
         watch_writes(classes, self._with.updates, self._guard)
+
+    def _on_python_functions(self, module: Any) -> None:
+        PYTHON_CLOCK.hook_into(module.FuncRegistry, self._guard)
 
     def _on_profiler(self, module: Any) -> None:
         self._with.profiler.install(module, self._guard)
