@@ -107,7 +107,7 @@ def make_recorded_function(**overrides: Any) -> RecordedFunction:
         "line": 5,
         "stateful": True,
         "graph_ops": {"EagerPyFunc": 1},
-        "python_names": [],
+        "python_calls": [],
     }
     return RecordedFunction(**{**values, **overrides})
 

@@ -90,9 +90,7 @@ def memory_bytes(root: Path = ROOT) -> int:
     return min(physical, cgroup.memory_limit(root) or physical)
 
 
-def _fingerprint(
-    model: str | None, cores: int, quota: float | None, devices: list[Device]
-) -> str:
+def _fingerprint(model: str | None, cores: int, quota: float | None, devices: list[Device]) -> str:
     names = sorted(f"{device.kind} {device.name}" for device in devices)
     facts = json.dumps([model, cores, quota, names])
     return hashlib.sha256(facts.encode()).hexdigest()[:16]

@@ -27,7 +27,7 @@ class OperationFunction(Record):
     line: int | None
     stateful: bool
     graph_ops: dict[str, int]
-    python_names: list[str] = []
+    python_calls: list[str] = []
     python_function_names: list[str] = []
     side_effect: str | None = None
     """What Python that it calls back visibly changes outside of itself; the end of a sentence."""

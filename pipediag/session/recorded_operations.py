@@ -22,8 +22,8 @@ class RecordedFunction:
     """True when tf.data regards the traced function as stateful, and so keeps its map serial."""
     graph_ops: dict[str, int]
     """Number of graph operations by type, nested functions included."""
-    python_names: list[str]
-    """Global and attribute names that the function's bytecode mentions, such as `sleep`."""
+    python_calls: list[str]
+    """Full names of the builtins and of modules' functions in its code, such as `time.sleep`."""
     python_function_names: list[str] = field(default_factory=list)
     """`file:line name` of each Python function that it calls back (py_function, numpy_function)."""
     python_tokens: list[str] = field(default_factory=list)

@@ -58,7 +58,9 @@ def test_without_a_recording_the_machine_is_still_described(root: Path) -> None:
     assert found.cores == 4
 
 
-def test_the_fingerprint_is_of_the_machine_alone(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fingerprint_is_of_the_machine_alone(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     base = describe_machine(recorded(), root).fingerprint
     assert describe_machine(recorded(), root).fingerprint == base
 

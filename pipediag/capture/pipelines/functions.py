@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType
 from typing import Any
 
 from pipediag.capture.callsites import is_users
 from pipediag.capture.graph_constants import constant_bytes
+from pipediag.capture.pipelines.python_calls import module_functions
 from pipediag.capture.pipelines.widening import widenings_of
 from pipediag.capture.purity.side_effects import side_effect
 from pipediag.capture.python_functions import source_location, unwrap
@@ -36,7 +36,7 @@ def describe_function(dataset: Any, trace_ms: float | None) -> RecordedFunction 
         line=code.co_firstlineno if code else None,
         stateful=any(_is_stateful(operation) for operation in operations),
         graph_ops=dict(Counter(operation.type for operation in operations)),
-        python_names=sorted(set(_names(code))) if code else [],
+        python_calls=module_functions(python),
         python_function_names=[source_location(function) for function in called_back],
         python_tokens=sorted(set(_tokens(operations))),
         side_effect=next(filter(None, map(users_side_effect, called_back)), None),
@@ -70,13 +70,6 @@ def _is_stateful(operation: Any) -> bool:
     if operation.type in _HARMLESS_STATEFUL:
         return False
     return bool(operation.op_def is not None and operation.op_def.is_stateful)
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
 
 
 def _tokens(operations: Iterable[Any]) -> Iterator[str]:

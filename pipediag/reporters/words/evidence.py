@@ -192,7 +192,7 @@ LABELS: Mapping[str, _Shown] = {
     "python": _Shown("its Python"),
     "python_idle_ms": _Shown("idle for Python", "ms"),
     "python_idle_percent_of_span": _Shown("idle for Python", _OF_SPAN),
-    "python_names": _Shown("names in the function"),
+    "python_calls": _Shown("Python in the function"),
     "python_percent": _Shown("Python", _OF_STEP),
     "python_percent_of_step": _Shown("Python", _OF_STEP),
     "random_operation": _Shown("draws random numbers", _OPERATION),

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pipediag.facts.helper_made import gives_batches_alone
 from pipediag.facts.limits import Threshold
-from pipediag.facts.pipeline import call_name, following_batch, framework_call, operations, upstream
+from pipediag.facts.pipeline import (
+    call_name,
+    downstream,
+    following_batch,
+    framework_call,
+    operations,
+    upstream,
+)
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -25,7 +32,8 @@ META = Meta(
     title_failed="A shuffle is too small to mix the data",
     title_passed="Shuffles mix the data",
     looks_at="Each shuffle's buffer against the number of elements and the batch behind it, and "
-    "whether it comes after a batch.",
+    "whether it comes after a batch. Where the number is not known before the pipeline runs, as "
+    "behind an interleave of files, by the batches of the epochs that were seen.",
     why="An element can come early by no more than the buffer's size. A buffer no larger than a "
     "batch mixes within batches only, and after a batch whole batches change places. This is about "
     "how well the model learns, not about speed.",
@@ -40,6 +48,11 @@ META = Meta(
     untried="It is about how well the model learns, which a trial of speed can't tell.",
 )
 
+_KEEPS_NUMBER = ("map", "shuffle", "prefetch", "cache", "with_options")
+_UNKNOWN = (
+    "How many elements reach the shuffle is not known: nothing says it before the pipeline runs, "
+    "and no epoch of it ended while the loop was watched."
+)
 _NO_SPEED = Prediction(None, "This is about how well the data is mixed, not about speed.")
 
 
@@ -55,18 +68,22 @@ def check(session: Session) -> list[Finding]:
 def _finding(session: Session, op: Operation) -> Finding:
     above = upstream(session, op)
     buffer = op.parameters.get("buffer_size")
-    count = _count(above)
+    count, at_most = _counts(session, op, above)
     evidence: dict[str, Scalar] = {"buffer_size": buffer, "elements": count}
     if not isinstance(buffer, int) or buffer < 0:
         return META.finding(
             "inconclusive", "The buffer's size is not known.", op=op, evidence=evidence
         )
-    if any(other.kind == "shuffle" for other in above) or (count is not None and buffer >= count):
+    if any(other.kind == "shuffle" for other in above) or (
+        at_most is not None and buffer >= at_most
+    ):
         return META.finding("pass", "", op=op, evidence=evidence)
     problem = _problem(session, op, buffer, count)
-    if problem is None:
-        return META.finding("pass", "", op=op, evidence=evidence)
-    return META.finding("fail", problem, op=op, evidence=evidence, own_prediction=_NO_SPEED)
+    if problem is not None:
+        return META.finding("fail", problem, op=op, evidence=evidence, own_prediction=_NO_SPEED)
+    if at_most is None or buffer < at_most * COVERAGE.value / 100.0:
+        return META.finding("not-applicable", _UNKNOWN, op=op, evidence=evidence)
+    return META.finding("pass", "", op=op, evidence=evidence)
 
 
 def _problem(session: Session, op: Operation, buffer: int, count: int | None) -> str | None:
@@ -101,6 +118,32 @@ def _problem(session: Session, op: Operation, buffer: int, count: int | None) ->
     return None
 
 
-def _count(above: list[Operation]) -> int | None:
-    counts = [other.cardinality for other in above if other.kind != "repeat"]
-    return next((count for count in counts if count is not None and count >= 0), None)
+def _counts(
+    session: Session, op: Operation, above: list[Operation]
+) -> tuple[int | None, int | None]:
+    """Return how many elements reach the shuffle in one pass, at least and at most.
+
+    Where nothing says it before it runs, as behind an interleave of files, the epochs that were
+    seen do.
+    """
+    once = (other for other in above if other.kind != "repeat" and other.cardinality != -1)
+    nearest = next(once, None)
+    if nearest is not None and nearest.cardinality is not None:
+        return nearest.cardinality, nearest.cardinality
+    return _counted_in_epochs(session, op)
+
+
+def _counted_in_epochs(session: Session, op: Operation) -> tuple[int | None, int | None]:
+    """Return the examples of an epoch: each iterator but the last has gone through one.
+
+    None where an epoch's examples are others than those that are shuffled.
+    """
+    loop = session.diagnosed_loop()
+    behind = downstream(session, op)
+    kept = all(other.kind in (*_KEEPS_NUMBER, *BATCHING) for other in behind)
+    if loop is None or loop.batch_size is None or loop.iterators < 2 or not kept:
+        return None, None
+    if operations(session, "repeat"):
+        return None, None
+    examples = loop.steps * loop.batch_size
+    return examples // loop.iterators, examples // (loop.iterators - 1)

@@ -15,8 +15,8 @@ META = Meta(
     name="Python at trace time",
     title_failed="Python in a mapped function runs only while it is traced",
     title_passed="No mapped function relies on Python at trace time",
-    looks_at="Mapped functions whose code names time.sleep, print, open, clocks or NumPy's random, "
-    "while their graph calls no Python.",
+    looks_at="Mapped functions whose code names time.sleep, print, open, clocks, random or NumPy's "
+    "random, by what these names are bound to, while their graph calls no Python.",
     why="tf.data traces the function into a graph once and runs the graph. Such Python costs "
     "nothing per element, and a number it drew is the same for every element.",
     edit="Delete it, or use tf.random, tf.print, tf.io where it was meant to act on each element.",
@@ -30,8 +30,20 @@ META = Meta(
     untried="Removing it changes no speed, so there is nothing to measure.",
 )
 
-_IDLE_NAMES = frozenset({"sleep", "print", "open", "perf_counter", "monotonic", "input"})
-_NUMPY_NAMES = frozenset({"np", "numpy"})
+_IDLE = frozenset(
+    {
+        "print",
+        "open",
+        "input",
+        "time.sleep",
+        "time.time",
+        "time.perf_counter",
+        "time.perf_counter_ns",
+        "time.monotonic",
+        "time.monotonic_ns",
+    }
+)
+_DRAWING = ("numpy.random.", "random.")
 
 
 def check(session: Session) -> list[Finding]:
@@ -46,28 +58,26 @@ def check(session: Session) -> list[Finding]:
 def _idle(function: OperationFunction) -> list[str]:
     if uses(function, PYTHON_OPERATIONS):
         return []
-    names = set(function.python_names)
-    idle = names & _IDLE_NAMES
+    idle = {name for name in function.python_calls if name in _IDLE}
     if "PrintV2" in function.graph_ops:
         idle -= {"print"}
-    if _draws_once(function):
-        idle.add("random")
-    return sorted(idle)
+    return sorted(idle | set(_drawn_once(function)))
 
 
-def _draws_once(function: OperationFunction) -> bool:
-    names = set(function.python_names)
+def _drawn_once(function: OperationFunction) -> list[str]:
     stateless = any(name.startswith("StatelessRandom") for name in function.graph_ops)
-    drawn = random_operations(function.graph_ops) or stateless
-    return "random" in names and bool(names & _NUMPY_NAMES) and not drawn
+    if stateless or random_operations(function.graph_ops):
+        return []
+    return [name for name in function.python_calls if name.startswith(_DRAWING)]
 
 
 def _finding(op: Operation, function: OperationFunction) -> Finding:
     idle = _idle(function)
-    if idle == ["random"]:
+    if idle == _drawn_once(function):
         advice = (
-            f"The {call_name(op)} draws NumPy random numbers once, while it is traced: every "
-            "element gets the same ones. Use tf.random.stateless_uniform, or numpy_function."
+            f"The {call_name(op)} draws random numbers in Python (`{'`, `'.join(idle)}`) once, "
+            "while it is traced: every element gets the same ones. Use "
+            "tf.random.stateless_uniform, or numpy_function."
         )
     else:
         advice = (
@@ -80,7 +90,7 @@ def _finding(op: Operation, function: OperationFunction) -> Finding:
         advice,
         op=op,
         evidence={
-            "python_names": ", ".join(idle),
+            "python_calls": ", ".join(idle),
             "traces": function.trace_count,
             "elements_per_step": op.elements,
             "removed_by_tensorflow": op.removed_by_tensorflow,

@@ -53,6 +53,11 @@ META = Meta(
     yields_to=("own-python",),
 )
 
+_OTHER_KIND = (
+    "Several steps in one call, which is all that it advises, does not fit a loop that runs in a "
+    "graph or hands its batches to several replicas."
+)
+
 
 def check(session: Session) -> list[Finding]:
     """One finding on the diagnosed loop."""
@@ -65,8 +70,10 @@ def check(session: Session) -> list[Finding]:
         "steps_per_execution": loop.keras.steps_per_execution if loop.keras else None,
     }
     place: Place = (loop.file, loop.line)
-    if percent < OVERHEAD.value or loop.kind not in ("keras", "eager", "tf_function"):
+    if percent < OVERHEAD.value:
         return [META.finding("pass", "", place=place, evidence=evidence)]
+    if loop.kind not in ("keras", "eager", "tf_function"):
+        return [META.finding("not-applicable", _OTHER_KIND, place=place, evidence=evidence)]
     other = _other_rule(session, loop)
     if other is not None:
         return [META.finding("informative", other, place=place, evidence=evidence)]

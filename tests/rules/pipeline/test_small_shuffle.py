@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pipediag.rules.pipeline import small_shuffle
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import make_session
+from tests.factories import make_loop, make_session
 from tests.records import make_operation
 from tests.rules.sessions import batch, only, session_of, source
 
@@ -43,7 +45,6 @@ def test_a_batch_of_the_framework_is_not_the_user_s_to_move() -> None:
     [
         session_of(source(), shuffle(1000), batch(32)),
         session_of(source(cardinality=16), shuffle(16), batch(32)),
-        session_of(source(cardinality=None), shuffle(1000), batch(32)),
         session_of(source(), batch(32, cardinality=313), shuffle(313)),
         session_of(source(), shuffle(10_000, "first"), make_operation("m", "map"), batch(32)),
     ],
@@ -83,3 +84,40 @@ def test_elements_are_counted_before_they_are_repeated() -> None:
     session = session_of(source(cardinality=100), repeat, shuffle(100), batch(32))
     finding = only(small_shuffle, session)
     assert (finding.status, finding.evidence["elements"]) == ("pass", 100)
+
+
+def interleaved(buffer: int, *behind: Operation, **loop: Any) -> Session:
+    """Ten files, each of unknown length, as the standard pipeline over TFRecords reads them."""
+    interleave = make_operation("interleave", "interleave", cardinality=None)
+    values = {"batch_size": 32, "steps": 1000, "iterators": 4, **loop}
+    return session_of(
+        source(cardinality=10),
+        interleave,
+        shuffle(buffer),
+        *(behind or (batch(32),)),
+        loops=[make_loop(**values)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("buffer", "status"), [(64, "fail"), (90, "not-applicable"), (107, "pass")]
+)
+def test_behind_an_interleave_it_counts_by_epochs(buffer: int, status: str) -> None:
+    # 32,000 examples in three epochs and a part of a fourth: 8,000 to 10,666 each.
+    finding = only(small_shuffle, interleaved(buffer))
+    assert (finding.status, finding.evidence["elements"]) == (status, 8000)
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        interleaved(64, iterators=1),
+        interleaved(64, batch_size=None),
+        interleaved(64, make_operation("repeat", "repeat"), batch(32)),
+        interleaved(64, make_operation("filter", "filter"), batch(32)),
+        session_of(source(cardinality=None), shuffle(1000), batch(32)),
+    ],
+)
+def test_files_are_no_elements(session: Session) -> None:
+    finding = only(small_shuffle, session)
+    assert (finding.status, finding.evidence["elements"]) == ("not-applicable", None)

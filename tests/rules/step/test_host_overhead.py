@@ -103,7 +103,17 @@ def test_overhead_that_is_not_python_only_informs() -> None:
 
 def test_near_misses_pass() -> None:
     assert only(host_overhead, make_session()).status == "pass"
-    assert only(host_overhead, session_with(kind="in_graph", keras=None)).status == "pass"
+
+
+@pytest.mark.parametrize("kind", ["in_graph", "distributed"])
+def test_it_says_nothing_of_loops_that_its_edit_does_not_fit(kind: str) -> None:
+    shares = make_breakdown(dispatch=70.0, device_compute=30.0)
+    loops = [make_loop(kind=kind, keras=None)]
+    assert only(host_overhead, make_session(breakdown=shares, loops=loops)).status == (
+        "not-applicable"
+    )
+    idle = make_breakdown(dispatch=2.0, device_compute=98.0)
+    assert only(host_overhead, make_session(breakdown=idle, loops=loops)).status == "pass"
 
 
 def test_missing_breakdown_is_inconclusive() -> None:
