@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipediag.facts.graph_ops import calls_python, differs_by_pass
+from pipediag.facts.graph_ops import differs_by_pass
 from pipediag.facts.pipeline import upstream_of
 from pipediag.session.ledger import RunPart
 from pipediag.session.loops import Loop
@@ -70,12 +70,6 @@ def cache_place(pipeline: Pipeline, work: Operation) -> Operation | None:
         if op.id == work.id:
             break
     return place
-
-
-def calls_python_above(pipeline: Pipeline, place: Operation) -> bool:
-    """Whether elements come through Python there, so that only its author knows if they differ."""
-    above = [place, *upstream_of(pipeline.ops, place)]
-    return any(op.kind == "from_generator" or calls_python(op) for op in above)
 
 
 def shuffled_above(pipeline: Pipeline, place: Operation) -> bool:

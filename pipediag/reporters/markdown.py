@@ -144,7 +144,7 @@ def _findings(session: Session) -> list[str]:
 def _cells(finding: Finding, places: SourceNames) -> list[str]:
     where = places.at(finding.file, finding.line) if finding.file else ""
     known = outcome(finding)
-    tried = " ".join(filter(None, (known.word, known.numbers))) if known else ""
+    tried = " ".join(filter(None, (known.word, known.numbers, known.condition))) if known else ""
     return [clipped(text, _LONGEST_CELL) for text in (finding.rule, finding.title, where, tried)]
 
 

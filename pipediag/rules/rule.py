@@ -90,6 +90,7 @@ class Meta:
         severity: FindingSeverity | None = None,
         effect: EffectOnResults | None = None,
         subject: FindingSubject | None = None,
+        condition: str | None = None,
         edit: Edit | None = None,
         untried: str | None = None,
         part: RunPartName = "steps",
@@ -101,8 +102,9 @@ class Meta:
         `saved_s` (seconds of the run) and `speedup_at_most` (of the part) are kept as a prediction
         is.
 
-        The edit is kept, with its effect, where it fails, and where it informs if the rule tries
-        that too. A failed one without an edit says why there is none (`untried`, or the rule's).
+        The edit is kept, with its effect and condition, where it fails, and where it informs if the
+        rule tries that too. A failed one without an edit says why there is none (`untried`, or the
+        rule's).
         """
         file, line = place or ((op.file, op.line) if op else (None, None))
         failed = status == "fail"
@@ -125,6 +127,7 @@ class Meta:
             evidence=numbers,
             advice=advice,
             effect_on_results=(effect or self.effect_on_results) if failed or kept else None,
+            condition=condition if failed or kept else None,
             predicted_speedup=own_prediction.speedup if failed and own_prediction else None,
             speedup_at_most=speedup_at_most if failed else None,
             saved_s=saved_s if failed else None,

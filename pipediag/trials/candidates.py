@@ -10,6 +10,7 @@ from pipediag.session.findings import Finding
 from pipediag.trials.arms import Arm
 from pipediag.vocabulary import FindingStatus
 
+RETUNE = "Changes a hyper-parameter: retune it yourself."
 _WORTH_TRYING: tuple[FindingStatus, ...] = ("fail", "informative")
 
 
@@ -20,12 +21,23 @@ class Candidate:
     edit: Edit
     changes_hyper_parameter: bool
     safe: bool
+    condition: str | None = None
+    """What only the user can decide before it is used."""
     same_as: tuple[str, ...] = ()
     """Ids of other findings' edits that make the same changes."""
 
     @property
     def arm(self) -> Arm:
         return Arm(self.edit.id, self.edit.changes, self.edit.check, self.edit.runs_through)
+
+    @property
+    def left_out_of_combination(self) -> str | None:
+        """Why it is not combined with others without the user's decision; None where it is."""
+        if self.changes_hyper_parameter:
+            return RETUNE
+        if self.condition is not None:
+            return f"Only {self.condition}: that is for you to decide."
+        return None
 
     @property
     def changes_model(self) -> bool:
@@ -65,6 +77,7 @@ def _candidate(finding: Finding, edit: Edit) -> Candidate:
         edit=edit,
         changes_hyper_parameter=finding.effect_on_results == "changes a hyper-parameter",
         safe=finding.effect_on_results != "not safe here",
+        condition=finding.condition,
     )
 
 

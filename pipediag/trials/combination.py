@@ -21,26 +21,26 @@ from pipediag.trials.statistics import (
 FINAL_ROUNDS = 10
 """Of all that are in against base. Their number is fixed beforehand, so 95 % means 95 %."""
 
-RETUNE = "Changes a hyper-parameter: retune it yourself."
-
 
 def combine(
     bench: Bench, confirmed: Iterable[Confirmed], ended: str | None = None
 ) -> Combined | None:
     """Start from the best edit, add the others in the order of their gain, measure what is in.
 
-    None where no confirmed edit leaves the hyper-parameters alone. `ended` says why no further
+    What the user has to decide on first (hyper-parameters, conditions) is left out; None where
+    nothing else is confirmed. `ended` says why no further
     block can run; a process that is lost on the way ends it likewise, and what was measured until
     then counts.
     """
     ranked = sorted(confirmed, key=lambda one: -one.estimate.value)
-    able = [one for one in ranked if not one.candidate.changes_hyper_parameter]
+    able = [one for one in ranked if one.candidate.left_out_of_combination is None]
     if not able:
         return None
     combination = _Combination(bench, able[0])
     for one in ranked:
-        if one.candidate.changes_hyper_parameter:
-            combination.drop(one.candidate, RETUNE)
+        reason = one.candidate.left_out_of_combination
+        if reason is not None:
+            combination.drop(one.candidate, reason)
     waiting = deque(one.candidate for one in able[1:])
     try:
         while waiting and not ended:

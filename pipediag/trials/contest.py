@@ -137,7 +137,7 @@ class Contest:
         return self._bench.left_s() - self._kept_for_the_combination_s()
 
     def _kept_for_the_combination_s(self) -> float:
-        if sum(not one.candidate.changes_hyper_parameter for one in self.confirmed) < 2:
+        if sum(one.candidate.left_out_of_combination is None for one in self.confirmed) < 2:
             return 0.0
         budget_s = self._bench.budget_s
         first_look_s = LOOKS[0] * self._bench.cost_s([BASE_ARM] * 3)

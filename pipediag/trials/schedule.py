@@ -265,7 +265,7 @@ def _why_not_combined(contest: Contest, *, any_tried: bool) -> str:
     if not any_tried:
         return "There was no edit to try."
     if contest.confirmed:
-        return "The only confirmed edits change a hyper-parameter: retune it yourself."
+        return "Each confirmed change needs a decision of yours first, so none was combined."
     return "No edit was confirmed."
 
 

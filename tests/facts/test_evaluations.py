@@ -4,7 +4,6 @@ import pytest
 
 from pipediag.facts.evaluations import (
     cache_place,
-    calls_python_above,
     elements_of_a_batch,
     held_bytes,
     is_end,
@@ -12,6 +11,7 @@ from pipediag.facts.evaluations import (
     shuffled_above,
     wait_percent,
 )
+from pipediag.facts.graph_ops import condition_of_cache
 from pipediag.session.loops import Evaluation
 from pipediag.session.pipeline import Operation, Pipeline
 from tests.evaluations import decoding, ending, validation, written
@@ -105,13 +105,15 @@ def test_what_is_drawn_at_random_is_not_frozen() -> None:
 
 
 def test_python_in_it_is_seen_wherever_it_stands_above() -> None:
-    pipeline = ending()
-    assert not calls_python_above(pipeline, pipeline.ops[2])
+    def condition(pipeline: Pipeline, index: int) -> str | None:
+        return condition_of_cache(pipeline.ops, pipeline.ops[index], "evaluation")
+
+    assert condition(ending(), 2) is None
     python = ending(before=decoding(graph_ops={"EagerPyFunc": 1}))
-    assert calls_python_above(python, python.ops[2])
-    assert not calls_python_above(python, python.ops[0])
+    assert condition(python, 2) is not None
+    assert condition(python, 0) is None
     generated = ending(before=[written("v1", "from_generator", 30)])
-    assert calls_python_above(generated, generated.ops[0])
+    assert "generator" in (condition(generated, 0) or "")
 
 
 def test_a_shuffle_is_seen_above_the_cache_alone() -> None:

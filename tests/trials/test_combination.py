@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pipediag.session.trials import Combined
-from pipediag.trials.combination import FINAL_ROUNDS, RETUNE
+from pipediag.trials.candidates import RETUNE
+from pipediag.trials.combination import FINAL_ROUNDS
 from pipediag.vocabulary import BASE
 from tests.trials.bench import FakeExecutor, make_finding, try_edits
 
@@ -119,7 +120,16 @@ def test_a_hyper_parameter_alone_does_not_head_the_report() -> None:
     )
     assert outcome.combined is None
     assert outcome.combined_missing is not None
-    assert "hyper-parameter" in outcome.combined_missing
+
+
+def test_what_holds_on_a_condition_is_left_to_the_user() -> None:
+    edits = [make_finding(name) for name in "ab"]
+    edits[0] = edits[0].model_copy(update={"condition": "if the data is the same"})
+    outcome = try_edits(FakeExecutor({"a": 5.0, "b": 2.0}), edits)
+    assert outcome.trials["a"].state == "confirmed"
+    assert outcome.combined is not None
+    assert outcome.combined.findings == ["b"]
+    assert [one.edit for one in outcome.combined.dropped] == ["a"]
 
 
 def test_a_process_lost_while_combining_leaves_what_was_in() -> None:

@@ -187,7 +187,7 @@ LABELS: Mapping[str, _Shown] = {
     "pool_threads": _Shown("threads in the pool"),
     "prediction_basis": _Shown("predicted by"),
     "prediction_missing": _Shown("why no speed-up is predicted"),
-    "predicted_if_the_same": _Shown("predicted if each epoch gives the same", "x"),
+    "at_most_if_the_same": _Shown("at most, if each epoch gives the same", "x"),
     "profiled_step_ratio": _Shown("a step under the profiler takes", "x"),
     "python": _Shown("its Python"),
     "python_idle_ms": _Shown("idle for Python", "ms"),

@@ -80,9 +80,10 @@ def _of_the_step(finding: Finding) -> Gain | None:
         return None
     if trial.speedup is not None:
         bounds = pipeline_estimate.bounds(trial) or ""
+        rest = ", ".join(filter(None, (bounds, finding.condition)))
         unit = "an epoch" if trial.basis == "epoch" else "a step"
         seen = not pipeline_estimate.is_estimate(trial)
-        return Gain(unit, speedup(trial.speedup), bounds, measured=seen)
+        return Gain(unit, speedup(trial.speedup), rest, measured=seen)
     if finding.part != "steps":
         return None
     if finding.predicted_speedup is not None:
@@ -91,7 +92,8 @@ def _of_the_step(finding: Finding) -> Gain | None:
         rest = " ".join(filter(None, (likely, "predicted", by)))
         return Gain("a step", speedup(finding.predicted_speedup), rest, measured=False)
     if finding.speedup_at_most is not None:
-        return Gain("a step", speedup(finding.speedup_at_most), "at most", measured=False)
+        rest = ", ".join(filter(None, ("at most", finding.condition)))
+        return Gain("a step", speedup(finding.speedup_at_most), rest, measured=False)
     return None
 
 

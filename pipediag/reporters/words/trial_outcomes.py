@@ -31,10 +31,13 @@ class Outcome:
     """`8 block pairs`, on what."""
     says: str | None
     """What that comes to, or why it is not known, as a sentence."""
+    condition: str | None = None
+    """What must hold for the numbers to be had: `if the generator yields the same data`."""
 
     def __str__(self) -> str:
         known = f"{self.word}: {self.numbers}" if self.numbers else self.word
-        return f"{known} over {self.basis}" if self.basis else known
+        based = f"{known} over {self.basis}" if self.basis else known
+        return f"{based}, {self.condition}" if self.numbers and self.condition else based
 
 
 def outcome(finding: Finding) -> Outcome | None:
@@ -51,6 +54,7 @@ def outcome(finding: Finding) -> Outcome | None:
         numbers=_numbers(finding),
         basis=_basis(trial),
         says=_says(trial),
+        condition=finding.condition,
     )
 
 
@@ -87,8 +91,11 @@ def change(session: Session, edit_id: str) -> str:
 
 
 def change_and_effect(session: Session, edit_id: str) -> str:
-    """The same, and what it does to the results unless they stay what they were."""
+    """The same, and on what condition, or what it does to the results unless they stay as they
+    were."""
     finding = _of_edit(session, edit_id)
+    if finding is not None and finding.condition is not None:
+        return f"{change(session, edit_id)} ({finding.condition})"
     if finding is not None and finding.effect_on_results == "mends results":
         return f"{change(session, edit_id)} (mends the results)"
     altered = finding is not None and finding.effect_on_results not in (None, "same results")

@@ -3,15 +3,49 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
-from pipediag.facts.epochs import fills_a_shuffle
-from pipediag.facts.pipeline import keeps_elements, upstream
+from pipediag.facts.epochs import fills_a_shuffle, seen_time
+from pipediag.facts.pipeline import keeps_elements, place_name, upstream
+from pipediag.session.edits import Change, Edit, Insert
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import CACHES
+from pipediag.vocabulary import Scalar
 
 FILL_S = 2.0
 LEAST_BATCHES = 8
+FULL = "Measured once the cache is full."
+_ON_DISK = (
+    "Measured once the cache is full, on a part of it in the directory for temporary files, whose "
+    "disk may not be the one that you choose; read from the disk, as the whole of it would be."
+)
+
+
+def cache_behind(
+    session: Session,
+    op: Operation,
+    rule: str,
+    *,
+    first: Iterable[Change] = (),
+    on_disk: bool = False,
+    whole_epoch: bool = False,
+) -> Edit | None:
+    """Return the edit that puts a filled cache behind the operation, after the `first` changes.
+
+    None where it is not known how many elements pass in a step.
+    """
+    elements = elements_to_cache(session, op)
+    if elements is None:
+        return None
+    where: dict[str, Scalar] = {"on_disk": True} if on_disk else {}
+    return Edit(
+        id=f"{rule}:{op.id}",
+        label=f"cache{' on disk' if on_disk else ''} behind the {place_name(op)}",
+        changes=(*first, Insert(op.id, "cache", {"elements": elements, **where})),
+        caveat=_ON_DISK if on_disk else FULL,
+        whole_epoch=whole_epoch,
+    )
 
 
 def elements_to_cache(session: Session, op: Operation) -> int | None:
@@ -35,3 +69,16 @@ def elements_of_a_pass(session: Session, op: Operation) -> int | None:
         if other.kind not in CACHES and not keeps_elements([other]):
             return None
     return None
+
+
+def elements_seen_in_a_pass(session: Session, op: Operation) -> int | None:
+    """Elements of one pass at this operation by the epochs that were seen to their end.
+
+    None where none was, and where `steps_per_epoch` cuts epochs out of data whose end is unknown.
+    """
+    loop, run = session.diagnosed_loop(), session.run
+    if loop is None or run is None or not run.epochs_seen or not op.elements:
+        return None
+    if seen_time(session) is None or (loop.keras is not None and loop.keras.steps_per_epoch):
+        return None
+    return math.ceil(loop.steps / run.epochs_seen * op.elements)

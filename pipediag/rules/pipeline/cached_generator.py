@@ -14,7 +14,14 @@ from pipediag.facts.pipeline import (
     reaches_the_loop,
 )
 from pipediag.rules.pipeline.cache_gain import gain_of_cache
-from pipediag.rules.pipeline.cache_size import against, bytes_each, cache_bytes
+from pipediag.rules.pipeline.cache_size import (
+    MEMORY,
+    against,
+    bytes_each,
+    cache_bytes,
+    fits_in_memory,
+)
+from pipediag.rules.pipeline.cached_elements import cache_behind, elements_seen_in_a_pass
 from pipediag.rules.relevance import weigh
 from pipediag.rules.rule import Meta
 from pipediag.session.findings import Finding
@@ -23,7 +30,8 @@ from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import Scalar
 
-TITLE = "A cache would do if the generator gives the same in every epoch"
+TITLE = "A cache would do if the generator yields the same data in every epoch"
+_SAME = "if the generator yields the same data in every epoch"
 
 
 def of_generator(meta: Meta, session: Session) -> Finding | None:
@@ -31,7 +39,7 @@ def of_generator(meta: Meta, session: Session) -> Finding | None:
     op = _costliest(session)
     if op is None:
         return None
-    passes, size = passes_over_data(session), cache_bytes(session, op)
+    passes, size = passes_over_data(session), _size(session, op)
     evidence: dict[str, Scalar] = {
         **weigh(session, op).evidence,
         "passes_over_data": "unlimited" if passes == math.inf else passes,
@@ -42,14 +50,57 @@ def of_generator(meta: Meta, session: Session) -> Finding | None:
     if changes:
         ended = f"The generator changes something, which a cache would end: {changes}."
         return meta.finding("pass", ended, op=op, evidence=evidence)
-    # That its size is not known is no reason against it, but for its author to say.
     reason = against(session, passes, size or 0.0)
     if reason is not None or passes is None:
         return meta.finding("pass", reason or "", op=op, evidence=evidence)
-    gain = gain_of_cache(session, op, passes).speedup
-    evidence["predicted_if_the_same"] = gain
-    advice = f"{_if_the_same(session, op, passes, gain)} {_takes(session, op, size)}".strip()
-    return meta.finding("informative", advice, op=op, evidence=evidence, title=TITLE)
+    unknown = _unknown_memory(session, op, size)
+    if unknown is not None:
+        advice = f"A cache behind {call_name(op)} could help {_SAME}. {unknown}"
+        return meta.finding("informative", advice, op=op, evidence=evidence, title=TITLE)
+    evidence["at_most_if_the_same"] = gain_of_cache(session, op, passes).speedup
+    on_disk = size is not None and not fits_in_memory(session, size)
+    condition = _SAME if size is not None else f"{_SAME}, and {_fits(session, op)}"
+    cache = "`.cache(path)`" if on_disk else "`.cache()`"
+    takes = f" It would take {memory_size(size)}." if size is not None else ""
+    return meta.finding(
+        "informative",
+        f"Put {cache} directly behind {call_name(op)} {condition}.{takes}",
+        op=op,
+        evidence=evidence,
+        effect="not known",
+        condition=condition,
+        edit=cache_behind(session, op, meta.id, on_disk=on_disk),
+        title=TITLE,
+    )
+
+
+def _size(session: Session, op: Operation) -> float | None:
+    """Return the bytes of one pass: as its dataset says, or by epochs seen to their end."""
+    known, each = cache_bytes(session, op), bytes_each(session, op)
+    count = elements_seen_in_a_pass(session, op)
+    return float(count * each) if known is None and count is not None and each else known
+
+
+def _unknown_memory(session: Session, op: Operation, size: float | None) -> str | None:
+    """Why nothing can be said of the memory that a cache would take, as a sentence, or None."""
+    loop = session.diagnosed_loop()
+    if size is not None:
+        return None
+    if not bytes_each(session, op):
+        return "It was not tried, as how much memory its elements take is not known."
+    if loop is not None and loop.keras is not None and loop.keras.steps_per_epoch:
+        return (
+            "It was not tried: with `steps_per_epoch` the generator may have no end, and a cache "
+            "of it would grow until memory ends."
+        )
+    return None
+
+
+def _fits(session: Session, op: Operation) -> str:
+    """How many of its elements there may be, where their number is not known."""
+    each = bytes_each(session, op) or 1
+    most = int(available_bytes(session) * MEMORY.value / 100.0 / each)
+    return f"there are at most {most:,} elements of {each:,.0f} bytes (half of the free memory)"
 
 
 def instead(session: Session) -> str | None:
@@ -76,26 +127,3 @@ def _counts(session: Session, op: Operation) -> bool:
     if op.inside_function_of or not reaches_the_loop(session, op, without=CACHES):
         return False
     return weigh(session, op).status == "fail"
-
-
-def _if_the_same(session: Session, op: Operation, passes: float, gain: float | None) -> str:
-    advice = (
-        f"Whether the generator of {call_name(op)} gives the same examples in every epoch is not "
-        "known. If it does, put `.cache()` directly behind it"
-    )
-    later = gain_of_cache(session, op, math.inf).speedup
-    if later is None:
-        return f"{advice}."
-    advice = f"{advice}: {later:.3g}x is predicted for the steps from the second epoch on"
-    if passes == math.inf or gain is None:
-        return f"{advice}."
-    return f"{advice}, {gain:.3g}x for those of all {passes:g}."
-
-
-def _takes(session: Session, op: Operation, size: float | None) -> str:
-    if size is not None:
-        return f"It would take {memory_size(size)}."
-    each = bytes_each(session, op)
-    if not each:
-        return ""
-    return f"It would take {each:.0f} bytes for each of its elements, whose number is not known."

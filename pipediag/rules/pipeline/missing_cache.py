@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pipediag.facts.amounts import memory_size
 from pipediag.facts.epochs import FIRST_BATCHES, fills_a_shuffle
-from pipediag.facts.graph_ops import calls_python, differs_by_pass
+from pipediag.facts.graph_ops import condition_of_cache, differs_by_pass
 from pipediag.facts.later_epochs import long_percent, time_of_epochs
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.machine import available_bytes
@@ -18,7 +18,6 @@ from pipediag.facts.pipeline import (
     keeps_elements,
     operations,
     passes_over_data,
-    place_name,
     reaches_the_loop,
     reshuffles,
     upstream,
@@ -32,7 +31,7 @@ from pipediag.rules.pipeline.cache_size import (
     fits_in_memory,
     room,
 )
-from pipediag.rules.pipeline.cached_elements import elements_of_a_pass, elements_to_cache
+from pipediag.rules.pipeline.cached_elements import cache_behind, elements_of_a_pass
 from pipediag.rules.pipeline.cached_generator import of_generator
 from pipediag.rules.pipeline.epoch_ends import (
     foretold,
@@ -42,7 +41,7 @@ from pipediag.rules.pipeline.epoch_ends import (
 from pipediag.rules.prediction import FORECAST
 from pipediag.rules.relevance import Weight, contested_by_percent, weigh
 from pipediag.rules.rule import Meta, Prediction
-from pipediag.session.edits import Edit, Insert, Move
+from pipediag.session.edits import Edit, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -57,8 +56,8 @@ META = Meta(
     looks_at="Costly maps that draw no random numbers, in a loop of several epochs without a cache "
     "behind them on the way to the training loop (one above them or on another branch keeps none "
     "of their results); and the bytes of all their elements, counted or by the size of the files "
-    "read, against the available memory. A costly from_generator is named too: whether it gives "
-    "the same in every epoch only you know.",
+    "read, against the available memory. A costly from_generator, too: whether it yields the same "
+    "data in every epoch only you know, so its gain is given with that condition.",
     why="From the second epoch on a cache replaces everything above it.",
     edit="`.cache()` behind the map and above shuffle, repeat and anything random; `.cache(path)` "
     "where the elements don't fit in memory. A shuffle may stay above it with "
@@ -79,11 +78,6 @@ META = Meta(
 )
 
 _DISK_UNKNOWN = Prediction(None, "How fast the disk gives elements back was not measured.")
-_DISK_CAVEAT = (
-    "Measured once the cache is full, on a part of it in the directory for temporary files, whose "
-    "disk may not be the one that you choose; read from the disk, as the whole of it would be."
-)
-
 
 _NONE = "No map that gives the same in every epoch stands without a cache behind it."
 
@@ -140,6 +134,7 @@ def _of_maps(session: Session) -> list[Finding]:
             own_prediction=_DISK_UNKNOWN if on_disk else gain_of_cache(session, op, passes),
             effect=_effect(session, op),
             edit=_edit(session, op, on_disk=on_disk),
+            condition=_condition(session, op),
             untried=_untried(session, op),
         )
     ]
@@ -151,7 +146,7 @@ def _is_contested(session: Session, op: Operation, weight: Weight) -> bool:
     if weight.status != "informative":
         return False
     relevant = isinstance(percent, float) and percent >= OPERATION_SHARE.value
-    can_be_tried = _edit(session, op, on_disk=False) is not None and not _side_effect(session, op)
+    can_be_tried = _edit(session, op, on_disk=False) is not None
     return relevant and can_be_tried and contested_by_percent(session) is not None
 
 
@@ -170,6 +165,7 @@ def _to_settle(
         title="Two measurements differ on whether the step waits for what a cache would keep",
         evidence=evidence,
         effect=_effect(session, op),
+        condition=_condition(session, op),
         edit=_edit(session, op, on_disk=on_disk),
     )
 
@@ -202,6 +198,7 @@ def _before_the_steps(
         own_prediction=without_first_batches(session, time) if time and known else _DISK_UNKNOWN,
         effect=_effect(session, op),
         edit=_edit(session, op, on_disk=on_disk, whole_epoch=True),
+        condition=_condition(session, op),
         untried=_untried(session, op),
         part="epoch_start",
         saved_s=saved_of_first_batches_s(session, time) if time and known else None,
@@ -211,7 +208,7 @@ def _before_the_steps(
 def _effect(session: Session, op: Operation) -> EffectOnResults:
     if _side_effect(session, op):
         return "not safe here"
-    if _calls_python(session, op):
+    if _condition(session, op) is not None:
         return "not known"
     return "same up to order or rounding" if _moved(session, op) else "same results"
 
@@ -221,21 +218,10 @@ def _edit(
 ) -> Edit | None:
     """A cache of a part of the data behind the map, and what must not be frozen behind it."""
     moved = _moved(session, op)
-    elements = elements_to_cache(session, op)
-    if elements is None or _calls_python(session, op) or not _can_move(session, op, moved):
+    if _side_effect(session, op) or not _can_move(session, op, moved):
         return None
-    behind = [op, *moved]
-    where: dict[str, Scalar] = {"on_disk": True} if on_disk else {}
-    return Edit(
-        id=f"{META.id}:{op.id}",
-        label=f"cache{' on disk' if on_disk else ''} behind the {place_name(op)}",
-        changes=(
-            *(Move(each.id, after.id) for each, after in zip(moved, behind, strict=False)),
-            Insert(op.id, "cache", {"elements": elements, **where}),
-        ),
-        caveat=_DISK_CAVEAT if on_disk else "Measured once the cache is full.",
-        whole_epoch=whole_epoch,
-    )
+    moves = [Move(one.id, after.id) for one, after in zip(moved, [op, *moved], strict=False)]
+    return cache_behind(session, op, META.id, first=moves, on_disk=on_disk, whole_epoch=whole_epoch)
 
 
 def _moved(session: Session, op: Operation) -> list[Operation]:
@@ -276,8 +262,6 @@ def _can_move(session: Session, op: Operation, moved: list[Operation]) -> bool:
 def _untried(session: Session, op: Operation) -> str:
     if changes := _side_effect(session, op):
         return f"It calls Python with side effects, which a cache would end: {changes}."
-    if _calls_python(session, op):
-        return "It calls Python, and only you know whether that gives the same in every epoch."
     if not _can_move(session, op, _moved(session, op)):
         return (
             "A shuffle or repeat above it works on other elements than a cache would hold, so it "
@@ -299,8 +283,9 @@ def _side_effect(session: Session, op: Operation) -> str | None:
     return next((each.side_effect for each in functions if each.side_effect), None)
 
 
-def _calls_python(session: Session, op: Operation) -> bool:
-    return any(calls_python(other) for other in [op, *upstream(session, op)])
+def _condition(session: Session, op: Operation) -> str | None:
+    ops = session.pipeline.ops if session.pipeline else ()
+    return condition_of_cache(ops, op, "epoch")
 
 
 def _advice(session: Session, op: Operation, size: float, *, on_disk: bool) -> str:
@@ -323,9 +308,6 @@ def _advice(session: Session, op: Operation, size: float, *, on_disk: bool) -> s
         advice += f" It would take {memory_size(size)}, {room(session)}."
     if changes := _side_effect(session, op):
         advice += f" It calls Python with side effects ({changes}), which a cache would end."
-    elif _calls_python(session, op):
-        advice += (
-            " It calls Python, and pipediag can't see whether that always gives the same: cache "
-            "only if it does."
-        )
+    elif (condition := _condition(session, op)) is not None:
+        advice += f" Do so only {condition}."
     return advice

@@ -19,6 +19,10 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, OperationFunction
 from pipediag.tensorflow_names import LOOKUP, PYTHON_OPERATIONS, VARIABLES
 
+OVERLAPPING = (
+    "calls overlap, so that random draws land on other elements, side effects happen in another "
+    "order, and a function that is not thread-safe breaks"
+)
 OVERLAPS = Threshold(
     "waiting of a function's calls",
     20.0,
@@ -37,8 +41,7 @@ META = Meta(
     edit="Give `num_parallel_calls=tf.data.AUTOTUNE`; for Python that waits, a number of calls and "
     "a pool of that size; for random numbers, use tf.random.stateless_* with a seed per element "
     "too.",
-    cost="Elements keep their order, but calls overlap: random draws land on other elements than "
-    "before, side effects happen in another order, and a function that is not thread-safe breaks.",
+    cost=f"Elements keep their order, but {OVERLAPPING}.",
     prediction=PARALLEL_CALLS
     + " For Python that waits, 16 calls on a pool of 16 threads; for Python that holds the lock, "
     "none.",

@@ -31,7 +31,7 @@ from pipediag.rules.pipeline.epoch_ends import (
     saved_of_first_batches_s,
     without_first_batches,
 )
-from pipediag.rules.pipeline.smaller_buffer import smaller_buffer, smaller_size
+from pipediag.rules.pipeline.smaller_buffer import ENOUGH_MIXED, smaller_buffer, smaller_size
 from pipediag.rules.rule import Meta, Prediction
 from pipediag.session.edits import Edit, Move
 from pipediag.session.findings import Finding
@@ -206,6 +206,7 @@ def _by_costs(
             op=op,
             evidence=evidence,
             effect=_MIXES_LESS,
+            condition=ENOUGH_MIXED,
             edit=smaller_buffer(session, op, META.id),
         )
     slowest = max(costly, key=lambda other: delay_ms(session, other) or 0.0)
@@ -226,6 +227,7 @@ def _by_costs(
         evidence=evidence,
         own_prediction=prediction,
         effect=None if smaller is None else _MIXES_LESS,
+        condition=None if smaller is None else ENOUGH_MIXED,
         edit=moved or smaller,
         untried=_NOT_MOVED,
         part="epoch_start",

@@ -16,6 +16,8 @@ PART = 10
 LEAST_BATCHES = 8
 """That it still holds. Own choice: fewer would mix little more than the examples of a batch."""
 
+ENOUGH_MIXED = "if the model learns as well from data that is mixed less"
+
 
 def held_elements(session: Session, shuffle: Operation) -> int | None:
     """What the buffer holds once it is full: no more than there is; None where that is not known.

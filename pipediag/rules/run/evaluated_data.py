@@ -7,7 +7,6 @@ import math
 from pipediag.facts.amounts import memory_size, share
 from pipediag.facts.evaluations import (
     cache_place,
-    calls_python_above,
     elements_of_a_batch,
     held_bytes,
     is_end,
@@ -16,9 +15,15 @@ from pipediag.facts.evaluations import (
     shuffled_above,
     wait_percent,
 )
+from pipediag.facts.graph_ops import changes_something, condition_of_cache
 from pipediag.facts.limits import INPUT_WAIT
 from pipediag.facts.machine import available_bytes
-from pipediag.facts.pipeline import call_name, place_name, prefetch_switched_off_in
+from pipediag.facts.pipeline import (
+    call_name,
+    place_name,
+    prefetch_switched_off_in,
+    upstream_of,
+)
 from pipediag.rules.pipeline.cache_size import MEMORY
 from pipediag.rules.pipeline.cached_elements import FILL_S, LEAST_BATCHES
 from pipediag.rules.run.evaluated_ahead import (
@@ -37,7 +42,7 @@ from pipediag.vocabulary import EffectOnResults
 
 TITLE = "What is evaluated on is made anew each time, and waited for"
 UNKNOWN = " If its data is read or decoded each time, end its pipeline with `.cache()`."
-_PYTHON = "It calls Python, and only you know whether that gives the same in every evaluation."
+_CHANGES = "It calls Python with side effects, which a cache would end."
 _SIZE = "How many elements a cache of it would hold is not known."
 
 
@@ -63,8 +68,8 @@ def _cached(session: Session, loop: Loop, pipeline: Pipeline, waits: float) -> C
     place = cache_place(pipeline, work) if work is not None else None
     if work is None or place is None or not _fits(session, place):
         return None
-    python = calls_python_above(pipeline, place)
-    edit = None if python else _edit(loop, pipeline, place)
+    above = [place, *upstream_of(pipeline.ops, place)]
+    edit = None if any(map(changes_something, above)) else _edit(loop, pipeline, place)
     return Cure(
         title=TITLE,
         work=work,
@@ -73,8 +78,9 @@ def _cached(session: Session, loop: Loop, pipeline: Pipeline, waits: float) -> C
         bytes=held_bytes(place),
         advice=_advice(pipeline, work, place, waits),
         effect=_effect(pipeline, place),
+        condition=condition_of_cache(pipeline.ops, place, "evaluation"),
         edit=edit,
-        untried=_PYTHON if python else None if edit else _SIZE,
+        untried=_CHANGES if any(map(changes_something, above)) else None if edit else _SIZE,
         fills_first=True,
     )
 
@@ -138,9 +144,8 @@ def _advice(pipeline: Pipeline, work: Operation, place: Operation, waits: float)
         f"The {call_name(work)} works anew in each evaluation, whose steps wait for input "
         f"{waits:.0f} % of their time: {_where(pipeline, place)}."
     )
-    if calls_python_above(pipeline, place):
-        advice += " It calls Python: cache only what is the same in every evaluation."
-    return advice
+    condition = condition_of_cache(pipeline.ops, place, "evaluation")
+    return advice if condition is None else f"{advice} Do so only {condition}."
 
 
 def _where(pipeline: Pipeline, place: Operation) -> str:
@@ -155,7 +160,7 @@ def _fits(session: Session, place: Operation) -> bool:
 
 
 def _effect(pipeline: Pipeline, place: Operation) -> EffectOnResults:
-    if calls_python_above(pipeline, place):
+    if condition_of_cache(pipeline.ops, place, "evaluation") is not None:
         return "not known"
     shuffled = shuffled_above(pipeline, place)
     return "same up to order or rounding" if shuffled else "same results"

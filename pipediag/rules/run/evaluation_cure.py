@@ -22,6 +22,8 @@ class Cure:
     """Of them, at most, or as predicted where there is a speed-up."""
     advice: str
     effect: EffectOnResults
+    condition: str | None = None
+    """What only the user can decide before it is used."""
     edit: Edit | None = None
     untried: str | None = None
     bytes: int | None = None

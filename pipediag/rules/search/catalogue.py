@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipediag.facts.graph_ops import calls_python, differs_by_pass
+from pipediag.facts.graph_ops import (
+    changes_something,
+    condition_of_cache,
+    differs_by_pass,
+    only_looks_up,
+)
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import (
     last_operation,
@@ -22,8 +27,9 @@ from pipediag.rules.model_edits import (
     several_steps_a_call,
     shared_calls_effect,
 )
-from pipediag.rules.pipeline.cached_elements import elements_to_cache
+from pipediag.rules.pipeline.cached_elements import cache_behind
 from pipediag.rules.pipeline.opened_in_turn import opened_at_once, opens_in_turn
+from pipediag.rules.pipeline.serial_stateful_map import OVERLAPPING, reason
 from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetOptions, SetParameters
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -45,6 +51,8 @@ class Fitting:
     advice: str
     effect: EffectOnResults
     op: Operation | None = None
+    condition: str | None = None
+    """What only the user can decide before it is used."""
 
 
 def of_the_input(session: Session, search: str) -> list[Fitting]:
@@ -81,22 +89,24 @@ def _of_an_operation(session: Session, op: Operation, search: str) -> Iterator[F
         change = SetParameters(op.id, {"num_parallel_calls": AUTOTUNE})
         label = f"num_parallel_calls=AUTOTUNE on the {name}"
         advice = f"Give the {name} `num_parallel_calls=tf.data.AUTOTUNE`."
+        effect: EffectOnResults = "same results"
+        if op.function is not None and op.function.stateful and not only_looks_up(op.function):
+            advice += f" It uses {reason(op.function)}: {OVERLAPPING}."
+            effect = "same up to order or rounding"
         edit = Edit(f"{search}:parallel:{op.id}", label, (change,))
-        yield Fitting(edit, advice, "same results", op)
+        yield Fitting(edit, advice, effect, op)
     if opens_in_turn(op):
         opened, label = opened_at_once(op, SOURCES_AT_ONCE, AUTOTUNE, "sources")
         edit = Edit(f"{search}:interleave:{op.id}", label, (opened,), check="shape")
         advice = f"Read several sources at once: {label}."
         yield Fitting(edit, advice, "same up to order or rounding", op)
-    if _could_be_kept(session, op):
-        keep = Insert(op.id, "cache", {"elements": elements_to_cache(session, op)})
-        edit = Edit(
-            f"{search}:cache:{op.id}",
-            f"cache behind the {name}",
-            (keep,),
-            caveat="Measured once the cache is full.",
+    keep = cache_behind(session, op, f"{search}:cache") if _could_be_kept(session, op) else None
+    if keep is not None:
+        condition = condition_of_cache(
+            session.pipeline.ops if session.pipeline else (), op, "epoch"
         )
-        yield Fitting(edit, f"Put `.cache()` directly behind the {name}.", "same results", op)
+        effect = "same results" if condition is None else "not known"
+        yield Fitting(keep, f"Put `.cache()` directly behind the {name}.", effect, op, condition)
 
 
 def _could_be_kept(session: Session, op: Operation) -> bool:
@@ -105,11 +115,10 @@ def _could_be_kept(session: Session, op: Operation) -> bool:
     passes = passes_over_data(session)
     return (
         op.function is not None
-        and elements_to_cache(session, op) is not None
         and passes is not None
         and passes > 1
         and reaches_the_loop(session, op, without=CACHES)
-        and not any(differs_by_pass(one) or calls_python(one) for one in above)
+        and not any(differs_by_pass(one) or changes_something(one) for one in above)
         and not any(reshuffles(one) for one in above)
     )
 
@@ -123,8 +132,12 @@ def _of_all(session: Session, ops: list[Operation], search: str) -> Iterator[Fit
     if any((op.parallelism or 1) > 1 for op in ops) and option(session, "deterministic") is None:
         free = SetOptions({"deterministic": False})
         edit = Edit(f"{search}:deterministic", "deterministic = False", (free,))
-        advice = "Where order is free: `options.deterministic = False`."
-        yield Fitting(edit, advice, "same up to order or rounding")
+        yield Fitting(
+            edit,
+            "Set `options.deterministic = False`: elements come as they are ready.",
+            "same up to order or rounding",
+            condition="if the order of the examples does not matter",
+        )
     if option(session, "threading.private_threadpool_size") is None:
         threads = THREADS_A_CPU * max(1, round(cpus(session)))
         pool = SetOptions({"threading.private_threadpool_size": threads})

@@ -62,6 +62,7 @@ def beyond(session: Session, findings: Sequence[Finding]) -> list[Finding]:
             op=one.op,
             place=place if one.op is None else None,
             effect=one.effect,
+            condition=one.condition,
             edit=one.edit,
         )
         for one in fitting[:MOST]

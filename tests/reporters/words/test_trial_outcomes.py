@@ -20,6 +20,12 @@ def test_prediction_and_measurement_stand_side_by_side() -> None:
     )
 
 
+def test_a_gain_on_a_condition_is_given_with_it() -> None:
+    finding = factories.make_finding(trial=trial_sessions.CONFIRMED)
+    finding = finding.model_copy(update={"condition": "if the data stays the same"})
+    assert str(trials.outcome(finding)).endswith("if the data stays the same")
+
+
 def test_a_prediction_that_nobody_tried_and_nothing_at_all() -> None:
     assert str(trials.outcome(factories.make_finding())) == "not tried: predicted 2.00x"
     assert trials.outcome(factories.make_finding(predicted_speedup=None)) is None

@@ -8,6 +8,7 @@ import pytest
 
 from pipediag.rules.pipeline import missing_cache
 from pipediag.rules.pipeline.cached_generator import instead
+from pipediag.session.edits import Insert
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_host, make_keras, make_loop
@@ -31,22 +32,41 @@ def session_with(*ops: Operation, epochs: int | None = 3, **overrides: Any) -> S
     return session_of(*ops, batch(), **{"loops": [loop], **overrides})
 
 
-def test_what_would_make_a_cache_apply_is_said_and_predicted() -> None:
-    finding = only(missing_cache, session_with(generator()))
+def test_it_is_tried_on_the_condition_that_the_data_stays_the_same() -> None:
+    finding = only(missing_cache, session_with(generator(cardinality=1_000)))
     assert finding.status == "informative"
-    assert "is not known. If it does, put `.cache()` directly behind it" in finding.advice
     # Of 10 ms, 7 of which are waiting, the batch's 0.1 ms of waiting remain: 3.1 ms.
-    assert "3.23x is predicted for the steps from the second epoch on" in finding.advice
-    assert finding.evidence["predicted_if_the_same"] == pytest.approx(3 / (1 + 2 * 0.31), rel=0.001)
-    assert "12 bytes for each of its elements, whose number is not known" in finding.advice
-    assert (finding.op_id, finding.edit, finding.predicted_speedup) == ("gen", None, None)
+    assert finding.evidence["at_most_if_the_same"] == pytest.approx(3 / (1 + 2 * 0.31), rel=0.001)
+    assert finding.edit is not None
+    assert finding.edit.changes == (Insert("gen", "cache", {"elements": 1_000}),)
+    assert finding.condition == "if the generator yields the same data in every epoch"
+    assert finding.effect_on_results == "not known"
+
+
+def test_where_their_number_is_not_known_the_condition_names_how_many_fit() -> None:
+    host = make_host(available_bytes=24_000)
+    finding = only(missing_cache, session_with(generator(), host=host))
+    assert finding.edit is not None
+    assert "at most 1,000 elements of 12 bytes" in (finding.condition or "")
+
+
+@pytest.mark.parametrize(
+    ("op", "keras"),
+    [
+        (generator(element_bytes=None, bytes_per_element=None), make_keras(epochs=3)),
+        (generator(), make_keras(epochs=3, steps_per_epoch=100)),
+    ],
+)
+def test_a_cache_of_unknown_size_is_refused_for_its_memory(op: Operation, keras: Any) -> None:
+    finding = only(missing_cache, session_of(op, batch(), loops=[make_loop(keras=keras)]))
+    assert (finding.status, finding.edit, finding.condition) == ("informative", None, None)
+    assert "memory" in finding.advice
 
 
 def test_endless_passes_have_no_first_one_to_count() -> None:
     endless = make_operation("repeat", "repeat", parameters={"count": None}, cardinality=-1)
     finding = only(missing_cache, session_with(generator(), endless, epochs=None))
     assert finding.evidence["passes_over_data"] == "unlimited"
-    assert "from the second epoch on." in finding.advice
 
 
 def test_a_cheap_map_behind_it_does_not_hide_it() -> None:

@@ -113,7 +113,8 @@ def test_a_python_function_may_not_be_deterministic() -> None:
     function = make_function(stateful=True, graph_ops={"PyFunc": 1})
     finding = only(missing_cache, session_with(costly_map(function=function)))
     assert finding.effect_on_results == "not known"
-    assert "only if it does" in finding.advice
+    assert finding.condition is not None
+    assert finding.edit is not None
 
 
 def test_a_python_function_that_changes_something_is_not_safe_to_cache() -> None:
@@ -121,9 +122,8 @@ def test_a_python_function_that_changes_something_is_not_safe_to_cache() -> None
         stateful=True, graph_ops={"PyFunc": 1}, side_effect="it changes `seen`"
     )
     finding = only(missing_cache, session_with(costly_map(function=function)))
-    assert finding.effect_on_results == "not safe here"
+    assert (finding.effect_on_results, finding.edit) == ("not safe here", None)
     assert "side effects (it changes `seen`), which a cache would end" in finding.advice
-    assert "only you know" not in str(finding.trial.reason)
     assert "it changes `seen`" in str(finding.trial.reason)
 
 
@@ -284,13 +284,6 @@ def test_a_shuffle_that_keeps_its_order_stays_above_the_cache() -> None:
     assert "shuffle" not in finding.advice
     assert finding.edit is not None
     assert Move("shuffle", "map") not in finding.edit.changes
-
-
-def test_a_python_function_is_not_tried() -> None:
-    function = make_function(stateful=True, graph_ops={"PyFunc": 1})
-    finding = only(missing_cache, session_with(costly_map(function=function)))
-    assert finding.edit is None
-    assert "only you know" in str(finding.trial.reason)
 
 
 @pytest.mark.parametrize("kind", ["flat_map", "interleave"])

@@ -14,7 +14,7 @@ from pipediag.session.pipeline import Operation
 from tests.evaluations import decoding, ending, validation, written
 from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.ledgers import make_part, make_run
-from tests.records import make_pipeline
+from tests.records import make_function, make_pipeline
 from tests.rules.sessions import only, run
 
 VALIDATION = make_loop(id="loop_1", role="validation", diagnosed=False, batch_size=16)
@@ -257,9 +257,17 @@ def test_without_a_pipeline_that_is_known_a_cache_hangs_on_the_reader() -> None:
 
 def test_what_python_makes_is_its_author_s_to_cache() -> None:
     _, data = findings_of(validation(ending(before=decoding(graph_ops={"EagerPyFunc": 1}))))
-    assert (data.edit, data.effect_on_results) == (None, "not known")
-    assert "cache only what is the same in every evaluation" in data.advice
-    assert "It calls Python" in str(data.trial.reason)
+    assert data.effect_on_results == "not known"
+    assert data.condition is not None
+    assert data.edit is not None
+
+
+def test_python_that_changes_something_is_not_cached_for_a_trial() -> None:
+    decode = decoding(graph_ops={"EagerPyFunc": 1})
+    changing = make_function(graph_ops={"EagerPyFunc": 1}, side_effect="it changes `seen`")
+    decode[1] = decode[1].model_copy(update={"function": changing})
+    _, data = findings_of(validation(ending(before=decode)))
+    assert data.edit is None
 
 
 def test_a_cache_behind_a_shuffle_keeps_one_order() -> None:

@@ -54,6 +54,40 @@ def test_a_map_with_calls_side_by_side_may_hand_on_in_any_order() -> None:
     assert not any(isinstance(change, SetParameters) for change in tried)
 
 
+def test_an_order_that_is_not_kept_is_the_users_to_accept() -> None:
+    found = search(slow(source(), a_map(parallelism=4), batch()), [])
+    on_condition = {one.edit.id for one in found if one.edit and one.condition is not None}
+    assert on_condition == {"search:deterministic"}
+
+
+@pytest.mark.parametrize(
+    ("graph_ops", "effect"),
+    [
+        (None, "same results"),
+        ({"LookupTableFindV2": 1}, "same results"),
+        ({"PyFunc": 1}, "same up to order or rounding"),
+        ({"RandomUniform": 1}, "same up to order or rounding"),
+    ],
+)
+def test_parallel_calls_of_a_stateful_map_are_not_promised_the_same_results(
+    graph_ops: dict[str, int] | None, effect: str
+) -> None:
+    function = make_function(stateful=graph_ops is not None, graph_ops=graph_ops or {})
+    found = search(slow(source(), a_map(function=function), batch()), [])
+    parallel = next(one for one in found if one.edit and one.edit.id == "search:parallel:map")
+    assert parallel.effect_on_results == effect
+
+
+def test_a_cache_behind_python_is_tried_on_its_condition() -> None:
+    function = make_function(stateful=True, graph_ops={"PyFunc": 1})
+    looped = [make_loop(keras=make_keras(epochs=3))]
+    session = slow(source(), a_map(function=function, elements=32.0), batch(), loops=looped)
+    found = search(session, [])
+    cache = next(one for one in found if one.edit and one.edit.id == "search:cache:map")
+    assert cache.condition is not None
+    assert cache.effect_on_results == "not known"
+
+
 @pytest.mark.parametrize(("reshuffles", "kept"), [(None, False), (True, False), (False, True)])
 def test_a_cache_that_would_freeze_a_shuffles_order_is_never_tried(
     reshuffles: bool | None, kept: bool
