@@ -65,6 +65,9 @@ class Meta:
     """The classes of the step's time that its advice could take away, where it is about speed."""
     yields_to: tuple[str, ...] = ()
     """Rules that know more of the same cause: where one of them fails, this one only informs."""
+    sees_class_only: bool = False
+    """True for a rule that sees a class of time and not what in the script takes it: it yields to
+    every rule that knows that and `frees` the same class."""
     title_informative: str | None = None
     """Where the failed title would say more than a finding that only informs."""
     share: str | None = None

@@ -17,7 +17,10 @@ def guarded(meta: Meta, check: Callable[[], list[Finding]]) -> list[Finding]:
 
 
 def yielding(findings: Sequence[Finding], metas: Mapping[str, Meta]) -> list[Finding]:
-    """The findings, those that only inform whose rule yields to one that failed.
+    """Return the findings; those that only inform whose rule yields to one that failed.
+
+    A rule yields to those that it names. One that only sees where the time of the device goes
+    yields to each that frees the same class of time and knows what in the script takes it.
 
     Args:
         metas: the description of each finding's rule, by the rule's id.
@@ -26,24 +29,41 @@ def yielding(findings: Sequence[Finding], metas: Mapping[str, Meta]) -> list[Fin
     for finding in findings:
         if finding.status == "fail":
             titles.setdefault(finding.rule, finding.title)
-    return [_yielded(finding, metas[finding.rule], titles) for finding in findings]
+    failed = [metas[rule] for rule in titles]
+    return [_yielded(finding, metas[finding.rule], failed, titles) for finding in findings]
 
 
-def _yielded(finding: Finding, meta: Meta, failed: Mapping[str, str]) -> Finding:
-    """The finding, only informing where one of the failed (titles by rule) comes before it."""
-    other = next((rule for rule in meta.yields_to if rule in failed), None)
+def yields_to(meta: Meta, other: Meta) -> bool:
+    """Return True where this rule only informs when the other one fails."""
+    if other.id in meta.yields_to:
+        return True
+    knows_more = meta.sees_class_only and not other.sees_class_only
+    return knows_more and not set(meta.frees).isdisjoint(other.frees)
+
+
+def _yielded(
+    finding: Finding, meta: Meta, failed: Sequence[Meta], titles: Mapping[str, str]
+) -> Finding:
+    """Return the finding, only informing where a failed rule comes before it.
+
+    Its edit stays: a trial costs seconds, and says whether it was the same cause.
+    """
+    other = next((one.id for one in failed if yields_to(meta, one)), None)
     if finding.status != "fail" or other is None:
         return finding
     informed = meta.finding(
         "informative",
-        f"The same cause as “{failed[other]}”: follow its advice first.",
+        f"“{titles[other]}” is about the same time: follow its advice first.",
         op_id=finding.op_id,
         place=(finding.file, finding.line),
         evidence=finding.evidence,
         title=finding.title,
         part=finding.part,
     )
-    return informed.model_copy(update={"needs_first": other})
+    effect = finding.effect_on_results if finding.edit is not None else None
+    return informed.model_copy(
+        update={"needs_first": other, "edit": finding.edit, "effect_on_results": effect}
+    )
 
 
 def _failed_rule(meta: Meta, error: Exception) -> Finding:

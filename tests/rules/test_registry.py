@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from pipediag.forecast import forecast
 from pipediag.rules import registry
 from pipediag.rules.device.registry import DEVICE_RULES, run_device_rules
 from pipediag.rules.pipeline import misplaced_cache, serial_stateful_map
-from pipediag.rules.registry import RULES, run_rules
+from pipediag.rules.registry import METAS, RULES, run_rules
 from pipediag.rules.rule import Rule
+from pipediag.rules.running import yields_to
 from pipediag.rules.step import gpu_unused
 from pipediag.session.ledger import Run
 from pipediag.session.model import Session
@@ -174,6 +176,32 @@ def test_rules_yield_to_rules_that_exist() -> None:
     known = {rule.META.id for rule in RULES}
     for rule in RULES:
         assert set(rule.META.yields_to) <= known - {rule.META.id}
+
+
+def test_a_gap_for_input_yields_to_whatever_frees_input() -> None:
+    gap = METAS["input-gap"]
+    knowing = {meta.id for meta in METAS.values() if yields_to(gap, meta)}
+    frees_input = {meta.id for meta in METAS.values() if "input_wait" in meta.frees}
+    assert knowing == frees_input - {"input-gap"} | set(gap.yields_to)
+    assert {"misplaced-cache", "pydataset-workers", "wide-ids"} <= knowing
+
+
+def test_no_two_rules_yield_to_each_other() -> None:
+    for one, other in combinations(METAS.values(), 2):
+        assert not (yields_to(one, other) and yields_to(other, one))
+
+
+@pytest.mark.parametrize(
+    ("rule", "first"),
+    [
+        ("launch-bound", {"eager-execution", "small-kernels", "host-overhead"}),
+        ("python-gap", {"eager-execution", "batch-callback", "host-overhead", "own-python"}),
+    ],
+)
+def test_a_device_that_waits_for_the_host_yields_to_who_knows_why(
+    rule: str, first: set[str]
+) -> None:
+    assert all(yields_to(METAS[rule], METAS[other]) for other in first)
 
 
 def test_a_profile_gets_one_finding_of_each_device_rule() -> None:

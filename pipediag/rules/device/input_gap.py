@@ -72,23 +72,8 @@ META = Meta(
     share="input_idle_percent_of_span",
     effect_on_results="same results",
     frees=("input_wait",),
-    yields_to=(
-        "python-source-lock",
-        "python-map-lock",
-        "serial-stateful-map",
-        "single-call-map",
-        "waiting-map-pool",
-        "nested-map",
-        "per-element-map",
-        "unbatch-batch",
-        "row-generator",
-        "sequential-files",
-        "missing-cache",
-        "slow-shuffle-fill",
-        "missing-prefetch",
-        "disabled-defaults",
-        "debug-mode",
-    ),
+    yields_to=("slow-shuffle-fill",),
+    sees_class_only=True,
 )
 
 EMPTY_BUFFER = 0.5

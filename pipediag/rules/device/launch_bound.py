@@ -66,7 +66,7 @@ META = Meta(
     share="launch_idle_percent_of_span",
     effect_on_results="same up to order or rounding",
     frees=("dispatch",),
-    yields_to=("eager-execution", "small-kernels", "host-overhead"),
+    sees_class_only=True,
 )
 
 _FEWER: Mapping[Framework, str] = {

@@ -66,13 +66,8 @@ META = Meta(
     share="python_idle_percent_of_span",
     effect_on_results="same results",
     frees=("python",),
-    yields_to=(
-        "eager-execution",
-        "batch-callback",
-        "host-overhead",
-        "python-source-lock",
-        "python-map-lock",
-    ),
+    yields_to=("python-source-lock", "python-map-lock"),
+    sees_class_only=True,
 )
 
 ONE_PAUSE_TITLE = "One long pause in Python"
