@@ -301,7 +301,6 @@ def _console(color: bool | None) -> Console:
 def _show(result: AnalysisResult, options: dict[str, Any], console: Console) -> None:
     from pipediag.cli.earlier_report import say_since
     from pipediag.cli.folded_log import say_folded, say_last
-    from pipediag.reporters.terminal.summary import render
     from pipediag.session.store import dump_session
 
     if options["json_mode"]:
@@ -309,11 +308,30 @@ def _show(result: AnalysisResult, options: dict[str, Any], console: Console) -> 
     if options["quiet"]:
         say_last(result)
         return
-    render(result.session, console, output_directory=result.directory, verbose=options["verbose"])
+    _show_summary(result, options, console)
     if result.kept_aside is not None:
         say_since(result.kept_aside, result.session, result.directory)
     say_folded(result)
     say_last(result)
+
+
+def _show_summary(result: AnalysisResult, options: dict[str, Any], console: Console) -> None:
+    """Print the summary; an error of ours in it costs neither the exit status nor the session."""
+    from pipediag.facts.report_directory import as_typed
+    from pipediag.reporters import failure_of
+    from pipediag.reporters.terminal.summary import render
+
+    directory = result.directory
+    try:
+        render(
+            result.session,
+            console,
+            output_directory=directory,
+            report_written=(directory / "report.html").is_file(),
+            verbose=options["verbose"],
+        )
+    except Exception as error:  # noqa: BLE001 - whatever it is, the run was measured
+        say(f"pipediag: {failure_of('The summary', error)} The session is safe in {as_typed(directory)}.")
 
 
 def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[str, Any]) -> int:
@@ -328,7 +346,10 @@ def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[
         script_status=result.child.script_status,
         gate=None if gate is None else _gate(result, gate, options),
         run_to_end=options["run_to_end"],
+        reports_written=result.report_failure is None,
     )
+    if result.report_failure is not None:
+        say(f"pipediag: {result.report_failure}")
     if failure is not None and not (options["run_to_end"] and options["quiet"]):
         say(f"pipediag: {failure}")
     return status

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -13,9 +14,12 @@ from pipediag.session.files import write_bytes
 if TYPE_CHECKING:
     from pipediag.session.model import Session
 
-Reporter = Callable[["Session"], Iterator[tuple[str, str | bytes | None]]]
-"""Yields the name and the content of each file that the format consists of; None for a file that an
-earlier report may have left and that this one has not."""
+Content = str | bytes | None
+"""None for a file that an earlier report may have left and that this one has not."""
+
+Reporter = Callable[["Session"], Iterator[tuple[str, Content | Callable[[], Content]]]]
+"""Yields the name and the content of each file that the format consists of. A content may be a
+function that makes it: if that fails, the files after it are written all the same."""
 
 REPORTERS = {
     "html": "pipediag.reporters.html.page",
@@ -44,24 +48,46 @@ def write_formats(session: Session, directory: Path, formats: Sequence[str]) -> 
     """Writes the named formats of `REPORTERS`; returns the files, in that order.
 
     Raises:
-        PipediagError: if any file could not be written, after all others were.
+        PipediagError: if any file could not be made or written, after all others were.
     """
     written: list[Path] = []
     failures: list[str] = []
+    cause: Exception | None = None
     for name in formats:
-        reporter: Reporter = import_module(REPORTERS[name]).files
-        for file, content in reporter(session):
-            try:
-                if _put(directory / file, content):
-                    written.append(directory / file)
-            except PipediagError as error:
-                failures.append(str(error))
+        what = f"The {name} report"
+        try:
+            reporter: Reporter = import_module(REPORTERS[name]).files
+            for file, content in reporter(session):
+                try:
+                    if _put(directory / file, content() if callable(content) else content):
+                        written.append(directory / file)
+                except PipediagError as error:
+                    failures.append(str(error))
+                except Exception as error:  # noqa: BLE001 - one file must not cost the others
+                    cause = cause or error
+                    failures.append(failure_of(file, error))
+        except Exception as error:  # noqa: BLE001 - one format must not cost the others
+            cause = cause or error
+            failures.append(failure_of(what, error))
     if failures:
-        raise PipediagError("\n".join(failures))
+        raise PipediagError("\n".join(failures)) from cause
     return written
 
 
-def _put(path: Path, content: str | bytes | None) -> bool:
+def failure_of(what: str, error: Exception) -> str:
+    """Return the sentence for an error of our own in making a report, with where it was raised."""
+    from pipediag.encoding.terminal import one_line
+
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    where = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in last)
+    message = one_line(f"{type(error).__name__}: {error}".rstrip(": "), 200)
+    return (
+        f"{what} could not be made ({message}{where}). This is an error in pipediag itself, "
+        "please report it."
+    )
+
+
+def _put(path: Path, content: Content) -> bool:
     if content is None:
         from pipediag.reporters.tables.large import withdraw
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol
 
-from pipediag.errors import PipediagError, add_note
-from pipediag.facts.report_directory import default_directory
+from pipediag.errors import PipediagError
+from pipediag.facts.report_directory import as_typed, default_directory
 from pipediag.runner.asking import Ask, OnTrials
 from pipediag.runner.framework_log.folding import FoldedLog
 from pipediag.runner.installed_tensorflow import check_tensorflow
@@ -93,6 +93,8 @@ class AnalysisResult:
     """Of the framework's log, in all runs of the script; None where all of it was shown."""
     interrupted: bool = False
     """Whether Ctrl-C came after the run, while tables were timed; all that is here is whole."""
+    report_failure: str | None = None
+    """Which reports could not be written and why; all others were, and the session is saved."""
 
 
 def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult:
@@ -100,7 +102,8 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
 
     Raises:
         PipediagError: the script cannot be run or measured, or something could not be written.
-            What was measured by then is kept, and the error says where.
+            What was measured by then is kept, and the error says where. A report that could not be
+            written is no error: the result says it.
     """
     if not request.module:
         check_script(request.script)
@@ -127,10 +130,12 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
                 session, interrupted = _with_way_times(
                     session, request, Path(ids), output, on_progress, _ends_at(request, run)
                 )
-        _report(session, output)
+        failure = _report(session, output)
     finally:
         output.release()
-    return AnalysisResult(session, output.path, output.kept_aside, run.child, folded, interrupted)
+    return AnalysisResult(
+        session, output.path, output.kept_aside, run.child, folded, interrupted, failure
+    )
 
 
 def _directory_for_ids(request: AnalysisRequest) -> AbstractContextManager[str | None]:
@@ -348,18 +353,19 @@ def _run_again(
     return with_second_run(first, settings, second, output, patches_since_s=since_s)
 
 
-def _report(session: Session, output: OutputDirectory) -> None:
+def _report(session: Session, output: OutputDirectory) -> str | None:
+    """Write all reports; return what to say where one of them could not be written."""
     from pipediag.reporters import write_all
 
     try:
         write_all(session, output.path)
     except PipediagError as error:
-        add_note(
-            error,
-            f"The session is safe in {output.path}: `pipediag report {output.path}` makes the "
-            "reports from it, without running the script again.",
+        where = as_typed(output.path)
+        return (
+            f"{error}\nThe session is safe in {where}: `pipediag report {where}` makes the reports "
+            "from it, without running the script again."
         )
-        raise
+    return None
 
 
 def _silent(_: Shown) -> None:

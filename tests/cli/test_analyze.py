@@ -4,11 +4,13 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import click
 import pytest
+from click.testing import CliRunner
 
-from pipediag.cli.analyze import script_arguments, wanted_loop
+from pipediag.cli.analyze import command, script_arguments, wanted_loop
 from pipediag.errors import ExitStatus
 from tests.probe import Behaviour, run
 
@@ -197,3 +199,24 @@ def test_a_loop_is_wanted_by_its_line_or_as_the_longest(
 def test_any_other_loop_is_refused_with_what_to_give(given: str) -> None:
     with pytest.raises(click.BadParameter, match="Give the line at which the loop begins"):
         wanted_loop(given)
+
+
+def test_errors_of_ours_in_page_and_summary_cost_neither_tables_nor_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> NoReturn:
+        raise KeyError("nobody")
+
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("print('ran')", encoding="utf-8")
+    monkeypatch.setattr("pipediag.reporters.html.page.render", broken)
+    monkeypatch.setattr("pipediag.reporters.terminal.summary.render", broken)
+
+    result = CliRunner().invoke(command, ["--run-to-end", "-o", "out", "train.py"])
+
+    assert result.exit_code == 0
+    assert Path("out/findings.csv").is_file()
+    assert Path("out/session.json").is_file()
+    assert "The summary could not be made" in result.stderr
+    assert "The html report could not be made" in result.stderr
+    assert "`pipediag report out`" in result.stderr

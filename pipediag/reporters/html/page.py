@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -21,7 +22,7 @@ from pipediag.facts.python_sources import python_behind
 from pipediag.facts.step import uneven
 from pipediag.reporters import json as json_file
 from pipediag.reporters import markdown
-from pipediag.reporters.html import charts, contents, forest, rails, source_lines, trial_chart
+from pipediag.reporters.html import charts, contents, rails, source_lines, trial_chart
 from pipediag.reporters.html.anchors import Anchors
 from pipediag.reporters.html.embedded import embed
 from pipediag.reporters.html.inline_script import policy, script, style
@@ -87,7 +88,7 @@ def render(session: Session) -> str:
     context = _body_context(session)
     verdict = templates.get_template("verdict.html.j2").render(context)
     body = templates.get_template("body.html.j2").render(context)
-    listed = list(_to_save(session))
+    listed = _to_save(session)
 
     def page(**parts: Any) -> str:
         fixed = {
@@ -119,11 +120,17 @@ def render(session: Session) -> str:
     )
 
 
-def _to_save(session: Session) -> Iterator[tuple[str, str]]:
-    """What can be saved out of the page; what matters most comes first where room is scarce."""
-    yield from markdown.files(session)
-    yield from json_file.files(session)
-    yield from tables.files(session)
+def _to_save(session: Session) -> list[tuple[str, str]]:
+    """Files to save out of the page; what matters most comes first where room is scarce.
+
+    An error in making one costs the page only that: the file itself is written elsewhere, and
+    whoever writes it reports the error.
+    """
+    found: list[tuple[str, str]] = []
+    for files_of in (markdown.files, json_file.files, tables.files):
+        with suppress(Exception):
+            found.extend(files_of(session))
+    return found
 
 
 def _body_context(session: Session) -> dict[str, Any]:
@@ -154,7 +161,6 @@ def _body_context(session: Session) -> dict[str, Any]:
         "anchors": Anchors(session),
         "lead": verdict_words.lead(session.verdict.summary),
         "culprit": culprit,
-        "forest": forest.forest(session),
         "behind": python_behind(session),
         "first": first,
         "nothing_worth_doing": first_advice.nothing_worth_doing(session),

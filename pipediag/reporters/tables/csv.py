@@ -172,7 +172,7 @@ class Table:
 def files(session: Session) -> Iterator[tuple[str, str]]:
     """All tables of the session; those without rows have their header."""
     for table in tables(session):
-        yield f"{table.name}.csv", _table(table.columns, table.rows)
+        yield f"{table.name}.csv", as_text(table.columns, table.rows)
 
 
 def tables(session: Session) -> Iterator[Table]:
@@ -204,7 +204,7 @@ def _tables(session: Session) -> Iterator[Table]:
 
 def devices_table(devices: Sequence[DeviceActivity]) -> str:
     """The table of devices, of a session or of any profile."""
-    return _table(DEVICE_COLUMNS, device_rows(devices))
+    return as_text(DEVICE_COLUMNS, device_rows(devices))
 
 
 def _trial_rows(session: Session) -> Iterator[Row]:
@@ -227,7 +227,8 @@ def _gap_rows(session: Session) -> Iterator[Row]:
         }
 
 
-def _table(columns: Sequence[str], rows: Iterable[Row]) -> str:
+def as_text(columns: Sequence[str], rows: Iterable[Row]) -> str:
+    """Return the table as CSV, with a header."""
     stream = io.StringIO()
     TableWriter(stream, columns).writerows(_in_order(row, columns) for row in rows)
     return stream.getvalue()

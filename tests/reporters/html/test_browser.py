@@ -155,3 +155,63 @@ def test_the_first_screen_holds_the_answer(driver: Any, tmp_path: Path) -> None:
             "return document.querySelector(arguments[0]).getBoundingClientRect().bottom", last
         )
         assert bottom <= height
+
+
+_TEXT_UNDER_FIGURES = """
+const covers = [];
+for (const figure of document.querySelectorAll("figure")) {
+    if (!figure.checkVisibility()) continue;
+    const drawn = [figure, ...figure.querySelectorAll("*")].map(one => one.getBoundingClientRect())
+        .filter(box => box.width && box.height);
+    const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const text = walker.currentNode;
+        if (figure.contains(text) || !text.data.trim() || text.parentElement.closest(".unseen") ||
+            !text.parentElement.checkVisibility()) continue;
+        const range = document.createRange();
+        range.selectNodeContents(text);
+        const hidden = [...range.getClientRects()].some(line => drawn.some(box =>
+            box.left < line.right - 1 && line.left < box.right - 1 &&
+            box.top < line.bottom - 1 && line.top < box.bottom - 1));
+        if (hidden) covers.push(text.data.trim().slice(0, 60));
+    }
+}
+return covers;
+"""
+
+
+@pytest.mark.parametrize("name", ["a ledger", "everything tried", "a timeline", "patches"])
+def test_no_chart_is_sticky_or_lies_on_the_text_beside_it(
+    driver: Any, tmp_path: Path, name: str
+) -> None:
+    page = write(SESSIONS[name](), tmp_path)
+    for width in (1280, 390, 320):
+        browser.show(driver, page, width=width)
+        browser.unfold(driver)
+        positions = driver.execute_script(
+            "return [...document.querySelectorAll('figure, figure *')]"
+            ".map(one => getComputedStyle(one).position)"
+        )
+
+        assert not {"sticky", "fixed"} & set(positions)
+        assert driver.execute_script(_TEXT_UNDER_FIGURES) == []
+
+
+def test_the_charts_are_printed_and_the_navigation_is_not(driver: Any, tmp_path: Path) -> None:
+    session = trial_sessions.everything_tried().model_copy(update={"run": factories.make_run()})
+    browser.show(driver, write(session, tmp_path), width=1280)
+    browser.unfold(driver)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+
+    count, unseen, navigation = driver.execute_script(
+        """
+        const seen = item => item.checkVisibility() && item.getBoundingClientRect().height > 10;
+        const figures = [...document.querySelectorAll("figure:not(#timeline figure) svg")];
+        return [figures.length, figures.filter(item => !seen(item)).length,
+                seen(document.querySelector("nav"))];
+        """
+    )
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert count >= 4
+    assert unseen == 0
+    assert not navigation
