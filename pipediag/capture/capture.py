@@ -93,7 +93,6 @@ class Capture:
         held = HeldLoops(
             commands,
             instruments,
-            run_to_end=settings.run_to_end,
             only=settings.hold_loop,
             input_only=settings.input_only,
         )
@@ -215,12 +214,11 @@ class Capture:
         remove_cut_caches(self._recorder.recording.operations, self._began_s)
         return True
 
-    def script_ended(
-        self, outcome: OwnEnding, exit_status: int | None, error: str | None, *, tries: bool = True
-    ) -> None:
+    def script_ended(self, outcome: OwnEnding, exit_status: int | None, error: str | None) -> None:
         """Write the final recording; a forked child and a second call do nothing.
 
-        With `tries`, what ended by itself has those pipelines tried that were not while it ran.
+        Where trials were asked for, a script that ended by itself has those pipelines tried that
+        were not while it ran.
         """
         if os.getpid() != self._pid:
             return
@@ -231,7 +229,7 @@ class Capture:
         attempt("closing what was open", self._conductor.script_over, reason)
         environment = self._recorder.recording.environment
         attempt("describing the environment", describe_environment, environment, self._descriptions)
-        if tries and outcome in BY_ITSELF:
+        if outcome in BY_ITSELF:
             self._recorder.save()
             attempt("trying the pipelines alone", self._conductor.try_pipelines_alone)
         self._timeline.passed("aside", over_ns, time.monotonic_ns())

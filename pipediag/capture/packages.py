@@ -25,17 +25,6 @@ ON_BEHALF = KERAS | frozenset(
 Not all that is installed does: a user's own package may be, and its lines are those to be told of.
 """
 
-VALUES = frozenset({"numpy", "pandas", "tensorflow", "collections"})
-"""To read from a value of theirs, an array or a tensor, changes nothing."""
-
-HARMLESS = KERAS | frozenset(
-    "PIL _bisect _collections _datetime _functools _hashlib _heapq _json _operator _sre _struct "
-    "base64 binascii bisect cmath collections cv2 datetime decimal fractions functools gzip "
-    "hashlib heapq html itertools json math numpy operator pandas posixpath re scipy statistics "
-    "string struct tensorflow unicodedata zlib".split()
-)
-"""What they do leaves everything outside of it as it is, a few names apart."""
-
 
 def package_of_module(module: str) -> str:
     """The top-level package of a module's dotted name."""

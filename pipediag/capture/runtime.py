@@ -5,7 +5,7 @@ Each loop has one, which its framework's hooks give it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -135,9 +135,6 @@ class Runtime(Protocol):
     @property
     def no_models(self) -> str | None:
         """A sentence where no pipeline of this runtime tells anything while it runs."""
-
-    def captured_by(self, functions: Iterable[Any]) -> set[int]:
-        """Ids of what functions that make steps reach from outside, as handles of variables are."""
 
     def other_processes(self) -> str | None:
         """What tells that processes beside this one take part in each step; None where none do."""

@@ -45,10 +45,6 @@ class Variants(Protocol):
         """What the pipeline does in the model's place with these settings, as a function for its
         `map`; None where that is nothing."""
 
-    @property
-    def runs_the_scripts_code(self) -> bool:
-        """Whether to compile it otherwise runs code of the script's once more."""
-
 
 class Trainer(Protocol):
     """One framework's way to train for the script."""
@@ -104,6 +100,3 @@ class Trainer(Protocol):
 
     def variants(self, model: Any, failed: Callable[[BaseException], None]) -> Variants:
         """The model as it is; `failed` is told of an error in a step that is compiled otherwise."""
-
-    def step_leaves_traces(self, model: Any, fit: RecordedKeras | None) -> str | None:
-        """Why a step can't be made beside the script's own, as the end of a sentence."""

@@ -99,7 +99,7 @@ SECONDS = click.FloatRange(min=0)
     help="After the run, time the largest embedding tables and their ways out of memory for this "
     "long; TensorFlow's start in a process of its own comes on top.  [default: not timed]",
 )
-@click.option("--run-to-end", is_flag=True, help="Let the script finish; end with its status.")
+@click.option("--run-to-end", is_flag=True, help="Let the script finish: observe, try nothing.")
 @click.option(
     "--rerun",
     is_flag=True,

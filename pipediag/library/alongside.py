@@ -38,8 +38,6 @@ class Wishes:
 
     out: Path | None
     """Where the report goes; None keeps the result alone."""
-    budget: float
-    """Seconds for trials that the training does not notice."""
     steps: int | None
     warmup: int | None
     profile_steps: int | None
@@ -48,17 +46,10 @@ class Wishes:
     """From the beginning of one measurement to that of the next; None measures once."""
 
     def __post_init__(self) -> None:
-        if self.budget < 0:
-            raise ValueError(f"budget is {self.budget}; it is a time in seconds, or 0.")
         for name, least in (("steps", 1), ("warmup", 0), ("profile_steps", 0)):
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ValueError(f"{name} is {value}; it is {least} or more, or None.")
-        if self.every_s is not None and self.budget > 0:
-            raise ValueError(
-                f"budget is {self.budget} with `every`; trials would hold the training each time. "
-                "Leave one of the two out."
-            )
 
 
 class Alongside:
@@ -160,14 +151,14 @@ class Alongside:
             warmup=wishes.warmup,
             profile_steps=wishes.profile_steps,
             run_to_end=True,
-            budget_s=wishes.budget,
+            budget_s=0.0,
             call=call,
             interval=self._interval,
         )
         self._beside = Beside(
             settings,
             self._output.path,
-            budget_s=wishes.budget,
+            budget_s=0.0,
             source=wishes.source,
             kept=self._kept,
         )
@@ -190,19 +181,16 @@ class Alongside:
         """No hook does anything from here on; `leave` is still to come."""
         self._capture.step_aside()
 
-    def leave(
-        self, ended: Ended, *, tries: bool = True, when_wanted: Callable[[], None] | None = None
-    ) -> None:
+    def leave(self, ended: Ended, *, when_wanted: Callable[[], None] | None = None) -> None:
         """Take the hooks off, and have the session made meanwhile.
 
-        A pipeline that could not be tried while it ran is tried now, but where `tries` is false.
         `when_wanted` is called when another measurement wants the turn before `finish`.
         """
         if when_wanted is not None:
             when_turn_is_wanted(when_wanted)
         teller = self._beside.teller
         try:
-            self._capture.script_ended(ended.outcome, ended.status, ended.error, tries=tries)
+            self._capture.script_ended(ended.outcome, ended.status, ended.error)
         except Exception as problem:  # noqa: BLE001 - what was recorded by then is saved
             let_pass(problem)
             teller.tell(NotSaved(f"{type(problem).__name__}: {problem}"))

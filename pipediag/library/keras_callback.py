@@ -95,7 +95,6 @@ def callback(
     every: str | float | None = None,
     tensorboard: str | PathLike[str] | None = None,
     opentelemetry: bool = False,
-    budget: float = 0.0,
     steps: int | None = None,
     warmup: int | None = None,
     profile_steps: int | None = None,
@@ -114,7 +113,7 @@ def callback(
     """
     where = None if out is None else Path(out)
     every_s = None if every is None else seconds_of(every)
-    wishes = Wishes(where, budget, steps, warmup, profile_steps, source, every_s)
+    wishes = Wishes(where, steps, warmup, profile_steps, source, every_s)
     bases = tuple(filter(None, map(_callback_class, _PACKAGES)))
     if not bases:
         raise PipediagError(

@@ -111,7 +111,6 @@ def _wishes(line: str) -> Wishes:
     """What the line of the magic asks for."""
     options = _Options(prog="%%pipediag", add_help=False)
     options.add_argument("-o", "--output", type=Path)
-    options.add_argument("--budget", type=float, default=0.0)
     options.add_argument("--steps", type=int)
     options.add_argument("--warmup", type=int)
     options.add_argument("--profile-steps", type=int)
@@ -120,7 +119,6 @@ def _wishes(line: str) -> Wishes:
         given = options.parse_args(shlex.split(line))
         return Wishes(
             given.output,
-            given.budget,
             given.steps,
             given.warmup,
             given.profile_steps,

@@ -51,10 +51,8 @@ class Measurement(Protocol):
     def step_aside(self) -> None:
         """No hook does anything from here on; `leave` is still to come."""
 
-    def leave(
-        self, ended: Ended, *, tries: bool = True, when_wanted: Callable[[], None] | None = None
-    ) -> None:
-        """Take the hooks off; nothing is tried any more unless `tries`.
+    def leave(self, ended: Ended, *, when_wanted: Callable[[], None] | None = None) -> None:
+        """Take the hooks off.
 
         `when_wanted` is called when another measurement wants its turn before this has finished.
         """
@@ -179,7 +177,7 @@ class Watch:
         finish = partial(self._try, "making a session", partial(self._finish, measurement))
 
         def end() -> None:
-            self._leave(measurement, how_it_ended(error), tries=False, when_wanted=self._wait)
+            self._leave(measurement, how_it_ended(error), when_wanted=self._wait)
             try:
                 self._meanwhile = OwnThread(finish)
             except BaseException:
@@ -221,11 +219,10 @@ class Watch:
         measurement: Measurement,
         ended: Ended,
         *,
-        tries: bool = True,
         when_wanted: Callable[[], None] | None = None,
     ) -> None:
         try:
-            measurement.leave(ended, tries=tries, when_wanted=when_wanted)
+            measurement.leave(ended, when_wanted=when_wanted)
         except BaseException:
             self._drop(measurement)
             raise
@@ -281,7 +278,6 @@ def watch(
     every: str | float | None = None,
     tensorboard: str | PathLike[str] | None = None,
     opentelemetry: bool = False,
-    budget: float = 0.0,
     steps: int | None = None,
     warmup: int | None = None,
     profile_steps: int | None = None,
@@ -290,8 +286,9 @@ def watch(
     """Measure the training inside a `with` block, which goes on to its own end.
 
     What `pipediag analyze --run-to-end` does with a script is done here with the block: warm-up, a
-    window without a profiler, a profile. Leaving it takes all hooks off and waits for the session;
-    left by an exception it does not wait: see `Watch`.
+    window without a profiler, a profile. Nothing is tried in it: `pipediag analyze --rerun` tries
+    changes in a second run of a script. Leaving the block takes all hooks off and waits for the
+    session; left by an exception it does not wait: see `Watch`.
 
     Args:
         out: the directory of the report; an earlier one is kept aside. None writes none, and the
@@ -301,8 +298,6 @@ def watch(
             its own in `out`: `interval-1`, `interval-2`, ..., listed in `intervals.csv`.
         tensorboard: a log directory; the figures of each measurement go there as scalars.
         opentelemetry: whether they go to gauges of OpenTelemetry's, where that is installed.
-        budget: seconds for trials, of which only those are made that the training does not notice;
-            0, the default, tries nothing.
         steps: measured steps; None lets it depend on how long they take.
         warmup: steps that are left out; None finds out.
         profile_steps: steps under TensorFlow's profiler; 0 takes no profile.
@@ -314,7 +309,7 @@ def watch(
     """
     where = None if out is None else Path(out)
     every_s = None if every is None else seconds_of(every)
-    wishes = Wishes(where, budget, steps, warmup, profile_steps, source, every_s)
+    wishes = Wishes(where, steps, warmup, profile_steps, source, every_s)
     return Watch(wishes, exports=exports(tensorboard, opentelemetry))
 
 

@@ -55,6 +55,7 @@ class AnalysisRequest:
     epochs: int | None = None
     """Planned ones, where the script does not tell."""
     run_to_end: bool = False
+    """Observe alone: nothing is tried in this run, whatever the budget."""
     budget_s: float = 60.0
     """Time for trials; 0 is none."""
     rerun: bool = False
@@ -197,7 +198,9 @@ def _run(
     from pipediag.sensors.host_sampler import HostSampler
 
     sampler = HostSampler()
-    imports = EarlyImports(trials=request.budget_s > 0)
+    # A run that counts is never touched.
+    tries = request.budget_s > 0 and not request.run_to_end
+    imports = EarlyImports(trials=tries)
     started_ns, began_s = time.monotonic_ns(), time.time()
 
     def draft() -> Session:
@@ -237,8 +240,6 @@ def _run(
                 draft,
                 on_progress,
                 request.budget_s,
-                run_to_end=request.run_to_end,
-                look_ahead_s=settings.look_ahead_s,
                 rerun=request.rerun,
             )
         tried(waiting, ask)
@@ -247,7 +248,7 @@ def _run(
         child = start(
             on_started=begin,
             on_progress=follow,
-            on_trials=on_trials if request.budget_s > 0 else None,
+            on_trials=on_trials if tries else None,
         )
     except PipediagError:
         output.abandon()

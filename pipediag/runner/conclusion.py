@@ -33,6 +33,15 @@ if TYPE_CHECKING:
     from pipediag.trials.outcome import TrialOutcome
 
 NOT_WAITED = "The script ended before its loop was measured and could be held for trials."
+OBSERVED = "`--run-to-end` only observes, so nothing was tried."
+OBSERVED_AND_OFFERED = (
+    "`--run-to-end` only observes, so nothing was tried; `--rerun` tries changes in a second run, "
+    "which is ended afterwards."
+)
+WATCHED = (
+    "A training that is watched is only observed, so nothing was tried; "
+    "`pipediag analyze --rerun train.py` tries changes in a second run, which is ended afterwards."
+)
 OFFER = "`--rerun` would run the script a second time to try it in the running loop."
 
 
@@ -76,8 +85,10 @@ def record(
             untried = without_source(untried)
         recording = read_recording(output.capture / RECORDING_FILE) if rerun else None
         outcomes, fault = (run.tried.outcomes, run.tried.fault) if run.tried else ({}, None)
-        session = with_trials(untried, outcomes, _missing(fault, budget_s))
-        session = with_remark(session, remark(session, rerun=rerun))
+        missing = fault or why_not_tried(settings, budget_s, rerun=rerun)
+        session = with_trials(untried, outcomes, missing)
+        if rerun or not settings.run_to_end:
+            session = with_remark(session, remark(session, rerun=rerun))
         if session.script.outcome == "stopped" and settings.call is None:
             session = _with_written_files(
                 session, settings, run.began_s, output, "The script was stopped."
@@ -124,8 +135,13 @@ def with_second_run(
     return session
 
 
-def _missing(fault: str | None, budget_s: float) -> str:
-    return fault or (NOT_WAITED if budget_s > 0 else NO_BUDGET)
+def why_not_tried(settings: RunSettings, budget_s: float, *, rerun: bool) -> str:
+    """Return the sentence for a run in which no loop was held for trials."""
+    if not settings.run_to_end:
+        return NOT_WAITED if budget_s > 0 else NO_BUDGET
+    if settings.call is not None:
+        return WATCHED
+    return OBSERVED if rerun else OBSERVED_AND_OFFERED
 
 
 def remark(session: Session, *, rerun: bool) -> str | None:

@@ -172,7 +172,7 @@ class ProgressLine:
         if waiting is None:
             return
         text = (TRIED_ALONE if waiting.alone else TRIED_IN_LOOP).format(left_s=left_s)
-        own = waiting.alone or waiting.goes_on or self._disturbs
+        own = waiting.alone or self._disturbs
         self._keep(text if own else f"{text} {NOT_ITS_OWN}")
 
     def _keep(self, text: str) -> None:

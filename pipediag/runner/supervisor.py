@@ -193,8 +193,9 @@ class _Watch:
         self._answer: Answer | None = None
         self._lost_in_trial: str | None = None
         self._held_ns: int | None = None
-        self._trials_are_beside = False
-        """Whether those that are made change nothing of how the script goes on."""
+        self._ends_by_itself = False
+        """True while trials are made that do not end the script: later loops follow, or its code is
+        over already."""
 
     def hold_trials(self, commands: CommandPipe, on_trials: OnTrials) -> None:
         self._commands = commands
@@ -228,7 +229,7 @@ class _Watch:
             if over := self._last(TrialsOver):
                 ended = f"they were ended: {over.reason}."
                 # How a script ends that goes on, or is over, is its own doing.
-                raise ChildGone(ended) if self._trials_are_beside else self._lost(ended)
+                raise ChildGone(ended) if self._ends_by_itself else self._lost(ended)
             if time.monotonic() > give_up_at:
                 self._ended_by_us = "stopped"
                 self._process.kill()
@@ -248,7 +249,7 @@ class _Watch:
         waiting, self._waiting_for_trials = self._waiting_for_trials, None
         if waiting is None or self._on_trials is None or self._commands is None:
             return
-        self._trials_are_beside = waiting.goes_on or waiting.alone
+        self._ends_by_itself = waiting.alone or waiting.more_to_come
         self._held_ns = time.monotonic_ns()
         try:
             self._on_trials(waiting, self.ask)

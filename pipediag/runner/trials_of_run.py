@@ -44,8 +44,6 @@ class TrialsOfRun:
     """The session of what was measured so far."""
     on_progress: OnProgress
     budget_s: float
-    run_to_end: bool = False
-    look_ahead_s: float = 0.0
     rerun: bool = False
     """Whether a loop that is over may be held in a second run of the script."""
     outcomes: dict[str, TrialOutcome] = field(default_factory=dict)
@@ -94,7 +92,6 @@ class TrialsOfRun:
             epoch_examples=epoch,
             epochs_need_s=None if waiting.alone else _epochs_need_s(session, budget_s),
             share=budget_s / self._given_s if self._given_s > 0.0 else 1.0,
-            goes_on=self._why_it_goes_on() if waiting.goes_on else None,
             # The clock is one for all processes of a machine.
             began_s=waiting.since_ns / 1e9,
         )
@@ -125,19 +122,10 @@ class TrialsOfRun:
     def _share_of_budget(self, waiting: TrialsAwaited, session: Session) -> float:
         """Half of it where the script goes on to loops that may matter more than this one; less of
         that where the pipeline of an evaluation is to be tried behind it."""
-        more_to_come = waiting.goes_on and not self.run_to_end
-        budget_s = self.budget_s / 2 if more_to_come else self.budget_s
+        budget_s = self.budget_s / 2 if waiting.more_to_come else self.budget_s
         edits = [finding.edit for finding in session.findings if finding.edit is not None]
         evaluates = any(edit.loop_id is not None for edit in edits)
         return budget_s * (1.0 - OF_EVALUATION) if evaluates else budget_s
-
-    def _why_it_goes_on(self) -> str:
-        if self.run_to_end:
-            return "`--run-to-end` lets the script go on"
-        return (
-            f"The loop ended within the {self.look_ahead_s:g} s of `--look-ahead`, so the script "
-            "was left to go on"
-        )
 
     def _has_tried(self, loop_id: str) -> bool:
         """Whether anything came of trials before the loop ended under them."""

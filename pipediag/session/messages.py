@@ -57,8 +57,8 @@ class TrialsAwaited:
     loop_id: str
     alone: bool
     """Whether the loop is over, or can't be driven, so that only its pipeline can be tried."""
-    goes_on: bool
-    """Whether the script goes on afterwards, as if nothing had been tried."""
+    more_to_come: bool
+    """Whether the script is let run on to later loops once this one was tried."""
     since_ns: int
     """When the loop's step time was known and pipediag began to look closer."""
     since_ms: float | None = None

@@ -44,7 +44,6 @@ def run_trials(
     epochs_need_s: float | None = None,
     share: float = 1.0,
     evaluates: Loop | None = None,
-    goes_on: str | None = None,
     began_s: float | None = None,
     seed: int = _SEED,
 ) -> TrialOutcome:
@@ -57,9 +56,7 @@ def run_trials(
     input; batches are then pulled instead. `epoch_examples` is given where an epoch of so many is
     what counts, and not its steps alone; `epochs_need_s` is the budget that this would need, where
     it is too small. `evaluates` is the loop whose pipeline is tried where that is not the diagnosed
-    one; its batches are pulled, as nothing is evaluated for a trial. `goes_on` keeps out edits that
-    may only be tried on a script that is stopped afterwards, and says why this one is not, as the
-    start of a sentence.
+    one; its batches are pulled, as nothing is evaluated for a trial.
 
     `on_event` gets `Trying` before each arm is built and before each block, and `Decided` as soon
     as an edit is settled.
@@ -71,7 +68,7 @@ def run_trials(
     taken_by = _taken_by(consumer_ms, epoch_examples, evaluates)
     first_calls = FirstCalls(one_length=loop is None or not _lengths_vary(loop))
     bench = Bench(executor, taken_by, budget_s, clock, on_event, seed, began_s, first_calls)
-    trials = _Trials(bench, goes_on, epochs_need_s, share)
+    trials = _Trials(bench, epochs_need_s, share)
     trials.run(candidates(findings), candidates(further))
     return TrialOutcome(
         run=TrialRun(
@@ -110,9 +107,7 @@ def _taken_by(
 
 
 class _Trials:
-    def __init__(
-        self, bench: Bench, goes_on: str | None, epochs_need_s: float | None, share: float
-    ) -> None:
+    def __init__(self, bench: Bench, epochs_need_s: float | None, share: float) -> None:
         self.notes: list[str] = []
         self.combined: Combined | None = None
         self.combined_missing: str | None = None
@@ -121,7 +116,6 @@ class _Trials:
         """Of the user's whole budget, where what shortens an epoch's start did not fit in it."""
         self.alone = BasePulls(bench)
         self._bench = bench
-        self._goes_on = goes_on
         self._epochs_need_s = epochs_need_s
         self._share = share
 
@@ -153,11 +147,6 @@ class _Trials:
         taken_by = self._bench.taken_by
         if not candidate.safe:
             return "It is not safe here: it would change what the training sees."
-        if candidate.edit.once and self._goes_on is not None:
-            return (
-                f"{self._goes_on}; what changes the model, its batches or its callbacks is tried "
-                "only where it is stopped."
-            )
         if candidate.edit.whole_epoch and not isinstance(taken_by, TrainingEpochs):
             return self._why_no_epochs()
         return _why_not_alone(candidate) if isinstance(taken_by, PulledPipeline) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -57,7 +57,6 @@ class ToyRuntime:
         self.pipelines_asked: list[Any] = []
         """For what their tables of tokens make."""
         self.others: str | None = None
-        self.captured: set[int] = set()
 
     def rows(self, batch: Any) -> int | None:
         return len(batch)
@@ -94,9 +93,6 @@ class ToyRuntime:
 
     def model_of(self, iterator: Any) -> IteratorModel | None:
         return self.models.pop(0) if self.models else None
-
-    def captured_by(self, functions: Iterable[Any]) -> set[int]:
-        return self.captured
 
     def other_processes(self) -> str | None:
         return self.others

@@ -1,4 +1,4 @@
-"""A fit of few steps is held for trials at its last batch, and ends with its native results."""
+"""A fit of few steps is held for trials at its last batch, unless its run goes on."""
 
 from __future__ import annotations
 
@@ -39,21 +39,19 @@ SHORT = """
 """
 
 
-@pytest.mark.parametrize(
-    ("steps", "epochs", "options"),
-    [(30, 1, ()), (10, 3, ("--run-to-end",))],
-    ids=["by itself", "to its end"],
-)
-def test_a_short_fit_in_which_trials_are_made_has_its_native_results(
-    make_case: MakeCase, steps: int, epochs: int, options: tuple[str, ...]
-) -> None:
-    text = SHORT.replace("EXAMPLES", str(4 * steps)).replace("EPOCHS", str(epochs))
-    case = make_case(text)
-    native, analysed = case.natively(), case.analysed("--budget", "8", *options)
+def test_a_short_fit_is_tried_before_it_is_over(make_case: MakeCase) -> None:
+    case = make_case(SHORT.replace("EXAMPLES", "120").replace("EPOCHS", "1"))
+    session = case.analysed("--budget", "8").session
+
+    assert session.trials is not None, session.trials_missing
+    assert session.trials.consumer == "training"
+
+
+def test_one_that_runs_to_its_end_has_its_native_results(make_case: MakeCase) -> None:
+    case = make_case(SHORT.replace("EXAMPLES", "40").replace("EPOCHS", "3"))
+    native, analysed = case.natively(), case.analysed("--budget", "8", "--run-to-end")
 
     assert native.facts
     assert (analysed.status, analysed.facts) == (native.status, native.facts), analysed.stderr
-    session = analysed.session
-    assert session.script.outcome == "finished"
-    assert session.trials is not None, session.trials_missing
-    assert session.trials.consumer == "training"
+    assert analysed.session.script.outcome == "finished"
+    assert analysed.session.trials is None

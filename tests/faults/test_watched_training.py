@@ -57,7 +57,7 @@ PROGRAM = """
 WITHOUT = {"WATCHING": "watching, callbacks = nullcontext(), []", "CHECK": "pass"}
 WITH = {
     "WATCHING": """import pipediag
-    watching, callbacks = pipediag.watch(budget=BUDGET), [pipediag.callback()]""",
+    watching, callbacks = pipediag.watch(), [pipediag.callback()]""",
     "CHECK": """assert watching.result.session.steps is not None, watching.result
     assert callbacks[0].result is not None, callbacks[0].result_missing""",
 }
@@ -74,6 +74,5 @@ def natively(folder: Path, words: dict[str, str]) -> Run:
 def test_training_ends_as_if_nothing_had_been_watched(tmp_path: Path) -> None:
     native = natively(tmp_path / "without", WITHOUT)
     assert len(native.facts) == 4, native.stderr
-    for budget in ("0", "6"):
-        watched = natively(tmp_path / f"with {budget}", {**WITH, "BUDGET": budget})
-        assert (watched.status, watched.facts) == (native.status, native.facts), watched.stderr
+    watched = natively(tmp_path / "with", WITH)
+    assert (watched.status, watched.facts) == (native.status, native.facts), watched.stderr

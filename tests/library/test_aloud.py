@@ -37,7 +37,7 @@ def test_a_notebook_hears_what_the_companion_hears(
         WindowBegun("baseline"),
         WindowBegun("profile"),
         LoopMeasured(3),
-        TrialsAwaited("loop1", alone=False, goes_on=False, since_ns=1),
+        TrialsAwaited("loop1", alone=False, more_to_come=False, since_ns=1),
     ]
     for message in messages:
         teller.tell(message)

@@ -80,7 +80,7 @@ def test_what_the_work_raised_is_told() -> None:
 
 
 def test_a_loop_that_waits_is_asked_and_let_go() -> None:
-    waiting = TrialsAwaited("loop1", alone=False, goes_on=False, since_ns=1)
+    waiting = TrialsAwaited("loop1", alone=False, more_to_come=False, since_ns=1)
     heard: list[TrialsAwaited] = []
     _, asked = followed(
         Started(),

@@ -49,8 +49,7 @@ class Measured:
         Measured.wishes = wishes
         assert call == "cell"
 
-    def leave(self, ended: Ended, *, tries: bool, when_wanted: object) -> None:
-        assert tries == (ended.outcome == "finished")
+    def leave(self, ended: Ended, *, when_wanted: object) -> None:
         Measured.ended = ended
 
     def finish(self) -> str:
@@ -110,9 +109,9 @@ def test_a_cell_that_raises_is_not_kept_waiting_for_its_session(
 
 
 def test_options_are_the_commands(shell: Shell) -> None:
-    shell.magic("-o 'my report' --budget 3 --steps 40 --no-source", "pass")
+    shell.magic("-o 'my report' --steps 40 --no-source", "pass")
     assert Measured.wishes == notebook.Wishes(
-        notebook.Path("my report"), 3.0, 40, None, None, source=False
+        notebook.Path("my report"), 40, None, None, source=False
     )
 
 

@@ -40,7 +40,7 @@ def tell(message, **fields):
 def hear():
     return json.loads(os.read(pipes["command_fd"], 4096).decode().splitlines()[0])
 
-tell("TrialsAwaited", loop_id="loop1", alone=False, goes_on=False, since_ns=0)
+tell("TrialsAwaited", loop_id="loop1", alone=False, more_to_come=False, since_ns=0)
 """
 
 
@@ -152,7 +152,7 @@ def test_a_loop_that_ends_is_gone(conversation: Conversation) -> None:
     assert result.outcome == "finished"
 
 
-@pytest.mark.parametrize("awaited", ["alone=True", "goes_on=True"])
+@pytest.mark.parametrize("awaited", ["alone=True", "more_to_come=True"])
 def test_a_script_that_ends_by_itself_after_its_trials_were_over_has_its_own_status(
     conversation: Conversation, awaited: str
 ) -> None:
@@ -175,7 +175,7 @@ def test_trials_that_the_child_ended_do_not_end_the_next_ones(conversation: Conv
         tell("TrialsOver", reason="another thread trains")
         while not (pathlib.Path(__file__).parent / "gone").exists():
             pass
-        tell("TrialsAwaited", loop_id="loop1", alone=False, goes_on=True, since_ns=0)
+        tell("TrialsAwaited", loop_id="loop1", alone=False, more_to_come=True, since_ns=0)
         asked = hear()
         tell("BlockRun", arm=asked.get("arm", asked["is"]), batches=3, examples=96, elapsed_ns=7)
         """

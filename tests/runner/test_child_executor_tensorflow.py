@@ -34,7 +34,6 @@ from pipediag.session.messages import (
 )
 from pipediag.session.reading import read_recording
 from pipediag.session.settings import RECORDING_FILE, RunSettings
-from tests.capture.captured import natively
 
 pytestmark = pytest.mark.tensorflow
 
@@ -207,7 +206,7 @@ def test_a_fit_is_the_consumer_of_every_arm_and_goes_on_for_as_long_as_needed(
     since_ns = held[0].since_ns
     assert since_ns < time.monotonic_ns()
     assert held[0].since_ms is not None
-    assert held == [replace(held[0], loop_id="loop1", alone=False, goes_on=False)]
+    assert held == [replace(held[0], loop_id="loop1", alone=False, more_to_come=False)]
     for arm in ("base", "wide", "vectorised", "large", "long", "short"):
         assert answers[arm] == Prepared(arm)
         block = block_of(answers[f"{arm} block"])
@@ -216,29 +215,6 @@ def test_a_fit_is_the_consumer_of_every_arm_and_goes_on_for_as_long_as_needed(
     assert block_of(answers["long block"]).batches % 4 == 0
     assert block_of(answers["pull"]).batches >= 5
     assert refusal_of(answers["absent"]).endswith(".")
-
-
-def test_a_script_that_goes_on_ends_as_if_nothing_had_been_tried(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    def talk(waiting: TrialsAwaited, voice: Voice) -> None:
-        assert waiting.goes_on
-        voice.prepare("base")
-        voice.prepare("wide", SetParameters("op2", {"num_parallel_calls": 2}))
-        voice.prepare("long", SetModel({"steps_per_execution": 4}))
-        voice.block("wide")
-        voice.block("base")
-        # The next step is called by then with the model of this arm.
-        voice.block("long")
-
-    text = FIT.replace("EPOCHS", "8")
-    result = tried(tmp_path, text, talk, run_to_end=True)
-
-    assert (result.outcome, result.script_status) == ("finished", 0)
-    ours = capfd.readouterr().out
-    alone = natively(tmp_path / "script.py").stdout
-    assert "weights" in ours
-    assert ours.split("weights")[1] == alone.split("weights")[1]
 
 
 def test_steps_without_a_callback_call_the_others_and_afterwards_all_of_them(

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipediag.runner.conclusion import NOT_WAITED, OFFER, Recorded, remark, with_second_run
+from pipediag.runner.conclusion import (
+    NOT_WAITED,
+    OFFER,
+    Recorded,
+    remark,
+    why_not_tried,
+    with_second_run,
+)
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.second_run import SecondRun
 from pipediag.runner.tried_session import with_trials
@@ -108,3 +116,17 @@ def test_what_is_said_of_a_second_run_that_was_not_made(
     ended: Session, rerun: bool, said: str | None
 ) -> None:
     assert remark(ended, rerun=rerun) == said
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "rerun", "call"),
+    [(60.0, False, None), (0.0, False, None), (60.0, True, None), (0.0, False, "watch")],
+)
+def test_a_run_that_goes_on_says_why_nothing_was_tried(
+    budget_s: float, rerun: bool, call: Any
+) -> None:
+    settings = replace(SETTINGS, run_to_end=True, call=call)
+    said = why_not_tried(settings, budget_s, rerun=rerun)
+
+    assert "observe" in said
+    assert ("`--rerun`" in said or "--rerun train.py`" in said) is not rerun

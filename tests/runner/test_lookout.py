@@ -55,7 +55,7 @@ def test_a_script_that_goes_on_after_its_loop_is_told_of() -> None:
 
 
 def test_trials_are_told_of_by_themselves() -> None:
-    waiting = TrialsAwaited("loop1", alone=False, goes_on=True, since_ns=0)
+    waiting = TrialsAwaited("loop1", alone=False, more_to_come=True, since_ns=0)
     stage = Stage(Started(), LoopFound(3), LoopMeasured(3), waiting)
     assert stage.after(1000) is None
     stage.lookout.trials_over()

@@ -72,7 +72,7 @@ def test_a_repeated_batch_is_announced_wherever_one_reads(terminal: bool) -> Non
 
 
 def test_that_it_disturbs_is_said_once() -> None:
-    awaited = TrialsAwaited("loop1", alone=False, goes_on=False, since_ns=0)
+    awaited = TrialsAwaited("loop1", alone=False, more_to_come=False, since_ns=0)
     said = shown(WindowBegun("repeat"), awaited, Trying("x", 9.0), terminal=False)
     assert said.count("undisturbed run") == 1
 
@@ -108,7 +108,7 @@ def test_the_report_begins_on_a_line_of_its_own() -> None:
         assert stream.getvalue() == start
 
 
-WAITS = TrialsAwaited("loop1", alone=False, goes_on=False, since_ns=0)
+WAITS = TrialsAwaited("loop1", alone=False, more_to_come=False, since_ns=0)
 TRIAL = Trying("16 parallel calls on the map in line 12", left_s=41.3)
 TRIES = f"{START}pipediag: trying 16 parallel calls on the map in line 12, 41 s left ..."
 CONFIRMED = Decided(
@@ -166,10 +166,6 @@ def test_that_trials_begin_is_told_once_and_only_if_there_are_any() -> None:
         "stands still meanwhile. Losses and metrics that it prints afterwards are not those of an "
         "undisturbed run.\n"
     )
-
-
-def test_of_a_script_that_goes_on_the_losses_are_its_own() -> None:
-    assert "Losses" not in shown(replace(WAITS, goes_on=True), TRIAL, terminal=False)
 
 
 def test_of_a_script_that_is_over_no_output_stands_still() -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipediag.session.edits import SetModel
-from pipediag.session.messages import Prepared, TrialsAwaited
-from tests.capture.captured import natively
-from tests.runner.test_child_executor_tensorflow import Voice, block_of, refusal_of, tried
+from pipediag.session.messages import TrialsAwaited
+from tests.runner.test_child_executor_tensorflow import Voice, refusal_of, tried
 
 pytestmark = pytest.mark.tensorflow
 
@@ -44,26 +43,6 @@ FIT = """
 """
 PLAIN = '"sparse_categorical_crossentropy"'
 DRAWN = SetModel({"sampled_softmax": 20})
-
-
-def test_a_training_that_goes_on_afterwards_is_the_native_one(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    def talk(waiting: TrialsAwaited, voice: Voice) -> None:
-        assert waiting.goes_on
-        voice.prepare("base")
-        assert voice.prepare("drawn", DRAWN) == Prepared("drawn")
-        assert block_of(voice.block("drawn")).batches >= 5
-        voice.block("base")
-
-    script = FIT.replace("EPOCHS", "12").replace("LOSS", PLAIN)
-    result = tried(tmp_path, script, talk, run_to_end=True)
-
-    assert (result.outcome, result.script_status) == ("finished", 0), result.detail
-    ours = capfd.readouterr().out
-    alone = natively(tmp_path / "script.py").stdout
-    assert "kept" in ours
-    assert ours.split("kept")[1] == alone.split("kept")[1]
 
 
 def test_a_loss_that_it_can_not_stand_for_is_not_tried(tmp_path: Path) -> None:

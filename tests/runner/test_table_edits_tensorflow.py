@@ -9,7 +9,6 @@ import pytest
 from pipediag.session.edits import SetModel
 from pipediag.session.messages import Answer, Prepared, TrialsAwaited
 from pipediag.vocabulary import Scalar
-from tests.capture.captured import natively
 from tests.runner.test_child_executor_tensorflow import Voice, block_of, tried
 
 pytestmark = pytest.mark.tensorflow
@@ -67,22 +66,3 @@ def test_each_edit_of_a_table_trains_in_the_running_loop(tmp_path: Path) -> None
     assert result.outcome == "stopped", result.detail
     assert answers == {name: Prepared(name) for name in EDITS}
     assert all(block_of(block).batches >= 5 for block in blocks.values())
-
-
-def test_a_training_that_goes_on_afterwards_is_the_native_one(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    def talk(waiting: TrialsAwaited, voice: Voice) -> None:
-        assert waiting.goes_on
-        voice.prepare("base")
-        for name, settings in EDITS.items():
-            voice.prepare(name, SetModel(settings))
-            assert block_of(voice.block(name)).batches >= 5
-
-    result = tried(tmp_path, FIT.replace("EPOCHS", "12"), talk, run_to_end=True)
-
-    assert (result.outcome, result.script_status) == ("finished", 0)
-    ours = capfd.readouterr().out
-    alone = natively(tmp_path / "script.py").stdout
-    assert "weights" in ours
-    assert ours.split("weights")[1] == alone.split("weights")[1]

@@ -51,39 +51,16 @@ def refuses(command: Command, _limit_s: float) -> Answer:
     return ArmRefused(command.arm, "It can't be built.")
 
 
-def waiting(goes_on: bool = False, alone: bool = False, since_ns: int = 0) -> TrialsAwaited:
-    return TrialsAwaited("loop_0", alone=alone, goes_on=goes_on, since_ns=since_ns)
+def waiting(more_to_come: bool = False, alone: bool = False, since_ns: int = 0) -> TrialsAwaited:
+    return TrialsAwaited("loop_0", alone=alone, more_to_come=more_to_come, since_ns=since_ns)
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"run_to_end": True}, "`--run-to-end` lets the script go on; what changes the model"),
-        (
-            {"look_ahead_s": 5.0},
-            "The loop ended within the 5 s of `--look-ahead`, so the script was left to go "
-            "on; what changes the model",
-        ),
-    ],
-)
-def test_why_the_script_went_on_is_said_as_it_was(options: dict[str, Any], reason: str) -> None:
-    session = unsearched(findings=[make_finding(edit=make_edit("once", once=True))])
-    tried = trials_of(session, **options)
-    tried(waiting(goes_on=True), nobody)
-    assert tried.fault is None
-    trial = tried.outcomes["loop_0"].trials["once"]
-    assert str(trial.reason).startswith(reason)
-
-
-@pytest.mark.parametrize(
-    ("run_to_end", "goes_on", "budget_s"),
-    [(False, True, 30.0), (False, False, 60.0), (True, True, 60.0)],
-)
+@pytest.mark.parametrize(("more_to_come", "budget_s"), [(True, 30.0), (False, 60.0)])
 def test_a_short_loop_leaves_half_of_the_budget_to_a_later_one(
-    run_to_end: bool, goes_on: bool, budget_s: float
+    more_to_come: bool, budget_s: float
 ) -> None:
-    tried = trials_of(unsearched(findings=[]), run_to_end=run_to_end)
-    tried(waiting(goes_on=goes_on), nobody)
+    tried = trials_of(unsearched(findings=[]))
+    tried(waiting(more_to_come=more_to_come), nobody)
     assert tried.fault is None
     assert tried.outcomes["loop_0"].run.budget_s == budget_s
 
@@ -142,7 +119,7 @@ def of_evaluation(**overrides: Any) -> Finding:
 
 
 def evaluation_waits() -> TrialsAwaited:
-    return TrialsAwaited("loop_1", alone=True, goes_on=False, since_ns=time.monotonic_ns())
+    return TrialsAwaited("loop_1", alone=True, more_to_come=False, since_ns=time.monotonic_ns())
 
 
 def test_the_pipeline_of_an_evaluation_is_tried_in_what_its_training_has_left() -> None:
@@ -201,9 +178,8 @@ def test_a_part_of_the_budget_is_kept_for_an_evaluation_that_is_to_be_tried(
 
 
 def test_trials_stand_on_the_clock_of_the_windows() -> None:
-    session = unsearched(findings=[make_finding(edit=make_edit("once", once=True))])
-    tried = trials_of(session, run_to_end=True)
-    tried(replace(waiting(goes_on=True), since_ms=6500.0), nobody)
+    tried = trials_of(unsearched(findings=[]))
+    tried(replace(waiting(more_to_come=True), since_ms=6500.0), nobody)
 
     assert tried.outcomes["loop_0"].run.start_ms == 6500.0
 
@@ -235,9 +211,9 @@ def test_a_search_follows_where_what_the_rules_call_for_cannot_be_built() -> Non
     assert {one.rule for one in tried.outcomes["loop_0"].further} == {"search"}
 
 
-@pytest.mark.parametrize(("goes_on", "needs_s"), [(False, 118), (True, 236)])
+@pytest.mark.parametrize(("more_to_come", "needs_s"), [(False, 118), (True, 236)])
 def test_epochs_whose_waits_are_too_long_name_the_budget_that_they_need(
-    goes_on: bool, needs_s: int
+    more_to_come: bool, needs_s: int
 ) -> None:
     """Ten of 10 s, and as much again where a later loop has half of it."""
     loop = make_loop(
@@ -247,7 +223,7 @@ def test_epochs_whose_waits_are_too_long_name_the_budget_that_they_need(
     edit = make_edit("cache", whole_epoch=True)
     session = make_session(loops=[loop], run=make_run(), findings=[make_finding(edit=edit)])
     tried = trials_of(session)
-    tried(waiting(goes_on=goes_on), refuses)
+    tried(waiting(more_to_come=more_to_come), refuses)
 
     assert tried.fault is None
     outcome = tried.outcomes["loop_0"]

@@ -275,17 +275,6 @@ def test_without_an_edit_nothing_is_started() -> None:
     assert outcome.combined_missing == "There was no edit to try."
 
 
-def test_an_edit_that_ends_the_script_waits_for_one_that_is_stopped() -> None:
-    once = make_finding(make_edit("once", once=True))
-    going_on = try_edits(FakeExecutor({"once": 2.0}), [once], goes_on="It goes on so")
-    assert going_on.trials["once"].state == "not_tried"
-    assert going_on.trials["once"].reason == (
-        "It goes on so; what changes the model, its batches or its callbacks is tried only where "
-        "it is stopped."
-    )
-    assert try_edits(FakeExecutor({"once": 2.0}), [once]).trials["once"].state == "confirmed"
-
-
 def test_a_loop_that_cannot_be_driven_is_judged_by_its_pipeline_and_consumer() -> None:
     executor = FakeExecutor({"a": 4.0}, pull_step_ms=8.0)
     outcome = try_edits(executor, [make_finding("a")], consumer_ms=4.0)

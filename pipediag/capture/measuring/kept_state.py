@@ -7,7 +7,6 @@ before the script does anything else with it: before it is stopped, goes on, or 
 from __future__ import annotations
 
 import functools
-from collections.abc import Container
 from typing import Any
 
 from pipediag.capture.guard import Guard
@@ -35,11 +34,6 @@ class KeptState:
                 return lack
             self._state = TrainingState()
         return None
-
-    def forget_others(self, handles: Container[int]) -> None:
-        """Variables with other handles than these ids are trained by somebody else from now on."""
-        if self._state is not None:
-            self._state.forget_others(handles)
 
     def give_back(self) -> None:
         """The script goes its own way from here on."""

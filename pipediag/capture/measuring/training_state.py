@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import random
 import sys
-from collections.abc import Container
 from typing import Any
 
 from pipediag.capture.memory import free_memory_bytes
@@ -37,12 +36,6 @@ class TrainingState:
     def count_unknown(self) -> int:
         """How many variables there are whose values were not kept."""
         return len(self._unknown())
-
-    def forget_others(self, handles: Container[int]) -> None:
-        """Keep the variables alone whose handles have these ids: others are somebody else's."""
-        self._values = [
-            (variable, value) for variable, value in self._values if id(variable.handle) in handles
-        ]
 
     def restore(self) -> None:
         """Put everything back as it was."""

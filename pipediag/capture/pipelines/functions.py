@@ -9,8 +9,8 @@ from typing import Any
 from pipediag.capture.callsites import is_users
 from pipediag.capture.graph_constants import constant_bytes
 from pipediag.capture.pipelines.python_calls import module_functions
+from pipediag.capture.pipelines.side_effects import side_effect
 from pipediag.capture.pipelines.widening import widenings_of
-from pipediag.capture.purity.side_effects import side_effect
 from pipediag.capture.python_functions import source_location, unwrap
 from pipediag.session.recorded_operations import RecordedFunction
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
@@ -44,12 +44,6 @@ def describe_function(dataset: Any, trace_ms: float | None) -> RecordedFunction 
         widenings=widenings_of(graph, dataset.element_spec),
         constant_bytes=constant_bytes(operations),
     )
-
-
-def called_back(dataset: Any) -> list[Callable[..., Any]]:
-    """The Python functions that a dataset's own functions call for each element."""
-    graphs = (wrapper.function.graph for wrapper in dataset._functions())
-    return [found for graph in graphs for found in _python_functions(list(_operations(graph)))]
 
 
 def users_side_effect(function: Callable[..., Any]) -> str | None:

@@ -6,7 +6,7 @@ from pipediag.capture.replay.changes import MOVED_LAYERS, model_settings, skippe
 from pipediag.capture.replay.one_shot import one_shot_source
 from pipediag.capture.replay.own_caches import FilledCaches
 from pipediag.capture.replay.randomness import random_upstream
-from pipediag.capture.replay.rebuilding import apart, rebuild
+from pipediag.capture.replay.rebuilding import rebuild
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.replay.verification import verify
 
@@ -14,7 +14,6 @@ __all__ = [
     "MOVED_LAYERS",
     "FilledCaches",
     "NotReplayableError",
-    "apart",
     "model_settings",
     "one_shot_source",
     "random_upstream",

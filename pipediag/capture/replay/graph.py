@@ -34,8 +34,6 @@ class Node:
     parameters: dict[str, Scalar] = field(default_factory=dict)
     inner: Inner | None = None
     """Changes within its function."""
-    made_anew: bool = False
-    """Whether it is made again though nothing about it changes."""
 
     @property
     def operation(self) -> RecordedOperation | None:
@@ -49,7 +47,7 @@ class Node:
     @property
     def changed(self) -> bool:
         """Whether it differs by itself; what it reads from may differ all the same."""
-        altered = self.parameters or self.inner or (self.make and self.call) or self.made_anew
+        altered = self.parameters or self.inner or (self.make and self.call)
         return self.dataset is None or bool(altered)
 
     @property

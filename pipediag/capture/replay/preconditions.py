@@ -47,34 +47,6 @@ def refuse_files_of_its_own(graph: Graph) -> None:
             )
 
 
-def refuse_captured_datasets(graph: Graph) -> None:
-    """A function that reads a dataset from outside of it reads the script's own.
-
-    Raises:
-        NotReplayableError: there is one, and what it reads may count its passes.
-    """
-    for node, call in graph.calls():
-        captured = (one for w in node.dataset._functions() for one in w.function.captured_inputs)
-        if any(tensor.dtype.name == "variant" for tensor in captured):
-            raise NotReplayableError(
-                f"The function of {said(call.operation)} reads a dataset that was made outside "
-                "of it, which a trial would share with the script."
-            )
-
-
-def refuse_data_services(graph: Graph) -> None:
-    """A service hands out each element once among all that read of one job.
-
-    Raises:
-        NotReplayableError: the pipeline reads from one.
-    """
-    if any("DataService" in type(node.dataset).__name__ for node in graph.nodes()):
-        raise NotReplayableError(
-            "The pipeline reads from a tf.data service, which may give a trial what it would have "
-            "given to the script."
-        )
-
-
 def refuse_changed_files(graph: Graph) -> None:
     """Arms read the files as they are now; the step was measured on what they were.
 

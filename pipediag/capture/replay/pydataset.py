@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import random
 import threading
 import time
@@ -11,7 +10,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from itertools import count
 from queue import Empty, SimpleQueue
-from types import MethodType
 from typing import Any
 
 from pipediag.capture.packages import KERAS, package_of_module
@@ -34,17 +32,6 @@ def adapter_of(generator: Any) -> Any:
     kind = type(owner)
     ours = kind.__name__ == _ADAPTER and package_of_module(kind.__module__) in KERAS
     return owner if ours else None
-
-
-def reading_functions(adapter: Any) -> Iterator[Callable[..., Any]]:
-    """What is called of the script's PyDataset to read its batches."""
-    source = adapter.py_dataset
-    yield source.__getitem__
-    if hasattr(type(source), "__len__"):
-        yield source.__len__
-    batches = inspect.getattr_static(type(source), "num_batches", None)
-    if isinstance(batches, property) and batches.fget is not None:
-        yield MethodType(batches.fget, source)
 
 
 def read_by_workers(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> Any:

@@ -10,30 +10,6 @@ from pipediag.capture.replay.refusal import said
 from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.tensorflow_names import DRAWING_KINDS
 
-_COUNTS_PASSES = ("ShuffleDataset", "ShuffleAndRepeatDataset", "RandomDataset")
-"""Kinds of datasets that draw a seed for each of their iterators from one generator."""
-
-
-def counts_its_passes(node: Node) -> bool:
-    """Whether a pass over it changes what the next pass over the same dataset hands out."""
-    upstream = {id(dataset) for dataset in node.read_before}
-    pending, seen = [node.dataset] if node.dataset is not None else [], set(upstream)
-    while pending:
-        dataset = pending.pop()
-        if id(dataset) in seen:
-            continue
-        seen.add(id(dataset))
-        if _kind_of(dataset).endswith(_COUNTS_PASSES):
-            return True
-        # What one call made of several datasets, as `list_files` does with its shuffle.
-        pending.extend(dataset._inputs())
-    return False
-
-
-def _kind_of(dataset: Any) -> str:
-    # Experimental ones have a number behind their names.
-    return type(dataset).__name__.rstrip("V12")
-
 
 def draws_random(operation: RecordedOperation) -> bool:
     """Whether it draws random numbers, by its kind or in its function."""

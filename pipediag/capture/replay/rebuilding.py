@@ -15,13 +15,10 @@ from pipediag.capture.replay.graph import Graph, Node, OnElements
 from pipediag.capture.replay.one_shot import one_shot_source
 from pipediag.capture.replay.own_caches import FilledCaches
 from pipediag.capture.replay.preconditions import (
-    refuse_captured_datasets,
     refuse_changed_files,
-    refuse_data_services,
     refuse_files_of_its_own,
     refuse_side_effects,
 )
-from pipediag.capture.replay.randomness import counts_its_passes
 from pipediag.capture.replay.refusal import NotReplayableError, first_line
 from pipediag.capture.signal_handlers import let_pass
 from pipediag.session.edits import Change
@@ -61,24 +58,6 @@ def rebuild(
     if caches is not None:
         caches.stand_in(graph)
     apply(graph, changes, endless)
-    return built(graph)
-
-
-def apart(dataset: Any) -> Any:
-    """The pipeline as written, whose passes the script's own pipeline does not count.
-
-    A shuffle that orders each epoch anew counts them, and would order the script's next epoch
-    otherwise. It and all that reads from it are made again; the rest is used as it is.
-
-    Raises:
-        NotReplayableError: a part of it can't be made again, or has side effects.
-    """
-    graph = Graph(dataset)
-    refuse_side_effects(graph)
-    refuse_captured_datasets(graph)
-    refuse_data_services(graph)
-    for node in graph.nodes():
-        node.made_anew = counts_its_passes(node)
     return built(graph)
 
 

@@ -21,12 +21,6 @@ from pipediag.capture.trainer import Variants
 from pipediag.capture.trying.arms import Arm, Arms
 from pipediag.capture.trying.as_it_is import AsItIs
 from pipediag.capture.trying.blocks import EpochWithin, MeasuredSteps, TimedBlock, Warmup
-from pipediag.capture.trying.step_limit import (
-    STEP_LIMIT_S,
-    DidNotComeBackError,
-    StepLimit,
-    within_limit,
-)
 from pipediag.session.messages import (
     ArmCommand,
     ArmRefused,
@@ -40,7 +34,6 @@ from pipediag.session.messages import (
     TrialsOver,
 )
 
-_NEVER_FREED: list[Any] = []
 # When such a step is told of, it has its batch, and the next one is called with the next model: no
 # batch is in time for both.
 _TAKES_ITS_BATCH_ITSELF = (
@@ -56,29 +49,20 @@ class Answering:
     """The conversation with the parent, on the training thread of one loop."""
 
     def __init__(
-        self,
-        loop: Loop,
-        commands: CommandPipe,
-        tell: Callable[[FromChild], None],
-        *,
-        goes_on: bool,
+        self, loop: Loop, commands: CommandPipe, tell: Callable[[FromChild], None]
     ) -> None:
         self.loop = loop
-        self.goes_on = goes_on
-        """Whether the script goes on afterwards, as if nothing had been tried."""
         self.skipped: Sequence[Any] = ()
         """Callbacks of the script that are not called for the steps of the arm that runs."""
         self.over = False
         self.unheard = False
         """Whether the parent may still ask for what nobody waits for any more."""
-        self.ends: str | None = None
-        """Why they end as soon as they can; another thread than that of the loop may say so."""
         self._commands = commands
         self._tell = tell
         self._pull = loop.runtime.pull
         self._model = self._variants(loop)
         self._clock = loop.runtime.clock()
-        self._arms = Arms(loop, self._model, goes_on=goes_on)
+        self._arms = Arms(loop, self._model)
         self._arm = ""
         self._running: Arm | None = None
         """That whose model makes the step that is called now; None for the script's own."""
@@ -95,11 +79,6 @@ class Answering:
         self._block: EpochWithin | TimedBlock | None = None
         self._restarts = 0
         self._failure: str | None = None
-        self._ends_late = False
-        """Whether they end as soon as the step is over that was called with an arm's model."""
-        self._why: str | None = None
-        self.limit = StepLimit(loop.runtime.cancellation()) if goes_on else None
-        """What keeps a step that hangs from taking the script with it."""
 
     def _variants(self, loop: Loop) -> Variants:
         if loop.trainer is None:
@@ -118,12 +97,6 @@ class Answering:
     def boundary(self, consumer: Consumer, now_ns: int, continuous: bool) -> None:
         """A step ended and the next one begins."""
         self._adopt(consumer)
-        if self._ends_late:
-            self._end_for(self._why)
-            return
-        if self.ends is not None:
-            self._end_in_time(self.ends)
-            return
         if self._failure is not None:
             failure, self._failure = self._failure, None
             self._tell(ArmRefused(self._arm, failure))
@@ -155,11 +128,6 @@ class Answering:
             return False
         if self._iterator is None or self._failure is not None:
             return False
-        if self.limit is not None and self.limit.exceeded:
-            # Kept for as long as the process lives: to free it would wait for what hangs.
-            _NEVER_FREED.append(self._iterator)
-            self.stop(f"a step did not come back within {STEP_LIMIT_S:g} s")
-            return True
         base, running = self._arms.base, self._running
         self._step_failed(error)
         self._hand_out(base.iterator() if base is not None else None)
@@ -192,20 +160,14 @@ class Answering:
                 command = self._commands.next()
             except (UnknownCommandError, SilentParentError) as error:
                 self.unheard = isinstance(error, SilentParentError)
-                self._end_in_time(str(error))
+                self.stop(str(error))
                 return
             if command is None or isinstance(command, EndTrials):
-                self._end_in_time(None)
-                return
-            if self.ends is not None:
-                self._end_in_time(self.ends)
+                self._end()
                 return
             try:
                 if self._begin(command):
                     return
-            except DidNotComeBackError as hung:
-                self._end_in_time(str(hung))
-                return
             except NotReplayableError as refusal:
                 self._tell(ArmRefused(command.arm, str(refusal)))
             except Exception as error:
@@ -218,13 +180,13 @@ class Answering:
             case Prepare():
                 return self._prepare(command)
             case Pull(arm, seconds):
-                self._limited(lambda: self._pull_alone(arm, int(seconds * 1e9)))
+                self._pull_alone(arm, int(seconds * 1e9))
                 return False
             case RunBlock():
                 return self._run_block(command)
 
     def _prepare(self, command: Prepare) -> bool:
-        self._limited(lambda: self._arms.build(command.arm, command.changes, command.check))
+        self._arms.build(command.arm, command.changes, command.check)
         if self._consumer is None:
             self._tell(Prepared(command.arm))
             return False
@@ -255,13 +217,6 @@ class Answering:
             self._block = EpochWithin(steps, settled_ns)
         else:
             self._block = TimedBlock(began_ns, wanted_ns, settled_ns, max(1, steps - 1))
-
-    def _limited(self, work: Callable[[], None]) -> None:
-        """Do what may hang; a script that goes on afterwards must not hang with it."""
-        if self.goes_on:
-            within_limit(work)
-        else:
-            work()
 
     def _start(self, name: str) -> Arm:
         arm, running = self._arms[name], self._running
@@ -353,35 +308,12 @@ class Answering:
         self._running, self._late = None, False
         self._asked = self._block = None
 
-    def _end_in_time(self, reason: str | None) -> None:
-        """End; but a step that is called already is made by the model of the arm, and must not be
-        one of a script that goes on: it is the arm's last, and they end when it is over."""
-        running = self._running
-        # Nothing of it is counted, and what it traces begins no block anew.
-        self._asked = self._block = None
-        self._preparing = 0
-        if self.goes_on and running is not None and running.settings:
-            self._ends_late, self._why = True, reason
-            self._model.use({})
-            self._hand_out(running.iterator())
-        else:
-            self._end_for(reason)
-
-    def _end_for(self, reason: str | None) -> None:
-        """None: the parent has said so itself."""
-        if reason is None:
-            self._end()
-        else:
-            self.stop(reason)
-
     def _end(self) -> None:
         self.over = True
         self._hand_out(None)
         self._model.use({})
         self.skipped = ()
         self._arms.clear()
-        if self.limit is not None:
-            self.limit.end()
 
 
 def _sentence(error: BaseException) -> str:

@@ -11,7 +11,6 @@ from pipediag.capture.replay import (
     MOVED_LAYERS,
     FilledCaches,
     NotReplayableError,
-    apart,
     model_settings,
     rebuild,
     skipped_callbacks,
@@ -49,12 +48,10 @@ class Arm:
 class Arms:
     """Those of one loop, by name."""
 
-    def __init__(self, loop: Loop, model: Variants, *, goes_on: bool) -> None:
+    def __init__(self, loop: Loop, model: Variants) -> None:
         self._loop = loop
         self._dataset = getattr(loop.dataset, "_original_dataset", loop.dataset)
         self._model = model
-        self._goes_on = goes_on
-        self._apart: Any = None
         self._caches = FilledCaches()
         self._built: dict[str, Arm] = {}
 
@@ -74,23 +71,12 @@ class Arms:
         """
         settings: Settings = model_settings(changes)
         self._model.check(settings)
-        if settings and self._goes_on and self._model.runs_the_scripts_code:
-            raise NotReplayableError(
-                "To compile the model otherwise runs the script's own code once more, and the "
-                "script goes on afterwards."
-            )
-        if settings.get(MOVED_LAYERS) and self._goes_on:
-            raise NotReplayableError(
-                "The script goes on afterwards, so its model is not taken apart for steps that are "
-                "only tried."
-            )
         skipped = self._skipped(changes)
-        written = self._as_written()
         if check is not None:
-            verify(written, changes, check)
+            verify(self._dataset, changes, check)
         # Endless, as blocks don't end where the elements do.
         dataset = rebuild(
-            written,
+            self._dataset,
             changes,
             endless=True,
             caches=self._caches,
@@ -107,24 +93,12 @@ class Arms:
     def clear(self) -> None:
         """Drop them, and the caches that were filled for them."""
         self._built.clear()
-        self._apart = None
         self._caches.clear()
-
-    def _as_written(self) -> Any:
-        """The script's pipeline, or its like where the script will read on in its own."""
-        if self._goes_on and self._apart is None:
-            self._apart = apart(self._dataset)
-        return self._apart if self._goes_on else self._dataset
 
     def _skipped(self, changes: tuple[Change, ...]) -> Sequence[Any]:
         named = skipped_callbacks(changes)
         if not named:
             return ()
-        if self._goes_on:
-            raise NotReplayableError(
-                "The script goes on afterwards, so its callbacks are not called for steps that are "
-                "only tried."
-            )
         loop = self._loop
         if loop.trainer is None:
             raise NotReplayableError("Only the callbacks of a Keras `fit` can be left out.")

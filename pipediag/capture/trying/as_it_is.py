@@ -9,8 +9,6 @@ from pipediag.capture.trainer import Settings
 class AsItIs:
     """Trains as the script has it."""
 
-    runs_the_scripts_code = False
-
     def check(self, settings: Settings) -> None:
         """Refuse any settings.
 

@@ -13,20 +13,17 @@ from pipediag.capture.link import CommandPipe
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.instruments import Instruments
 from pipediag.capture.other_processes import train_along
-from pipediag.capture.signal_handlers import let_pass
 from pipediag.capture.trying.answering import Answering
-from pipediag.capture.trying.fidelity import reading_leaves_traces, step_leaves_traces
-from pipediag.capture.trying.step_limit import StepLimit
 from pipediag.session.messages import TrialsAwaited
-from pipediag.vocabulary import LoopRole, WindowKind
+from pipediag.vocabulary import WindowKind
 
 _NOT_HELD = (
     "This Keras walks over its data in a way that does not let a step be repeated, so nothing was "
     "tried in the running `fit`: edits of the input pipeline are tried without the model."
 )
 _BESIDE = (
-    "No trial was made: another loop trains or is tried on another thread, and what it learns "
-    "meanwhile would be undone with what trials change."
+    "No trial was made: changes were being tried in a loop of another thread when this one was "
+    "measured."
 )
 # What the parent had asked by then is still to be read, and would pass for what it asks later.
 _LEFT = (
@@ -37,8 +34,6 @@ _UNHEARD = (
     "No trial was made: the process that says what to try had left a loop without a word for too "
     "long, and after that nothing more is tried. Analyse again with fewer programs beside it."
 )
-_STEP_BESIDE = "a step of another thread came between, which may train as well"
-_WRITING: tuple[LoopRole, ...] = ("training", "adapt")
 _BEFORE_THE_STEP_IS_KNOWN: tuple[WindowKind, ...] = ("warmup", "baseline")
 
 
@@ -50,13 +45,11 @@ class HeldLoops:
         commands: CommandPipe | None,
         instruments: Instruments,
         *,
-        run_to_end: bool,
         only: str | None = None,
         input_only: bool = False,
     ) -> None:
         self._commands = commands
         self._with = instruments
-        self._run_to_end = run_to_end
         self._only = only
         """Id of the one loop that may be held, or else its pipeline tried; None for each."""
         self._input_only = input_only
@@ -64,14 +57,10 @@ class HeldLoops:
         self._trials: Answering | None = None
         self.loop: Loop | None = None
         """The loop that is held: a plain attribute, as it is read on every step."""
-        self._thread = 0
-        """The identifier of the thread whose loop is held."""
         self._begins = threading.Lock()
         self._seen: set[str] = set()
         self._no_more: str | None = None
         """Why no other loop is held: one was left in the middle of trials."""
-        self._shared = False
-        """Whether another thread made a step while the loop has been held."""
         self._epochs = 0
 
     @property
@@ -87,12 +76,6 @@ class HeldLoops:
             yield
         finally:
             self._epochs -= 1
-
-    @property
-    def silent(self) -> bool:
-        """Whether this thread makes steps that the script, which goes on, must not hear of."""
-        trials = self._trials
-        return trials is not None and trials.goes_on and self._thread == threading.get_ident()
 
     @property
     def skipped(self) -> Sequence[Any]:
@@ -111,21 +94,20 @@ class HeldLoops:
     def was_held(self, loop: Loop) -> bool:
         return loop.record.id in self._seen
 
-    def hold(
-        self, loop: Loop, consumer: Consumer, goes_on: bool, *, others_train: bool = False
-    ) -> bool:
+    def hold(self, loop: Loop, consumer: Consumer, *, more_to_come: bool) -> bool:
         """Let the parent ask for trials in a measured loop; returns whether it asked for any.
 
-        What training changes is kept, and put back when the trials are over: that of all loops, so
-        that none is held where the script goes on and `others_train` on other threads.
+        The run is one that pipediag ends. What training changes is kept all the same and put back
+        when the trials are over, for the script's own last code and for the loops that follow
+        where there is `more_to_come`.
         """
-        if self._commands is None or not self._can_be_held(loop, consumer, goes_on=goes_on):
+        if self._commands is None or not self._can_be_held(loop, consumer):
             return False
         with self._begins:
-            if self.loop is not None or (goes_on and others_train):
+            if self.loop is not None:
                 loop.record.untried = _BESIDE
                 return False
-            trials = self._begun(loop, self._commands, goes_on=goes_on)
+            trials = self._begun(loop, self._commands, more_to_come=more_to_come)
         if trials is None:
             return False
         return self._goes_on(partial(trials.begin, consumer))
@@ -139,7 +121,7 @@ class HeldLoops:
             raise
         return not self._released()
 
-    def _can_be_held(self, loop: Loop, consumer: Consumer, *, goes_on: bool) -> bool:
+    def _can_be_held(self, loop: Loop, consumer: Consumer) -> bool:
         """Whether steps can be made beside the loop's own; says why not if not."""
         if self._input_only:
             return False
@@ -154,9 +136,9 @@ class HeldLoops:
         if self._no_more or (loop.record.kind == "keras" and not self.repeats_steps):
             loop.record.untried = self._no_more or _NOT_HELD
             return False
-        return not goes_on or self._leaves_no_traces(loop, in_steps=True)
+        return True
 
-    def _begun(self, loop: Loop, commands: CommandPipe, *, goes_on: bool) -> Answering | None:
+    def _begun(self, loop: Loop, commands: CommandPipe, *, more_to_come: bool) -> Answering | None:
         """Trials that the parent may ask for from now on; None where none can be made."""
         lack = self._with.state.keep()
         if lack is not None:
@@ -168,36 +150,19 @@ class HeldLoops:
             TrialsAwaited(
                 loop.record.id,
                 alone=False,
-                goes_on=goes_on,
+                more_to_come=more_to_come,
                 since_ns=since_ns,
                 since_ms=self._recorded_ms(since_ns),
             )
         )
-        trials = Answering(loop, commands, self._with.tell, goes_on=goes_on)
-        self._thread = threading.get_ident()
+        trials = Answering(loop, commands, self._with.tell)
         self._trials, self.loop = trials, loop
-        self._shared = False
         return trials
 
     def boundary(self, consumer: Consumer, now_ns: int, continuous: bool) -> bool:
         """A step of the held loop ended; returns whether the loop goes on being held."""
         assert self._trials is not None
         return self._goes_on(partial(self._trials.boundary, consumer, now_ns, continuous))
-
-    def step_beside(self, loop: Loop | None = None) -> None:
-        """A step begins of another loop, or of a function that trains: one of another thread must
-        not be undone with what trials change, and where it may train the trials end."""
-        trials = self._trials
-        if trials is None or not trials.goes_on or self._thread == threading.get_ident():
-            return
-        with self._begins:  # the held thread may be giving the training back
-            if trials is not self._trials:
-                return
-            if loop is None or _may_train(loop):
-                trials.ends = _STEP_BESIDE
-            if not self._shared:
-                self._shared = True
-                self._with.state.forget_others(_reached_by(trials.loop))
 
     def traced(self, loop: Loop) -> None:
         """A training function was traced in the step that is running."""
@@ -212,13 +177,6 @@ class HeldLoops:
         blamed = trials.failed(error)
         self._released()
         return blamed
-
-    def step_limit(self, consumer: Consumer) -> StepLimit | None:
-        """The context for a step of this consumer where it is only tried and has a limit."""
-        trials = self._trials
-        if trials is None or trials.over or consumer.loop is not self.loop:
-            return None
-        return trials.limit
 
     def stop(self, reason: str) -> None:
         """The script is over; a loop that ended while it was held has its pipeline left to try."""
@@ -252,37 +210,20 @@ class HeldLoops:
         if self._no_more:
             loop.record.untried = self._no_more
             return
-        if self._run_to_end and not self._leaves_no_traces(loop, in_steps=False):
-            return
         loop.record.untried = None
         now_ns = time.monotonic_ns()
         self._with.tell(
             TrialsAwaited(
                 loop.record.id,
                 alone=True,
-                goes_on=False,
+                more_to_come=False,
                 since_ns=now_ns,
                 since_ms=self._recorded_ms(now_ns),
             )
         )
-        # Exit handlers are still to come, and must not wait for a trial that hangs.
-        trials = Answering(loop, self._commands, self._with.tell, goes_on=True)
+        trials = Answering(loop, self._commands, self._with.tell)
         trials.without_consumer()
         self._hear_of(trials)
-
-    def _leaves_no_traces(self, loop: Loop, *, in_steps: bool) -> bool:
-        """Whether the script ends with the results that it has by itself; says why not if not."""
-        try:
-            reason = step_leaves_traces(loop) if in_steps else None
-            reason = reason or reading_leaves_traces(loop.dataset)
-        except Exception as error:
-            let_pass(error)
-            reason = f"whether it would end alike could not be told: {error}"
-        if reason is not None:
-            loop.record.untried = (
-                f"No trial was made: the script must end as it does without pipediag, and {reason}."
-            )
-        return reason is None
 
     def _recorded_ms(self, at_ns: int) -> float:
         return (at_ns - self._with.recorder.recording.started_ns) / 1e6
@@ -310,15 +251,3 @@ class HeldLoops:
         """What the parent still asks would pass for what it asks of the next loop."""
         if trials.unheard:
             self._no_more = _UNHEARD
-
-
-def _may_train(loop: Loop) -> bool:
-    """Whether its steps may write variables for good: what they do is known after two of them."""
-    role = loop.record.role
-    return role in _WRITING or (role == "other" and not loop.started_up)
-
-
-def _reached_by(loop: Loop) -> set[int]:
-    """Ids of what its steps can change."""
-    functions = [function for ref in loop.step_functions if (function := ref()) is not None]
-    return loop.runtime.captured_by(functions)

@@ -20,7 +20,6 @@ from pipediag.capture.trying.held_loops import HeldLoops
 from pipediag.capture.watching import roles
 from pipediag.capture.watching.diagnosing import Diagnosing
 from pipediag.capture.watching.fed_steps import FedSteps
-from pipediag.capture.watching.held_batch import HeldBatch
 from pipediag.capture.watching.joining import Joining
 from pipediag.capture.watching.looking import look_at_next
 from pipediag.capture.watching.repeating import repeat, repeat_next
@@ -51,7 +50,6 @@ class Conductor:
         self._early_steps = EarlySteps(loops, updates)
         self._stopping = Stopping(instruments, settings, leave, loops.keep_evaluated)
         self._held = held
-        self._held_batch = HeldBatch()
         self.streak = Streak(self._noted)
         self._holding = False
         self._fed = FedSteps(loops)
@@ -97,10 +95,7 @@ class Conductor:
         return self._loops.consumer_for(iterator, dataset, runtime, distributed)
 
     def handed_over(self, consumer: Consumer, asked_ns: int, handed_ns: int, batch: Any) -> Any:
-        """`next` got a batch for Python; returns the one to hand over.
-
-        That is another one where trials are over: the batch that they began at.
-        """
+        """`next` got a batch for Python; returns the one to hand over."""
         if self.streak.handed(consumer, asked_ns, handed_ns):
             return batch
         self.streak.settle()
@@ -114,10 +109,7 @@ class Conductor:
         # Keras on JAX asks for `steps_per_execution` batches one by one, and runs them as one step.
         if (consumer.batches - 1) % record.batches_per_call == 0:
             waited_ns, consumer.waited_ns = consumer.waited_ns, 0
-            held = self._held.loop is consumer.loop
             self._boundary(consumer, handed_ns, waited_ns)
-            if (self._held.loop is consumer.loop) != held:
-                batch = self._held_batch.swapped(consumer.loop, batch)
             if record.batches_per_call == 1:
                 self._begin_streak(consumer)
         if consumer.stand_in.stage is Stage.CATCHING:
@@ -196,7 +188,6 @@ class Conductor:
         turn = self._turns.here
         if turn.nested.runs:  # then it is the end of a call within a step
             return
-        self.fit_left()
         last = turn.last
         if last is None or last.hand_over != "fed":  # where Python feeds the steps, Keras has none
             self._interrupt(turn, exhausted=False, at_ns=at_ns)
@@ -211,7 +202,7 @@ class Conductor:
             StopScript: it ended in the middle of trials, after which the script is to be stopped.
         """
         held = self._held_here
-        if held is not None and not self._held.silent:
+        if held is not None:
             self._leave(held)
             self._stopping.go_on_or_stop(held)
         self.epoch_ended()
@@ -223,15 +214,6 @@ class Conductor:
         if held is not None and held.fit_begun:
             self._leave(held)
         self._loops.let_go_of_fits()
-
-    def fit_left(self) -> None:
-        """A `fit` is over or will make no other step: trials in it must not outlast it.
-
-        By then they are over, unless the script was told to stop, by itself or by Ctrl-C.
-        """
-        held = self._held_here
-        if held is not None and self._held.silent:
-            self._leave(held)
 
     @property
     def _held_here(self) -> Loop | None:
@@ -284,10 +266,6 @@ class Conductor:
         self._with.recorder.save()
         self._stopping.stop_the_disturbed()
 
-    def kept(self, consumer: Consumer, asked_ns: int, handed_ns: int, batch: Any) -> Any:  # noqa: ARG002
-        """The batch to hand over where `handed_over` failed: that at which trials began, if any."""
-        return self._held_batch.or_else(consumer.loop, batch)
-
     # What follows from it.
 
     def _interrupt(self, turn: Turn, exhausted: bool, at_ns: int | None = None) -> None:
@@ -326,8 +304,6 @@ class Conductor:
             return
         loop = consumer.loop
         record = loop.record
-        if self._held.loop is not None and self._held.loop is not loop:
-            self._held.step_beside(loop)
         turn = self._turns.here
         self._learn_role(turn)
         if turn.last is not consumer:
@@ -412,7 +388,6 @@ class Conductor:
 
     def _turn_to(self, turn: Turn, consumer: Consumer) -> None:
         if turn.last is not None:
-            self.fit_left()
             self._interrupt(turn, exhausted=False)
         turn.seam = True
         turn.last = consumer
@@ -449,7 +424,6 @@ class Conductor:
         """Drop all that is the script's, so that it goes when its modules go."""
         self.diagnosing.let_go()
         self.streak.let_go()
-        self._held_batch.let_go()
         self._fed.let_go()
         for loop in self._loops.all():
             loop.let_go()

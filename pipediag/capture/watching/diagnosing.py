@@ -204,20 +204,13 @@ class Diagnosing:
         if not goes_on:
             self._stopping.time_a_collection()
         one_iterator = consumer.hand_over != "fed" and not loop.joined
-        if one_iterator and self._held.hold(
-            loop, consumer, goes_on=goes_on, others_train=self._others_train()
-        ):
+        if one_iterator and self._held.hold(loop, consumer, more_to_come=goes_on):
             return
         if self._held.was_held(loop):
             self.released(loop)
         else:
             self._stopping.go_on_or_stop(loop)
         self.when_measured()
-
-    def _others_train(self) -> bool:
-        """Whether loops of other threads are at training."""
-        last = [turn.last for turn in self._turns.all() if turn.last is not None]
-        return any(one.loop.trains and one.loop.runs_elsewhere() for one in last)
 
     def let_go(self) -> None:
         """Drop what is the script's, and hear of it no more: also in a child that it forks."""

@@ -82,15 +82,13 @@ class Measurements:
         if under_way is not None:
             under_way.step_aside()
 
-    def leave(
-        self, ended: Ended, *, tries: bool = True, when_wanted: Callable[[], None] | None = None
-    ) -> None:
+    def leave(self, ended: Ended, *, when_wanted: Callable[[], None] | None = None) -> None:
         """The training is over: no hook of ours is left."""
         self._over.set()
         with self._lock:
             self._cut, self._under_way = self._under_way, None
         if self._cut is not None:
-            self._cut.leave(ended, tries=tries, when_wanted=when_wanted)
+            self._cut.leave(ended, when_wanted=when_wanted)
 
     def finish(self) -> Result:
         """No thread of ours is left either.

@@ -92,7 +92,7 @@ def instruments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fak
     monkeypatch.setattr(diagnosis, "StackSampler", FakeSampler)
     played, updates = FakeInstruments(tmp_path), UpdateWatch()
     plan: Any = SimpleNamespace()
-    held = HeldLoops(None, played.all, run_to_end=False)
+    held = HeldLoops(None, played.all)
     settings = RunSettings("train.py", (), False, str(tmp_path))
     loops = LoopRegistry(played.recorder, plan)
     conductor = Conductor(loops, updates, played.all, settings, lambda: None, held)

@@ -3,15 +3,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pipediag.capture.pipelines.call import Call
-from pipediag.capture.purity import doubt
 from pipediag.capture.replay import pydataset
-from pipediag.capture.replay.called_code import called_functions
 from pipediag.capture.replay.graph import Node
 from pipediag.capture.replay.pydataset import _indices, _made_ahead, adapter_of, read_by_workers
 from pipediag.capture.replay.refusal import NotReplayableError
@@ -61,21 +58,6 @@ def test_only_kerass_generator_has_a_pydataset() -> None:
     assert adapter_of(keras._get_iterator) is keras
     assert adapter_of(Rows().__len__) is None
     assert adapter_of(lambda: iter(())) is None
-
-
-@pytest.mark.parametrize(("kind", "harmless"), [(Rows, True), (CountedRows, False)])
-def test_what_it_reads_is_the_scripts_own_code(kind: type[Rows], harmless: bool) -> None:
-    dataset: Any = SimpleNamespace(_functions=list)
-    read = list(called_functions(dataset, call(adapter(kind())._get_iterator)))
-    assert read[0].__name__ == "__getitem__"
-    assert all(doubt(one) is None for one in read) is harmless
-
-
-def test_batches_of_a_framework_may_be_counted() -> None:
-    code = "class DirectoryIterator:\n    def __getitem__(self, index): return index\n"
-    module: dict[str, Any] = {"__name__": "keras.src.legacy.preprocessing.image"}
-    exec(compile(code, "/opt/lib/site-packages/keras/src/image.py", "exec"), module)
-    assert doubt(module["DirectoryIterator"]().__getitem__) is not None
 
 
 def test_one_that_changes_itself_is_not_read_by_several() -> None:

@@ -82,23 +82,12 @@ class Taking(Pipelines):
         return self._clock
 
 
-class Limit:
-    """A step's limit, exceeded when the test says so."""
-
-    exceeded = False
-    ended = False
-
-    def end(self) -> None:
-        self.ended = True
-
-
 class Stage:
     """A held loop, and the parent that asks."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         played(monkeypatch)
         self.parent, self.clock, self.model = Parent(), Clock(), Model()
-        self.limit = Limit()
         self.told: list[Any] = []
         self.loop = training_loop(batches_per_call=2)
         self.loop.dataset = Pipeline()
@@ -106,8 +95,6 @@ class Stage:
         self.loop.runtime = Taking(self.clock)
         self.trainer: Any = SimpleNamespace(variants=self.compiled)
         self.loop.trainer = self.trainer
-        monkeypatch.setattr(module, "StepLimit", lambda _: self.limit)
-        monkeypatch.setattr(module, "within_limit", lambda work: work())
         monkeypatch.setattr(module, "time", self.clock)
 
     def compiled(self, _: Any, failed: Any) -> Model:
@@ -121,19 +108,19 @@ class Stage:
     def events(self) -> list[type]:
         return [type(message) for message in self.told]
 
-    def trials(self, *, goes_on: bool = False) -> Answering:
+    def trials(self) -> Answering:
         commands: Any = self.parent
-        return Answering(self.loop, commands, self.tell, goes_on=goes_on)
+        return Answering(self.loop, commands, self.tell)
 
-    def begun(self, *, goes_on: bool = False) -> Answering:
-        trials = self.trials(goes_on=goes_on)
+    def begun(self) -> Answering:
+        trials = self.trials()
         trials.begin(self.consumer)
         return trials
 
-    def prepared(self, *, goes_on: bool = False) -> Answering:
+    def prepared(self) -> Answering:
         """With an arm that has taken its first steps; what the parent asks next has begun."""
         self.parent.asks.insert(0, Prepare("base", (), None))
-        trials = self.begun(goes_on=goes_on)
+        trials = self.begun()
         self.step(trials, times=2)
         assert self.events == [Prepared]
         self.told.clear()

@@ -46,8 +46,6 @@ class Pipelines(ToyRuntime):
 class Model:
     """One that can be compiled otherwise."""
 
-    runs_the_scripts_code = False
-
     def __init__(self) -> None:
         self.used: list[dict[str, Any]] = []
         self.refuses = False
@@ -71,5 +69,4 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let arms be built of such pipelines."""
     monkeypatch.setattr(Pipeline, "made", 0)
     monkeypatch.setattr(Pipeline, "rows", 4)
-    monkeypatch.setattr(arms, "apart", lambda dataset: dataset)
     monkeypatch.setattr(arms, "rebuild", lambda _, changes, **__: Pipeline(changes))

@@ -10,9 +10,7 @@ import pytest
 from pipediag.capture.link import SilentParentError, UnknownCommandError
 from pipediag.capture.loops.stand_in import Stage as InPlace
 from pipediag.capture.replay import NotReplayableError
-from pipediag.capture.trying import answering as module
 from pipediag.capture.trying import arms
-from pipediag.capture.trying.step_limit import DidNotComeBackError
 from pipediag.session.edits import MoveLayers, SetModel, SkipCallback
 from pipediag.session.messages import (
     ArmRefused,
@@ -45,17 +43,6 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 # What the parent hears.
-
-
-def test_trials_that_another_thread_ends_are_over_with_what_is_asked_next(stage: Stage) -> None:
-    stage.parent.prepare("base")
-    stage.parent.looks = lambda: setattr(trials, "ends", "a step of another thread came between")
-    trials = stage.trials(goes_on=True)
-    trials.begin(stage.consumer)
-
-    assert stage.told == [TrialsOver("a step of another thread came between")]
-    assert trials.over
-    assert stage.handed_out is None
 
 
 def test_an_arm_is_prepared_when_it_has_taken_two_steps(stage: Stage) -> None:
@@ -348,48 +335,6 @@ def test_a_step_of_a_model_compiled_otherwise_that_fails_is_told(stage: Stage) -
     assert stage.told == [ArmRefused("base", reason)]
 
 
-def test_a_step_that_hangs_ends_the_trials_and_its_iterator_is_not_freed(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept: list[Any] = []
-    monkeypatch.setattr(module, "_NEVER_FREED", kept)
-    stage.parent.block("base")
-    trials = stage.prepared(goes_on=True)
-    hanging = stage.handed_out
-    stage.limit.exceeded = True
-
-    assert trials.failed(ValueError("cancelled"))
-    assert (trials.over, kept, stage.limit.ended) == (True, [hanging], True)
-    assert stage.consumer.stand_in.stage is InPlace.OWN
-    assert stage.told == [TrialsOver("a step did not come back within 20 s")]
-
-
-def test_an_arm_that_does_not_come_back_while_it_is_made_ends_the_trials(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def hang(_: Any) -> None:
-        raise DidNotComeBackError("a trial did not come back within 45 s")
-
-    monkeypatch.setattr(module, "within_limit", hang)
-    stage.parent.prepare("base")
-    stage.parent.prepare("never asked")
-    trials = stage.begun(goes_on=True)
-
-    assert trials.over
-    assert stage.told == [TrialsOver("a trial did not come back within 45 s")]
-
-
-def test_only_a_script_that_goes_on_has_limits(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    limited: list[Any] = []
-    monkeypatch.setattr(module, "within_limit", limited.append)
-    assert stage.trials().limit is None
-    stage.prepared()
-
-    assert limited == []
-
-
 # The end.
 
 
@@ -401,107 +346,30 @@ def test_at_the_end_the_script_has_its_iterator_and_its_model(
     if asks_to_end:
         stage.parent.asks.append(EndTrials())
         stage.parent.prepare("never asked")
-    trials = stage.prepared(goes_on=True)
+    trials = stage.prepared()
     stage.step(trials, times=WARM_STEPS + 9)
     stage.model.used.clear()
     stage.step(trials)
 
     assert stage.events == [BlockRun]
-    assert (trials.over, stage.limit.ended, stage.model.used) == (True, True, [{}])
+    assert (trials.over, stage.model.used) == (True, [{}])
     assert stage.consumer.stand_in.stage is InPlace.OWN
-
-
-@pytest.mark.parametrize("reason", [None, "a step of another thread came between"])
-def test_a_step_that_was_called_with_an_arms_model_is_none_of_a_script_that_goes_on(
-    stage: Stage, reason: str | None
-) -> None:
-    settings = SetModel({"steps_per_execution": 8})
-    stage.parent.asks.append(Prepare("short", (settings,), None))
-    trials = stage.trials(goes_on=True)
-    trials.begin(stage.consumer)
-    stage.step(trials, times=2)
-    of_the_arm = stage.handed_out
-    if reason is not None:
-        stage.parent.block("short")
-        stage.parent.looks = lambda: setattr(trials, "ends", reason)
-    stage.step(trials)
-
-    assert stage.events == [Prepared]
-    assert (trials.over, stage.model.used[-1]) == (False, {})
-    assert stage.handed_out not in (None, of_the_arm)
-    stage.step(trials)
-    assert (trials.over, stage.handed_out) == (True, None)
-    assert stage.told[1:] == ([] if reason is None else [TrialsOver(reason)])
-
-
-LARGER: Any = SetModel({"steps_per_execution": 8})
-
-
-def with_a_model_of_its_own(stage: Stage) -> Any:
-    """Trials of a script that goes on, one step before the parent is asked for what follows."""
-    stage.parent.asks.append(Prepare("short", (LARGER,), None))
-    trials = stage.trials(goes_on=True)
-    trials.begin(stage.consumer)
-    stage.step(trials, times=2)
-    return trials
-
-
-def ends_with_its_last_step(stage: Stage, trials: Any, of_the_arm: Any) -> None:
-    """Whether the step that is called already has batches of its arm, and the next is the
-    script's."""
-    assert (trials.over, stage.model.used[-1]) == (False, {})
-    assert stage.handed_out not in (None, of_the_arm)
-    stage.step(trials)
-    assert (trials.over, stage.handed_out) == (True, None)
 
 
 @pytest.mark.parametrize(
     "error", [SilentParentError("nothing was said"), UnknownCommandError("what was that")]
 )
-def test_a_step_of_an_arms_model_is_its_last_where_the_parent_is_not_understood(
-    stage: Stage, error: Exception
-) -> None:
+def test_trials_end_where_the_parent_is_not_understood(stage: Stage, error: Exception) -> None:
     def ask() -> None:
         raise error
 
-    trials = with_a_model_of_its_own(stage)
-    of_the_arm = stage.handed_out
+    stage.parent.block("base")
+    trials = stage.prepared()
     stage.parent.looks = ask
-    stage.step(trials)
+    stage.step(trials, times=WARM_STEPS + 10)
 
-    ends_with_its_last_step(stage, trials, of_the_arm)
-    assert stage.told[1:] == [TrialsOver(str(error))]
-
-
-def test_a_step_of_an_arms_model_is_its_last_where_the_next_arm_does_not_come_back(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def hang(_: Any) -> None:
-        raise DidNotComeBackError("a trial did not come back within 45 s")
-
-    trials = with_a_model_of_its_own(stage)
-    of_the_arm = stage.handed_out
-    monkeypatch.setattr(module, "within_limit", hang)
-    stage.parent.prepare("next")
-    stage.parent.prepare("never asked")
-    stage.step(trials)
-
-    ends_with_its_last_step(stage, trials, of_the_arm)
-    assert len(stage.parent.asks) == 1
-    assert stage.told[1:] == [TrialsOver("a trial did not come back within 45 s")]
-
-
-def test_what_the_last_step_of_an_arm_traces_does_not_begin_its_block_anew(stage: Stage) -> None:
-    trials = with_a_model_of_its_own(stage)
-    stage.parent.block("short")
-    stage.step(trials)
-    of_the_arm = stage.handed_out
-    trials.ends = "a step of another thread came between"
-    stage.step(trials)
-    trials.traced()
-
-    ends_with_its_last_step(stage, trials, of_the_arm)
-    assert stage.told[1:] == [TrialsOver("a step of another thread came between")]
+    assert (trials.over, stage.handed_out, stage.model.used[-1]) == (True, None, {})
+    assert stage.told[-1] == TrialsOver(str(error))
 
 
 def test_a_loop_that_ends_is_told_once(stage: Stage) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import weakref
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,17 +23,13 @@ def _played(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def arms_of(
     dataset: Any = None,
-    *,
-    goes_on: bool = False,
-    runs_the_scripts_code: bool = False,
     **record: Any,
 ) -> Arms:
     loop = training_loop(**record)
     loop.dataset = dataset or Pipeline()
     model: Any = Model()
-    model.runs_the_scripts_code = runs_the_scripts_code
     loop.runtime = Pipelines()
-    return Arms(loop, model, goes_on=goes_on)
+    return Arms(loop, model)
 
 
 def test_an_arm_knows_its_batches() -> None:
@@ -121,27 +116,6 @@ def test_a_model_that_can_not_be_compiled_so_is_refused_before_anything_is_built
     assert Pipeline.made == 0
 
 
-@pytest.mark.parametrize(
-    ("goes_on", "runs_code", "changes", "refused"),
-    [
-        (True, True, (COMPILED,), True),
-        (True, False, (COMPILED,), False),
-        (False, True, (COMPILED,), False),
-        (True, True, (), False),
-    ],
-)
-def test_the_scripts_code_is_not_traced_once_more_in_a_script_that_goes_on(
-    goes_on: bool,
-    runs_code: bool,
-    changes: tuple[Any, ...],
-    refused: bool,
-) -> None:
-    arms = arms_of(goes_on=goes_on, runs_the_scripts_code=runs_code)
-    refusal = pytest.raises(NotReplayableError, match="script's own code once more")
-    with refusal if refused else nullcontext():
-        arms.build("arm", changes, None)
-
-
 def test_cleared_none_is_left() -> None:
     arms = arms_of()
     arms.build("base", (), None)
@@ -176,17 +150,12 @@ def test_an_arm_knows_which_callbacks_its_steps_are_made_without() -> None:
 
 
 @pytest.mark.parametrize(
-    ("goes_on", "trainer", "reason"),
-    [
-        (True, Named(), "goes on afterwards"),
-        (False, None, "callbacks of a Keras `fit`"),
-        (False, Named(), "is over"),
-    ],
+    ("trainer", "reason"), [(None, "callbacks of a Keras `fit`"), (Named(), "is over")]
 )
 def test_callbacks_that_can_not_be_left_out_are_refused_before_anything_is_built(
-    goes_on: bool, trainer: Any, reason: str
+    trainer: Any, reason: str
 ) -> None:
-    arms = arms_of(goes_on=goes_on)
+    arms = arms_of()
     arms._loop.trainer = trainer
     arms._loop.callbacks = weakref.ref(Callbacks())
     with pytest.raises(NotReplayableError, match=reason):
@@ -212,10 +181,3 @@ def test_an_arm_knows_which_layers_its_pipeline_has(monkeypatch: pytest.MonkeyPa
 
     assert (arms["base"].moved, arms["moved"].moved) == ((), ("words",))
     assert given == [None, "what words does"]
-
-
-def test_the_model_of_a_script_that_goes_on_is_not_taken_apart() -> None:
-    with pytest.raises(NotReplayableError, match="goes on afterwards"):
-        arms_of(goes_on=True).build("moved", (MOVED,), None)
-
-    assert Pipeline.made == 0

@@ -40,7 +40,7 @@ class Stage:
             tell=self.told.append,
             state=KeptState(Guard(self.recorder.note)),
         )
-        self.held = HeldLoops(commands or SilentParent(), instruments, run_to_end=False, only=only)
+        self.held = HeldLoops(commands or SilentParent(), instruments, only=only)
         record = SimpleNamespace(id="loop1", kind="keras", batches_per_call=1, untried=None)
         self.loop: Any = SimpleNamespace(
             record=record, dataset=None, model=None, runtime=ToyRuntime(), trainer=None
@@ -48,7 +48,7 @@ class Stage:
 
     def hold(self) -> bool:
         consumer: Any = SimpleNamespace(distributed=False, stand_in=StandIn())
-        return self.held.hold(self.loop, consumer, goes_on=False)
+        return self.held.hold(self.loop, consumer, more_to_come=False)
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def test_behind_what_trains_the_longest_evaluation_has_its_pipeline_tried(stage:
 
     awaited = [message for message in stage.told if isinstance(message, TrialsAwaited)]
     assert [message.loop_id for message in awaited] == ["training", "2 s"]
-    assert all(message.alone and not message.goes_on for message in awaited)
+    assert all(message.alone and not message.more_to_come for message in awaited)
 
 
 def test_time_for_trials_counts_from_where_the_step_is_known(stage: Stage) -> None:

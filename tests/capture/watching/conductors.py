@@ -95,7 +95,7 @@ class Stage:
             descriptions=(),
             running_pipelines=list,
         )
-        held = HeldLoops(None, instruments, run_to_end=False, only=hold_loop)
+        held = HeldLoops(None, instruments, only=hold_loop)
         self.conductor = Conductor(registry, self.updates, instruments, settings, self.leave, held)
 
     def leave(self) -> None:

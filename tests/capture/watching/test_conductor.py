@@ -334,15 +334,12 @@ def test_trainings_one_after_the_other_are_not_beside_each_other(stage: Stage) -
     assert (first.loop.record.beside, second.loop.record.beside) == (None, None)
 
 
-def test_given_up_a_held_batch_is_handed_over_and_the_measuring_ends(stage: Stage) -> None:
+def test_given_up_the_measuring_ends(stage: Stage) -> None:
     consumer = stage.consumer("training")
     stage.step(consumer)
-    stage.conductor._held_batch.swapped(consumer.loop, "held")
     stage.conductor.given_up()
 
     assert consumer.loop.diagnosis.ended == "pipediag stopped after an error of its own"
-    assert stage.conductor.kept(consumer, 1, 2, "of an arm") == "held"
-    assert stage.conductor.kept(stage.consumer(), 1, 2, "own") == "own"
 
 
 def test_a_thread_that_goes_on_while_the_script_ends_does_not_stop_it_again(

@@ -46,8 +46,6 @@ def test_the_timeline_is_told_when_another_loop_has_its_turn(stage: Stage) -> No
 class FakeHeld:
     """Holds a loop until it is told to let go."""
 
-    silent = False
-
     def __init__(self, loop: Loop) -> None:
         self.loop: Loop | None = loop
         self.goes_on = True

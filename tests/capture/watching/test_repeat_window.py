@@ -55,7 +55,7 @@ class Script:
         registry: Any = SimpleNamespace(
             all=lambda: self.loops, describe_keras=lambda loop: None, keep_evaluated=lambda: None
         )
-        self.held = HeldLoops(None, self.instruments.all, run_to_end=False)
+        self.held = HeldLoops(None, self.instruments.all)
         settings = RunSettings("train.py", (), False, str(directory))
         self.conductor = Conductor(
             registry, UpdateWatch(), self.instruments.all, settings, lambda: None, self.held

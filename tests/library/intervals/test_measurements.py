@@ -37,7 +37,7 @@ class Measured:
         Measured.made.append(self)
         Measured.begun.release()
 
-    def leave(self, ended: Ended, *, tries: bool = True, when_wanted: object = None) -> None:
+    def leave(self, ended: Ended, *, when_wanted: object = None) -> None:
         self.log.append(ended.outcome)
 
     def give_up(self) -> None:
@@ -155,11 +155,6 @@ def test_figures_go_out_with_each(monkeypatch: pytest.MonkeyPatch) -> None:
         begun().enough()
         begun()
     assert written == [1, 2]
-
-
-def test_trials_would_hold_the_training_each_time() -> None:
-    with pytest.raises(ValueError, match="budget is 20 with `every`"):
-        pipediag.watch(every="30m", budget=20)
 
 
 def test_a_report_of_one_measurement_is_left_alone(

@@ -14,7 +14,6 @@ from pipediag.capture.frameworks.keras.compile_settings import (
 )
 from pipediag.capture.frameworks.keras.keras_2_policies import Keras2LayerPolicies
 from pipediag.capture.frameworks.keras.layer_policies import LayerPolicies
-from pipediag.capture.frameworks.keras.leaves_traces import compiling_runs_the_scripts_code
 from pipediag.capture.frameworks.keras.other_optimizers import OptimizerInPlace
 from pipediag.capture.frameworks.keras.sampled_softmax import SampledSoftmax
 from pipediag.capture.frameworks.keras.table_terms import TableTerms
@@ -110,11 +109,6 @@ class CompiledVariants:
         """What the model leaves to the pipeline; None where that is nothing."""
         moved = settings.get(MOVED_LAYERS, ())
         return self._shortened.on_elements(moved) if moved else None
-
-    @property
-    def runs_the_scripts_code(self) -> bool:
-        """Whether another training function would be traced through classes of the script."""
-        return compiling_runs_the_scripts_code(self.model)
 
     def _check_layers(self, settings: Settings) -> None:
         if settings.get(_TERMS_LEFT_OUT):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from pipediag.capture.frameworks.keras.clocked_callbacks import clocked
@@ -25,8 +24,6 @@ from pipediag.capture.watching.updates import UpdateWatch
 KERAS_2 = ("tf_keras.src", "keras.src")
 
 _OTHER_TRAINERS = {"jax": "JAXTrainer", "torch": "TorchTrainer"}
-_AROUND_STEPS = "catch_stop_iteration"
-"""What Keras enters around the steps of an epoch."""
 
 Hook = Callable[[Any], None]
 
@@ -113,25 +110,6 @@ class KerasHooks:
                 walked(here.over_ns)
 
         setattr(walker, method, guard.hook(original, enumerate_and_hold))
-        if _AROUND_STEPS in vars(walker):
-            self._leave_by_errors(walker)
-
-    def _leave_by_errors(self, walker: type) -> None:
-        """Let trials end with an epoch that an error leaves: its `fit` may have begun unhooked, and
-        its frames go later than the program reads its training."""
-        original = vars(walker)[_AROUND_STEPS]
-        left = self._guard.entry("ending trials with their epoch", self._conductor.fit_left)
-
-        @contextmanager
-        def around_steps(epoch: Any) -> Iterator[None]:
-            try:
-                with original(epoch):
-                    yield
-            except BaseException:
-                left()
-                raise
-
-        setattr(walker, _AROUND_STEPS, self._guard.hook(original, around_steps))
 
     def _on_py_dataset_adapter(self, module: Any) -> None:
         """What a PyDataset does at an epoch's end is the script's code, and no step."""
@@ -157,16 +135,8 @@ class KerasHooks:
             original = getattr(module.CallbackList, name)
             setattr(module.CallbackList, name, guard.before(original, at_epoch))
         skipped = SkippedCallbacks(lambda: held.skipped)
-        self._at_batches(
-            module.CallbackList,
-            "on_train_batch_begin",
-            skipped,
-            skipped.begins,
-            lambda _: held.silent,
-        )
-        self._at_batches(
-            module.CallbackList, "on_train_batch_end", skipped, skipped.ends, self._ends_silently
-        )
+        self._at_batches(module.CallbackList, "on_train_batch_begin", skipped, skipped.begins)
+        self._at_batches(module.CallbackList, "on_train_batch_end", skipped, skipped.ends)
         self._timed.time_callbacks(module.CallbackList)
 
     def _at_batches(
@@ -175,13 +145,10 @@ class KerasHooks:
         method: str,
         skipped: SkippedCallbacks,
         without: Callable[[Any], ListedCallbacks | None],
-        silent: Callable[[Any], bool],
     ) -> None:
-        """Call no callback for a step that a script which goes on did not make itself, and of the
-        callbacks of one that is stopped not those that a step is tried without; clock them while
-        stacks are sampled."""
+        """Leave out the callbacks that a step is tried without; clock them while stacks are
+        sampled."""
         original, held, guard = getattr(owner, method), self._held, self._guard
-        unheard = guard.entry("keeping steps of its own from callbacks", silent, lambda _: False)
         skips = guard.entry("trying steps without a callback", without)
         clocks = guard.entry("clocking callbacks", clocked)
         put_back = ListedCallbacks.put_back
@@ -192,8 +159,6 @@ class KerasHooks:
                 if not CALLBACK_CLOCK.running:
                     return original(callback_list, *args, **kwargs)
                 listed = clocks(callback_list)
-            elif unheard(callback_list):
-                return None
             else:
                 listed = skips(callback_list)
             if listed is None:
@@ -204,13 +169,6 @@ class KerasHooks:
                 over(listed)
 
         setattr(owner, method, guard.hook(original, at_batch))
-
-    def _ends_silently(self, callback_list: Any) -> bool:
-        """Whether no callback hears that this step ended; told to stop, Keras makes no other."""
-        silent = self._held.silent
-        if silent and getattr(getattr(callback_list, "model", None), "stop_training", False):
-            self._conductor.fit_left()
-        return silent
 
     def _on_embedding(self, module: Any) -> None:
         watch_layers(module.Embedding, self._guard)

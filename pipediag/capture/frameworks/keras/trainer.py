@@ -9,7 +9,6 @@ from typing import Any
 from pipediag.capture.frame_locals import locals_of
 from pipediag.capture.frameworks.keras import facts, tables
 from pipediag.capture.frameworks.keras.compiled import CompiledVariants
-from pipediag.capture.frameworks.keras.leaves_traces import step_leaves_traces
 from pipediag.capture.frameworks.keras.skipped_callbacks import named
 from pipediag.capture.trainer import Variants
 from pipediag.session.edits import SkipCallback
@@ -30,7 +29,6 @@ class KerasTrainer:
     vocabularies = staticmethod(tables.vocabularies)
     batch_size = staticmethod(facts.batch_size_of)
     callbacks_of = staticmethod(facts.callback_list)
-    step_leaves_traces = staticmethod(step_leaves_traces)
 
     def model_of(self, frame: FrameType) -> Any:
         return locals_of(frame)["self"]

@@ -105,8 +105,6 @@ class FunctionCalls:
         """None for what is called inside another call, or by tf.data for its pipeline."""
         if self._updates.busy:
             return None
-        if self._held.loop is not None and self._updates.trains(function):
-            self._held.step_beside()
         loops_itself = self._in_graph.runs(function)
         if loops_itself and self._in_graph.enough:
             self._conductor.stop()
@@ -125,8 +123,6 @@ class FunctionCalls:
             cancellation = self._runtime.cancellation()
             visit.in_graph = self._in_graph.call_begins(function, given, cancellation)
             visit.context = cancellation.context
-        elif visit.consumer is not None and self._held.loop is not None:
-            visit.context = self._held.step_limit(visit.consumer)
         return visit
 
     def _give_iterator(self, visit: _Visit) -> None:

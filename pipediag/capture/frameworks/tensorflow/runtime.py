@@ -7,7 +7,6 @@ from typing import Any
 
 from pipediag.capture.frameworks.tensorflow import cluster, datasets, model_proto, repeat
 from pipediag.capture.frameworks.tensorflow.cancellation import OfOneCall
-from pipediag.capture.frameworks.tensorflow.captures import captured_by
 from pipediag.capture.frameworks.tensorflow.device_sync import DeviceClock
 from pipediag.capture.frameworks.tensorflow.distributed import DistributedIterators
 from pipediag.capture.frameworks.tensorflow.tables.eager_steps import EagerSteps
@@ -35,7 +34,6 @@ class TensorFlowRuntime:
     describe_dataset = staticmethod(datasets.facts_of)
     model_of = staticmethod(model_proto.model_of)
     other_processes = staticmethod(cluster.other_tasks)
-    captured_by = staticmethod(captured_by)
 
     def pull(self, iterator: Any) -> Any:
         spread = self._spread(iterator)

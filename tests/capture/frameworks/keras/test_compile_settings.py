@@ -9,7 +9,6 @@ import pytest
 from pipediag.capture.frameworks.keras import compiled
 from pipediag.capture.frameworks.keras.compile_settings import compile_settings_of
 from pipediag.capture.frameworks.keras.compiled import CompiledVariants
-from pipediag.capture.frameworks.keras.leaves_traces import step_leaves_traces
 from pipediag.capture.replay import NotReplayableError
 
 KERAS_2 = ["keras.src.engine.training", "tf_keras.src.engine.training"]
@@ -132,11 +131,6 @@ def test_layers_of_keras_2_compute_in_another_format_and_back_again(model: Any) 
     assert policies.package in ("keras", "tf_keras")
     assert policies.used == ["mixed_bfloat16", None, None]
     assert model.train_function is own
-
-
-def test_steps_of_keras_2_can_be_taken_back(model: Any) -> None:
-    reason = step_leaves_traces(model, None)
-    assert reason == "a step that runs eagerly may do more than train"
 
 
 def test_what_another_backend_trains_has_no_such_settings() -> None:

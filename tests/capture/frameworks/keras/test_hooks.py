@@ -6,9 +6,7 @@ also run.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -34,16 +32,13 @@ class FakeConductor:
         self.holds = 0
         self.epochs_begun = 0
         self.epochs_ended = 0
+        self.fits_over = self.epochs_over = 0
         self.ended_ns: list[int | None] = []
-        self.fits_left = self.fits_over = self.epochs_over = 0
 
     @property
     def holds_epoch(self) -> bool:
         self.holds -= 1
         return self.holds >= 0
-
-    def fit_left(self) -> None:
-        self.fits_left += 1
 
     def fit_over(self) -> None:
         self.fits_over += 1
@@ -73,7 +68,7 @@ class Stage:
         instruments: Any = SimpleNamespace(
             recorder=recorder, tell=lambda *_, **__: None, state=KeptState(guard)
         )
-        self.held = HeldLoops(None, instruments, run_to_end=False)
+        self.held = HeldLoops(None, instruments)
         conductor: Any = self.conductor
         timeline: Any = FakeTimeline()
         timed = TimedCalls(timeline, guard)
@@ -137,27 +132,6 @@ def test_keras_from_3_7_is_held_in_what_all_backends_share(stage: Stage) -> None
     )
 
     assert walked(stage, inherits()._enumerate_iterator()) == HELD
-
-
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_trials_end_with_an_epoch_that_an_error_leaves(
-    stage: Stage, error: type[BaseException]
-) -> None:
-    @contextmanager
-    def catches(epoch: Any) -> Iterator[None]:
-        with suppress(StopIteration):
-            yield
-
-    shared = walker("EpochIterator", "_enumerate_iterator")
-    vars_of: Any = shared
-    vars_of.catch_stop_iteration = catches
-    stage.arrives("keras.src.trainers.epoch_iterator", EpochIterator=shared)
-    with vars_of().catch_stop_iteration():
-        raise StopIteration
-    assert stage.conductor.fits_left == 0
-    with pytest.raises(error), vars_of().catch_stop_iteration():
-        raise error
-    assert stage.conductor.fits_left == 1
 
 
 def test_keras_before_3_7_is_held_in_the_tensorflow_backends_own_walk(stage: Stage) -> None:
@@ -298,21 +272,6 @@ def test_the_end_of_a_fit_is_told_to_who_holds_its_loop() -> None:
 
     assert keras.TensorFlowTrainer().fit() == 0
     assert conductor.fits_over == 1
-
-
-@pytest.mark.parametrize("told_to_stop", [False, True])
-def test_a_fit_that_is_told_to_stop_during_trials_ends_them_with_its_last_step(
-    stage: Stage, told_to_stop: bool
-) -> None:
-    module = stage.arrives("keras.src.callbacks.callback_list", CallbackList=callback_list())
-    callbacks = module.CallbackList()
-    callbacks.model = SimpleNamespace(stop_training=told_to_stop)
-    trials: Any = SimpleNamespace(goes_on=True, skipped=())
-    held: Any = stage.held
-    held.loop, held._trials, held._thread = object(), trials, threading.get_ident()
-
-    assert callbacks.on_train_batch_begin(1) is callbacks.on_train_batch_end(1) is None
-    assert stage.conductor.fits_left == told_to_stop
 
 
 @pytest.mark.parametrize("package", ["tf_keras.src", "keras.src"])

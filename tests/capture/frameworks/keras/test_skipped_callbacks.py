@@ -28,7 +28,7 @@ class Stage:
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.heard: list[tuple[str, str, int]] = []
-        self.held = SimpleNamespace(loop="loop1", silent=False, skipped=[])
+        self.held = SimpleNamespace(loop="loop1", skipped=[])
         self.guard = Guard(self.notes.append)
         timeline: Any = FakeTimeline()
         nobody: Any = SimpleNamespace(epoch_ended=lambda: None, epoch_over=lambda: None)
@@ -151,15 +151,6 @@ def test_after_an_error_of_ours_all_of_them_are_called(stage: Stage) -> None:
 
     assert stage.of("slow") == [("begin", 0), ("end", 0)]
     assert "trying steps without a callback" in stage.notes[0]
-
-
-def test_a_silent_step_calls_none(stage: Stage) -> None:
-    told = stage.listed("slow", "other")
-    stage.held.silent = True
-    told.on_train_batch_begin(0)
-    told.on_train_batch_end(0)
-
-    assert stage.heard == []
 
 
 # Which callbacks an edit names.

@@ -136,7 +136,7 @@ class Step:
             exhausted=self._exhausted,
             streak=Streak(lambda *_: None),
         )
-        held: Any = SimpleNamespace(loop="loop1", failed=self._failed, step_limit=lambda _: None)
+        held: Any = SimpleNamespace(loop="loop1", failed=self._failed)
         in_graph: Any = SimpleNamespace(runs=lambda _: False)
         watchers: Any = SimpleNamespace(
             guard=Guard(lambda _: None),

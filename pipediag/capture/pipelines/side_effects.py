@@ -53,8 +53,8 @@ class _Outside:
             if isinstance(node, ast.Global | ast.Nonlocal)
             for name in node.names
         }
-        self._own = set(bound_names(definition)) - self._declared
-        self._values = dict(getattr(plain, "__globals__", _NOTHING)) | closure_of(plain)
+        self._own = set(_bound_names(definition)) - self._declared
+        self._values = dict(getattr(plain, "__globals__", _NOTHING)) | _closure_of(plain)
         if owner is not None:
             me = definition.args.args[0].arg
             self._own.discard(me)
@@ -104,7 +104,7 @@ class _Outside:
                 return _UNKNOWN
 
 
-def bound_names(definition: ast.FunctionDef | ast.Lambda) -> Iterator[str]:
+def _bound_names(definition: ast.FunctionDef | ast.Lambda) -> Iterator[str]:
     """Names that the function, or one within it, binds for itself."""
     for node in ast.walk(definition):
         match node:
@@ -118,7 +118,7 @@ def bound_names(definition: ast.FunctionDef | ast.Lambda) -> Iterator[str]:
                 yield from ((each.asname or each.name).split(".")[0] for each in names)
 
 
-def closure_of(plain: Any) -> dict[str, Any]:
+def _closure_of(plain: Any) -> dict[str, Any]:
     """The names that a function closes over, with their values."""
     try:
         return dict(inspect.getclosurevars(plain).nonlocals)
