@@ -99,6 +99,9 @@ class Pipeline(Record):
     ops: list[Operation]
     """In the order of the data: sources first."""
     bottleneck_op_id: str | None
+    tied_op_ids: list[str] = []
+    """Other operations that take about as long, so that another run may find one of them slowest:
+    together they limit the pipeline."""
     options: dict[str, Scalar] = {}
     autotune_enabled: bool = True
     costs_by_profile_alone: bool = False

@@ -17,6 +17,7 @@ from pipediag.session.pipeline import Operation, OperationFunction, Pipeline
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recorded_operations import RecordedOperation
 from pipediag.session.recording import Recording
+from pipediag.tensorflow_names import RUNS_A_FUNCTION
 from pipediag.trace.summary import TraceSummary
 
 REMOVABLE = frozenset({"take", "skip", "repeat", "shard", "prefetch", "map", "rebatch"})
@@ -28,7 +29,8 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _VERSION = re.compile(r"V\d+$")
 
 ABOUT_EQUAL = 0.9
-"""Part of the largest latency. Own choice: repeated runs of one script differ by a tenth."""
+"""Part of the largest latency. Own choice: repeated runs of one script differ by a tenth, so that
+which of two such operations is the slowest may change from run to run."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,12 @@ def measure_pipeline(
     ops = _with_inserted(_written(plan, joined, bool(ran)), joined)
     ops = with_python_calls(ops, recording, loop)
     ops = with_latency(_with_replicas(ops, joined.of_replicas, loop.replicas))
+    limiting = slowest(ops)
     return MeasuredPipeline(
         Pipeline(
             ops=ops,
-            bottleneck_op_id=bottleneck(ops),
+            bottleneck_op_id=limiting[0] if limiting else None,
+            tied_op_ids=limiting[1:],
             options=dict(loop.dataset_options),
             autotune_enabled=loop.autotune_enabled,
             costs_by_profile_alone=bool(ran) and not rates,
@@ -86,24 +90,21 @@ def written_pipeline(recording: Recording, loop: RecordedLoop) -> Pipeline | Non
     )
 
 
-def bottleneck(ops: list[Operation]) -> str | None:
-    """The operation with the largest latency per step; None where no cost is known.
+def slowest(ops: list[Operation]) -> list[str]:
+    """Return the operations with the largest latency per step, the one to name first at the head.
 
     Latency is self time over the calls in flight: what an operation takes of a batch's way. Stages
     that an asynchronous operation separates run at the same time, so that latencies do not add up
     to the step; the slowest operation limits the pipeline all the same, unless several cheap ones
-    in one stage together outweigh it. Of about equals the one is named whose calls together take
-    longest, as they keep more CPUs from other work; of equals the one nearest to the source. What
-    TensorFlow inserted hands batches on and is not named.
+    in one stage together outweigh it. What TensorFlow inserted hands batches on and is not named.
+
+    About equals all limit it, and their order does not hang on the measurement, which differs from
+    run to run: functions of the user's come first, then what is nearest to the source.
     """
-    costs = [
-        (op.latency_ms_per_step, op.self_ms_per_step or 0.0, op.id)
-        for op in ops
-        if op.latency_ms_per_step and not op.inserted_by_tensorflow
-    ]
-    slowest = max((latency for latency, _, _ in costs), default=0.0)
-    equals = [cost for cost in costs if cost[0] >= ABOUT_EQUAL * slowest]
-    return max(equals, key=lambda cost: cost[1], default=(0.0, 0.0, None))[2]
+    known = [op for op in ops if op.latency_ms_per_step and not op.inserted_by_tensorflow]
+    most = max((op.latency_ms_per_step or 0.0 for op in known), default=0.0)
+    equals = [op for op in known if (op.latency_ms_per_step or 0.0) >= ABOUT_EQUAL * most]
+    return [op.id for op in sorted(equals, key=lambda op: op.kind not in RUNS_A_FUNCTION)]
 
 
 def with_latency(ops: list[Operation]) -> list[Operation]:

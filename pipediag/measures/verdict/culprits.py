@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipediag.facts.pipeline import bottleneck, upstream_of
 from pipediag.facts.python_work import hot_line
+from pipediag.measures.pipeline.operations import slowest
 from pipediag.session.host import Host
 from pipediag.session.loops import Loop, NestedCall
 from pipediag.session.pipeline import Operation, Pipeline
@@ -26,6 +27,8 @@ class Culprit:
     file: str | None
     line: int | None
     op_id: str | None = None
+    tied: tuple[Culprit, ...] = ()
+    """What costs about as much."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,9 @@ def input_culprit(
     if own and keras is not None and keras.source_file is not None:
         what = _quoted(keras.source) or f"`{op.kind}`"
         return Culprit(what, keras.source_file, keras.source_line, op.id)
-    return _operation(op)
+    tied = pipeline.tied_op_ids if pipeline is not None else []
+    others = [other for other in (pipeline.ops if pipeline is not None else []) if other.id in tied]
+    return replace(_operation(op), tied=tuple(map(_operation, others)))
 
 
 def shuffle_fill(pipeline: Pipeline | None) -> ShuffleFill | None:
@@ -70,7 +75,8 @@ def shuffle_fill(pipeline: Pipeline | None) -> ShuffleFill | None:
     for shuffle in reversed(shuffles):
         costly = [op for op in upstream_of(ops, shuffle) if op.kind in RUNS_A_FUNCTION]
         if costly:
-            maker = max(costly, key=lambda op: op.latency_ms_per_step or 0.0)
+            limiting = slowest(costly[::-1])
+            maker = next((op for op in costly if op.id in limiting[:1]), costly[0])
             return ShuffleFill(_operation(shuffle), _operation(maker))
     return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipediag.facts.amounts import exact_time
 from pipediag.measures.step.differential import FEWEST_STEPS
 from pipediag.measures.verdict.culprits import input_culprit
-from pipediag.measures.verdict.wording import place
+from pipediag.measures.verdict.wording import costs_most
 from pipediag.session.findings import Verdict
 from pipediag.session.model import Session
 
@@ -29,7 +29,7 @@ def decide_input_alone(session: Session) -> Verdict:
         text += f", {steps.examples_per_s:,.0f} examples per second"
     culprit = input_culprit(session.pipeline, session.diagnosed_loop(), session.host)
     if culprit is not None:
-        text += f"; {culprit.what}{place(culprit.file, culprit.line)} costs most"
+        text += f"; {costs_most(culprit)}"
     return verdict.model_copy(
         update={
             "bottleneck": "input",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
-from pipediag.measures.verdict.wording import place
+from pipediag.measures.verdict.wording import costs_most, place
 from pipediag.session.loops import LoopTime
 
 _FOUR_DIGITS = 999.5
@@ -51,7 +51,7 @@ def behind_in_words(behind: ShuffleFill | Culprit | None) -> str:
     if isinstance(behind, ShuffleFill):
         maker = _named(behind.maker)
         return f"; {_named(behind.shuffle)} fills meanwhile with what {maker} makes"
-    return "" if behind is None else f"; {_named(behind)} costs most"
+    return "" if behind is None else f"; {costs_most(behind)}"
 
 
 def epoch_ends_sentence(time: LoopTime) -> str:

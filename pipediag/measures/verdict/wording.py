@@ -33,6 +33,14 @@ def place(file: str | None, line: int | None) -> str:
     return f" at {name}:{line}" if line else f" in {name}"
 
 
+def costs_most(culprit: Culprit) -> str:
+    """Return what costs most, with what costs about as much, as a clause."""
+    first, *others = [f"{one.what}{place(one.file, one.line)}" for one in (culprit, *culprit.tied)]
+    if not others:
+        return f"{first} costs most"
+    return f"{', '.join([first, *others[:-1]])} and {others[-1]} cost most, about the same"
+
+
 WORTH_SAYING = 1.05
 """Gain under which there is nothing to gain, as an input wait under 5 % is fine."""
 
@@ -62,7 +70,7 @@ def input_sentence(
         f"{'is waiting for' if waits else 'goes to'} input"
     )
     if culprit is not None:
-        text += f"; {culprit.what}{place(culprit.file, culprit.line)} costs most"
+        text += f"; {costs_most(culprit)}"
     best = ceiling.speedup_if_input_free if ceiling is not None else None
     if ceiling is None or best is None:
         return text + "."

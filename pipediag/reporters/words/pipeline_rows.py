@@ -59,7 +59,7 @@ def pipeline_rows(
                 place=places.at(op.file, op.line),
                 share_percent=100.0 * own / total if own is not None and total > 0 else None,
                 step_percent=100.0 * own / step_ms if own is not None and step_ms else None,
-                bottleneck=op.id == pipeline.bottleneck_op_id,
+                bottleneck=op.id in (pipeline.bottleneck_op_id, *pipeline.tied_op_ids),
                 notes=_notes(op, titles),
                 reads_from=_unexpected_inputs(reads[op.id], previous, titles),
             )

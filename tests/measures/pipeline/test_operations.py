@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pipediag.measures.pipeline.operations import (
-    bottleneck,
     measure_pipeline,
+    slowest,
     source_line,
     with_latency,
 )
@@ -151,17 +151,27 @@ def test_the_bottleneck_is_the_slowest_operation_that_a_user_wrote() -> None:
         make_operation("second", latency_ms_per_step=2.0),
         make_operation("tf1", latency_ms_per_step=9.0, inserted_by_tensorflow=True),
     ]
-    assert bottleneck(ops) == "first"
-    assert bottleneck([]) is None
+    assert slowest(ops) == ["first", "second"]
+    assert slowest([]) == []
 
 
-@pytest.mark.parametrize(("latency_ms", "named"), [(1.9, "spread"), (1.7, "alone")])
-def test_of_about_equals_the_one_that_works_longest_is_named(latency_ms: float, named: str) -> None:
+@pytest.mark.parametrize("latencies", [(2.0, 1.9), (1.9, 2.0), (2.0, 2.0)])
+def test_about_equals_keep_their_order_whichever_was_slower(latencies: tuple[float, float]) -> None:
+    decode, augment = latencies
     ops = [
-        make_operation("spread", latency_ms_per_step=latency_ms, self_ms_per_step=4 * latency_ms),
+        make_operation("read", "TFRecordDataset", latency_ms_per_step=2.0),
+        make_operation("decode", "map", latency_ms_per_step=decode, self_ms_per_step=decode),
+        make_operation("augment", "map", latency_ms_per_step=augment, self_ms_per_step=2 * augment),
+    ]
+    assert slowest(ops) == ["decode", "augment", "read"]
+
+
+def test_what_is_clearly_faster_does_not_tie() -> None:
+    ops = [
+        make_operation("spread", latency_ms_per_step=1.7, self_ms_per_step=6.8),
         make_operation("alone", latency_ms_per_step=2.0, self_ms_per_step=2.0),
     ]
-    assert bottleneck(ops) == named
+    assert slowest(ops) == ["alone"]
 
 
 def test_the_source_line_is_read_from_the_file(tmp_path: Path) -> None:

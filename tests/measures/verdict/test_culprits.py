@@ -13,11 +13,13 @@ from pipediag.measures.verdict.culprits import (
     python_culprit,
     shuffle_fill,
 )
+from pipediag.measures.verdict.wording import costs_most
 from pipediag.session.host import Host, HotLine
 from pipediag.session.loops import Loop
 from pipediag.session.pipeline import Operation
 from tests.factories import make_host, make_keras, make_loop
 from tests.records import make_breakdown, make_operation, make_pipeline
+from tests.rules.sessions import chain
 
 HOT = make_host(
     hot_python=[HotLine(file="rows.py", line=6, function="rows", percent=80.0, thread="source")]
@@ -102,3 +104,29 @@ def test_python_is_named_where_nothing_of_the_overhead_is_larger(other: str) -> 
     assert python_culprit(make_breakdown(**{"python": 30.0, other: 30.0}), host) == on_batch
     assert python_culprit(make_breakdown(**{"python": 30.0, other: 30.1}), host) is None
     assert python_culprit(make_breakdown(python=30.0), HOT) is None
+
+
+def test_what_costs_about_as_much_is_named_with_it() -> None:
+    ops = [
+        make_operation("decode", "map", file="train.py", line=12),
+        make_operation("augment", "map", file="train.py", line=13),
+        make_operation("batch", "batch", file="train.py", line=14),
+    ]
+    pipeline = make_pipeline(ops=ops, bottleneck_op_id="decode", tied_op_ids=["augment"])
+    culprit = input_culprit(pipeline, None, None)
+    assert culprit is not None
+    assert (culprit.op_id, culprit.line) == ("decode", 12)
+    assert [(one.op_id, one.line) for one in culprit.tied] == [("augment", 13)]
+    assert all(place in costs_most(culprit) for place in ("train.py:12", "train.py:13"))
+
+
+def test_which_map_fills_a_shuffle_does_not_hang_on_noise() -> None:
+    for decode, augment in ((2.0, 2.1), (2.1, 2.0)):
+        ops = chain(
+            make_operation("decode", "map", latency_ms_per_step=decode),
+            make_operation("augment", "map", latency_ms_per_step=augment),
+            make_operation("shuffle", "shuffle"),
+        )
+        fill = shuffle_fill(make_pipeline(ops=ops))
+        assert fill is not None
+        assert fill.maker.op_id == "decode"
