@@ -39,12 +39,20 @@ class EachThread(Generic[State]):
 
 
 def runs_tf_data() -> bool:
-    """Whether this is a native thread, such as those of tf.data's, that calls into Python.
-
-    Asked without `threading.current_thread`, which would make it one of Python's for ever.
-    """
-    thread = threading._active.get(threading.get_ident())  # type: ignore[attr-defined]
+    """Whether this is a native thread, such as those of tf.data's, that calls into Python."""
+    thread = this_thread()
     return thread is None or isinstance(thread, threading._DummyThread)
+
+
+def this_thread() -> threading.Thread | None:
+    """Return the thread that asks; None for a native one that Python does not know.
+
+    `threading.current_thread` would make such a thread one of Python's for ever.
+    """
+    thread: threading.Thread | None = threading._active.get(  # type: ignore[attr-defined]
+        threading.get_ident()
+    )
+    return thread
 
 
 def frames_elsewhere() -> Iterator[FrameType]:

@@ -150,11 +150,13 @@ def fit_that_fails(keras: Any, **_: Any) -> list[Any]:
 
 
 def distributed(tf: Any, **_: Any) -> list[Any]:
-    """Steps on a strategy's iterator."""
+    """Steps on a strategy's iterator, and one that its replicas make."""
     strategy = tf.distribute.MirroredStrategy(["CPU:0"])
     with strategy.scope():
         weight = tf.Variable(0.0)
-    seen = []
+        total = tf.Variable(0.0, aggregation=tf.VariableAggregation.SUM)
+    strategy.run(lambda: total.assign_add(1.0))
+    seen = [float(total.numpy())]
     for value in strategy.experimental_distribute_dataset(tf.data.Dataset.range(4).batch(2)):
         seen.append(value.numpy().tolist())
         weight.assign_add(1.0)

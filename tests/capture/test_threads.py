@@ -93,14 +93,6 @@ def test_what_one_thread_writes_is_no_step_of_the_other() -> None:
     assert other.does(lambda: watch.updated) is True
 
 
-def test_a_thread_that_takes_no_batches_writes_for_the_step_that_started_it() -> None:
-    watch, function = UpdateWatch(), State()
-    watch.take_updated()
-    watch.enter(function)
-    Other().does(watch.note)
-    assert (watch.updated, watch.trains(function)) == (True, True)
-
-
 def registry(path: Path) -> LoopRegistry:
     plan: Any = SimpleNamespace(operation_of=lambda dataset: None)
     return LoopRegistry(Recorder(path / "recording.json"), plan)

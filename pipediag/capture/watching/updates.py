@@ -6,6 +6,7 @@ is the framework's to tell.
 
 from __future__ import annotations
 
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +15,7 @@ from itertools import product
 from typing import Any
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.threads import EachThread, runs_tf_data
+from pipediag.capture.threads import EachThread, runs_tf_data, this_thread
 from pipediag.capture.timeline.timeline import Timeline
 
 
@@ -25,8 +26,6 @@ class _Running:
     functions: list[Any] = field(default_factory=list)
     is_of_tf_data: bool = field(default_factory=runs_tf_data)
     updated: bool = False
-    consumes: bool = False
-    """Whether batches are handed over to it."""
     tracing: bool = False
     tracing_ns: int = 0
 
@@ -37,6 +36,10 @@ class UpdateWatch:
     def __init__(self) -> None:
         self._threads = EachThread(_Running)
         self._training: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._replicas: weakref.WeakKeyDictionary[threading.Thread, _Running] = (
+            weakref.WeakKeyDictionary()
+        )
+        """Threads that run a part of the step of another thread, and what runs there."""
         self._timeline: Timeline | None = None
 
     @property
@@ -45,9 +48,9 @@ class UpdateWatch:
         return self._threads.here.updated
 
     def take_updated(self) -> bool:
-        """The same, for a thread that consumes batches, which begins anew with that."""
+        """Return the same, and begin anew."""
         here = self._threads.here
-        updated, here.updated, here.consumes = here.updated, False, True
+        updated, here.updated = here.updated, False
         return updated
 
     @property
@@ -80,13 +83,20 @@ class UpdateWatch:
 
     def note(self) -> None:
         """A trainable variable is being written, or a function is traced that will write it."""
-        here = self._threads.here
-        if here.functions or here.consumes:
-            self._note_on(here)
+        self._note_on(self._threads.here)
+        if not self._replicas:
             return
-        # A thread that a step has started, as a strategy's replicas have, writes for that step.
-        for running in self._threads.all():
-            self._note_on(running)
+        thread = this_thread()
+        step = self._replicas.get(thread) if thread is not None else None
+        if step is not None:
+            self._note_on(step)
+
+    def begins_replica(self, thread: threading.Thread) -> None:
+        """What runs on this thread is about to run a part of itself on that one.
+
+        A strategy runs each replica of a step on a thread of its own, and waits for it.
+        """
+        self._replicas[thread] = self._threads.here
 
     def enter(self, function: Any) -> None:
         here = self._threads.here

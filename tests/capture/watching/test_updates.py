@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -79,6 +81,50 @@ def test_a_function_that_was_traced_with_an_update_always_updates(watch: UpdateW
 
     watch.enter(outer)
     assert (watch.trains(outer), watch.trains(inner), watch.updated) == (True, True, True)
+
+
+def on_another_thread(work: Callable[[], object], started: UpdateWatch | None = None) -> None:
+    thread = threading.Thread(target=work)
+    if started is not None:
+        started.begins_replica(thread)
+    thread.start()
+    thread.join()
+
+
+def test_what_another_thread_writes_is_no_step_of_this_one(watch: UpdateWatch) -> None:
+    predicts = Function()
+    watch.enter(predicts)
+    on_another_thread(lambda: Variable(trainable=True).assign(1))
+    watch.leave()
+
+    assert (watch.trains(predicts), watch.updated) == (False, False)
+
+
+def test_what_a_replica_writes_is_a_step_of_the_thread_that_began_it(watch: UpdateWatch) -> None:
+    step, within, beside = Function(), Function(), Function()
+
+    def replica() -> None:
+        watch.enter(within)
+        Variable(trainable=True).assign(1)
+        watch.leave()
+
+    def while_another_predicts() -> None:
+        watch.enter(beside)
+        began.set()
+        assert ended.wait(10)
+
+    began, ended = threading.Event(), threading.Event()
+    other = threading.Thread(target=while_another_predicts)
+    other.start()
+    assert began.wait(10)
+    watch.enter(step)
+    on_another_thread(replica, started=watch)
+    watch.leave()
+    ended.set()
+    other.join()
+
+    assert (watch.trains(step), watch.trains(within), watch.updated) == (True, True, True)
+    assert not watch.trains(beside)
 
 
 def test_the_outermost_function(watch: UpdateWatch) -> None:

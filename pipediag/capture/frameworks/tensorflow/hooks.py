@@ -72,6 +72,7 @@ class TensorFlowHooks:
         yield "tensorflow.python.framework.func_graph", self._on_tracing
         yield "tensorflow.python.ops.resource_variable_ops", self._on_variables
         yield "tensorflow.python.ops.script_ops", self._on_python_functions
+        yield "tensorflow.python.distribute.mirrored_run", self._on_replicas
         yield "tensorflow.python.profiler.profiler_v2", self._on_profiler
         yield "tensorflow.python.client.session", self._on_session
         yield "tensorflow.python.training.optimizer", self._on_v1_optimizer
@@ -139,6 +140,13 @@ class TensorFlowHooks:
 
     def _on_python_functions(self, module: Any) -> None:
         PYTHON_CLOCK.hook_into(module.FuncRegistry, self._guard)
+
+    def _on_replicas(self, module: Any) -> None:
+        kind, updates = module._MirroredReplicaThread, self._with.updates
+        made = self._guard.entry(
+            "telling which steps train", lambda thread, *_, **__: updates.begins_replica(thread)
+        )
+        kind.__init__ = self._guard.before(kind.__init__, made)
 
     def _on_profiler(self, module: Any) -> None:
         self._with.profiler.install(module, self._guard)
