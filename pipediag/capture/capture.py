@@ -73,7 +73,7 @@ class Capture:
             journal=open_journal(settings.journal_path),
             profiler=profiler,
             pace=Pace(settings),
-            state=KeptState(self._guard),
+            state=KeptState(self._guard, self._recorder.note),
             timeline=self._timeline,
             tell=teller.tell,
             running_pipelines=list if program_goes_on else handles_of_live_iterators,

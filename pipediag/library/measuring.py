@@ -10,7 +10,11 @@ from pathlib import Path
 
 from pipediag.capture import Capture, StopScript
 from pipediag.capture.callsites import call_site
-from pipediag.capture.measuring.training_state import TrainingState, lacks_memory
+from pipediag.capture.measuring.training_state import (
+    NotRestoredError,
+    TrainingState,
+    lacks_memory,
+)
 from pipediag.errors import PipediagError
 from pipediag.library.beside import Beside
 from pipediag.library.cells import in_notebook
@@ -100,7 +104,16 @@ class _Measurement:
                 self._ended("finished")
         finally:
             self._capture.leave_alone()
+            self._restore()
+
+    def _restore(self) -> None:
+        try:
             self._state.restore()
+        except NotRestoredError as error:
+            raise PipediagError(
+                f"the model is not what it was before the analysis: {error}. Load its weights "
+                "again, and analyse it with `budget=0`, which tries nothing."
+            ) from error
 
     def _ended(self, outcome: OwnEnding) -> None:
         unknown = self._state.count_unknown()

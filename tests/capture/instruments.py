@@ -104,7 +104,7 @@ class FakeState:
     def __init__(self) -> None:
         self.lack: str | None = None
         self.kept = False
-        self.kept_alone: set[int] | None = None
+        self.lost: str | None = None
 
     def keep(self) -> str | None:
         self.kept = self.lack is None
@@ -112,9 +112,6 @@ class FakeState:
 
     def give_back(self) -> None:
         self.kept = False
-
-    def forget_others(self, handles: set[int]) -> None:
-        self.kept_alone = handles
 
     def show(self) -> None: ...
 

@@ -1,16 +1,25 @@
-"""What training changes: kept before trials, put back where the script goes on afterwards."""
+"""What training changes: kept in host memory before trials, and put back after them."""
 
 from __future__ import annotations
 
 import gc
 import random
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from pipediag.capture.memory import free_memory_bytes
+from pipediag.capture.signal_handlers import let_pass
+
+_PARTS = 64
+"""Own choice: a table is written in so many parts where it does not fit a second time."""
 
 _MEMORY_SHARE = 0.5
 """Own choice: copies may take half of what is available, as tf.data's own buffers may."""
+
+
+class NotRestoredError(Exception):
+    """What trials have trained could not be undone; the text is the end of a sentence."""
 
 
 class TrainingState:
@@ -38,14 +47,20 @@ class TrainingState:
         return len(self._unknown())
 
     def restore(self) -> None:
-        """Put everything back as it was."""
-        self.restore_values()
-        random.setstate(self._python)
-        if self._numpy is not None:
-            _numpy_random().set_state(self._numpy)
-        rng = _tensorflow_random()
-        if rng is not None and self._tensorflow is not None:
-            rng.setstate(self._tensorflow)
+        """Put everything back as it was.
+
+        Raises:
+            NotRestoredError: some variables keep what steps of ours have trained.
+        """
+        try:
+            self.restore_values()
+        finally:
+            random.setstate(self._python)
+            if self._numpy is not None:
+                _numpy_random().set_state(self._numpy)
+            rng = _tensorflow_random()
+            if rng is not None and self._tensorflow is not None:
+                rng.setstate(self._tensorflow)
 
     def _keep_generators(self) -> None:
         self._python = random.getstate()
@@ -58,9 +73,49 @@ class TrainingState:
         return [variable for variable in _variables() if id(variable) not in known]
 
     def restore_values(self) -> None:
-        """Put the values of the variables back, and leave the generators as they are."""
-        for variable, value in self._values:
-            variable.assign(value)
+        """Put the values of the variables back, and leave the generators as they are.
+
+        One after the other, as a device may have no room for a second copy of a large table: what
+        did not fit is tried once more when all others are back, a few rows at a time.
+
+        Raises:
+            NotRestoredError: as for `restore`.
+        """
+        left = [pair for pair in self._values if not _succeeds(_assign, *pair)]
+        if not left:
+            return
+        gc.collect()  # what trials have let go of may hold the room that is missing
+        lost = [
+            variable for variable, value in left if not _succeeds(_assign_rows, variable, value)
+        ]
+        if lost:
+            raise NotRestoredError(
+                f"{len(lost)} of {len(self._values)} variables could not be put back as they were "
+                f"before the trials, for want of memory on their device: {lost[0].name}"
+            )
+
+
+def _succeeds(put_back: Callable[[Any, Any], None], variable: Any, value: Any) -> bool:
+    try:
+        put_back(variable, value)
+    except Exception as error:
+        let_pass(error)
+        return False
+    return True
+
+
+def _assign(variable: Any, value: Any) -> None:
+    variable.assign(value)
+
+
+def _assign_rows(variable: Any, value: Any) -> None:
+    """Write the value in parts, in place, for which no copy of the whole is made."""
+    if not value.ndim:
+        variable.assign(value)
+        return
+    rows = max(1, len(value) // _PARTS)
+    for first in range(0, len(value), rows):
+        variable[first : first + rows].assign(value[first : first + rows])
 
 
 def lacks_memory() -> str | None:

@@ -39,6 +39,8 @@ class Stopping:
         """Whether the script goes on when this loop was measured."""
         if self._settings.run_to_end:
             return True
+        if self._with.state.lost is not None:
+            return False
         ends = self._with.pace.ends_here(loop.seconds_left, followed=loop.may_be_followed)
         return not ends and not self._was_disturbed()
 

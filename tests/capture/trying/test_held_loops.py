@@ -38,7 +38,7 @@ class Stage:
         instruments: Any = SimpleNamespace(
             recorder=self.recorder,
             tell=self.told.append,
-            state=KeptState(Guard(self.recorder.note)),
+            state=KeptState(Guard(self.recorder.note), self.recorder.note),
         )
         self.held = HeldLoops(commands or SilentParent(), instruments, only=only)
         record = SimpleNamespace(id="loop1", kind="keras", batches_per_call=1, untried=None)

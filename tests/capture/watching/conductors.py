@@ -91,7 +91,7 @@ class Stage:
             tell=lambda *_, **__: None,
             timeline=self.timeline,
             pace=Pace(settings),
-            state=KeptState(Guard(self.recorder.note)),
+            state=KeptState(Guard(self.recorder.note), self.recorder.note),
             descriptions=(),
             running_pipelines=list,
         )

@@ -66,7 +66,7 @@ class Stage:
         recorder = Recorder(directory / "recording.json")
         guard = Guard(recorder.note)
         instruments: Any = SimpleNamespace(
-            recorder=recorder, tell=lambda *_, **__: None, state=KeptState(guard)
+            recorder=recorder, tell=lambda *_, **__: None, state=KeptState(guard, recorder.note)
         )
         self.held = HeldLoops(None, instruments)
         conductor: Any = self.conductor
